@@ -1,0 +1,423 @@
+"""Who computes: the backends there are, the one that is active, and why.
+
+Order of choice: ``use_backend`` > ``set_backend`` > ``EMBER_ML_BACKEND`` > ``~/.ember/backend`` > detection.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ember_ml.dtypes import DTYPES, EmberDType, as_dtype
+from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
+
+if TYPE_CHECKING:
+    from ember_ml.contract import Operation
+
+__all__ = [
+    "auto_select_backend",
+    "clear_backend",
+    "get_available_backends",
+    "get_backend",
+    "get_backend_module",
+    "set_backend",
+    "use_backend",
+    "using_backend",
+]
+
+VARIABLE = "EMBER_ML_BACKEND"
+GROUP = "ember_ml.backends"
+
+
+class Home(NamedTuple):
+    """Where a backend's code is, the package its engine comes in, and how to install that."""
+
+    module: str
+    engine: str
+    install: str
+
+
+def _own(name: str, engine: str, install: str) -> tuple[str, Home]:
+    return name, Home(f"ember_ml.backend.{name}", engine, install)
+
+
+OWN: dict[str, Home] = dict(
+    [
+        _own("numpy", "numpy", "pip install numpy"),
+        _own("torch", "torch", "pip install 'ember-ml[torch]'"),
+        _own("mlx", "mlx", "pip install 'ember-ml[mlx]'"),
+    ]
+)
+
+
+class Backend:
+    """A loaded engine: its module, and the functions of it that the door calls.
+
+    The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES`` (name to the
+    engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``device_of``, ``find_device``, ``devices``,
+    ``error_class``. Operations are looked up by name in the submodule of their category, or in the module itself.
+    """
+
+    def __init__(self, name: str, module: ModuleType) -> None:
+        core = getattr(module, "core", module)
+        self.name = name
+        self.module = module
+        self.tensors: tuple[type, ...] = core.TENSORS
+        self.dtypes: dict[str, Any] = core.DTYPES
+        self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
+        self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
+        self.convert: Callable[..., Any] = core.convert
+        self.lift: Callable[..., Any] = core.lift
+        self.cast: Callable[..., Any] = core.cast
+        self.to_host: Callable[..., Any] = core.to_host
+        self.device_of: Callable[..., str] = core.device_of
+        self.find_device: Callable[..., Any] = core.find_device
+        self.devices: Callable[[], list[str]] = core.devices
+        self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
+        self.device: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} backend>"
+
+    def dtype_of(self, x: Any) -> EmberDType:
+        """The portable dtype of a tensor of this engine."""
+        try:
+            return self.names[x.dtype]
+        except KeyError:
+            raise UnsupportedError(f"the {self.name} dtype {x.dtype} has no portable name") from None
+
+    def dtype(self, value: object) -> Any:
+        """The engine's own dtype object for anything that names one."""
+        wanted = as_dtype(value)
+        try:
+            return self.dtypes[wanted.name]
+        except KeyError:
+            raise UnsupportedError(
+                f"the {self.name} engine has no {wanted.name}; it has {', '.join(self.dtypes)}"
+            ) from None
+
+    def own(self, operation: Operation) -> Callable[..., Any] | None:
+        """The engine's own function for an operation, if it has one."""
+        category = _submodule(self.module, operation.category)
+        found = getattr(category, operation.name, None) if category else None
+        if found is None and category is None:
+            found = getattr(self.module, operation.name, None)
+        return found if callable(found) else None
+
+    def provider(self, operation: Operation) -> str:
+        """``own`` (the engine's function), ``defined`` (the operation's body) or ``missing``."""
+        if self.own(operation) is not None:
+            return "own"
+        return "missing" if operation.definition is None else "defined"
+
+
+def _submodule(package: ModuleType, name: str) -> ModuleType | None:
+    full = f"{package.__name__}.{name}"
+    if full in sys.modules:
+        return sys.modules[full]
+    if not hasattr(package, "__path__") or importlib.util.find_spec(full) is None:
+        return None
+    return importlib.import_module(full)
+
+
+class _State:
+    """The process-wide choice. It outlives a reload of this module."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.backend: Backend | None = None
+        self.source = ""
+        self.blocks = 0
+        self.loaded: dict[str, Backend] = {}
+        self.listeners: list[Callable[[], None]] = []
+        self.context: ContextVar[str] = ContextVar("ember_ml_backend", default="")
+
+
+_state: _State = globals().get("_state") or _State()
+
+
+def homes() -> dict[str, Home]:
+    """Every backend that is known: the library's own, and those that other distributions add."""
+    return {**OWN, **_third_party()}
+
+
+@cache
+def _third_party() -> dict[str, Home]:
+    return {
+        point.name: Home(point.module, point.module.partition(".")[0], f"pip install {point.dist.name if point.dist else point.name}")
+        for point in metadata.entry_points(group=GROUP)
+    }
+
+
+def get_available_backends() -> list[str]:
+    """Names of the backends whose engine is installed, without importing any.
+
+    >>> "numpy" in get_available_backends()
+    True
+    """
+    return [name for name, home in homes().items() if _installed(home.engine)]
+
+
+def _installed(package: str) -> bool:
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    return importlib.util.find_spec(package) is not None
+
+
+def load(name: str, source: str = "") -> Backend:
+    """The backend of that name, imported on first use; ``source`` says who asked, for the message."""
+    found = _state.loaded.get(name)
+    if found is not None:
+        return found
+    asked = f" ({source})" if source else ""
+    home = homes().get(name)
+    if home is None:
+        raise BackendNotFoundError(f"unknown backend {name!r}{asked}; {_choices()}")
+    with _state.lock:
+        if name not in _state.loaded:
+            try:
+                module = importlib.import_module(home.module)
+            except Exception as error:
+                raise BackendNotFoundError(
+                    f"the {name} backend{asked} could not be imported: {error}; {_choices()}; install it with: {home.install}"
+                ) from error
+            _state.loaded[name] = Backend(name, module)
+    return _state.loaded[name]
+
+
+def _choices() -> str:
+    available = get_available_backends()
+    absent = [f"{name} ({home.install})" for name, home in homes().items() if name not in available]
+    return f"installed: {', '.join(available)}" + (f"; not installed: {', '.join(absent)}" if absent else "")
+
+
+def loaded() -> list[Backend]:
+    """The backends that have been imported so far."""
+    return list(_state.loaded.values())
+
+
+def current() -> Backend:
+    """The active backend, chosen now if nothing has been chosen yet."""
+    if _state.blocks:
+        name = here()
+        if name:
+            return _state.loaded[name]
+    return _state.backend or _choose()
+
+
+def here() -> str:
+    """The name that the innermost ``use_backend`` block around the caller chose; empty outside of any."""
+    return _state.context.get()
+
+
+def calm() -> Backend | None:
+    """The process-wide backend while no ``use_backend`` block is open anywhere, else ``None``."""
+    return None if _state.blocks else _state.backend
+
+
+def _choose() -> Backend:
+    with _state.lock:
+        if _state.backend is None:
+            name, source = _first_choice()
+            _activate(load(name, source), source)
+        assert _state.backend is not None
+        return _state.backend
+
+
+def _first_choice() -> tuple[str, str]:
+    """The name that environment, file or detection gives, and which of them it was."""
+    name = os.environ.get(VARIABLE, "").strip()
+    if name:
+        return name, f"environment variable {VARIABLE}"
+    path = choice_file()
+    try:
+        name = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        name = ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackendNotFoundError(
+            f"the backend choice in {path} cannot be read ({error}); mend or remove that file; {_choices()}"
+        ) from error
+    if name:
+        return name, f"file {path}"
+    return auto_select_backend()[0], "detection"
+
+
+def choice_file() -> Path:
+    """The file that a persistent choice is kept in."""
+    return Path.home() / ".ember" / "backend"
+
+
+def _activate(backend: Backend | None, source: str) -> None:
+    _state.backend, _state.source = backend, source
+    _announce()
+
+
+def _announce() -> None:
+    for listener in _state.listeners:
+        listener()
+
+
+def on_change(listener: Callable[[], None]) -> None:
+    """Call ``listener`` whenever ``calm()`` may have changed."""
+    _state.listeners[:] = [old for old in _state.listeners if old.__qualname__ != listener.__qualname__]
+    _state.listeners.append(listener)
+    listener()
+
+
+def set_backend(name: str, persist: bool = False) -> None:
+    """Make a backend the active one for the whole process.
+
+    Args:
+        persist: also write the choice to ``~/.ember/backend``, for later processes.
+
+    >>> set_backend("numpy")
+    >>> get_backend()
+    'numpy'
+    """
+    backend = load(name, "set_backend")
+    with _state.lock:
+        _activate(backend, "set_backend")
+    if persist:
+        _write_choice(name)
+
+
+def _write_choice(name: str) -> None:
+    path = choice_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".backend-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(name + "\n")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def clear_backend(persisted: bool = False) -> None:
+    """Forget the process-wide choice, so that the next use chooses again.
+
+    Args:
+        persisted: also remove ``~/.ember/backend``.
+    """
+    with _state.lock:
+        _activate(None, "")
+    if persisted:
+        choice_file().unlink(missing_ok=True)
+
+
+def get_backend() -> str:
+    """The name of the active backend.
+
+    >>> with use_backend("numpy"):
+    ...     get_backend()
+    'numpy'
+    """
+    return current().name
+
+
+def choice_source() -> str:
+    """Why the active backend is the active one."""
+    backend = current()
+    if _state.blocks and here() == backend.name:
+        return "use_backend"
+    return _state.source
+
+
+def get_backend_module() -> ModuleType:
+    """The module of the active backend.
+
+    >>> with use_backend("numpy"):
+    ...     get_backend_module().__name__
+    'ember_ml.backend.numpy'
+    """
+    return current().module
+
+
+class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is used
+    """A ``with`` block, or decorator, inside which a backend is active for this thread or task alone.
+
+    >>> with use_backend("numpy"):
+    ...     get_backend()
+    'numpy'
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._tokens: list[Token[str]] = []
+
+    def _recreate_cm(self) -> use_backend:
+        return type(self)(self.name)
+
+    def __enter__(self) -> None:
+        self._tokens.append(enter(load(self.name, "use_backend")))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        leave(self._tokens.pop())
+
+
+using_backend = use_backend
+
+
+def enter(backend: Backend) -> Token[str]:
+    """Open a block in this context; ``leave`` closes it."""
+    with _state.lock:
+        _state.blocks += 1
+        if _state.blocks == 1:
+            _announce()
+    return _state.context.set(backend.name)
+
+
+def leave(token: Token[str]) -> None:
+    """Close the block that ``enter`` opened."""
+    _state.context.reset(token)
+    with _state.lock:
+        _state.blocks -= 1
+        if _state.blocks == 0:
+            _announce()
+
+
+def auto_select_backend() -> tuple[str, str]:
+    """The best backend on this machine and its device: torch with CUDA or MPS, torch, MLX on Apple silicon, NumPy.
+
+    >>> name, device = auto_select_backend()
+    >>> name in get_available_backends()
+    True
+    """
+    available = get_available_backends()
+    for name in ("torch", "mlx"):
+        if name not in available or (name == "mlx" and sys.platform != "darwin"):
+            continue
+        try:
+            devices = load(name, "detection").devices()
+        except BackendNotFoundError:
+            continue
+        return name, next((d for d in ("cuda", "mps", "gpu") if d in devices), "cpu")
+    return "numpy", "cpu"
+
+
+def missing(operation: Operation, backend: Backend) -> MissingOperationError:
+    """The error for an operation that ``backend`` lacks, naming the backends that have it."""
+    having = []
+    for name in get_available_backends():
+        if load(name).provider(operation) != "missing":
+            having.append(name)
+    return MissingOperationError(
+        f"the {backend.name} backend has no {operation.name}; "
+        + (f"these have it: {', '.join(having)}" if having else "no installed backend has it")
+    )

@@ -1,0 +1,124 @@
+"""What the door needs of MLX: its tensor types, dtypes, conversions, devices and errors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
+from ember_ml.backend.numpy.core import parse
+from ember_ml.dtypes import default_dtype
+from ember_ml.errors import PrecisionWarning, UnsupportedError
+
+TENSORS = (mx.array,)
+STABLE_DTYPES = False
+
+DTYPES = {name: getattr(mx, "bool_" if name == "bool" else name) for name in HOST_DTYPES if name != "complex128"}
+
+_HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items() if name in DTYPES}
+_OF_HOST = {host: own for own, host in _HOST_OF.items()}
+
+
+def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.array:
+    """``value`` as an array of ``dtype``, or of the dtype that Python numbers and host arrays have by default."""
+    if isinstance(value, mx.array):
+        return value if dtype is None else value.astype(dtype)
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        kind = next(k for k in (bool, int, float, complex) if isinstance(value, k))
+        return _number(value, dtype or DTYPES[default_dtype(kind).name])
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        return mx.stack([convert(item, dtype, device) for item in value])
+    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype]))
+
+
+def _number(value: Any, dtype: mx.Dtype) -> mx.array:
+    if isinstance(value, int) and value >= 1 << 63:
+        return mx.array(np.asarray(value, _HOST_OF[dtype]))
+    return mx.array(value, dtype)
+
+
+def _holds_tensors(value: Any) -> bool:
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, mx.array)
+
+
+def from_host(array: np.ndarray[Any, Any]) -> mx.array:
+    """A host array as an array; wider types than the device has are narrowed, with one warning."""
+    if array.dtype == np.complex128:
+        _warn_narrowed("complex128", "complex64")
+        array = array.astype(np.complex64)
+    elif array.dtype == np.float64 and not has_float64():
+        _warn_narrowed("float64", "float32")
+        array = array.astype(np.float32)
+    dtype = _OF_HOST[array.dtype]
+    if dtype == mx.bfloat16:
+        return mx.array(array.view(np.uint16)).view(mx.bfloat16)
+    if dtype == mx.float64:
+        return mx.array(array, dtype=mx.float64)
+    return mx.array(array)
+
+
+def has_float64() -> bool:
+    """Whether the default device computes in float64: only the CPU does."""
+    return mx.default_device() == mx.Device(mx.cpu)
+
+
+_narrowed: set[str] = set()
+
+
+def _warn_narrowed(wide: str, narrow: str) -> None:
+    if wide not in _narrowed:
+        _narrowed.add(wide)
+        warnings.warn(
+            f"MLX has no {wide} on this device: host data in {wide} becomes {narrow}", PrecisionWarning, stacklevel=2
+        )
+
+
+def lift(number: float, like: mx.array) -> mx.array:
+    """A Python number as a 0-d array of the dtype of ``like``."""
+    return mx.array(number, like.dtype)
+
+
+def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    """``x`` in another dtype."""
+    if dtype == mx.float64 and not has_float64():
+        raise UnsupportedError(f"the mlx engine has no float64 on {device_of(x)}")
+    return x.astype(dtype)
+
+
+def to_host(x: mx.array) -> np.ndarray[Any, Any]:
+    """The values of ``x`` as a host array; evaluates it."""
+    if x.dtype == mx.bfloat16:
+        return np.array(x.view(mx.uint16)).view(HOST_DTYPES["bfloat16"])
+    return np.array(x)
+
+
+def device_of(x: mx.array) -> str:
+    """The name of the default device: MLX arrays live in memory that all its devices share."""
+    return "cpu" if mx.default_device() == mx.Device(mx.cpu) else "gpu"
+
+
+def devices() -> list[str]:
+    """The devices of this engine, the best last."""
+    return ["cpu", "gpu"] if mx.is_available(mx.gpu) else ["cpu"]
+
+
+def find_device(name: Any) -> mx.Device:
+    """The engine's own object for a device name."""
+    if isinstance(name, mx.Device):
+        return name
+    found = devices()
+    if name not in found:
+        raise ValueError(f"the mlx engine has no device {str(name)!r}; available: {', '.join(found)}")
+    return mx.Device(mx.cpu if name == "cpu" else mx.gpu)
+
+
+def error_class(error: Exception) -> type[Exception] | None:
+    """The class that this mistake has on every engine, if it is not the error's own."""
+    if isinstance(error, RuntimeError) and not isinstance(error, NotImplementedError):
+        return ValueError
+    return None

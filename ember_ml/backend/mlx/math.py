@@ -1,0 +1,3 @@
+"""Element by element."""
+
+from mlx.core import add, exp, multiply, negative, sqrt, subtract

@@ -1,0 +1,3 @@
+"""Element by element."""
+
+from numpy import add, exp, multiply, negative, sqrt, subtract

@@ -1,0 +1,3 @@
+"""The PyTorch engine."""
+
+from ember_ml.backend.torch import core as core

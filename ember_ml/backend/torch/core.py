@@ -1,0 +1,134 @@
+"""What the door needs of PyTorch: its tensor types, dtypes, conversions, devices and errors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import torch
+
+from ember_ml import backend as backends
+from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
+from ember_ml.backend.numpy.core import parse
+from ember_ml.dtypes import default_dtype
+from ember_ml.errors import LinAlgError
+
+# torch.compile cannot trace the reading of a ContextVar; what it holds is fixed while a graph is traced.
+torch.compiler.assume_constant_result(backends.here)
+
+TENSORS = (torch.Tensor,)
+
+DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
+
+_HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items()}
+_OF_HOST = {host: own for own, host in _HOST_OF.items()}
+
+
+def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
+    """``value`` as a tensor of ``dtype``, or of the dtype that Python numbers and arrays have by default."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device=device, dtype=dtype)
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        kind = next(k for k in (bool, int, float, complex) if isinstance(value, k))
+        return torch.scalar_tensor(value, dtype=dtype or DTYPES[default_dtype(kind).name], device=device)
+    if isinstance(value, (list, tuple)) and _holds_tensors(value):
+        return torch.stack([convert(item, dtype, device) for item in value])
+    if torch.compiler.is_compiling() and isinstance(value, (list, tuple, range)):
+        return _traced(value, dtype, device)
+    if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
+        return torch.from_dlpack(value).to(device=device, dtype=dtype)
+    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype]), device)
+
+
+def _traced(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
+    """A sequence in compiled code, which cannot be read through NumPy."""
+    x = torch.tensor(value, dtype=dtype, device=device)
+    if dtype is None and x.is_floating_point():
+        return x.to(DTYPES[default_dtype(float).name])
+    return x
+
+
+def _holds_tensors(value: Any) -> bool:
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, torch.Tensor)
+
+
+def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:
+    """A copy of a host array as a tensor: torch would share its memory, and writing to one would change the other."""
+    dtype = _OF_HOST[array.dtype]
+    if dtype is torch.bfloat16:
+        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16).to(device)
+    return torch.from_numpy(array.copy()).to(device)
+
+
+def lift(number: float, like: torch.Tensor) -> torch.Tensor:
+    """A Python number as a 0-d tensor of the dtype and device of ``like``."""
+    return torch.scalar_tensor(number, dtype=like.dtype, device=like.device)
+
+
+def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``x`` in another dtype."""
+    return x.to(dtype)
+
+
+def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The values of ``x`` as a host array."""
+    x = x.detach().cpu().resolve_conj().resolve_neg()
+    if x.dtype is torch.bfloat16:
+        return x.view(torch.int16).numpy().view(HOST_DTYPES["bfloat16"])
+    return x.numpy()
+
+
+def device_of(x: torch.Tensor) -> str:
+    """The name of the device that ``x`` is on."""
+    return str(x.device)
+
+
+def devices() -> list[str]:
+    """The devices of this engine, the best last."""
+    found = ["cpu"]
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    if torch.cuda.is_available():
+        found += ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    return found
+
+
+def find_device(name: Any) -> torch.device:
+    """The engine's own object for a device name."""
+    if isinstance(name, torch.device):
+        name = str(name)
+    if name == "cpu":
+        return torch.device("cpu")
+    found = devices()
+    if name == "gpu":
+        name = next((d for d in ("cuda", "mps") if d in found), "gpu")
+    if name not in found:
+        raise ValueError(f"the torch engine has no device {str(name)!r}; available: {', '.join(found)}")
+    return torch.device(name)
+
+
+_KIND_MESSAGES = re.compile(
+    r"not implemented for|not supported|dtype|expected scalar type|can't be cast|bool tensor|result type|must be real"
+    r"|only supported for|does not support|Boolean|complex"
+)
+
+
+def error_class(error: Exception) -> type[Exception] | None:
+    """The class that this mistake has on every engine, if it is not the error's own."""
+    message = str(error)
+    if isinstance(error, torch.linalg.LinAlgError):
+        return LinAlgError
+    if isinstance(error, IndexError):
+        return ValueError if "Dimension out of range" in message else None
+    if isinstance(error, NotImplementedError):
+        return TypeError
+    if isinstance(error, torch.OutOfMemoryError):
+        return MemoryError
+    if isinstance(error, RuntimeError):
+        if re.search(r"index \S+ is out of bounds|out of bounds for dimension", message):
+            return IndexError
+        return TypeError if _KIND_MESSAGES.search(message) else ValueError
+    return None

@@ -1,0 +1,3 @@
+"""Element by element."""
+
+from torch import add, exp, multiply, negative, sqrt, subtract

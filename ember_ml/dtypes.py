@@ -1,0 +1,283 @@
+"""Names of dtypes, the one promotion table, and the laws that say which dtype an operation answers with."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+__all__ = [
+    "bfloat16", "bool", "complex64", "complex128", "float16", "float32", "float64",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+
+
+class EmberDType(str):
+    """A dtype of the portable type system: equal to its name and to every engine's own object for it."""
+
+    __slots__ = ("bits", "kind", "name")
+
+    name: str
+    kind: str
+    bits: int
+
+    def __new__(cls, name: str, kind: str, bits: int) -> EmberDType:
+        self = super().__new__(cls, name)
+        self.name = name
+        self.kind = kind
+        self.bits = bits
+        return self
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return (self.bits + 7) // 8
+
+    def __eq__(self, other: object) -> builtins.bool:
+        if isinstance(other, str):
+            return str.__eq__(self, other)
+        return _BY_OBJECT.get(other) is self if _hashable(other) and _known(other) else False
+
+    def __ne__(self, other: object) -> builtins.bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __repr__(self) -> str:
+        return f"ember_ml.{self.name}"
+
+    def __reduce__(self) -> tuple[Callable[[object], EmberDType], tuple[str]]:
+        return as_dtype, (self.name,)
+
+
+bool = EmberDType("bool", "bool", 1)
+int8 = EmberDType("int8", "signed integer", 8)
+int16 = EmberDType("int16", "signed integer", 16)
+int32 = EmberDType("int32", "signed integer", 32)
+int64 = EmberDType("int64", "signed integer", 64)
+uint8 = EmberDType("uint8", "unsigned integer", 8)
+uint16 = EmberDType("uint16", "unsigned integer", 16)
+uint32 = EmberDType("uint32", "unsigned integer", 32)
+uint64 = EmberDType("uint64", "unsigned integer", 64)
+float16 = EmberDType("float16", "real floating", 16)
+bfloat16 = EmberDType("bfloat16", "real floating", 16)
+float32 = EmberDType("float32", "real floating", 32)
+float64 = EmberDType("float64", "real floating", 64)
+complex64 = EmberDType("complex64", "complex floating", 64)
+complex128 = EmberDType("complex128", "complex floating", 128)
+
+DTYPES: dict[str, EmberDType] = {name: globals()[name] for name in __all__}
+
+_BY_OBJECT: dict[object, EmberDType] = {
+    **DTYPES,
+    "bool_": bool,
+    builtins.bool: bool,
+    int: int64,
+    complex: complex64,
+}
+
+
+def _hashable(value: object) -> builtins.bool:
+    return type(value).__hash__ is not None
+
+
+def _known(value: object) -> builtins.bool:
+    """Whether ``value`` names a dtype; remembers engine objects, whose printed name ends in ours."""
+    if value in _BY_OBJECT:
+        return True
+    name = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
+    found = _BY_OBJECT.get(name)
+    if found is None or isinstance(value, str):
+        return False
+    _BY_OBJECT[value] = found
+    return True
+
+
+def as_dtype(value: object) -> EmberDType:
+    """The ``EmberDType`` that ``value`` names: one itself, a name, a Python type or an engine's own dtype."""
+    if isinstance(value, EmberDType):
+        return value
+    if value is float:
+        return default_float()
+    if _hashable(value) and _known(value):
+        return _BY_OBJECT[value]
+    raise TypeError(f"{value!r} is not a dtype; known names: {', '.join(DTYPES)}")
+
+
+_defaults = {"float": float32}
+
+
+def default_float() -> EmberDType:
+    """The dtype of Python floats, float32 unless it was changed."""
+    return _defaults["float"]
+
+
+def set_default_float(dtype: EmberDType) -> None:
+    """Make ``dtype`` the dtype of Python floats."""
+    if dtype.kind != "real floating":
+        raise ValueError(f"the default dtype must be a real floating dtype, not {dtype.name}")
+    _defaults["float"] = dtype
+
+
+def default_dtype(number: type) -> EmberDType:
+    """The dtype of a Python number on its own."""
+    if number is float:
+        return _defaults["float"]
+    if number is complex:
+        return complex128 if _defaults["float"] is float64 else complex64
+    return int64 if number is int else bool
+
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "signed integer": ("signed integer",),
+    "unsigned integer": ("unsigned integer",),
+    "integral": ("signed integer", "unsigned integer"),
+    "real floating": ("real floating",),
+    "complex floating": ("complex floating",),
+    "floating": ("real floating", "complex floating"),
+    "numeric": ("signed integer", "unsigned integer", "real floating", "complex floating"),
+    "real numeric": ("signed integer", "unsigned integer", "real floating"),
+    "real": ("bool", "signed integer", "unsigned integer", "real floating"),
+    "bits": ("bool", "signed integer", "unsigned integer"),
+    "any": ("bool", "signed integer", "unsigned integer", "real floating", "complex floating"),
+}
+
+
+def of_kind(kind: str | tuple[str, ...]) -> tuple[EmberDType, ...]:
+    """The dtypes of a kind as the array API standard names it, or of several."""
+    kinds = (kind,) if isinstance(kind, str) else kind
+    unknown = [k for k in kinds if k not in KINDS]
+    if unknown:
+        raise ValueError(f"unknown dtype kind {unknown[0]!r}; known kinds: {', '.join(KINDS)}")
+    names = {basic for k in kinds for basic in KINDS[k]}
+    return tuple(d for d in DTYPES.values() if d.kind in names)
+
+
+def _meet(a: EmberDType, b: EmberDType) -> EmberDType | None:
+    if a is b or b is bool:
+        return a
+    if a is bool:
+        return b
+    integers = KINDS["integral"]
+    if a.kind in integers and b.kind in integers:
+        return _meet_integers(a, b)
+    if a.kind in integers:
+        return b
+    if b.kind in integers:
+        return a
+    if a.kind == b.kind:
+        if a.bits == b.bits:
+            return float32
+        return a if a.bits > b.bits else b
+    whole, part = (a, b) if a.kind == "complex floating" else (b, a)
+    return complex128 if part is float64 else whole
+
+
+def _meet_integers(a: EmberDType, b: EmberDType) -> EmberDType | None:
+    if a.kind == b.kind:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.kind == "signed integer" else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    return None if unsigned is uint64 else DTYPES[f"int{unsigned.bits * 2}"]
+
+
+# Keyed by plain names: compilers that trace Python can look those up.
+PROMOTION: dict[tuple[str, str], EmberDType | None] = {
+    (a.name, b.name): _meet(a, b) for a in DTYPES.values() for b in DTYPES.values()
+}
+
+
+def promote(a: EmberDType, b: EmberDType) -> EmberDType:
+    """The dtype that ``a`` and ``b`` meet in."""
+    common = PROMOTION[a.name, b.name]
+    if common is None:
+        raise TypeError(f"{a.name} and {b.name} have no common integer dtype; cast one of them first")
+    return common
+
+
+def adapt(dtype: EmberDType, number: type) -> EmberDType:
+    """The dtype of a tensor of ``dtype`` meeting a Python number: the kind may rise, the width does not."""
+    if number is builtins.bool:
+        return dtype
+    if number is int:
+        return int64 if dtype is bool else dtype
+    if number is float:
+        return dtype if dtype.kind in KINDS["floating"] else default_float()
+    if dtype.kind == "complex floating":
+        return dtype
+    return complex128 if dtype is float64 else complex64
+
+
+def float_of(dtype: EmberDType) -> EmberDType:
+    """``dtype`` if it is floating, else the default float."""
+    return dtype if dtype.kind in KINDS["floating"] else default_float()
+
+
+def real_of(dtype: EmberDType) -> EmberDType:
+    """The dtype of the real part."""
+    if dtype is complex64:
+        return float32
+    return float64 if dtype is complex128 else dtype
+
+
+def wide_of(dtype: EmberDType) -> EmberDType:
+    """The dtype in which values of ``dtype`` are summed."""
+    if dtype is bool or dtype.kind == "signed integer":
+        return int64
+    return uint64 if dtype.kind == "unsigned integer" else dtype
+
+
+def _same(dtype: EmberDType) -> EmberDType:
+    return dtype
+
+
+class Law(NamedTuple):
+    """How the dtypes of an operation's tensors meet, and which dtype it answers with.
+
+    ``meet`` is ``"together"`` (arguments are promoted to one dtype), ``"first"`` (all become the first one's) or
+    ``"apart"`` (each keeps its own). ``enter`` maps that dtype to the one the backend computes in and ``answer`` to
+    the one of the result; an ``answer`` of ``None`` leaves the result to the operation.
+    """
+
+    name: str
+    sentence: str
+    meet: str
+    enter: Callable[[EmberDType], EmberDType]
+    answer: Callable[[EmberDType], EmberDType] | None
+
+
+free = Law("free", "Each argument keeps its dtype; the docstring says what the result's is.", "apart", _same, None)
+kept = Law("kept", "The result has the dtype of the first tensor; the others are cast to it.", "first", _same, _same)
+promoted = Law("promoted", "The arguments meet in one dtype, which is the result's.", "together", _same, _same)
+floating = Law(
+    "floating", "As promoted; integers and bool become the default float.", "together", float_of, float_of
+)
+magnitude = Law(
+    "magnitude", "As promoted; complex answers with the dtype of its real part.", "together", _same, real_of
+)
+measured = Law(
+    "measured", "As floating; complex answers with the dtype of its real part.", "together", float_of,
+    lambda dtype: real_of(float_of(dtype)),
+)  # fmt: skip
+compared = Law("compared", "The arguments meet in one dtype; the result is bool.", "together", _same, lambda _: bool)
+indexed = Law("indexed", "The arguments meet in one dtype; the result is int64.", "together", _same, lambda _: int64)
+accumulated = Law(
+    "accumulated", "As promoted; bool and signed integers answer int64, unsigned integers uint64.", "together",
+    _same, wide_of,
+)  # fmt: skip
+
+LAWS: dict[str, Law] = {
+    law.name: law
+    for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated)
+}
+
+
+def describe(value: Any) -> str:
+    """``float32[2, 3]`` for a tensor, the type's name for anything else; for messages."""
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        return repr(value) if isinstance(value, int | float | complex) else type(value).__name__
+    name = as_dtype(dtype).name if _hashable(dtype) and _known(dtype) else str(dtype)
+    return f"{name}{list(shape)}"

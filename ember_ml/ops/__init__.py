@@ -1,0 +1,3 @@
+"""What: every operation."""
+
+from ember_ml.ops.math import *  # noqa: F403

@@ -1,0 +1,311 @@
+"""The short way to an engine: a function per operation, generated with the operation's own signature.
+
+It lets tensors of one engine and one dtype through to the engine's function after a few identity tests, and sends
+everything else to the door. Code is shared by all operations of the same signature and law, so that importing stays cheap.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable
+from functools import cache, update_wrapper
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import backend as backends
+from ember_ml.dtypes import (
+    DTYPES,
+    EmberDType,
+    accumulated,
+    bfloat16,
+    compared,
+    default_float,
+    float32,
+    floating,
+    of_kind,
+    promote,
+    promoted,
+    wide_of,
+)
+
+if TYPE_CHECKING:
+    from ember_ml.backend import Backend
+    from ember_ml.contract import Operation, Parameter
+
+# The namespace of the generated functions: globals cost less than cells here, and a dictionary look-up is dear.
+#
+# HOST is NumPy's array type while NumPy is active for the whole process and no use_backend block is open; otherwise a host
+# array means whatever the active backend makes of it.
+# PRIME is the tensor type of the first other engine; FRESH that of the first engine whose dtype objects are made anew
+# on every access, so that identity says nothing.
+# LIFTS holds, per tensor type, how a Python number becomes a 0-d tensor, and the dtypes that take it without rising in kind.
+_space = sys.modules["ember_ml.shortcuts"] = ModuleType("ember_ml.shortcuts", "Functions that ember_ml.shortcut made.")
+_names: dict[str, Any] = vars(_space)
+_names.update(__builtins__=builtins, HOST=None, PRIME=None, FRESH=None, LIFTS={})
+
+
+def _follow() -> None:
+    active = backends.calm()
+    host = active if active is not None and active.name == "numpy" else None
+    _names["HOST"] = host and host.tensors[0]
+
+
+backends.on_change(_follow)
+
+
+class Shortcut:
+    """The generated function of an operation, and what it knows of each engine.
+
+    What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known by name,
+    ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast (``host_first`` the most
+    frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` a dtype with which FRESH's own promotion
+    is known to be ours.
+    """
+
+    _count = 0
+
+    def __init__(self, operation: Operation, function: Callable[..., Any], rescue: Callable[..., Any]) -> None:
+        Shortcut._count += 1
+        self._suffix = f"_{Shortcut._count}"
+        self._learn(door=operation.door, rescue=rescue, **_unknown(operation))
+        own: CodeType = function.__code__  # type: ignore[attr-defined]
+        code = _compiled(_source(operation, function))
+        code = code.replace(
+            co_names=tuple(name + self._suffix if name in _OWN else name for name in code.co_names),
+            co_name=own.co_name,
+            co_qualname=own.co_qualname,
+            co_filename=own.co_filename,
+            co_firstlineno=own.co_firstlineno,
+        )
+        call = FunctionType(code, _names, own.co_name)
+        update_wrapper(call, function)
+        call.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
+        call.__kwdefaults__ = function.__kwdefaults__  # type: ignore[attr-defined]
+        call.__operation__ = operation  # type: ignore[attr-defined]
+        self._learn(call=call)
+        self.call: Callable[..., Any] = call
+
+    def open(self, operation: Operation, backend: Backend, run: Callable[..., Any]) -> None:
+        """Let the tensors of ``backend`` through to ``run``."""
+        kind = backend.tensors[0]
+        native = not isinstance(run, FunctionType)
+        ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
+        _names["LIFTS"].setdefault(kind, (backend.lift, _takers(backend)))
+        if backend.name == "numpy":
+            first = backend.dtypes["float32"] if _passes(operation, float32) else _NEVER
+            self._learn(host_first=first, host_ready=ready, host_raw=native, host=run)
+            self._learn_other(kind, _asking(operation, backend, run), ready)
+        elif not backend.stable_dtypes and _names["FRESH"] in (None, kind):
+            trusted = native and _is_trusted(operation)
+            usual = backend.dtypes["float32"] if trusted else _NEVER
+            self._learn(fresh_ready=None if trusted else ready, usual=usual, fresh_raw=native, fresh=run)
+            _names["FRESH"] = kind
+        elif backend.stable_dtypes and _names["PRIME"] in (None, kind):
+            self._learn(prime_ready=ready, prime=run)
+            _names["PRIME"] = kind
+        else:
+            self._learn_other(kind, run, ready)
+
+    def close(self, operation: Operation) -> None:
+        """Forget every engine; the next call opens the way again."""
+        self._learn(**_unknown(operation))
+
+    def _learn(self, **known: Any) -> None:
+        for name, value in known.items():
+            _names[name + self._suffix] = value
+
+    def _learn_other(self, kind: type, run: Callable[..., Any], ready: frozenset[Any]) -> None:
+        _names["fast_ready" + self._suffix][kind] = ready
+        _names["fast" + self._suffix][kind] = run
+
+
+_NEVER = object()
+
+
+def _unknown(operation: Operation) -> dict[str, Any]:
+    """What a shortcut knows before any engine has computed the operation."""
+
+    def first(name: Callable[[], str]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return operation.run(backends.load(name()))(*args, **kwargs)
+
+        return run
+
+    def owner(kind: str) -> str:
+        return next(b.name for b in backends.loaded() if b.tensors[0] is _names[kind])
+
+    return {
+        "host": first(lambda: "numpy"),
+        "prime": first(lambda: owner("PRIME")),
+        "fresh": first(lambda: owner("FRESH")),
+        "host_first": _NEVER,
+        "host_ready": frozenset(),
+        "prime_ready": frozenset(),
+        "fresh_ready": frozenset(),
+        "host_raw": False,
+        "fresh_raw": False,
+        "usual": _NEVER,
+        "fast": {},
+        "fast_ready": {},
+    }
+
+
+def _asking(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Callable[..., Any]:
+    """``run`` if NumPy is active here and now, else the door."""
+    names = [p.name for p in operation.parameters if p.keyword]
+
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        if backends.current() is backend:
+            return run(*args, **kwargs)
+        return operation.door(*args, *(kwargs[name] for name in names))
+
+    return ask
+
+
+def _passes(operation: Operation, dtype: EmberDType) -> bool:
+    """Whether tensors of that dtype reach the backend as they are."""
+    law = operation.law
+    return (
+        dtype.name in operation.dtypes
+        and law.enter(dtype) is dtype
+        and (law is not accumulated or wide_of(dtype) is dtype)
+    )
+
+
+def _is_trusted(operation: Operation) -> bool:
+    """Whether an engine's own function may meet float32 with any other dtype: its promotion is then the law's."""
+    return (
+        operation.law in (promoted, floating, compared)
+        and default_float() is float32
+        and all(promote(float32, d).name in operation.dtypes for d in DTYPES.values())
+    )
+
+
+def _takers(backend: Backend) -> dict[type, frozenset[Any]]:
+    """The dtypes that a Python float, or a small int, joins without raising the kind.
+
+    bfloat16 is left to the door: NumPy does not know it as one of its own floats.
+    """
+
+    def of(kind: str) -> frozenset[Any]:
+        return frozenset(backend.dtypes[d.name] for d in of_kind(kind) if d.name in backend.dtypes and d is not bfloat16)
+
+    return {float: of("floating"), int: of("numeric")}
+
+
+_OWN = frozenset(
+    "door rescue call host prime fresh host_first host_ready prime_ready fresh_ready host_raw fresh_raw usual fast fast_ready".split()
+)
+
+
+@cache
+def _compiled(source: str) -> CodeType:
+    """The code of the function in ``source``, all of it on line 1: a traceback then shows the operation's ``def``."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
+            if hasattr(node, name):
+                setattr(node, name, 1 if "lineno" in name else 0)
+    return next(c for c in compile(tree, "<shortcut>", "exec").co_consts if isinstance(c, CodeType))
+
+
+def _source(operation: Operation, function: Callable[..., Any]) -> str:
+    tensors = [p.name for p in operation.parameters if p.role == "tensor" and not p.many]
+    unset = [f"{p.name} is None" for p in operation.parameters if p.role in ("dtype", "device")]
+    arguments = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in operation.parameters)
+    values = ", ".join(p.name for p in operation.parameters)
+    body: list[str] = []
+    if 0 < len(tensors) == len(operation.tensors):
+        checked = not all(_passes(operation, d) for d in DTYPES.values())
+        tests = (_one_tensor if len(tensors) == 1 else _more_tensors)(tensors, arguments, checked)
+        if unset:
+            tests = [f"if {' and '.join(unset)}:", *(" " + line for line in tests)]
+        body = ["try:", *(" " + line for line in tests), "except Exception as error:", f" return rescue(error, {values})"]
+    body.append(f"return door({values})")
+    return "\n".join([f"def call({_signature(operation, function)}):", *(" " + line for line in body)])
+
+
+def _one_tensor(tensors: list[str], arguments: str, checked: bool) -> list[str]:
+    """The short way for one tensor: its type, and its dtype where the law looks at it."""
+    (x,) = tensors
+    if not checked:
+        return [
+            f"if type({x}) is HOST: return host({arguments})",
+            f"t = type({x})",
+            f"if t is PRIME: return prime({arguments})",
+            f"if t is FRESH: return fresh({arguments})",
+            f"if t in fast: return fast[t]({arguments})",
+        ]
+    return [
+        f"if type({x}) is HOST:",
+        f" if (d := {x}.dtype) is host_first or d in host_ready: return host({arguments})",
+        f"elif (t := type({x})) is PRIME:",
+        f" if {x}.dtype in prime_ready: return prime({arguments})",
+        "elif t is FRESH:",
+        f" if fresh_ready is None or {x}.dtype in fresh_ready: return fresh({arguments})",
+        "elif t in fast:",
+        f" if {x}.dtype in fast_ready[t]: return fast[t]({arguments})",
+    ]
+
+
+def _more_tensors(tensors: list[str], arguments: str, checked: bool) -> list[str]:
+    """The short way for two or more tensors: the type of the second one, then identity of dtypes.
+
+    On HOST the second one's type is enough: only host arrays and scalars have its dtype objects. What has no dtype at all
+    raises AttributeError, which ``rescue`` sends to the door.
+    """
+    x, y, *others = tensors
+    types = " and ".join(f"type({z}) is t" for z in (x, *others))
+    rest = "".join(f" and d is {z}.dtype" for z in others)
+    same = f"(d := {x}.dtype) is {y}.dtype{rest}" if checked or others else f"{x}.dtype is {y}.dtype"
+    equal = " and ".join(f"d == {z}.dtype" for z in (y, *others))
+    host = prime = fresh = fast = ""
+    if checked:
+        host, prime = " and (d is host_first or d in host_ready)", " and d in prime_ready"
+        fresh, fast = " and (fresh_ready is None or d in fresh_ready)", " and d in fast_ready[t]"
+    lines = [
+        f"if type({y}) is HOST:",
+        f" if {same}{host}: return host({arguments})",
+        f"elif (t := type({y})) is PRIME:",
+        f" if {types} and {same}{prime}: return prime({arguments})",
+        "elif t is FRESH:",
+        f" if {types} and ((d := {x}.dtype) == usual or {equal}{fresh}): return fresh({arguments})",
+    ]
+    if not others:
+        lines += [
+            f"elif t is float or t is int and 0 <= {y} < 128:",
+            f" if (u := type({x})) in LIFTS:",
+            "  lift, takers = LIFTS[u]",
+            f"  if (d := {x}.dtype) in takers[t]:",
+            f"   if u is HOST and host_raw{host}: return host({arguments})",
+            f"   if u is FRESH and fresh_raw{fresh}: return fresh({arguments})",
+            f"   {y} = lift({y}, {x})",
+            f"   return call({arguments})",
+        ]
+    return [*lines, "elif t in fast:", f" if {types} and {same}{fast}: return fast[t]({arguments})"]
+
+
+def _signature(operation: Operation, function: Callable[..., Any]) -> str:
+    """The parameters, with ``None`` for every default: the real ones are set on the function."""
+    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    first_default = code.co_argcount - len(function.__defaults__ or ())  # type: ignore[attr-defined]
+    keyword_defaults = function.__kwdefaults__ or {}  # type: ignore[attr-defined]
+    parts: list[str] = []
+    starred = False
+    for i, parameter in enumerate(operation.parameters):
+        name = parameter.name
+        if parameter.variadic:
+            parts.append(f"*{name}")
+            starred = True
+        elif parameter.keyword:
+            if not starred:
+                parts.append("*")
+                starred = True
+            parts.append(f"{name}=None" if name in keyword_defaults else name)
+        else:
+            parts.append(f"{name}=None" if i >= first_default else name)
+            if i + 1 == code.co_posonlyargcount:
+                parts.append("/")
+    return ", ".join(parts)

@@ -1,0 +1,30 @@
+# Two commands: `make demo` and `make test`. Both make .venv first, once, and again when the project file changes.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types bench clean
+
+demo: .venv/.installed
+	$(BIN)/ember-ml demo
+
+test: lint types
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.installed
+	$(BIN)/mypy
+
+bench: .venv/.installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/dispatch.py
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

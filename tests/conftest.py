@@ -1,0 +1,33 @@
+"""Every test that takes ``backend`` runs on each installed engine, with that engine active."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+
+DEVICE = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
+
+
+@pytest.fixture(params=ember_ml.get_available_backends())
+def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
+    """A loaded engine, active for the test; on the device that EMBER_ML_TEST_DEVICE names, if the engine has it."""
+    loaded = backends.load(request.param)
+    before = loaded.device
+    ember_ml.set_backend(request.param)
+    if DEVICE != "cpu" and DEVICE in loaded.devices():
+        loaded.device = loaded.find_device(DEVICE)
+    yield loaded
+    loaded.device = before
+    ember_ml.set_backend("numpy")
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees, or writes, the choice of the person who runs it."""
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "home"))
+    monkeypatch.delenv("EMBER_ML_BACKEND", raising=False)

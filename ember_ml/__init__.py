@@ -1,4 +1,29 @@
-"""Ember ML."""
+"""Ember ML: one set of array operations on NumPy, PyTorch and MLX.
+
+>>> import ember_ml
+>>> from ember_ml import ops
+>>> with ember_ml.use_backend("numpy"):
+...     ops.add([1.0, 2.0], 3.0).tolist()
+[4.0, 5.0]
+"""
 
 from ember_ml import ops as ops
-from ember_ml.backend import *  # noqa: F403
+from ember_ml.backend import auto_select_backend as auto_select_backend
+from ember_ml.backend import clear_backend as clear_backend
+from ember_ml.backend import get_available_backends as get_available_backends
+from ember_ml.backend import get_backend as get_backend
+from ember_ml.backend import get_backend_module as get_backend_module
+from ember_ml.backend import set_backend as set_backend
+from ember_ml.backend import use_backend as use_backend
+from ember_ml.backend import using_backend as using_backend
+from ember_ml.contract import op as op
+from ember_ml.dtypes import *
+from ember_ml.dtypes import EmberDType as EmberDType
+from ember_ml.errors import BackendNotFoundError as BackendNotFoundError
+from ember_ml.errors import EmberError as EmberError
+from ember_ml.errors import LinAlgError as LinAlgError
+from ember_ml.errors import MissingOperationError as MissingOperationError
+from ember_ml.errors import PrecisionWarning as PrecisionWarning
+from ember_ml.errors import UnsupportedError as UnsupportedError
+
+__version__ = "0.1.0"

@@ -68,8 +68,7 @@ complex128 = EmberDType("complex128", "complex floating", 128)
 
 DTYPES: dict[str, EmberDType] = {name: globals()[name] for name in __all__}
 
-_BY_OBJECT: dict[object, EmberDType] = {
-    **DTYPES,
+_BY_OBJECT: dict[object, EmberDType] = dict(DTYPES) | {
     "bool_": bool,
     builtins.bool: bool,
     int: int64,
@@ -251,9 +250,7 @@ class Law(NamedTuple):
 free = Law("free", "Each argument keeps its dtype; the docstring says what the result's is.", "apart", _same, None)
 kept = Law("kept", "The result has the dtype of the first tensor; the others are cast to it.", "first", _same, _same)
 promoted = Law("promoted", "The arguments meet in one dtype, which is the result's.", "together", _same, _same)
-floating = Law(
-    "floating", "As promoted; integers and bool become the default float.", "together", float_of, float_of
-)
+floating = Law("floating", "As promoted; integers and bool become the default float.", "together", float_of, float_of)
 magnitude = Law(
     "magnitude", "As promoted; complex answers with the dtype of its real part.", "together", _same, real_of
 )
@@ -269,8 +266,7 @@ accumulated = Law(
 )  # fmt: skip
 
 LAWS: dict[str, Law] = {
-    law.name: law
-    for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated)
+    law.name: law for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated)
 }
 
 

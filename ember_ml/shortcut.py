@@ -1,7 +1,7 @@
 """The short way to an engine: a function per operation, generated with the operation's own signature.
 
 It lets tensors of one engine and one dtype through to the engine's function after a few identity tests, and sends
-everything else to the door. Code is shared by all operations of the same signature and law, so that importing stays cheap.
+everything else to the door. Operations of the same signature and law share code, so that importing stays cheap.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
+from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, TENSOR
 from ember_ml.dtypes import (
     DTYPES,
     EmberDType,
@@ -32,15 +33,17 @@ from ember_ml.dtypes import (
 
 if TYPE_CHECKING:
     from ember_ml.backend import Backend
-    from ember_ml.contract import Operation, Parameter
+    from ember_ml.contract import Operation
 
 # The namespace of the generated functions: globals cost less than cells here, and a dictionary look-up is dear.
 #
-# HOST is NumPy's array type while NumPy is active for the whole process and no use_backend block is open; otherwise a host
-# array means whatever the active backend makes of it.
+# HOST is NumPy's array type while NumPy is active for the whole process and no use_backend block is open; otherwise
+# a host array means whatever the active backend makes of it.
 # PRIME is the tensor type of the first other engine; FRESH that of the first engine whose dtype objects are made anew
 # on every access, so that identity says nothing.
-# LIFTS holds, per tensor type, how a Python number becomes a 0-d tensor, and the dtypes that take it without rising in kind.
+# *_INDEX and *_MASK are the int64 and bool of each.
+# LIFTS holds, per tensor type, how a Python number becomes a 0-d tensor, and the dtypes that take it without rising
+# in kind.
 _space = sys.modules["ember_ml.shortcuts"] = ModuleType("ember_ml.shortcuts", "Functions that ember_ml.shortcut made.")
 _names: dict[str, Any] = vars(_space)
 _names.update(__builtins__=builtins, HOST=None, PRIME=None, FRESH=None, LIFTS={})
@@ -58,19 +61,19 @@ backends.on_change(_follow)
 class Shortcut:
     """The generated function of an operation, and what it knows of each engine.
 
-    What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known by name,
-    ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast (``host_first`` the most
-    frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` a dtype with which FRESH's own promotion
-    is known to be ours.
+    What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known
+    by name, ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast
+    (``host_first`` the most frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` a dtype with
+    which FRESH's own promotion is known to be ours.
     """
 
     _count = 0
 
-    def __init__(self, operation: Operation, function: Callable[..., Any], rescue: Callable[..., Any]) -> None:
+    def __init__(self, operation: Operation, function: Callable[..., Any]) -> None:
         Shortcut._count += 1
         self._suffix = f"_{Shortcut._count}"
-        self._learn(door=operation.door, rescue=rescue, **_unknown(operation))
-        own: CodeType = function.__code__  # type: ignore[attr-defined]
+        self._learn(door=operation.door, rescue=operation.door.rescue, fast={}, fast_ready={}, **_UNKNOWN)
+        own: CodeType = function.__code__
         code = _compiled(_source(operation, function))
         code = code.replace(
             co_names=tuple(name + self._suffix if name in _OWN else name for name in code.co_names),
@@ -81,75 +84,74 @@ class Shortcut:
         )
         call = FunctionType(code, _names, own.co_name)
         update_wrapper(call, function)
-        call.__defaults__ = function.__defaults__  # type: ignore[attr-defined]
-        call.__kwdefaults__ = function.__kwdefaults__  # type: ignore[attr-defined]
+        call.__defaults__ = function.__defaults__
+        call.__kwdefaults__ = function.__kwdefaults__
         call.__operation__ = operation  # type: ignore[attr-defined]
         self._learn(call=call)
         self.call: Callable[..., Any] = call
 
     def open(self, operation: Operation, backend: Backend, run: Callable[..., Any]) -> None:
         """Let the tensors of ``backend`` through to ``run``."""
-        kind = backend.tensors[0]
+        kind, *subclasses = backend.tensors
         native = not isinstance(run, FunctionType)
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
-        _names["LIFTS"].setdefault(kind, (backend.lift, _takers(backend)))
-        if backend.name == "numpy":
+        slot = _slot(backend)
+        if slot == "HOST":
             first = backend.dtypes["float32"] if _passes(operation, float32) else _NEVER
             self._learn(host_first=first, host_ready=ready, host_raw=native, host=run)
-            self._learn_other(kind, _asking(operation, backend, run), ready)
-        elif not backend.stable_dtypes and _names["FRESH"] in (None, kind):
+            run = _asking(operation, backend, run)
+        elif slot == "PRIME":
+            self._learn(prime_ready=ready, prime=run)
+        elif slot == "FRESH":
             trusted = native and _is_trusted(operation)
             usual = backend.dtypes["float32"] if trusted else _NEVER
-            self._learn(fresh_ready=None if trusted else ready, usual=usual, fresh_raw=native, fresh=run)
-            _names["FRESH"] = kind
-        elif backend.stable_dtypes and _names["PRIME"] in (None, kind):
-            self._learn(prime_ready=ready, prime=run)
-            _names["PRIME"] = kind
-        else:
-            self._learn_other(kind, run, ready)
-
-    def close(self, operation: Operation) -> None:
-        """Forget every engine; the next call opens the way again."""
-        self._learn(**_unknown(operation))
+            open_to_all = trusted and len(operation.tensors) == 1 and len(operation.dtypes) == len(DTYPES)
+            self._learn(fresh_ready=None if open_to_all else ready, usual=usual, fresh_raw=native, fresh=run)
+        for other in subclasses if slot in ("PRIME", "FRESH") else (kind, *subclasses):
+            _names["fast_ready" + self._suffix][other] = ready
+            _names["fast" + self._suffix][other] = run
 
     def _learn(self, **known: Any) -> None:
         for name, value in known.items():
             _names[name + self._suffix] = value
 
-    def _learn_other(self, kind: type, run: Callable[..., Any], ready: frozenset[Any]) -> None:
-        _names["fast_ready" + self._suffix][kind] = ready
-        _names["fast" + self._suffix][kind] = run
+
+def _slot(backend: Backend) -> str:
+    """The name under which generated code knows the tensor type of ``backend``; empty if it is one of the others."""
+    if backend.name == "numpy":
+        return "HOST"
+    slot = "PRIME" if backend.stable_dtypes else "FRESH"
+    return slot if _names[slot] in (None, backend.tensors[0]) else ""
+
+
+def know(backend: Backend) -> None:
+    """Let generated code recognise the tensors of ``backend``, now that every operation is open to them."""
+    _names["LIFTS"][backend.tensors[0]] = (backend.lift, _takers(backend))
+    slot = _slot(backend)
+    if slot:
+        _names[f"{slot}_INDEX"] = backend.dtypes["int64"]
+        _names[f"{slot}_MASK"] = backend.dtypes["bool"]
+    if slot in ("PRIME", "FRESH"):
+        _names[slot] = backend.tensors[0]
 
 
 _NEVER = object()
 
-
-def _unknown(operation: Operation) -> dict[str, Any]:
-    """What a shortcut knows before any engine has computed the operation."""
-
-    def first(name: Callable[[], str]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return operation.run(backends.load(name()))(*args, **kwargs)
-
-        return run
-
-    def owner(kind: str) -> str:
-        return next(b.name for b in backends.loaded() if b.tensors[0] is _names[kind])
-
-    return {
-        "host": first(lambda: "numpy"),
-        "prime": first(lambda: owner("PRIME")),
-        "fresh": first(lambda: owner("FRESH")),
-        "host_first": _NEVER,
-        "host_ready": frozenset(),
-        "prime_ready": frozenset(),
-        "fresh_ready": frozenset(),
-        "host_raw": False,
-        "fresh_raw": False,
-        "usual": _NEVER,
-        "fast": {},
-        "fast_ready": {},
-    }
+# What a shortcut knows before any engine has been loaded. Nothing of it is read before then.
+_UNKNOWN: dict[str, Any] = dict.fromkeys(
+    (
+        "host",
+        "prime",
+        "fresh",
+        "host_first",
+        "host_ready",
+        "prime_ready",
+        "fresh_ready",
+        "host_raw",
+        "fresh_raw",
+        "usual",
+    )
+)
 
 
 def _asking(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,14 +192,14 @@ def _takers(backend: Backend) -> dict[type, frozenset[Any]]:
     """
 
     def of(kind: str) -> frozenset[Any]:
-        return frozenset(backend.dtypes[d.name] for d in of_kind(kind) if d.name in backend.dtypes and d is not bfloat16)
+        return frozenset(
+            backend.dtypes[d.name] for d in of_kind(kind) if d.name in backend.dtypes and d is not bfloat16
+        )
 
     return {float: of("floating"), int: of("numeric")}
 
 
-_OWN = frozenset(
-    "door rescue call host prime fresh host_first host_ready prime_ready fresh_ready host_raw fresh_raw usual fast fast_ready".split()
-)
+_OWN = frozenset({"door", "rescue", "call", "fast", "fast_ready", *_UNKNOWN})
 
 
 @cache
@@ -212,49 +214,55 @@ def _compiled(source: str) -> CodeType:
 
 
 def _source(operation: Operation, function: Callable[..., Any]) -> str:
-    tensors = [p.name for p in operation.parameters if p.role == "tensor" and not p.many]
-    unset = [f"{p.name} is None" for p in operation.parameters if p.role in ("dtype", "device")]
+    tensors = [p.name for p in operation.parameters if p.role == TENSOR and not p.many]
+    guides = {p.name: p.role.upper() for p in operation.parameters if p.role in (INDEX, MASK) and not p.many}
+    unset = [f"{p.name} is None" for p in operation.parameters if p.role in (DTYPE, DEVICE)]
     arguments = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in operation.parameters)
     values = ", ".join(p.name for p in operation.parameters)
     body: list[str] = []
-    if 0 < len(tensors) == len(operation.tensors):
+    if tensors and len(tensors) + len(guides) == len(operation.tensors):
         checked = not all(_passes(operation, d) for d in DTYPES.values())
-        tests = (_one_tensor if len(tensors) == 1 else _more_tensors)(tensors, arguments, checked)
+        tests = (_one_tensor if len(tensors) == 1 else _more_tensors)(tensors, guides, arguments, checked)
         if unset:
             tests = [f"if {' and '.join(unset)}:", *(" " + line for line in tests)]
-        body = ["try:", *(" " + line for line in tests), "except Exception as error:", f" return rescue(error, {values})"]
+        body = [
+            "try:",
+            *(" " + line for line in tests),
+            "except Exception as error:",
+            f" return rescue(error, {values})",
+        ]
     body.append(f"return door({values})")
     return "\n".join([f"def call({_signature(operation, function)}):", *(" " + line for line in body)])
 
 
-def _one_tensor(tensors: list[str], arguments: str, checked: bool) -> list[str]:
+def _led(guides: dict[str, str], kind: str, same: str = "is") -> str:
+    """The test that indices and masks are tensors of the same engine, already int64 and bool."""
+    return "".join(
+        f" and type({name}) is {kind} and {name}.dtype {same} {kind}_{role}" for name, role in guides.items()
+    )
+
+
+def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
     """The short way for one tensor: its type, and its dtype where the law looks at it."""
     (x,) = tensors
-    if not checked:
-        return [
-            f"if type({x}) is HOST: return host({arguments})",
-            f"t = type({x})",
-            f"if t is PRIME: return prime({arguments})",
-            f"if t is FRESH: return fresh({arguments})",
-            f"if t in fast: return fast[t]({arguments})",
-        ]
-    return [
-        f"if type({x}) is HOST:",
-        f" if (d := {x}.dtype) is host_first or d in host_ready: return host({arguments})",
-        f"elif (t := type({x})) is PRIME:",
-        f" if {x}.dtype in prime_ready: return prime({arguments})",
-        "elif t is FRESH:",
-        f" if fresh_ready is None or {x}.dtype in fresh_ready: return fresh({arguments})",
-        "elif t in fast:",
-        f" if {x}.dtype in fast_ready[t]: return fast[t]({arguments})",
+    host = prime = fresh = fast = ""
+    if checked:
+        host, prime = f" and ((d := {x}.dtype) is host_first or d in host_ready)", f" and {x}.dtype in prime_ready"
+        fresh, fast = f" and (fresh_ready is None or {x}.dtype in fresh_ready)", f" and {x}.dtype in fast_ready[t]"
+    lines = [
+        f"if type({x}) is HOST{_led(guides, 'HOST')}{host}: return host({arguments})",
+        f"t = type({x})",
+        f"if t is PRIME{_led(guides, 'PRIME')}{prime}: return prime({arguments})",
+        f"if t is FRESH{_led(guides, 'FRESH', '==')}{fresh}: return fresh({arguments})",
     ]
+    return lines if guides else [*lines, f"if t in fast{fast}: return fast[t]({arguments})"]
 
 
-def _more_tensors(tensors: list[str], arguments: str, checked: bool) -> list[str]:
+def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
     """The short way for two or more tensors: the type of the second one, then identity of dtypes.
 
-    On HOST the second one's type is enough: only host arrays and scalars have its dtype objects. What has no dtype at all
-    raises AttributeError, which ``rescue`` sends to the door.
+    On HOST the second one's type is enough: only host arrays and scalars have its dtype objects. What has no dtype at
+    all raises AttributeError, which ``rescue`` sends to the door.
     """
     x, y, *others = tensors
     types = " and ".join(f"type({z}) is t" for z in (x, *others))
@@ -264,34 +272,40 @@ def _more_tensors(tensors: list[str], arguments: str, checked: bool) -> list[str
     host = prime = fresh = fast = ""
     if checked:
         host, prime = " and (d is host_first or d in host_ready)", " and d in prime_ready"
-        fresh, fast = " and (fresh_ready is None or d in fresh_ready)", " and d in fast_ready[t]"
+        fresh, fast = " and d in fresh_ready", " and d in fast_ready[t]"
     lines = [
         f"if type({y}) is HOST:",
-        f" if {same}{host}: return host({arguments})",
+        f" if {same}{host}{_led(guides, 'HOST')}: return host({arguments})",
         f"elif (t := type({y})) is PRIME:",
-        f" if {types} and {same}{prime}: return prime({arguments})",
+        f" if {types} and {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
         "elif t is FRESH:",
-        f" if {types} and ((d := {x}.dtype) == usual or {equal}{fresh}): return fresh({arguments})",
+        f" if {types} and ((d := {x}.dtype) == usual or {equal}{fresh}){_led(guides, 'FRESH', '==')}:",
+        f"  return fresh({arguments})",
     ]
     if not others:
+        raw = [
+            f"   if u is HOST and host_raw{host}: return host({arguments})",
+            f"   if u is FRESH and fresh_raw{fresh}: return fresh({arguments})",
+        ]
         lines += [
             f"elif t is float or t is int and 0 <= {y} < 128:",
             f" if (u := type({x})) in LIFTS:",
             "  lift, takers = LIFTS[u]",
             f"  if (d := {x}.dtype) in takers[t]:",
-            f"   if u is HOST and host_raw{host}: return host({arguments})",
-            f"   if u is FRESH and fresh_raw{fresh}: return fresh({arguments})",
+            *([] if guides else raw),
             f"   {y} = lift({y}, {x})",
             f"   return call({arguments})",
         ]
+    if guides:
+        return lines
     return [*lines, "elif t in fast:", f" if {types} and {same}{fast}: return fast[t]({arguments})"]
 
 
 def _signature(operation: Operation, function: Callable[..., Any]) -> str:
     """The parameters, with ``None`` for every default: the real ones are set on the function."""
-    code: CodeType = function.__code__  # type: ignore[attr-defined]
-    first_default = code.co_argcount - len(function.__defaults__ or ())  # type: ignore[attr-defined]
-    keyword_defaults = function.__kwdefaults__ or {}  # type: ignore[attr-defined]
+    code: CodeType = function.__code__
+    first_default = code.co_argcount - len(function.__defaults__ or ())
+    keyword_defaults = function.__kwdefaults__ or {}
     parts: list[str] = []
     starred = False
     for i, parameter in enumerate(operation.parameters):

@@ -7,7 +7,7 @@ integers, ``Mask`` a tensor of bool, ``DTypeLike`` and ``DeviceLike`` become the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias, Union, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 
 @runtime_checkable
@@ -49,9 +49,9 @@ class SupportsArray(Protocol):
 Number: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = Sequence[Any]
 
-TensorLike: TypeAlias = Union[Tensor, SupportsArray, Number, Nested]
-Indices: TypeAlias = Union[Tensor, SupportsArray, int, Nested]
-Mask: TypeAlias = Union[Tensor, SupportsArray, bool, Nested]
+TensorLike: TypeAlias = Tensor | SupportsArray | Number | Nested
+Indices: TypeAlias = Tensor | SupportsArray | int | Nested
+Mask: TypeAlias = Tensor | SupportsArray | bool | Nested
 Shape: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = int | Sequence[int] | None
 DTypeLike: TypeAlias = Any

@@ -10,7 +10,14 @@ import numpy as np
 from ember_ml import backend as backends
 from ember_ml.dtypes import as_dtype
 
-TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-5, "complex64": 3e-5, "float64": 1e-10, "complex128": 1e-10}
+TOLERANCE = {
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "float32": 3e-5,
+    "complex64": 3e-5,
+    "float64": 1e-10,
+    "complex128": 1e-10,
+}
 
 
 def leaves(answer: Any, path: str = "") -> Iterator[tuple[str, Any]]:

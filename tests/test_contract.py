@@ -160,6 +160,8 @@ def test_dtype_law_holds(operation: Operation, backend: Backend) -> None:
     if count == 0:
         return
     for dtypes in dtype_cases(operation, count):
+        if not all(name in backend.dtypes for name in dtypes):
+            continue
         case = with_dtypes(operation, call, dtypes)
         expected = expected_dtype(operation, backend, dtypes)
         try:
@@ -181,8 +183,6 @@ def test_dtype_law_holds(operation: Operation, backend: Backend) -> None:
 def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ...]) -> str | type[Exception]:
     """The dtype that the law gives, or the class of error where the dtypes do not go together."""
     law, given_dtypes = operation.law, [as_dtype(name) for name in dtypes]
-    if not all(name in backend.dtypes for name in dtypes):
-        return UnsupportedError
     if law.meet == "apart":
         wrong = any(d.name not in operation.dtypes for d in given_dtypes)
         return TypeError if wrong else ""

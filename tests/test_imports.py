@@ -36,8 +36,7 @@ def test_only_backends_import_engines(path: Path) -> None:
 
 def test_importing_loads_no_engine_and_writes_no_file(tmp_path: Path) -> None:
     code = "import sys, ember_ml, ember_ml.ops; print([m for m in ('numpy', 'torch', 'mlx') if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={"HOME": str(tmp_path), "PYTHONPATH": str(ROOT.parent)}, capture_output=True, text=True, check=True
-    )
+    home = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run([sys.executable, "-c", code], env=home, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert list(tmp_path.iterdir()) == []

@@ -65,9 +65,10 @@ OWN: dict[str, Home] = dict(
 class Backend:
     """A loaded engine: its module, and the functions of it that the door calls.
 
-    The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES`` (name to the
-    engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``device_of``, ``find_device``, ``devices``,
-    ``error_class``. Operations are looked up by name in the submodule of their category, or in the module itself.
+    The module's ``core`` (or the module itself) holds what the door needs: ``TENSORS`` (its tensor types, the exact one
+    first), ``DTYPES`` (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``,
+    ``device_of``, ``find_device``, ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on access.
+    Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
     def __init__(self, name: str, module: ModuleType) -> None:
@@ -82,6 +83,7 @@ class Backend:
         self.lift: Callable[..., Any] = core.lift
         self.cast: Callable[..., Any] = core.cast
         self.to_host: Callable[..., Any] = core.to_host
+        self.beside: Callable[..., Any] = core.beside
         self.device_of: Callable[..., str] = core.device_of
         self.find_device: Callable[..., Any] = core.find_device
         self.devices: Callable[[], list[str]] = core.devices
@@ -142,6 +144,7 @@ class _State:
         self.blocks = 0
         self.loaded: dict[str, Backend] = {}
         self.listeners: list[Callable[[], None]] = []
+        self.hosts: list[Callable[[Backend], None]] = []
         self.context: ContextVar[str] = ContextVar("ember_ml_backend", default="")
 
 
@@ -156,7 +159,9 @@ def homes() -> dict[str, Home]:
 @cache
 def _third_party() -> dict[str, Home]:
     return {
-        point.name: Home(point.module, point.module.partition(".")[0], f"pip install {point.dist.name if point.dist else point.name}")
+        point.name: Home(
+            point.module, point.module.partition(".")[0], f"pip install {point.dist.name if point.dist else point.name}"
+        )
         for point in metadata.entry_points(group=GROUP)
     }
 
@@ -191,9 +196,12 @@ def load(name: str, source: str = "") -> Backend:
                 module = importlib.import_module(home.module)
             except Exception as error:
                 raise BackendNotFoundError(
-                    f"the {name} backend{asked} could not be imported: {error}; {_choices()}; install it with: {home.install}"
+                    f"the {name} backend{asked} failed to import: {error}; {_choices()}; to install: {home.install}"
                 ) from error
-            _state.loaded[name] = Backend(name, module)
+            backend = Backend(name, module)
+            for welcome in _state.hosts:
+                welcome(backend)
+            _state.loaded[name] = backend
     return _state.loaded[name]
 
 
@@ -272,9 +280,12 @@ def _announce() -> None:
 
 def on_change(listener: Callable[[], None]) -> None:
     """Call ``listener`` whenever ``calm()`` may have changed."""
-    _state.listeners[:] = [old for old in _state.listeners if old.__qualname__ != listener.__qualname__]
     _state.listeners.append(listener)
-    listener()
+
+
+def on_load(host: Callable[[Backend], None]) -> None:
+    """Call ``host`` with every backend before it is first used."""
+    _state.hosts.append(host)
 
 
 def set_backend(name: str, persist: bool = False) -> None:

@@ -1,1 +1,326 @@
-"""The category bitwise."""
+"""Bits: logic, shifts and rotations of integers, packing, and waves made of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce as _reduce
+
+from ember_ml.contract import op
+from ember_ml.dtypes import as_dtype as _as_dtype
+from ember_ml.dtypes import free, kept, promoted
+from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.types import DeviceLike, DTypeLike, Indices, Mask, Tensor, TensorLike
+
+
+@op(promoted, kinds="bits", differentiable=False)
+def bitwise_and(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """The bits that are set in both ``x`` and ``y``; logical and for bool.
+
+    >>> bitwise_and([12, 10], 6).tolist()
+    [4, 2]
+    """
+    ...
+
+
+@op(promoted, kinds="bits", differentiable=False)
+def bitwise_or(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """The bits that are set in ``x`` or ``y`` or both; logical or for bool.
+
+    >>> bitwise_or([12, 10], 6).tolist()
+    [14, 14]
+    """
+    ...
+
+
+@op(promoted, kinds="bits", differentiable=False)
+def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """The bits that are set in one of ``x`` and ``y`` alone; exclusive or for bool.
+
+    >>> bitwise_xor([12, 10], 6).tolist()
+    [10, 12]
+    """
+    ...
+
+
+@op(promoted, kinds="bits", differentiable=False)
+def bitwise_invert(x: TensorLike, /) -> Tensor:
+    """``x`` with every bit flipped; logical not for bool.
+
+    >>> bitwise_invert([0, 5, -1]).tolist()
+    [-1, -6, 0]
+    """
+    ...
+
+
+bitwise_not = bitwise_invert
+
+
+@op(promoted, kinds="integral", differentiable=False)
+def bitwise_left_shift(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """The bits of ``x`` moved ``y`` places up, zeros moving in.
+
+    A count that is negative or not below the width moves every bit out, on every engine.
+
+    >>> bitwise_left_shift([1, 2, 3], [4, 1, 64]).tolist()
+    [16, 4, 0]
+    """
+    ...
+
+
+left_shift = bitwise_left_shift
+
+
+@op(promoted, kinds="integral", differentiable=False)
+def bitwise_right_shift(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """The bits of ``x`` moved ``y`` places down, copies of the sign bit moving in.
+
+    A count that is negative or not below the width leaves nothing but the sign: 0, or -1 for negative ``x``.
+
+    >>> bitwise_right_shift([16, -16, -16], [2, 2, 64]).tolist()
+    [4, -4, -1]
+    """
+    ...
+
+
+right_shift = bitwise_right_shift
+
+
+@op(kept, kinds="integral", differentiable=False)
+def rotate_left(x: TensorLike, shift: Indices, /) -> Tensor:
+    """The bits of ``x`` moved ``shift`` places up, those that leave at the top entering at the bottom.
+
+    Counts are taken modulo the width of the dtype; negative ones rotate to the right.
+
+    >>> rotate_left(cast([129, 1], "uint8"), 1).tolist()
+    [3, 2]
+    """
+    bits = _as_dtype(x.dtype).bits
+    up = dtypes.cast(math.remainder(shift, bits), x.dtype)
+    ones = bitwise_invert(bitwise_xor(x, x))
+    entering = bitwise_invert(bitwise_left_shift(ones, up))
+    return bitwise_or(
+        bitwise_left_shift(x, up), bitwise_and(bitwise_right_shift(x, math.subtract(bits, up)), entering)
+    )
+
+
+@op(kept, kinds="integral", differentiable=False)
+def rotate_right(x: TensorLike, shift: Indices, /) -> Tensor:
+    """The bits of ``x`` moved ``shift`` places down, those that leave at the bottom entering at the top.
+
+    Counts are taken modulo the width of the dtype; negative ones rotate to the left.
+
+    >>> rotate_right(cast([129, 2], "uint8"), 1).tolist()
+    [192, 1]
+    """
+    return rotate_left(x, math.negative(shift))
+
+
+@op(promoted, kinds="integral", differentiable=False)
+def count_ones(x: TensorLike, /) -> Tensor:
+    """The number of bits that are set in ``x``, in the dtype of ``x``; negative numbers count in two's complement.
+
+    >>> count_ones([0, 7, -1]).tolist()
+    [0, 3, 64]
+    """
+    bits = _as_dtype(x.dtype).bits
+    fields = [(1 << bits) // divisor for divisor in (3, 5, 17)]
+    x = math.subtract(x, bitwise_and(bitwise_right_shift(x, 1), fields[0]))
+    x = math.add(bitwise_and(x, fields[1]), bitwise_and(bitwise_right_shift(x, 2), fields[1]))
+    x = bitwise_and(math.add(x, bitwise_right_shift(x, 4)), fields[2])
+    width = 8
+    while width < bits:
+        x = math.add(x, bitwise_right_shift(x, width))
+        width *= 2
+    return bitwise_and(x, 127)
+
+
+popcount = count_ones
+
+
+@op(promoted, kinds="integral", differentiable=False)
+def count_zeros(x: TensorLike, /) -> Tensor:
+    """The number of bits that are not set in ``x``, in the dtype of ``x``.
+
+    >>> count_zeros([0, 7, -1]).tolist()
+    [64, 61, 0]
+    """
+    return count_ones(bitwise_invert(x))
+
+
+@op(kept, kinds="integral", differentiable=False)
+def get_bit(x: TensorLike, position: Indices, /) -> Tensor:
+    """The bit of ``x`` at ``position`` (0 is the lowest), as 0 or 1; 0 beyond the width.
+
+    >>> get_bit([5, 2], [0, 0]).tolist()
+    [1, 0]
+    """
+    return dtypes.cast(comparison.not_equal(bitwise_and(x, _bit(x, position)), 0), x.dtype)
+
+
+@op(kept, kinds="integral", differentiable=False)
+def set_bit(x: TensorLike, position: Indices, value: Mask = True, /) -> Tensor:
+    """``x`` with the bit at ``position`` (0 is the lowest) set to ``value``; as it was beyond the width.
+
+    >>> set_bit([0, 5], [3, 0], [True, False]).tolist()
+    [8, 4]
+    """
+    bit = _bit(x, position)
+    return comparison.where(value, bitwise_or(x, bit), bitwise_and(x, bitwise_invert(bit)))
+
+
+@op(kept, kinds="integral", differentiable=False)
+def toggle_bit(x: TensorLike, position: Indices, /) -> Tensor:
+    """``x`` with the bit at ``position`` (0 is the lowest) flipped; as it was beyond the width.
+
+    >>> toggle_bit([0, 5], [3, 0]).tolist()
+    [8, 4]
+    """
+    return bitwise_xor(x, _bit(x, position))
+
+
+def _bit(x: Tensor, position: Tensor) -> Tensor:
+    """A one at ``position``, in the dtype of ``x``; nothing at all beyond the width."""
+    bits = _as_dtype(x.dtype).bits
+    inside = bitwise_and(comparison.greater_equal(position, 0), comparison.less(position, bits))
+    place = dtypes.cast(comparison.where(inside, position, bits), x.dtype)
+    return bitwise_left_shift(creation.ones_like(place), place)
+
+
+@op(free, kinds="bits", differentiable=False)
+def packbits(x: TensorLike, /, axis: int | None = None, bitorder: str = "big") -> Tensor:
+    """Eight elements of ``x`` in each uint8, a set bit for what is not zero; the last byte is filled up with zeros.
+
+    Args:
+        axis: the axis that is packed; by default ``x`` is flattened.
+        bitorder: ``"big"`` puts the first element in the highest bit, ``"little"`` in the lowest.
+
+    >>> packbits([True, False, True]).tolist()
+    [160]
+    """
+    _check_order(bitorder)
+    if axis is None:
+        x, axis = manipulation.reshape(x, (-1,)), 0
+    bits = manipulation.moveaxis(dtypes.cast(comparison.not_equal(x, 0), "uint8"), axis, -1)
+    *others, length = bits.shape
+    bits = manipulation.pad(bits, [(0, 0)] * len(others) + [(0, -length % 8)])
+    bits = manipulation.reshape(bits, (*others, (length + 7) // 8, 8))
+    packed = stats.sum(bitwise_left_shift(bits, _places(bits, 8, bitorder)), axis=-1, dtype="uint8")
+    return manipulation.moveaxis(packed, -1, axis)
+
+
+@op(free, kinds="integral", differentiable=False)
+def unpackbits(
+    x: TensorLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Tensor:
+    """The bits of ``x``, each as a 0 or 1 of uint8.
+
+    An element gives as many bits as its dtype is wide.
+
+    Args:
+        axis: the axis that is unpacked; by default ``x`` is flattened.
+        count: how many bits to keep along ``axis``, zeros being added if there are fewer; a negative one drops as many
+            from the end.
+        bitorder: ``"big"`` answers the highest bit of an element first, ``"little"`` the lowest.
+
+    >>> unpackbits(cast([160], "uint8"), count=3).tolist()
+    [1, 0, 1]
+    """
+    _check_order(bitorder)
+    if axis is None:
+        x, axis = manipulation.reshape(x, (-1,)), 0
+    width = _as_dtype(x.dtype).bits
+    x = manipulation.moveaxis(x, axis, -1)
+    *others, length = x.shape
+    places = _places(x, width, bitorder)
+    bits = dtypes.cast(bitwise_and(bitwise_right_shift(manipulation.expand_dims(x, axis=-1), places), 1), "uint8")
+    bits = manipulation.reshape(bits, (*others, length * width))
+    if count is not None:
+        if count < -length * width:
+            raise ValueError(f"unpackbits cannot drop {-count} of {length * width} bits")
+        size = count if count >= 0 else length * width + count
+        bits = manipulation.pad(bits[..., :size], [(0, 0)] * len(others) + [(0, max(0, size - length * width))])
+    return manipulation.moveaxis(bits, -1, axis)
+
+
+def _check_order(bitorder: str) -> None:
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"bitorder is 'big' or 'little', not {bitorder!r}")
+
+
+def _places(x: Tensor, width: int, bitorder: str) -> Tensor:
+    """The places of ``width`` bits in that order, beside ``x`` and in its dtype."""
+    up = bitorder == "little"
+    start, stop, step = (0, width, 1) if up else (width - 1, -1, -1)
+    return dtypes.cast(creation.arange(start, stop, step, device=device.get_device(x)), x.dtype)
+
+
+_MODES = {"xor": bitwise_xor, "and": bitwise_and, "or": bitwise_or}
+
+
+@op(promoted, kinds="bits", differentiable=False)
+def binary_wave_interference(waves: Sequence[TensorLike], /, mode: str = "xor") -> Tensor:
+    """The bit patterns of ``waves`` (a sequence, or a stack along the first axis) combined into one.
+
+    Args:
+        mode: ``"xor"``, ``"and"`` or ``"or"``.
+
+    >>> binary_wave_interference([[12, 1], [10, 1], [1, 1]]).tolist()
+    [7, 1]
+    >>> binary_wave_interference([[12, 1], [10, 1]], mode="and").tolist()
+    [8, 1]
+    """
+    if mode not in _MODES:
+        raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
+    if not waves:
+        raise ValueError("binary_wave_interference needs at least one wave")
+    return _reduce(_MODES[mode], waves)
+
+
+@op(kept, kinds="integral", differentiable=False)
+def binary_wave_propagate(wave: TensorLike, shift: Indices, /) -> Tensor:
+    """The bits of ``wave`` moved ``shift`` places: up where it is positive, down where it is negative.
+
+    >>> binary_wave_propagate([4, 4], [1, -1]).tolist()
+    [8, 2]
+    """
+    bits = _as_dtype(wave.dtype).bits
+    places = dtypes.cast(math.minimum(math.abs(math.maximum(shift, -bits)), bits), wave.dtype)
+    return comparison.where(
+        comparison.greater_equal(shift, 0), bitwise_left_shift(wave, places), bitwise_right_shift(wave, places)
+    )
+
+
+@op(free, differentiable=False)
+def create_duty_cycle(
+    length: int, duty_cycle: float, /, *, dtype: DTypeLike = "uint8", device: DeviceLike | None = None
+) -> Tensor:
+    """A wave of ``length`` bits, the first ``round(length * duty_cycle)`` of them ones.
+
+    >>> create_duty_cycle(8, 0.25).tolist()
+    [1, 1, 0, 0, 0, 0, 0, 0]
+    """
+    if not 0 <= duty_cycle <= 1:
+        raise ValueError(f"a duty cycle is between 0 and 1, not {duty_cycle}")
+    ones = round(_length(length) * duty_cycle)
+    return dtypes.cast(comparison.less(creation.arange(length, device=device), ones), dtype)
+
+
+@op(free, differentiable=False)
+def generate_blocky_sin(
+    length: int, half_period: int, /, *, dtype: DTypeLike = "uint8", device: DeviceLike | None = None
+) -> Tensor:
+    """A square wave of ``length`` bits: ``half_period`` ones, as many zeros, and again.
+
+    >>> generate_blocky_sin(7, 2).tolist()
+    [1, 1, 0, 0, 1, 1, 0]
+    """
+    if half_period < 1:
+        raise ValueError(f"a half period is at least 1, not {half_period}")
+    place = math.remainder(creation.arange(_length(length), device=device), 2 * half_period)
+    return dtypes.cast(comparison.less(place, half_period), dtype)
+
+
+def _length(length: int) -> int:
+    if length < 0:
+        raise ValueError(f"a wave has a length of at least 0, not {length}")
+    return length

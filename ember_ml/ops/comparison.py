@@ -1,1 +1,288 @@
-"""The category comparison."""
+"""Comparison and logic: operations that answer with truth values, and the choice between values by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ember_ml.contract import op
+from ember_ml.dtypes import compared, promoted
+from ember_ml.ops import creation, device, indexing, manipulation, math
+from ember_ml.types import Axis, Mask, Tensor, TensorLike
+
+
+@op(compared, differentiable=False)
+def equal(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x == y``, with broadcasting.
+
+    >>> equal([1, 2], 2).tolist()
+    [False, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def not_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x != y``, with broadcasting.
+
+    >>> not_equal([1, 2], 2).tolist()
+    [True, False]
+    """
+    ...
+
+
+@op(compared, kinds="real", differentiable=False)
+def less(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x < y``, with broadcasting.
+
+    >>> less([1, 2, 3], 2).tolist()
+    [True, False, False]
+    """
+    ...
+
+
+@op(compared, kinds="real", differentiable=False)
+def less_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x <= y``, with broadcasting.
+
+    >>> less_equal([1, 2, 3], 2).tolist()
+    [True, True, False]
+    """
+    ...
+
+
+@op(compared, kinds="real", differentiable=False)
+def greater(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x > y``, with broadcasting.
+
+    >>> greater([1, 2, 3], 2).tolist()
+    [False, False, True]
+    """
+    ...
+
+
+@op(compared, kinds="real", differentiable=False)
+def greater_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x >= y``, with broadcasting.
+
+    >>> greater_equal([1, 2, 3], 2).tolist()
+    [False, True, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def isclose(
+    x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Truth of ``|x - y| <= atol + rtol * |y|``, with broadcasting: the tolerance is relative to ``y``.
+
+    An infinity is close to itself alone.
+
+    Args:
+        equal_nan: whether NaN is close to NaN.
+
+    >>> isclose([1.0, 2.0], [1.000001, 2.1]).tolist()
+    [True, False]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def allclose(
+    x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Truth of ``isclose`` for every pair of elements, as a tensor without axes.
+
+    The answer is a tensor, not a Python ``bool``, so that no lazy engine has to evaluate it and compilers can trace it.
+
+    >>> bool(allclose([1.0, 2.0], [1.000001, 2.0]))
+    True
+    """
+    return all(isclose(x, y, rtol, atol, equal_nan))
+
+
+@op(compared, differentiable=False)
+def array_equal(x: TensorLike, y: TensorLike, /, equal_nan: bool = False) -> Tensor:
+    """Truth of ``x`` and ``y`` having one shape and the same elements, as a tensor without axes.
+
+    The answer is a tensor, not a Python ``bool``, so that no lazy engine has to evaluate it and compilers can trace it.
+
+    Args:
+        equal_nan: whether NaN equals NaN.
+
+    >>> bool(array_equal([1, 2], [1, 2])), bool(array_equal([1, 2], [[1, 2]]))
+    (True, False)
+    """
+    if tuple(manipulation.shape(x)) != tuple(manipulation.shape(y)):
+        return creation.zeros((), dtype="bool", device=device.get_device(x))
+    same = equal(x, y)
+    if equal_nan:
+        same = logical_or(same, logical_and(isnan(x), isnan(y)))
+    return all(same)
+
+
+@op(compared, differentiable=False)
+def isnan(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` being not a number; of a complex number, of either part being none.
+
+    >>> isnan([1.0, float("nan")]).tolist()
+    [False, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def isinf(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` being infinite, of either sign; of a complex number, of either part being so.
+
+    >>> isinf([1.0, float("-inf")]).tolist()
+    [False, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def isfinite(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` being neither infinite nor NaN; of a complex number, of both parts being so.
+
+    >>> isfinite([1.0, float("inf"), float("nan")]).tolist()
+    [True, False, False]
+    """
+    ...
+
+
+@op(compared, kinds="real", differentiable=False)
+def isposinf(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` being positive infinity.
+
+    >>> isposinf([float("inf"), float("-inf")]).tolist()
+    [True, False]
+    """
+    ...
+
+
+@op(compared, kinds="real", differentiable=False)
+def isneginf(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` being negative infinity.
+
+    >>> isneginf([float("inf"), float("-inf")]).tolist()
+    [False, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def isreal(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` having no imaginary part.
+
+    >>> isreal([1 + 0j, 1 + 1j]).tolist()
+    [True, False]
+    """
+    return equal(math.imag(x), 0)
+
+
+@op(compared, differentiable=False)
+def logical_and(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of both ``x`` and ``y`` being non-zero, with broadcasting.
+
+    >>> logical_and([0, 1, 2], [1, 0, 3]).tolist()
+    [False, False, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def logical_or(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of ``x`` or ``y`` being non-zero, with broadcasting.
+
+    >>> logical_or([0, 1, 2], [0, 0, 3]).tolist()
+    [False, True, True]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def logical_not(x: TensorLike, /) -> Tensor:
+    """Truth of ``x`` being zero.
+
+    >>> logical_not([0, 1, 2]).tolist()
+    [True, False, False]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def logical_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Truth of exactly one of ``x`` and ``y`` being non-zero, with broadcasting.
+
+    >>> logical_xor([0, 1, 2], [0, 0, 3]).tolist()
+    [False, True, False]
+    """
+    return not_equal(logical_not(x), logical_not(y))
+
+
+@op(compared, differentiable=False)
+def all(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Truth of every element along ``axis`` being non-zero; of no elements, true. NaN is not zero.
+
+    >>> all([[1, 2], [0, 3]], axis=1).tolist()
+    [True, False]
+    """
+    ...
+
+
+@op(compared, differentiable=False)
+def any(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Truth of some element along ``axis`` being non-zero; of no elements, false. NaN is not zero.
+
+    >>> any([[0, 0], [0, 3]], axis=1).tolist()
+    [False, True]
+    """
+    ...
+
+
+@op(promoted)
+def where(condition: Mask, x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Elements of ``x`` where ``condition`` holds and of ``y`` elsewhere, with broadcasting.
+
+    >>> where([True, False], [1, 2], 0).tolist()
+    [1, 0]
+    """
+    ...
+
+
+@op(promoted)
+def select(condlist: Sequence[Mask], choicelist: Sequence[TensorLike], default: TensorLike = 0) -> Tensor:
+    """Elements of the first of ``choicelist`` whose condition holds, of ``default`` where none does.
+
+    >>> x = [0, 1, 2, 3]
+    >>> select([less(x, 1), greater(x, 2)], [[10, 10, 10, 10], x], -1).tolist()
+    [10, -1, -1, 3]
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"select takes as many choices as conditions, not {len(condlist)} and {len(choicelist)}")
+    chosen = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        chosen = where(condition, choice, chosen)
+    return chosen  # type: ignore[return-value]
+
+
+@op(compared, kinds="real", differentiable=False)
+def isin(x: TensorLike, test_elements: TensorLike, /, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Truth of each element of ``x`` being one of ``test_elements``. NaN is never one of them.
+
+    Args:
+        assume_unique: that neither tensor holds a value twice, which some engines make use of.
+        invert: answer the opposite.
+
+    >>> isin([1, 2, 3], [2, 5]).tolist()
+    [False, True, False]
+    """
+    candidates = indexing.sort(manipulation.reshape(test_elements, (-1,)))
+    count = manipulation.shape(candidates)[0]
+    if count == 0:
+        found = not_equal(x, x) if not invert else equal(x, x)
+        return logical_and(found, False) if not invert else logical_or(found, True)
+    place = math.minimum(indexing.searchsorted(candidates, x), count - 1)
+    nearest = indexing.take(candidates, place)
+    return not_equal(nearest, x) if invert else equal(nearest, x)

@@ -1,1 +1,874 @@
-"""The category indexing."""
+"""Elements picked, placed, searched, sorted and counted."""
+
+from __future__ import annotations
+
+import builtins as _builtins
+import math as _math
+import operator as _operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ember_ml.contract import op
+from ember_ml.dtypes import (
+    KINDS,
+    as_dtype,
+    compared,
+    default_float,
+    float_of,
+    floating,
+    free,
+    indexed,
+    kept,
+    promoted,
+)
+from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, TensorLike
+
+
+class UniqueAll(NamedTuple):
+    """What ``unique_all`` answers with."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What ``unique_counts`` answers with."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What ``unique_inverse`` answers with."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+@op(kept)
+def take(x: TensorLike, indices: Indices, /, *, axis: int | None = None) -> Tensor:
+    """Elements of ``x`` at positions along an axis.
+
+    The shape is that of ``x`` with the axis replaced by the shape of ``indices``. Negative positions count from the end.
+
+    Args:
+        axis: ``None`` takes from the flattened tensor.
+
+    >>> take([[1, 2, 3], [4, 5, 6]], [2, 0], axis=1).tolist()
+    [[3, 1], [6, 4]]
+    """
+    ...
+
+
+@op(kept)
+def take_along_axis(x: TensorLike, indices: Indices, /, *, axis: int = -1) -> Tensor:
+    """Elements of ``x`` at positions along an axis that differ from row to row.
+
+    ``indices`` has as many axes as ``x``; all but ``axis`` broadcast. What ``argsort`` answers with, it takes.
+
+    >>> take_along_axis([[10, 30, 20]], [[0, 2, 1]], axis=1).tolist()
+    [[10, 20, 30]]
+    """
+    ...
+
+
+@op(kept)
+def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, *, axis: int = -1) -> Tensor:
+    """``x`` with ``values`` at positions along an axis that differ from row to row.
+
+    ``indices`` is as for ``take_along_axis``. Where a position occurs twice, the last value stands.
+
+    >>> put_along_axis([[10, 30, 20]], [[1]], 99, axis=1).tolist()
+    [[10, 99, 20]]
+    """
+    shape = _shape(x)
+    axis = _axis(axis, len(shape))
+    if len(_shape(indices)) != len(shape):
+        raise ValueError(f"put_along_axis takes indices with {len(shape)} axes, not {len(_shape(indices))}")
+    index = _grids(shape, x)
+    index[axis] = indices
+    return index_update(x, tuple(index), values)
+
+
+@op(kept)
+def gather(x: TensorLike, indices: Indices, /, *, axis: int = 0) -> Tensor:
+    """Slices of ``x`` at positions along an axis.
+
+    The shape is that of ``x`` with the axis replaced by the shape of ``indices``.
+
+    >>> gather([[1, 2], [3, 4]], [1, 1]).tolist()
+    [[3, 4], [3, 4]]
+    """
+    return take(x, indices, axis=axis)
+
+
+@op(kept)
+def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Tensor:
+    """Slices of ``x`` at the coordinates in the last axis of ``indices``.
+
+    ``result[b, i] = x[b, indices[b, i, 0], ..., indices[b, i, k - 1]]``, where ``b`` stands for the batch axes. Coordinates
+    count from 0.
+
+    Args:
+        batch_dims: how many leading axes ``x`` and ``indices`` have in common.
+
+    >>> gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).tolist()
+    [2, 3]
+    """
+    shape, places = _shape(x), _shape(indices)
+    if not places or batch_dims + places[-1] > len(shape) or not 0 <= batch_dims < len(places):
+        raise ValueError(f"gather_nd cannot take coordinates of shape {places} from a tensor of shape {shape}")
+    batch, inner, rest = shape[:batch_dims], shape[batch_dims : batch_dims + places[-1]], shape[batch_dims + places[-1] :]
+    if places[:batch_dims] != batch:
+        raise ValueError(f"the batch axes {places[:batch_dims]} of the indices are not those of the tensor, {batch}")
+    place = _place(indices, inner)
+    if batch_dims:
+        first = math.multiply(_count(_math.prod(batch), x), _math.prod(inner))
+        place = math.add(place, manipulation.reshape(first, batch + (1,) * (len(places) - 1 - batch_dims)))
+    return take(manipulation.reshape(x, (_math.prod(batch + inner), *rest)), place, axis=0)
+
+
+@op(kept)
+def scatter(
+    x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0, mode: str = "set"
+) -> Tensor:
+    """``x`` with ``updates`` put at positions along an axis.
+
+    With ``axis=0``: ``result[i] = combine(x[i], *(updates[j] for j where indices[j] == i))``. ``indices`` has one axis;
+    ``updates`` has the shape of ``x`` with the axis as long as ``indices``, or broadcasts to it.
+
+    Args:
+        mode: ``"set"`` (the last update of a position stands), ``"add"``, ``"multiply"``, ``"max"``, ``"min"``, or
+            ``"mean"`` (the mean of the updates alone). Positions without updates keep ``x``.
+
+    >>> scatter([1, 2, 3], [0, 2, 2], [10, 20, 30], mode="set").tolist()
+    [10, 2, 30]
+    >>> scatter([1, 2, 3], [0, 2, 2], [10, 20, 30], mode="add").tolist()
+    [11, 2, 53]
+    """
+    if mode == "add":
+        return scatter_add(x, indices, updates, axis=axis)
+    if mode == "max":
+        return scatter_max(x, indices, updates, axis=axis)
+    if mode == "min":
+        return scatter_min(x, indices, updates, axis=axis)
+    if mode not in ("set", "multiply", "mean"):
+        raise ValueError(f"scatter has the modes set, add, multiply, max, min and mean, not {mode!r}")
+    shape = _shape(x)
+    axis = _axis(axis, len(shape))
+    if len(_shape(indices)) != 1:
+        raise ValueError(f"scatter takes indices with one axis, not {len(_shape(indices))}")
+    if mode == "set":
+        return index_update(x, (_builtins.slice(None),) * axis + (indices,), updates)
+    updates = manipulation.broadcast_to(updates, (*shape[:axis], _shape(indices)[0], *shape[axis + 1 :]))
+    updates = manipulation.moveaxis(updates, axis, 0)
+    indices = comparison.where(comparison.less(indices, 0), math.add(indices, shape[axis]), indices)
+    if mode == "multiply":
+        return math.multiply(x, manipulation.moveaxis(segment_prod(updates, indices, shape[axis]), 0, axis))
+    if as_dtype(_of(x).dtype).kind not in KINDS["floating"]:
+        raise TypeError(f"the mean of updates is floating and does not fit into {as_dtype(_of(x).dtype).name}")
+    means = manipulation.moveaxis(segment_mean(updates, indices, shape[axis]), 0, axis)
+    counts = segment_sum(creation.ones_like(indices), indices, shape[axis])
+    counts = manipulation.reshape(counts, (-1, *(1,) * (len(shape) - axis - 1)))
+    return comparison.where(comparison.greater(counts, 0), means, x)
+
+
+@op(kept, kinds="numeric")
+def scatter_add(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0) -> Tensor:
+    """``x`` with ``updates`` added at positions along an axis: ``scatter`` with ``mode="add"``.
+
+    >>> scatter_add([1, 2, 3], [0, 2, 2], [10, 20, 30]).tolist()
+    [11, 2, 53]
+    """
+    ...
+
+
+@op(kept, kinds="real numeric")
+def scatter_max(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0) -> Tensor:
+    """The larger of ``x`` and ``updates`` at positions along an axis: ``scatter`` with ``mode="max"``.
+
+    >>> scatter_max([1, 2, 3], [0, 2, 2], [10, 0, 30]).tolist()
+    [10, 2, 30]
+    """
+    ...
+
+
+@op(kept, kinds="real numeric")
+def scatter_min(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0) -> Tensor:
+    """The smaller of ``x`` and ``updates`` at positions along an axis: ``scatter`` with ``mode="min"``.
+
+    >>> scatter_min([1, 2, 3], [0, 2, 2], [10, 0, 30]).tolist()
+    [1, 2, 0]
+    """
+    ...
+
+
+@op(kept)
+def tensor_scatter_nd_update(x: TensorLike, indices: Indices, updates: TensorLike, /) -> Tensor:
+    """``x`` with slices replaced at the coordinates in the last axis of ``indices``.
+
+    ``result[indices[i, 0], ..., indices[i, k - 1]] = updates[i]``. Coordinates count from 0; where one occurs twice, the last
+    update stands.
+
+    >>> tensor_scatter_nd_update([[1, 2], [3, 4]], [[0, 1], [1, 0]], [8, 9]).tolist()
+    [[1, 8], [9, 4]]
+    """
+    shape, places = _shape(x), _shape(indices)
+    if not places or places[-1] > len(shape):
+        raise ValueError(f"coordinates of shape {places} do not lie in a tensor of shape {shape}")
+    inner, rest = shape[: places[-1]], shape[places[-1] :]
+    if _shape(updates) != places[:-1] + rest:
+        raise ValueError(f"the updates have shape {_shape(updates)}, not {places[:-1] + rest}")
+    place = manipulation.reshape(_place(indices, inner), (-1,))
+    rows = manipulation.reshape(x, (_math.prod(inner), *rest))
+    updates = manipulation.reshape(updates, (_math.prod(places[:-1]), *rest))
+    return manipulation.reshape(index_update(rows, place, updates), shape)
+
+
+@op(kept)
+def index_update(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
+    """A copy of ``x`` in which ``x[index]`` is ``values``.
+
+    Where the index names an element twice, the last value stands.
+
+    Args:
+        index: anything that indexes a NumPy array: integers, slices, ``...``, ``None``, tensors of integers or bool, and
+            tuples of them.
+
+    >>> index_update([[1, 2], [3, 4]], (slice(None), 0), 9).tolist()
+    [[9, 2], [9, 4]]
+    """
+    ...
+
+
+@op(kept, kinds="numeric")
+def index_add(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
+    """A copy of ``x`` in which ``values`` are added to ``x[index]``.
+
+    Where the index names an element twice, both values are added.
+
+    Args:
+        index: as for ``index_update``.
+
+    >>> index_add([1, 2, 3], [0, 0, 2], 10).tolist()
+    [21, 2, 13]
+    """
+    ...
+
+
+@op(kept)
+def slice(x: TensorLike, start: object, shape: Shape, /) -> Tensor:
+    """The block of ``x`` that begins at ``start`` and has the shape ``shape``.
+
+    Args:
+        start: one integer per axis, or a tensor of them, which compiled code can compute.
+
+    >>> slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).tolist()
+    [[2, 3], [5, 6]]
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    corner = _corner(x, start, sizes)
+    if isinstance(corner, tuple):
+        return _of(x)[corner]  # type: ignore[no-any-return]
+    block: Any = x
+    for axis, size in enumerate(sizes):
+        block = take(block, math.add(corner[axis], _count(size, x)), axis=axis)
+    return block  # type: ignore[no-any-return]
+
+
+@op(kept)
+def slice_update(x: TensorLike, start: object, updates: TensorLike, /) -> Tensor:
+    """A copy of ``x`` in which the block that begins at ``start`` is ``updates``.
+
+    Args:
+        start: as for ``slice``.
+
+    >>> slice_update([[1, 2, 3], [4, 5, 6]], (0, 1), [[8, 9]]).tolist()
+    [[1, 8, 9], [4, 5, 6]]
+    """
+    sizes = _shape(updates)
+    corner = _corner(x, start, sizes)
+    if isinstance(corner, tuple):
+        return index_update(x, corner, updates)
+    grids = _grids(sizes, x)
+    return index_update(x, tuple(math.add(corner[i], grid) for i, grid in enumerate(grids)), updates)
+
+
+@op(kept, lazy=False)
+def masked_select(x: TensorLike, mask: Mask, /) -> Tensor:
+    """The elements of ``x`` where ``mask`` is true, in one axis; the two broadcast.
+
+    >>> masked_select([[1, 2], [3, 4]], [[True, False], [True, True]]).tolist()
+    [1, 3, 4]
+    """
+    ...
+
+
+@op(kept)
+def masked_fill(x: TensorLike, mask: Mask, value: TensorLike, /) -> Tensor:
+    """``x`` with ``value`` where ``mask`` is true; both broadcast to the shape of ``x``.
+
+    >>> masked_fill([1, 2, 3], [True, False, True], 0).tolist()
+    [0, 2, 0]
+    """
+    mask = manipulation.broadcast_to(mask, _shape(x))
+    return comparison.where(mask, manipulation.broadcast_to(value, _shape(x)), x)
+
+
+@op(indexed, lazy=False, differentiable=False)
+def nonzero(x: TensorLike, /) -> tuple[Tensor, ...]:
+    """Positions of the elements that are not zero: one tensor per axis.
+
+    >>> [p.tolist() for p in nonzero([[0, 5], [6, 0]])]
+    [[0, 1], [1, 0]]
+    """
+    ...
+
+
+@op(indexed, lazy=False, differentiable=False)
+def argwhere(x: TensorLike, /) -> Tensor:
+    """Positions of the elements that are not zero: one row per element.
+
+    >>> argwhere([[0, 5], [6, 0]]).tolist()
+    [[0, 1], [1, 0]]
+    """
+    ...
+
+
+@op(indexed, differentiable=False)
+def count_nonzero(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero.
+
+    >>> count_nonzero([[0, 5], [6, 7]], axis=1).tolist()
+    [1, 2]
+    """
+    return stats.sum(comparison.not_equal(x, 0), axis=axis, keepdims=keepdims)
+
+
+@op(indexed, kinds="real", differentiable=False)
+def searchsorted(
+    x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorter: Indices | None = None
+) -> Tensor:
+    """Positions at which the elements of ``x2`` would be put into ``x1`` to keep it sorted.
+
+    Args:
+        side: ``"left"`` puts before equal elements, ``"right"`` behind them.
+        sorter: positions that sort ``x1``, if it is not sorted.
+
+    >>> searchsorted([1, 2, 2, 3], [2, 5]).tolist()
+    [1, 4]
+    """
+    ...
+
+
+@op(indexed, kinds="real", differentiable=False)
+def digitize(x: TensorLike, bins: TensorLike, /, right: bool = False) -> Tensor:
+    """The number of the bin that each element of ``x`` lies in.
+
+    Bin ``i`` is ``bins[i - 1] <= x < bins[i]``; for bins that fall, ``bins[i - 1] > x >= bins[i]``. What lies below is in
+    bin 0, what lies above in bin ``len(bins)``.
+
+    Args:
+        bins: rising or falling boundaries.
+        right: whether a bin holds its upper boundary instead of its lower one.
+
+    >>> digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0]).tolist()
+    [1, 2, 3]
+    """
+    (count,) = _shape(bins) if len(_shape(bins)) == 1 else (None,)
+    if count is None:
+        raise ValueError(f"digitize takes bins with one axis, not {len(_shape(bins))}")
+    if count < 2:
+        return searchsorted(bins, x, side="left" if right else "right")
+    rising = comparison.all(comparison.less_equal(_of(bins)[:-1], _of(bins)[1:]))
+    upward = comparison.where(rising, bins, manipulation.flip(bins))
+    place = searchsorted(upward, x, side="left" if right else "right")
+    return comparison.where(rising, place, math.subtract(count, place))
+
+
+@op(floating, kinds="real", lazy=False)
+def bincount(x: Indices, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
+    """How often each integer from 0 on occurs in ``x``: int64; or with weights the sum of those, as floats.
+
+    >>> bincount([0, 2, 2]).tolist()
+    [1, 0, 2]
+    >>> bincount([0, 2, 2], [0.5, 1.0, 2.0]).tolist()
+    [0.5, 0.0, 3.0]
+    """
+    ...
+
+
+@op(free, kinds="real", lazy=False, differentiable=False)
+def histogram(
+    x: TensorLike,
+    bins: object = 10,
+    range: tuple[float, float] | None = None,
+    weights: TensorLike | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Counts of the elements of ``x`` per bin, and the edges of the bins.
+
+    A bin holds its lower edge; the last one also its upper edge. Counts are int64, or floats with weights or density; edges
+    have the dtype of ``x``, or the default float.
+
+    Args:
+        bins: the number of bins of equal width, or their edges.
+        range: the outer edges, if not the smallest and largest element.
+        density: whether the counts are scaled so that the bins' area is 1.
+
+    >>> counts, edges = histogram([1, 2, 2, 5], bins=2)
+    >>> counts.tolist(), edges.tolist()
+    ([3, 1], [1.0, 3.0, 5.0])
+    """
+    flat = dtypes.cast(manipulation.ravel(x), float_of(as_dtype(_of(x).dtype)))
+    edges = _edges(flat, bins, range)
+    count = _shape(edges)[0] - 1
+    within = comparison.logical_and(
+        comparison.greater_equal(flat, _of(edges)[0]), comparison.less_equal(flat, _of(edges)[-1])
+    )
+    if weights is not None:
+        if _shape(weights) != _shape(x):
+            raise ValueError(f"the weights have shape {_shape(weights)}, not {_shape(x)}")
+        weights = masked_select(manipulation.ravel(weights), within)
+    place = math.subtract(searchsorted(edges, masked_select(flat, within), side="right"), 1)
+    counts = bincount(math.minimum(place, count - 1), weights, minlength=count)
+    if density:
+        counts = dtypes.cast(counts, as_dtype(_of(edges).dtype))
+        widths = math.subtract(_of(edges)[1:], _of(edges)[:-1])
+        counts = math.divide(math.divide(counts, widths), stats.sum(counts))
+    return counts, edges
+
+
+@op(indexed, kinds="real", differentiable=False)
+def argmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Position of the largest element: the first of equals, or of NaNs if there are any.
+
+    >>> argmax([[1, 9, 3], [8, 5, 8]], axis=1).tolist()
+    [1, 0]
+    """
+    ...
+
+
+@op(indexed, kinds="real", differentiable=False)
+def argmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Position of the smallest element: the first of equals, or of NaNs if there are any.
+
+    >>> argmin([[1, 9, 3], [8, 5, 5]], axis=1).tolist()
+    [0, 1]
+    """
+    ...
+
+
+@op(kept, kinds="real")
+def sort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """``x`` in rising order along an axis. NaN counts as larger than anything.
+
+    >>> sort([3, 1, 2]).tolist()
+    [1, 2, 3]
+    >>> sort([3, 1, 2], descending=True).tolist()
+    [3, 2, 1]
+    """
+    ...
+
+
+@op(indexed, kinds="real", differentiable=False)
+def argsort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Positions that sort ``x`` along an axis. NaN counts as larger than anything.
+
+    Args:
+        stable: whether equal elements keep their order, in falling order too. They do either way.
+
+    >>> argsort([3, 1, 2]).tolist()
+    [1, 2, 0]
+    """
+    ...
+
+
+@op(kept, kinds="real")
+def partition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
+    """``x`` with its ``kth`` smallest elements in their sorted places, smaller ones before and larger ones behind them.
+
+    The other elements are sorted too, so that the answer is the same on every engine.
+
+    >>> partition([3, 1, 2], 1).tolist()
+    [1, 2, 3]
+    """
+    _check_kth(x, kth, axis)
+    return sort(x, axis=axis)
+
+
+@op(indexed, kinds="real", differentiable=False)
+def argpartition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
+    """Positions that partition ``x`` along an axis.
+
+    >>> argpartition([3, 1, 2], 1).tolist()
+    [1, 2, 0]
+    """
+    _check_kth(x, kth, axis)
+    return argsort(x, axis=axis)
+
+
+@op(free, kinds="real")
+def top_k(
+    x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest elements along an axis, largest first, and their positions (int64).
+
+    Of equal elements the first ones are chosen.
+
+    Args:
+        largest: ``False`` for the ``k`` smallest, smallest first.
+        sorted: ``False`` allows any order; engines that gain nothing by it sort nevertheless.
+
+    >>> values, places = top_k([1.0, 9.0, 3.0], 2)
+    >>> values.tolist(), places.tolist()
+    ([9.0, 3.0], [1, 2])
+    """
+    shape = _shape(x)
+    axis = _axis(axis, len(shape))
+    if not 0 <= k <= shape[axis]:
+        raise ValueError(f"top_k cannot take {k} of {shape[axis]} elements")
+    first = (_builtins.slice(None),) * axis + (_builtins.slice(0, k),)
+    places = _of(argsort(x, axis=axis, descending=largest))[first]
+    return take_along_axis(x, places, axis=axis), places
+
+
+@op(compared, kinds="real numeric", differentiable=False)
+def in_top_k(targets: Indices, predictions: TensorLike, k: int) -> Tensor:
+    """Whether the prediction for each target class is among the ``k`` largest.
+
+    True where fewer than ``k`` predictions are larger and the target's own is finite. ``predictions`` has the classes in its last
+    axis and otherwise the shape of ``targets``.
+
+    >>> in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.2, 0.3, 0.5]], k=2).tolist()
+    [True, False]
+    """
+    own = take_along_axis(predictions, manipulation.expand_dims(targets, axis=-1), axis=-1)
+    larger = count_nonzero(comparison.greater(predictions, own), axis=-1)
+    return comparison.logical_and(
+        comparison.less(larger, k), manipulation.squeeze(comparison.isfinite(own), axis=-1)
+    )
+
+
+@op(free, lazy=False, differentiable=False)
+def unique(
+    x: TensorLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """The distinct elements of ``x``, sorted; with options, a tuple of these and what the options ask for.
+
+    Args:
+        return_index: also the position of each one's first occurrence.
+        return_inverse: also the positions in the answer that give ``x`` again.
+        return_counts: also how often each one occurs.
+        axis: compare whole slices along an axis instead of elements.
+        equal_nan: whether all NaNs are one element.
+
+    >>> unique([3, 1, 3]).tolist()
+    [1, 3]
+    >>> [t.tolist() for t in unique([3, 1, 3], return_index=True, return_counts=True)]
+    [[1, 3], [1, 0], [1, 2]]
+    """
+    ...
+
+
+@op(free, lazy=False, differentiable=False)
+def unique_all(x: TensorLike, /) -> UniqueAll:
+    """The distinct elements of ``x``, their first positions, the positions that give ``x`` again, and their counts.
+
+    Every NaN is an element of its own.
+
+    >>> unique_all([3, 1, 3]).counts.tolist()
+    [1, 2]
+    """
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False))
+
+
+@op(free, lazy=False, differentiable=False)
+def unique_counts(x: TensorLike, /) -> UniqueCounts:
+    """The distinct elements of ``x``, and how often each one occurs. Every NaN is an element of its own.
+
+    >>> unique_counts([3, 1, 3]).counts.tolist()
+    [1, 2]
+    """
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
+
+
+@op(free, lazy=False, differentiable=False)
+def unique_inverse(x: TensorLike, /) -> UniqueInverse:
+    """The distinct elements of ``x``, and the positions among them that give ``x`` again. Every NaN is an element of its own.
+
+    >>> unique_inverse([3, 1, 3]).inverse_indices.tolist()
+    [1, 0, 1]
+    """
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@op(kept, lazy=False, differentiable=False)
+def unique_values(x: TensorLike, /) -> Tensor:
+    """The distinct elements of ``x``, sorted. Every NaN is an element of its own.
+
+    >>> unique_values([3, 1, 3]).tolist()
+    [1, 3]
+    """
+    return unique(x, equal_nan=False)  # type: ignore[no-any-return]
+
+
+@op(free, lazy=False, differentiable=False)
+def intersect1d(
+    x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    """The distinct elements that ``x1`` and ``x2`` share, sorted, in the dtype they meet in.
+
+    Args:
+        assume_unique: a promise that neither holds an element twice.
+        return_indices: answer with a tuple of the elements, their first positions in ``x1``, and those in ``x2``.
+
+    >>> intersect1d([3, 1, 2, 1], [5, 1, 3]).tolist()
+    [1, 3]
+    """
+    common = dtypes.result_type(x1, x2)
+    ones, first = unique(dtypes.cast(x1, common), return_index=True)
+    twos, second = unique(dtypes.cast(x2, common), return_index=True)
+    shared = comparison.isin(ones, twos)
+    if not return_indices:
+        return masked_select(ones, shared)
+    return masked_select(ones, shared), masked_select(first, shared), masked_select(second, comparison.isin(twos, ones))
+
+
+@op(promoted, lazy=False, differentiable=False)
+def union1d(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """The distinct elements that ``x1`` or ``x2`` holds, sorted.
+
+    >>> union1d([3, 1], [2, 1]).tolist()
+    [1, 2, 3]
+    """
+    return unique(manipulation.concatenate([manipulation.ravel(x1), manipulation.ravel(x2)]))  # type: ignore[no-any-return]
+
+
+@op(promoted, lazy=False, differentiable=False)
+def setdiff1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False) -> Tensor:
+    """The distinct elements of ``x1`` that ``x2`` does not hold, sorted.
+
+    Args:
+        assume_unique: a promise that neither holds an element twice; the answer then has the order of ``x1``.
+
+    >>> setdiff1d([3, 1, 2, 1], [2]).tolist()
+    [1, 3]
+    """
+    own = manipulation.ravel(x1) if assume_unique else unique(x1)
+    return masked_select(own, comparison.logical_not(comparison.isin(own, x2)))
+
+
+@op(indexed, differentiable=False)
+def unravel_index(indices: Indices, shape: Shape, /) -> tuple[Tensor, ...]:
+    """Coordinates in a tensor of that shape of positions in the flattened one: one tensor per axis.
+
+    >>> [c.tolist() for c in unravel_index([1, 5], (2, 3))]
+    [[0, 1], [1, 2]]
+    """
+    ...
+
+
+@op(indexed, differentiable=False)
+def ravel_multi_index(multi_index: Sequence[Indices], shape: Shape, /) -> Tensor:
+    """Positions in a flattened tensor of coordinates in one of that shape; they broadcast.
+
+    >>> ravel_multi_index(([0, 1], [1, 2]), (2, 3)).tolist()
+    [1, 5]
+    """
+    ...
+
+
+@op(free, differentiable=False)
+def one_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    """Ones at the classes that ``x`` names along a new axis, zeros elsewhere, in the default float or ``dtype``.
+
+    An integer outside of ``0 .. num_classes - 1`` gives zeros alone.
+
+    >>> one_hot([2, 0], 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    axis = _axis(axis, len(_shape(x)) + 1)
+    classes = manipulation.reshape(_count(num_classes, x), (-1,) + (1,) * (len(_shape(x)) - axis))
+    hits = comparison.equal(manipulation.expand_dims(x, axis=axis), classes)
+    return dtypes.cast(hits, default_float() if dtype is None else dtype)
+
+
+@op(free, differentiable=False)
+def multi_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    """Ones at all the classes that the last axis of ``x`` names, zeros elsewhere, in the default float or ``dtype``.
+
+    The classes take the place of the last axis, and are then moved to ``axis``.
+
+    >>> multi_hot([[0, 2], [1, 1]], 3).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    """
+    if not _shape(x):
+        raise ValueError("multi_hot takes a tensor with at least one axis")
+    axis = _axis(axis, len(_shape(x)))
+    hits = comparison.equal(manipulation.expand_dims(x, axis=-1), _count(num_classes, x))
+    found = manipulation.moveaxis(comparison.any(hits, axis=-2), -1, axis)
+    return dtypes.cast(found, default_float() if dtype is None else dtype)
+
+
+@op(kept, kinds="numeric")
+def segment_sum(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
+    """Sums of the rows of ``data`` that have the same segment number; 0 for a segment without rows.
+
+    Args:
+        segment_ids: one number from 0 on per row, in any order.
+        num_segments: the number of segments; ``None`` is one more than the largest id, and cannot be compiled.
+
+    >>> segment_sum([1, 2, 3], [0, 0, 2], 3).tolist()
+    [3, 0, 3]
+    """
+    ...
+
+
+@op(floating)
+def segment_mean(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
+    """Means of the rows of ``data`` that have the same segment number; 0 for a segment without rows.
+
+    Args:
+        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+
+    >>> segment_mean([1, 2, 3], [0, 0, 2], 3).tolist()
+    [1.5, 0.0, 3.0]
+    """
+    total = segment_sum(data, segment_ids, num_segments)
+    counts = segment_sum(creation.ones_like(segment_ids), segment_ids, _shape(total)[0])
+    counts = manipulation.reshape(math.maximum(counts, 1), (-1,) + (1,) * (len(_shape(total)) - 1))
+    return math.divide(total, counts)
+
+
+@op(kept, kinds="real numeric")
+def segment_max(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
+    """Largest of the rows of ``data`` that have the same segment number; the lowest value for a segment without rows.
+
+    Args:
+        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+
+    >>> segment_max([1.0, 2.0, 3.0], [0, 0, 2], 3).tolist()
+    [2.0, -inf, 3.0]
+    """
+    ...
+
+
+@op(kept, kinds="real numeric")
+def segment_min(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
+    """Smallest of the rows of ``data`` that have the same segment number; the highest value for a segment without rows.
+
+    Args:
+        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+
+    >>> segment_min([1.0, 2.0, 3.0], [0, 0, 2], 3).tolist()
+    [1.0, inf, 3.0]
+    """
+    ...
+
+
+@op(kept, kinds="numeric")
+def segment_prod(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
+    """Products of the rows of ``data`` that have the same segment number; 1 for a segment without rows.
+
+    Args:
+        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+
+    >>> segment_prod([4, 2, 3], [0, 0, 2], 3).tolist()
+    [8, 1, 3]
+    """
+    ...
+
+
+def _of(x: Any) -> Any:
+    """``x`` without its declared type: past the door it is a tensor."""
+    return x
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+    return axis % ndim
+
+
+def _count(n: int, like: Any) -> Tensor:
+    """0 to ``n - 1``, beside ``like``."""
+    return creation.arange(n, dtype="int64", device=device.get_device(like))
+
+
+def _grids(sizes: tuple[int, ...], like: Any) -> list[Any]:
+    """Per axis, its positions in a shape that broadcasts with those of the other axes."""
+    return [
+        manipulation.reshape(_count(size, like), (size,) + (1,) * (len(sizes) - 1 - axis))
+        for axis, size in enumerate(sizes)
+    ]
+
+
+def _place(indices: Any, dims: tuple[int, ...]) -> Tensor:
+    """Positions in the flattened block of shape ``dims`` of the coordinates in the last axis of ``indices``."""
+    if not dims:
+        return creation.zeros(_shape(indices)[:-1], dtype="int64", device=device.get_device(indices))
+    return ravel_multi_index([indices[..., i] for i in _builtins.range(len(dims))], dims)
+
+
+def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
+    """The slices that begin at ``start`` if it holds plain integers; else it as a tensor."""
+    shape = _shape(x)
+    ndim = len(start) if isinstance(start, (tuple, list)) else _math.prod(_shape(start))
+    if not len(shape) == ndim == len(sizes):
+        raise ValueError(f"{ndim} positions and {len(sizes)} sizes do not make a block of a tensor with {len(shape)} axes")
+    if any(size > whole or size < 0 for size, whole in zip(sizes, shape, strict=True)):
+        raise ValueError(f"a block of shape {sizes} does not fit into a tensor of shape {shape}")
+    if not isinstance(start, (tuple, list)) or not all(isinstance(i, int) for i in start):
+        return creation.asarray(start, dtype="int64", device=device.get_device(x))
+    firsts = [i + whole if i < 0 else i for i, whole in zip(start, shape, strict=True)]
+    for first, size, whole in zip(firsts, sizes, shape, strict=True):
+        if not 0 <= first <= whole - size:
+            raise IndexError(f"a block of shape {sizes} at {tuple(start)} leaves a tensor of shape {shape}")
+    return tuple(_builtins.slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
+
+
+def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
+    dtype = as_dtype(flat.dtype)
+    try:
+        count = _operator.index(bins)
+    except TypeError:
+        edges = creation.asarray(bins, dtype=dtype, device=device.get_device(flat))
+        if len(_shape(edges)) != 1 or bool(comparison.any(comparison.less(_of(edges)[1:], _of(edges)[:-1]))):
+            raise ValueError("the edges of bins must rise, in one axis") from None
+        return edges
+    if count < 1:
+        raise ValueError(f"histogram needs at least one bin, not {count}")
+    if ends is not None:
+        low, high = map(float, ends)
+    elif _shape(flat)[0]:
+        low, high = float(stats.min(flat)), float(stats.max(flat))
+    else:
+        low, high = 0.0, 1.0
+    if not (_math.isfinite(low) and _math.isfinite(high) and low <= high):
+        raise ValueError(f"bins cannot range from {low} to {high}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    step = (high - low) / count
+    edges = [low + step * i for i in _builtins.range(count)] + [high]
+    return creation.asarray(edges, dtype=dtype, device=device.get_device(flat))
+
+
+def _check_kth(x: Any, kth: int | Sequence[int], axis: int) -> None:
+    size = _shape(x)[_axis(axis, len(_shape(x)))]
+    for k in (kth,) if isinstance(kth, int) else kth:
+        if not -size <= k < size:
+            raise ValueError(f"there is no element {k} in an axis of {size}")

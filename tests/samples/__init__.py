@@ -1,4 +1,4 @@
-"""Inputs for every operation: made from its signature, and given by hand (one file per category) where that is not enough.
+"""Inputs for every operation: made from its signature, or given by hand, in one file per category.
 
 A category's file may hold
 
@@ -83,7 +83,7 @@ def calls(operation: Operation) -> list[Call]:
     if by_hand is not None:
         return list(by_hand)
     if any(p.many for p in operation.tensors):
-        raise LookupError(f"{operation.category}.{operation.name} takes sequences: give CALLS in tests/samples/{operation.category}.py")
+        raise LookupError(f"{operation.name} takes sequences: give CALLS in tests/samples/{operation.category}.py")
     shapes = given(operation, "SHAPES")
     if shapes is not None:
         return [made(operation, shapes)]

@@ -1,1 +1,42 @@
-"""The category comparison."""
+"""Comparison and logic on MLX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import (
+    all,
+    any,
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+    where,
+)
+
+from ember_ml.backend.mlx.core import has_float64
+
+
+def isclose(
+    x: mx.array, y: mx.array, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> mx.array:
+    return mx.isclose(_wide(x), _wide(y), rtol, atol, equal_nan=equal_nan)
+
+
+def _wide(x: mx.array) -> mx.array:
+    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    if x.dtype in (mx.float32, mx.float64, mx.complex64):
+        return x
+    halved = mx.issubdtype(x.dtype, mx.floating)
+    return x.astype(mx.float32 if halved or not has_float64() else mx.float64)

@@ -24,11 +24,10 @@ _OF_HOST = {host: own for own, host in _HOST_OF.items()}
 
 def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.array:
     """``value`` as an array of ``dtype``, or of the dtype that Python numbers and host arrays have by default."""
+    if type(value) in (bool, int, float, complex):
+        return _number(value, dtype or DTYPES[default_dtype(type(value)).name])
     if isinstance(value, mx.array):
         return value if dtype is None else value.astype(dtype)
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        kind = next(k for k in (bool, int, float, complex) if isinstance(value, k))
-        return _number(value, dtype or DTYPES[default_dtype(kind).name])
     if isinstance(value, (list, tuple)) and _holds_tensors(value):
         return mx.stack([convert(item, dtype, device) for item in value])
     return from_host(parse(value, None if dtype is None else _HOST_OF[dtype]))
@@ -95,6 +94,11 @@ def to_host(x: mx.array) -> np.ndarray[Any, Any]:
     if x.dtype == mx.bfloat16:
         return np.array(x.view(mx.uint16)).view(HOST_DTYPES["bfloat16"])
     return np.array(x)
+
+
+def beside(x: mx.array) -> mx.Device | None:
+    """The engine's own object for the device that ``x`` is on: MLX arrays are on all of its devices."""
+    return None
 
 
 def device_of(x: mx.array) -> str:

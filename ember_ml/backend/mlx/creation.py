@@ -1,1 +1,208 @@
-"""The category creation."""
+"""Tensors made from numbers, shapes and other data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.core import array as copy
+
+from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host
+from ember_ml.backend.mlx.core import to_host as to_numpy
+from ember_ml.backend.numpy import creation as host
+from ember_ml.backend.numpy.creation import (
+    NUMBERS,
+    _assembled,
+    _check_copy,
+    _check_matrix,
+    _holds_tensors,
+    _host_values,
+)
+from ember_ml.dtypes import default_dtype, default_float
+
+
+def asarray(
+    obj: object, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None, copy: bool | None = None
+) -> mx.array:
+    if isinstance(obj, mx.array):
+        shared = dtype is None or obj.dtype == dtype
+        _check_copy(copy, shared)
+        if shared:
+            return mx.array(obj) if copy else obj
+        return obj.astype(dtype, stream=device)
+    _check_copy(copy, shared=False)
+    if _holds_tensors(obj):
+        return _assembled(obj, dtype, lambda leaf, own: asarray(leaf, dtype=own), mx.stack)
+    return convert(_host_values(obj), dtype, device)
+
+
+def from_dlpack(x: object, /, *, device: mx.Device | None = None, copy: bool | None = None) -> mx.array:
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
+    return asarray(x, copy=copy)
+
+
+def _float() -> mx.Dtype:
+    return DTYPES[default_float().name]
+
+
+def _of_number(value: object) -> mx.Dtype:
+    return DTYPES[default_dtype(next(kind for kind in NUMBERS if isinstance(value, kind))).name]
+
+
+def zeros(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.zeros(shape, dtype or _float(), stream=device)
+
+
+def ones(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.ones(shape, dtype or _float(), stream=device)
+
+
+def full(
+    shape: Any, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None
+) -> mx.array:
+    return mx.full(shape, asarray(fill_value, dtype=dtype), stream=device)
+
+
+def empty(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.zeros(shape, dtype or _float(), stream=device)
+
+
+def zeros_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.zeros(x.shape, dtype or x.dtype, stream=device)
+
+
+def ones_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.ones(x.shape, dtype or x.dtype, stream=device)
+
+
+def full_like(
+    x: mx.array, /, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None
+) -> mx.array:
+    return mx.full(x.shape, asarray(fill_value, dtype=dtype or x.dtype), stream=device)
+
+
+def empty_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.zeros(x.shape, dtype or x.dtype, stream=device)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: mx.Dtype | None = None,
+    device: mx.Device | None = None,
+) -> mx.array:
+    return mx.eye(n_rows, n_cols, k, dtype or _float(), stream=device)
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: mx.Dtype | None = None,
+    device: mx.Device | None = None,
+) -> mx.array:
+    start, stop = (0, start) if stop is None else (start, stop)
+    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
+    if whole and step != 0:
+        return mx.arange(start, stop, step, mx.int64, stream=device).astype(dtype or mx.int64, stream=device)
+    return from_host(host.arange(start, stop, step)).astype(dtype or _float(), stream=device)
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    dtype: mx.Dtype | None = None,
+    device: mx.Device | None = None,
+    endpoint: bool = True,
+) -> mx.array:
+    return from_host(host.linspace(start, stop, num, dtype=_host_dtype(dtype), endpoint=endpoint))
+
+
+def _host_dtype(dtype: mx.Dtype | None) -> np.dtype[Any] | None:
+    return None if dtype is None else _HOST_OF[dtype]
+
+
+def logspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    base: float = 10.0,
+    dtype: mx.Dtype | None = None,
+    device: mx.Device | None = None,
+    endpoint: bool = True,
+) -> mx.array:
+    return from_host(host.logspace(start, stop, num, base=base, dtype=_host_dtype(dtype), endpoint=endpoint))
+
+
+def geomspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    dtype: mx.Dtype | None = None,
+    device: mx.Device | None = None,
+    endpoint: bool = True,
+) -> mx.array:
+    return from_host(host.geomspace(start, stop, num, dtype=_host_dtype(dtype), endpoint=endpoint))
+
+
+def meshgrid(*arrays: mx.array, indexing: str = "xy") -> tuple[mx.array, ...]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing must be 'xy' or 'ij', not {indexing!r}")
+    return tuple(mx.meshgrid(*(x.reshape(-1) for x in arrays), indexing=indexing)) if arrays else ()
+
+
+def tril(x: mx.array, /, *, k: int = 0) -> mx.array:
+    _check_matrix(x)
+    return mx.tril(x, k)
+
+
+def triu(x: mx.array, /, *, k: int = 0) -> mx.array:
+    _check_matrix(x)
+    return mx.triu(x, k)
+
+
+def diag(x: mx.array, /, k: int = 0) -> mx.array:
+    return mx.diag(x, k)
+
+
+def vander(x: mx.array, /, n: int | None = None, *, increasing: bool = False) -> mx.array:
+    if x.ndim != 1:
+        raise ValueError(f"vander takes a vector, not {x.ndim} dimensions")
+    n = x.size if n is None else n
+    columns = mx.concatenate([mx.ones((x.size, 1), x.dtype), mx.repeat(x[:, None], max(n - 1, 0), 1)], 1)[:, :n]
+    powers = mx.cumprod(columns, 1)
+    return powers if increasing else powers[:, ::-1]
+
+
+def bartlett(n: int, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return from_host(host.bartlett(n, dtype=_host_dtype(dtype)))
+
+
+def blackman(n: int, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return from_host(host.blackman(n, dtype=_host_dtype(dtype)))
+
+
+def hamming(n: int, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return from_host(host.hamming(n, dtype=_host_dtype(dtype)))
+
+
+def hanning(n: int, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return from_host(host.hanning(n, dtype=_host_dtype(dtype)))
+
+
+def kaiser(n: int, beta: float, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return from_host(host.kaiser(n, beta, dtype=_host_dtype(dtype)))

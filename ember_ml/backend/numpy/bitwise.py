@@ -1,1 +1,25 @@
-"""The category bitwise."""
+"""Bits: logic, shifts and rotations of integers, packing, and waves made of bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor
+
+
+def count_ones(x: Any, /) -> Any:
+    # bitwise_count counts the bits of the absolute value.
+    return np.bitwise_count(x.view(f"u{x.itemsize}")).astype(x.dtype)
+
+
+def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
+    return np.packbits(np.not_equal(x, 0), axis=axis, bitorder=bitorder)  # type: ignore[arg-type]
+
+
+def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    order = {"big": ">", "little": "<"}.get(bitorder, "=")
+    x = np.ravel(x) if axis is None else np.moveaxis(x, axis, -1)
+    octets = np.ascontiguousarray(x.astype(x.dtype.newbyteorder(order))).view(np.uint8)
+    bits = np.unpackbits(octets, axis=-1, count=count, bitorder=bitorder)  # type: ignore[arg-type]
+    return bits if axis is None else np.moveaxis(bits, -1, axis)

@@ -1,1 +1,51 @@
-"""The category comparison."""
+"""Comparison and logic on NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    isreal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+    where,
+)
+
+from ember_ml.backend.numpy.core import DTYPES
+
+
+def isclose(x: Any, y: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    return np.isclose(_wide(x), _wide(y), rtol, atol, equal_nan)
+
+
+def _wide(x: Any) -> Any:
+    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    if x.dtype in (DTYPES["float16"], DTYPES["bfloat16"]):
+        return x.astype(np.float32)
+    return x.astype(np.float64) if x.dtype.kind in "biu" else x
+
+
+def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.logical_and.reduce(x, _axes(axis), None, None, keepdims)
+
+
+def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.logical_or.reduce(x, _axes(axis), None, None, keepdims)
+
+
+def _axes(axis: Any) -> Any:
+    return tuple(axis) if type(axis) is list else axis

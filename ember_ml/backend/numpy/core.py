@@ -26,11 +26,10 @@ def convert(value: Any, dtype: np.dtype[Any] | None, device: str | None) -> np.n
 
 def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     """A host array from a number, a nested sequence, a host array or a foreign tensor. All engines read through it."""
+    if type(value) in (bool, int, float, complex):
+        return np.asarray(value, dtype=dtype or DTYPES[default_dtype(type(value)).name])
     if isinstance(value, TENSORS):
         array = np.asarray(value)
-    elif isinstance(value, (bool, int, float, complex)):
-        kind = next(k for k in (bool, int, float, complex) if isinstance(value, k))
-        return np.asarray(value, dtype=dtype or DTYPES[default_dtype(kind).name])
     elif isinstance(value, (list, tuple, range)):
         array = _from_sequence(value, dtype)
     else:
@@ -49,7 +48,9 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"cannot make a tensor of a nested sequence with rows of different lengths: {error}") from error
+        raise ValueError(
+            f"cannot make a tensor of a nested sequence with rows of different lengths: {error}"
+        ) from error
     if array.dtype == object:
         raise TypeError("cannot make a tensor of a sequence that holds something else than numbers or tensors")
     leaf = value
@@ -82,6 +83,11 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
 def to_host(x: Any) -> np.ndarray[Any, Any]:
     """``x`` itself, as an array."""
     return np.asarray(x)
+
+
+def beside(x: Any) -> str:
+    """The engine's own object for the device that ``x`` is on."""
+    return "cpu"
 
 
 def device_of(x: Any) -> str:

@@ -1,1 +1,267 @@
-"""The category creation."""
+"""Tensors made from numbers, shapes and other data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy import copy, diag
+
+from ember_ml.backend import Backend
+from ember_ml.backend.numpy.core import DTYPES, parse
+from ember_ml.contract import _species_of
+from ember_ml.dtypes import adapt, as_dtype, default_dtype, default_float, promote
+
+Array = np.ndarray[Any, Any]
+NUMBERS = (bool, int, float, complex)
+
+
+def asarray(
+    obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
+) -> Array:
+    if _holds_tensors(obj):
+        x, source = _assembled(obj, dtype, _leaf, np.stack), None
+    else:
+        source = None if isinstance(obj, (*NUMBERS, list, tuple, range)) else _host_values(obj)
+        x = parse(obj if source is None else source, dtype)
+    if source is None:
+        _check_copy(copy, shared=False)
+        return x
+    shared = np.may_share_memory(x, source)
+    _check_copy(copy, shared)
+    return x.copy() if copy and shared else x
+
+
+def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:
+    return parse(_host_values(value), dtype)
+
+
+def _check_copy(copy: bool | None, shared: bool) -> None:
+    if copy is False and not shared:
+        raise ValueError("the values cannot be shared with the tensor: copy=False is impossible here")
+
+
+def _home(value: object) -> Backend | None:
+    """The backend that ``value`` is a tensor of, if it is one and no host array."""
+    home = _species_of(type(value))
+    return home if isinstance(home, Backend) else None
+
+
+def _host_values(value: Any) -> Any:
+    """A tensor of any engine as a host array, without a copy where that is possible; anything else as it is."""
+    home = _home(value)
+    if home is None:
+        return value
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return home.to_host(value)
+
+
+def _holds_tensors(value: object) -> bool:
+    """Whether a nested sequence holds tensors of some engine."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    kinds = set(map(type, value))
+    if any(isinstance(_species_of(kind), Backend) for kind in kinds):
+        return True
+    return (list in kinds or tuple in kinds) and any(map(_holds_tensors, value))
+
+
+def _assembled(
+    value: Any, dtype: Any, convert: Callable[[Any, Any], Any], stack: Callable[[Sequence[Any]], Any]
+) -> Any:
+    """A nested sequence that holds tensors, put together by an engine's own functions.
+
+    The tensors are promoted to one dtype, to which the numbers among them adapt.
+    """
+    leaves, shape = _flattened(value)
+    items = [leaf if isinstance(leaf, NUMBERS) else convert(leaf, None) for leaf in leaves]
+    names = [as_dtype(item.dtype) for item in items if not isinstance(item, NUMBERS)]
+    common = reduce(promote, names)
+    for item in items:
+        if isinstance(item, NUMBERS):
+            common = adapt(common, next(kind for kind in NUMBERS if isinstance(item, kind)))
+    if dtype is None:
+        dtype = next((i.dtype for i in items if not isinstance(i, NUMBERS) and as_dtype(i.dtype) is common), None)
+    x = stack([convert(item, common.name if dtype is None else dtype) for item in items])
+    return x.reshape((*shape, *x.shape[1:]))
+
+
+def _flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """The leaves of a nested sequence, and the lengths of its levels."""
+    level, lengths = [value], []
+    while any(isinstance(item, (list, tuple)) for item in level):
+        sizes = {len(item) if isinstance(item, (list, tuple)) else -1 for item in level}
+        if len(sizes) > 1:
+            raise ValueError("cannot make a tensor of a nested sequence with rows of different lengths")
+        lengths.append(sizes.pop())
+        level = [item for row in level for item in row]
+    return level, tuple(lengths)
+
+
+def from_dlpack(x: object, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
+    return asarray(np.from_dlpack(x) if _home(x) is None else x, copy=copy)
+
+
+def to_numpy(x: Any, /) -> Array:
+    return np.array(x)
+
+
+def _float() -> np.dtype[Any]:
+    return DTYPES[default_float().name]
+
+
+def _of_number(value: object) -> np.dtype[Any]:
+    return DTYPES[default_dtype(next(kind for kind in NUMBERS if isinstance(value, kind))).name]
+
+
+def zeros(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.zeros(shape, dtype or _float())
+
+
+def ones(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.ones(shape, dtype or _float())
+
+
+def full(shape: Any, fill_value: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.full(shape, asarray(fill_value, dtype=dtype))
+
+
+def empty(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.empty(shape, dtype or _float())
+
+
+def zeros_like(x: Array, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.zeros(x.shape, dtype or x.dtype)
+
+
+def ones_like(x: Array, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.ones(x.shape, dtype or x.dtype)
+
+
+def full_like(
+    x: Array, /, fill_value: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None
+) -> Array:
+    return np.full(x.shape, asarray(fill_value, dtype=dtype or x.dtype))
+
+
+def empty_like(x: Array, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.empty(x.shape, dtype or x.dtype)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: np.dtype[Any] | None = None,
+    device: str | None = None,
+) -> Array:
+    return np.eye(n_rows, n_cols, k, dtype or _float())
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: np.dtype[Any] | None = None,
+    device: str | None = None,
+) -> Array:
+    start, stop = (0, start) if stop is None else (start, stop)
+    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
+    dtype = dtype or (DTYPES["int64"] if whole else _float())
+    try:
+        return np.arange(start, stop, step).astype(dtype, copy=False)
+    except ZeroDivisionError:
+        raise ValueError("the step of arange must not be zero") from None
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    dtype: np.dtype[Any] | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    return np.linspace(start, stop, num, endpoint, dtype=dtype or _of_number(start + stop + 0.0))
+
+
+def logspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    base: float = 10.0,
+    dtype: np.dtype[Any] | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    return np.logspace(start, stop, num, endpoint, base, dtype or _of_number(start + stop + base + 0.0))
+
+
+def geomspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    dtype: np.dtype[Any] | None = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    return np.geomspace(start, stop, num, endpoint, dtype or _of_number(start + stop + 0.0))
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    return tuple(np.meshgrid(*arrays, indexing=indexing))
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    _check_matrix(x)
+    return np.tril(x, k)
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    _check_matrix(x)
+    return np.triu(x, k)
+
+
+def _check_matrix(x: Any) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"a triangle needs at least two dimensions, not {x.ndim}")
+
+
+def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Array:
+    return np.vander(x, n, increasing).astype(x.dtype, copy=False)
+
+
+def bartlett(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.bartlett(n).astype(dtype or _float())
+
+
+def blackman(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.blackman(n).astype(dtype or _float())
+
+
+def hamming(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.hamming(n).astype(dtype or _float())
+
+
+def hanning(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.hanning(n).astype(dtype or _float())
+
+
+def kaiser(n: int, beta: float, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
+    return np.kaiser(n, beta).astype(dtype or _float())

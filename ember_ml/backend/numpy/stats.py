@@ -1,1 +1,79 @@
-"""The category stats."""
+"""Statistics on NumPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.numpy.core import DTYPES
+
+# What a dtype is accumulated in where its own precision would be lost on the way.
+_WIDE = {DTYPES["float16"]: np.float32, DTYPES["bfloat16"]: np.float32}
+
+
+def _reduced(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    if type(axis) is list:
+        axis = tuple(axis)
+    answer = x.dtype if dtype is None else dtype
+    wide = _WIDE.get(answer)
+    if wide is None:
+        return ufunc.reduce(x, axis, dtype, None, keepdims)
+    return ufunc.reduce(x, axis, wide, None, keepdims).astype(answer)
+
+
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    return _reduced(np.add, x, axis, dtype, keepdims)
+
+
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    return _reduced(np.multiply, x, axis, dtype, keepdims)
+
+
+def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    if type(axis) is list:
+        axis = tuple(axis)
+    wide = _WIDE.get(x.dtype)
+    total = np.add.reduce(x, axis, wide, None, keepdims)
+    count = _count(x, axis)
+    # NumPy warns of 0 / 0, not of 0 * NaN.
+    answer = total / count if count else total * math.nan
+    return answer if wide is None else answer.astype(x.dtype)
+
+
+def _count(x: Any, axis: Any) -> int:
+    """How many elements each answer of a reduction is made of."""
+    if axis is None:
+        return x.size
+    if isinstance(axis, tuple):
+        return math.prod(x.shape[i] for i in axis)
+    return x.shape[axis]
+
+
+def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.maximum.reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+
+
+def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.minimum.reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+
+
+def cumsum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    return _accumulated(np.add, 0, x, axis, dtype, include_initial)
+
+
+def cumprod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    return _accumulated(np.multiply, 1, x, axis, dtype, include_initial)
+
+
+def _accumulated(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    answer = x.dtype if dtype is None else dtype
+    running = ufunc.accumulate(x, axis, _WIDE.get(answer, answer)).astype(answer, copy=False)
+    if not include_initial:
+        return running
+    shape = list(x.shape)
+    shape[axis] = 1
+    return np.concatenate([np.full(shape, first, answer), running], axis)

@@ -1,1 +1,36 @@
-"""The category comparison."""
+"""Comparison and logic on PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import eq as equal
+from torch import ge as greater_equal
+from torch import gt as greater
+from torch import isfinite, isinf, isnan, isneginf, isposinf, isreal, logical_and, logical_not, logical_or, logical_xor
+from torch import le as less_equal
+from torch import lt as less
+from torch import ne as not_equal
+from torch import where
+
+
+def isclose(
+    x: torch.Tensor, y: torch.Tensor, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> torch.Tensor:
+    return torch.isclose(_wide(x), _wide(y), rtol, atol, equal_nan)
+
+
+def _wide(x: torch.Tensor) -> torch.Tensor:
+    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    if x.is_complex() or x.dtype in (torch.float32, torch.float64):
+        return x
+    return x.to(torch.float32 if x.is_floating_point() or x.device.type == "mps" else torch.float64)
+
+
+def all(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    return torch.all(x if x.dtype is not torch.uint8 else x != 0, dim=axis, keepdim=keepdims)
+
+
+def any(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    return torch.any(x if x.dtype is not torch.uint8 else x != 0, dim=axis, keepdim=keepdims)

@@ -17,7 +17,7 @@ from ember_ml.errors import LinAlgError
 # torch.compile cannot trace the reading of a ContextVar; what it holds is fixed while a graph is traced.
 torch.compiler.assume_constant_result(backends.here)
 
-TENSORS = (torch.Tensor,)
+TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
 
@@ -27,11 +27,10 @@ _OF_HOST = {host: own for own, host in _HOST_OF.items()}
 
 def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
     """``value`` as a tensor of ``dtype``, or of the dtype that Python numbers and arrays have by default."""
+    if type(value) in (bool, int, float, complex):
+        return torch.scalar_tensor(value, dtype=dtype or DTYPES[default_dtype(type(value)).name], device=device)
     if isinstance(value, torch.Tensor):
         return value.to(device=device, dtype=dtype)
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        kind = next(k for k in (bool, int, float, complex) if isinstance(value, k))
-        return torch.scalar_tensor(value, dtype=dtype or DTYPES[default_dtype(kind).name], device=device)
     if isinstance(value, (list, tuple)) and _holds_tensors(value):
         return torch.stack([convert(item, dtype, device) for item in value])
     if torch.compiler.is_compiling() and isinstance(value, (list, tuple, range)):
@@ -79,6 +78,11 @@ def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:
     if x.dtype is torch.bfloat16:
         return x.view(torch.int16).numpy().view(HOST_DTYPES["bfloat16"])
     return x.numpy()
+
+
+def beside(x: torch.Tensor) -> torch.device:
+    """The engine's own object for the device that ``x`` is on."""
+    return x.device
 
 
 def device_of(x: torch.Tensor) -> str:

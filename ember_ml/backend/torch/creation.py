@@ -1,1 +1,260 @@
-"""The category creation."""
+"""Tensors made from numbers, shapes and other data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import clone as copy
+from torch import diag
+
+from ember_ml.backend.numpy.creation import (
+    NUMBERS,
+    _assembled,
+    _check_copy,
+    _check_matrix,
+    _holds_tensors,
+    _home,
+    _host_values,
+)
+from ember_ml.backend.torch.core import DTYPES, convert, from_host, parse
+from ember_ml.backend.torch.core import to_host as _to_host
+from ember_ml.dtypes import default_dtype, default_float
+
+Tensor = torch.Tensor
+
+
+def asarray(
+    obj: object,
+    /,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    copy: bool | None = None,
+) -> Tensor:
+    if isinstance(obj, (*NUMBERS, list, tuple, range)):
+        _check_copy(copy, shared=False)
+        if _holds_tensors(obj):
+            return _assembled(obj, dtype, lambda leaf, own: asarray(leaf, dtype=own, device=device), torch.stack)
+        return convert(obj, dtype, device)
+    source = obj if isinstance(obj, Tensor) else _imported(obj)
+    if source is None:
+        _check_copy(copy, shared=False)
+        return from_host(parse(_host_values(obj), None), device).to(dtype=dtype)
+    x = source.to(device=device, dtype=dtype)
+    _check_copy(copy, x is source)
+    return x.clone() if copy and x is source else x
+
+
+def _imported(obj: Any) -> Tensor | None:
+    """A tensor that shares the memory of a host array or of another engine's tensor, if that is possible."""
+    if _home(obj) is None:
+        obj = parse(obj, None)
+        if not obj.flags.writeable:
+            return None
+    try:
+        return torch.from_dlpack(obj)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def from_dlpack(x: object, /, *, device: torch.device | None = None, copy: bool | None = None) -> Tensor:
+    if not hasattr(x, "__dlpack__"):
+        raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
+    return asarray(x, device=device, copy=copy)
+
+
+def to_numpy(x: Tensor, /) -> np.ndarray[Any, Any]:
+    return np.array(_to_host(x))
+
+
+def _float() -> torch.dtype:
+    return DTYPES[default_float().name]
+
+
+def _of_number(value: object) -> torch.dtype:
+    return DTYPES[default_dtype(next(kind for kind in NUMBERS if isinstance(value, kind))).name]
+
+
+def zeros(shape: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.zeros(shape, dtype=dtype or _float(), device=device)
+
+
+def ones(shape: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.ones(shape, dtype=dtype or _float(), device=device)
+
+
+def full(
+    shape: Any, fill_value: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None
+) -> Tensor:
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if type(fill_value) in NUMBERS:
+        return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
+    return asarray(fill_value, dtype=dtype, device=device).expand(shape).clone()
+
+
+def empty(shape: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.empty(shape, dtype=dtype or _float(), device=device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.zeros_like(x, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.ones_like(x, dtype=dtype, device=device)
+
+
+def full_like(
+    x: Tensor, /, fill_value: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None
+) -> Tensor:
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def empty_like(x: Tensor, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.empty_like(x, dtype=dtype, device=device)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    n_cols = n_rows if n_cols is None else n_cols
+    if k == 0:
+        return torch.eye(n_rows, n_cols, dtype=dtype or _float(), device=device)
+    rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
+    return (rows[:, None] + k == columns).to(dtype or _float())
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    start, stop = (0, start) if stop is None else (start, stop)
+    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
+    dtype = dtype or (torch.int64 if whole else _float())
+    if step == 0:
+        raise ValueError("the step of arange must not be zero")
+    if (stop - start) / step <= 0:
+        return torch.empty(0, dtype=dtype, device=device)
+    return torch.arange(start, stop, step, dtype=torch.int64 if whole else _wide(device), device=device).to(dtype)
+
+
+def _wide(device: torch.device | None) -> torch.dtype:
+    """The dtype to compute in before rounding, as NumPy does: the widest float of the device."""
+    return torch.float32 if device is not None and device.type == "mps" else torch.float64
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    x = _spaced(start, stop, num, device, endpoint)
+    dtype = dtype or _of_number(start + stop + 0.0)
+    return x.to(dtype) if dtype.is_floating_point or dtype.is_complex else x.floor().to(dtype)
+
+
+def _spaced(start: complex, stop: complex, num: int, device: torch.device | None, endpoint: bool) -> Tensor:
+    if num < 0:
+        raise ValueError(f"the number of points must not be negative, but is {num}")
+    count = torch.arange(num, dtype=_wide(device), device=device)
+    divisions = num - 1 if endpoint else num
+    if divisions <= 0:
+        return count * (stop - start) + start
+    x = count * ((stop - start) / divisions) + start
+    return torch.where(count == divisions, stop, x)
+
+
+def logspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    base: float = 10.0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    x = torch.pow(base, _spaced(start, stop, num, device, endpoint))
+    return x.to(dtype or _of_number(start + stop + base + 0.0))
+
+
+def geomspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int = 50,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    if start == 0 or stop == 0:
+        raise ValueError("a geometric sequence cannot include zero")
+    ratio = stop / start
+    if not isinstance(ratio, complex) and ratio < 0:
+        ratio = complex(ratio)
+    end = math.log(ratio) if not isinstance(ratio, complex) else complex(math.log(abs(ratio)), math.atan2(ratio.imag, ratio.real))
+    x = start * torch.exp(_spaced(0.0, end, num, device, endpoint))
+    return x.to(dtype or _of_number(start + stop + 0.0))
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing must be 'xy' or 'ij', not {indexing!r}")
+    return torch.meshgrid(*(x.reshape(-1) for x in arrays), indexing=indexing) if arrays else ()
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    _check_matrix(x)
+    return torch.tril(x, k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    _check_matrix(x)
+    return torch.triu(x, k)
+
+
+def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
+    return torch.vander(x, n, increasing)
+
+
+def bartlett(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.bartlett_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+
+
+def blackman(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.blackman_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+
+
+def hamming(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.hamming_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+
+
+def hanning(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
+    return torch.hann_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+
+
+def kaiser(
+    n: int, beta: float, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None
+) -> Tensor:
+    return torch.kaiser_window(max(n, 0), False, beta, dtype=torch.float64).to(device, dtype or _float())

@@ -1,1 +1,122 @@
-"""The category stats."""
+"""Statistics on PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def sum(
+    x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, keepdims: bool = False
+) -> torch.Tensor:
+    if dtype is torch.uint64 or x.dtype is torch.uint64:
+        return _unsigned(sum, x, dtype, axis=axis, keepdims=keepdims)
+    if _is_nothing(axis):
+        return x if dtype is None else x.to(dtype)
+    return torch.sum(x, axis, keepdims, dtype=dtype)
+
+
+def _is_nothing(axis: Any) -> bool:
+    """Whether ``axis`` names no axis: torch takes that to mean all of them."""
+    return axis is not None and not isinstance(axis, int) and len(axis) == 0
+
+
+def _unsigned(run: Any, x: torch.Tensor, dtype: torch.dtype | None, **options: Any) -> torch.Tensor:
+    """Sums and products modulo 2**64 have the same bits with and without sign, and torch has kernels for int64 only."""
+    return run(_signed(x), dtype=torch.int64, **options).view(torch.uint64).to(dtype or torch.uint64)
+
+
+def _signed(x: torch.Tensor) -> torch.Tensor:
+    return x.view(torch.int64) if x.dtype is torch.uint64 else x.to(torch.int64)
+
+
+def prod(
+    x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, keepdims: bool = False
+) -> torch.Tensor:
+    if dtype is torch.uint64 or x.dtype is torch.uint64:
+        return _unsigned(prod, x, dtype, axis=axis, keepdims=keepdims)
+    if _is_nothing(axis):
+        return x if dtype is None else x.to(dtype)
+    if isinstance(axis, int):
+        return torch.prod(x, axis, keepdims, dtype=dtype)
+    flat, restored = _flattened(x, axis, keepdims)
+    return restored(torch.prod(flat, -1, dtype=dtype))
+
+
+def _flattened(x: torch.Tensor, axis: Any, keepdims: bool) -> tuple[torch.Tensor, Any]:
+    """``x`` with the axes to be reduced joined into one at the end, and what gives a reduction of that its shape."""
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    wanted = [_within(i, x.ndim) for i in axes]
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"axis {axis} names an axis twice")
+    kept = [i for i in range(x.ndim) if i not in wanted]
+    shape = [1 if i in wanted else n for i, n in enumerate(x.shape)] if keepdims else [x.shape[i] for i in kept]
+    flat = x.permute(*kept, *wanted).reshape([x.shape[i] for i in kept] + [_product(x.shape[i] for i in wanted)])
+    return flat, lambda answer: answer.reshape(shape)
+
+
+def _within(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+    return axis % ndim
+
+
+def _product(numbers: Any) -> int:
+    total = 1
+    for n in numbers:
+        total *= n
+    return total
+
+
+def mean(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    return x if _is_nothing(axis) else torch.mean(x, axis, keepdims)
+
+
+def max(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    if _is_nothing(axis):
+        return x
+    if x.numel() == 0:
+        _refuse_nothing(x, axis)
+    return torch.amax(x, () if axis is None else axis, keepdims)
+
+
+def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    if _is_nothing(axis):
+        return x
+    if x.numel() == 0:
+        _refuse_nothing(x, axis)
+    return torch.amin(x, () if axis is None else axis, keepdims)
+
+
+def _refuse_nothing(x: torch.Tensor, axis: Any) -> None:
+    if _flattened(x, axis, False)[0].shape[-1] == 0:
+        raise ValueError(f"there is no largest or smallest of no elements: axis {axis} of a tensor of shape {list(x.shape)}")
+
+
+def cumsum(
+    x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, include_initial: bool = False
+) -> torch.Tensor:
+    return _accumulated(torch.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumprod(
+    x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, include_initial: bool = False
+) -> torch.Tensor:
+    return _accumulated(torch.cumprod, 1, x, axis, dtype, include_initial)
+
+
+def _accumulated(
+    run: Any, first: int, x: torch.Tensor, axis: int | None, dtype: torch.dtype | None, include_initial: bool
+) -> torch.Tensor:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if dtype is torch.uint64 or x.dtype is torch.uint64:
+        signed = _accumulated(run, first, _signed(x), axis, torch.int64, include_initial)
+        return signed.view(torch.uint64).to(dtype or torch.uint64)
+    running = run(x, axis, dtype=dtype)
+    if not include_initial:
+        return running
+    shape = list(running.shape)
+    shape[axis] = 1
+    return torch.cat([running.new_full(shape, first), running], axis)

@@ -1,0 +1,610 @@
+"""What a call costs: the engine's own function, the same through ``ember_ml.ops``, and through its peers, side by side.
+
+Twenty operations on float32 tensors of 4 and of 100,000 elements, on every installed engine. The small case shows what
+a call costs before any work is done, the large one what remains of that once there is work.
+
+Every call is timed as it stands in a program, ``f(x, y)``, in short turns: native, ember_ml, each peer, native again. A
+figure is the median over all turns, a ratio the quotient of two medians. Engines use one thread. On MLX the small
+case builds the graph node and drops it; the large case evaluates the result.
+
+Peers are measured when installed (``pip install 'ember-ml[bench]'``): autoray as ``do("add", x, y)``; array-api-compat
+with its namespace at hand (``xp.add(x, y)``) and looked up in every call (``array_namespace(x, y).add(x, y)``); Keras in a
+process of its own per engine, because its backend is fixed at import, against the native call in that process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Iterator
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+SMALL, LARGE = 4, 100_000
+
+# The most that ``add`` may cost on a few elements, per engine, and on many, against the native call.
+TARGETS = {"numpy": 1.5, "torch": 1.25, "mlx": 1.5}
+TARGET_LARGE = 1.02
+
+# Below this size a lazy engine is timed building its graph, from it on computing the result.
+EVALUATED_FROM = 10_000
+
+
+class Case(NamedTuple):
+    """A row of the panel: an operation, the arguments it is called with, and those of them that are tensors."""
+
+    name: str
+    arguments: str
+    tensors: str
+    scalar: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({self.arguments})"
+
+
+PANEL = [
+    *(Case(name, "x, y", "x, y") for name in ("add", "subtract", "multiply", "divide", "maximum")),
+    Case("add", "x, 2.0", "x", scalar=True),
+    Case("power", "x, 2.0", "x", scalar=True),
+    *(Case(name, "x", "x") for name in ("negative", "abs", "exp", "log", "sqrt", "tanh", "floor")),
+    *(Case(name, "x, y", "x, y") for name in ("equal", "less")),
+    Case("where", "mask, x, y", "mask, x, y"),
+    *(Case(name, "x", "x") for name in ("sum", "mean")),
+    Case("reshape", "x, shape", "x"),
+    Case("concatenate", "both", "*both"),
+]
+
+# Where another library calls an operation differently. torch's long names are slower aliases of the short ones.
+NAMES = {
+    "torch": {
+        "subtract": "sub",
+        "multiply": "mul",
+        "divide": "div",
+        "power": "pow",
+        "negative": "neg",
+        "equal": "eq",
+        "less": "lt",
+        "concatenate": "cat",
+    },
+    "array-api-compat": {"power": "pow", "concatenate": "concat"},
+}
+
+MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+
+
+class Engine:
+    """An engine at work: its functions, its operands for a size, and how it finishes a computation."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.module = import_module(MODULES[name])
+        self.finish: Callable[[Any], Any] | None = self.module.eval if name == "mlx" else None
+        if name == "torch":
+            self.module.set_num_threads(1)
+
+    def native(self, case: Case) -> Callable[..., Any]:
+        return getattr(self.module, NAMES.get(self.name, {}).get(case.name, case.name))  # type: ignore[no-any-return]
+
+    def operands(self, size: int) -> dict[str, Any]:
+        """What the arguments of the panel stand for: positive numbers, every third of them equal in ``x`` and ``y``."""
+        x = [1 + i / size for i in range(size)]
+        y = [a if i % 3 == 0 else 3 - a for i, a in enumerate(x)]
+        make = self.module.array if self.name == "mlx" else getattr(self.module, "tensor", None) or self.module.asarray
+        x, y = (make(v, dtype=self.module.float32) for v in (x, y))
+        return {"x": x, "y": y, "mask": x > y, "both": [x, y], "shape": (size, 1)}
+
+
+class Caller(NamedTuple):
+    """A way to call an operation: the statement to time, and the names that stand in it."""
+
+    statement: str
+    names: dict[str, Any]
+
+
+class SkippedError(Exception):
+    """A measurement that cannot be made; the message says why."""
+
+
+def _native(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+    return Caller(f"f({case.arguments})", {"f": engine.native(case)})
+
+
+def _ember(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+    import ember_ml
+
+    if not hasattr(ember_ml.ops, case.name):
+        raise SkippedError(f"ember_ml.ops has no {case.name}")
+    ember_ml.set_backend(engine.name)
+    return Caller(f"f({case.arguments})", {"f": getattr(ember_ml.ops, case.name)})
+
+
+def _autoray(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+    return Caller(f"do({case.name!r}, {case.arguments})", {"do": _peer("autoray").do})
+
+
+def _compat(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+    namespace = _peer("array-api-compat").array_namespace(operands["x"])
+    return Caller(f"f({case.arguments})", {"f": getattr(namespace, _standard_name(case))})
+
+
+def _compat_lookup(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+    find = _peer("array-api-compat").array_namespace
+    return Caller(f"find({case.tensors}).{_standard_name(case)}({case.arguments})", {"find": find})
+
+
+def _keras(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+    return Caller(f"f({case.arguments})", {"f": getattr(_peer("keras").ops, case.name)})
+
+
+def _standard_name(case: Case) -> str:
+    return NAMES["array-api-compat"].get(case.name, case.name)
+
+
+def _peer(distribution: str) -> Any:
+    module = distribution.replace("-", "_")
+    if find_spec(module) is None:
+        raise SkippedError(f"{distribution} is not installed")
+    return import_module(module)
+
+
+NATIVE, AGAIN, EMBER, KERAS = "native", "native again", "ember_ml", "keras"
+
+# In the order of a turn. The native call stands at both ends, so that its two medians tell how far ratios can be trusted.
+HERE: dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]] = {
+    NATIVE: _native,
+    EMBER: _ember,
+    "autoray": _autoray,
+    "compat": _compat,
+    "compat, looked up": _compat_lookup,
+    AGAIN: _native,
+}
+THERE = {NATIVE: _native, KERAS: _keras}
+
+COLUMNS = [EMBER, "autoray", "compat", "compat, looked up", KERAS]
+
+
+class Plan(NamedTuple):
+    """What to measure, and how thoroughly."""
+
+    engines: list[str]
+    cases: list[Case]
+    sizes: list[int]
+    repeats: int
+    turn: float
+
+    @property
+    def length(self) -> int:
+        return len(self.engines) * len(self.sizes) * len(self.cases)
+
+
+def rows(plan: Plan, ways: dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]]) -> Iterator[dict[str, Any]]:
+    """One record per engine, size and case: the time of every way in microseconds, or why there is none."""
+    for name in plan.engines:
+        engine = Engine(name)
+        for size in plan.sizes:
+            operands = engine.operands(size)
+            for case in plan.cases:
+                yield {
+                    "engine": name,
+                    "size": size,
+                    "case": case.label,
+                    **_row(engine, case, size, operands, plan, ways),
+                }
+
+
+def _row(
+    engine: Engine,
+    case: Case,
+    size: int,
+    operands: dict[str, Any],
+    plan: Plan,
+    ways: dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]],
+) -> dict[str, Any]:
+    timers: dict[str, timeit.Timer] = {}
+    skipped: dict[str, str] = {}
+    wanted = _answer(_native(engine, case, operands), operands)
+    for way, caller_of in ways.items():
+        try:
+            caller = caller_of(engine, case, operands)
+            if not _agree(_answer(caller, operands), wanted):
+                raise SkippedError("its answer differs from the native one")
+        except SkippedError as reason:
+            skipped[way] = str(reason)
+        except Exception as error:
+            skipped[way] = f"{type(error).__name__}: {error}".splitlines()[0]
+        else:
+            timers[way] = _timer(engine, caller, size, operands)
+    settle = None if engine.finish is None else lambda: engine.finish(wanted)  # type: ignore[misc]
+    return {"us": _medians(timers, plan, settle), "skipped": skipped}
+
+
+def _answer(caller: Caller, operands: dict[str, Any]) -> Any:
+    return eval(caller.statement, {**operands, **caller.names})
+
+
+def _agree(found: Any, wanted: Any) -> bool:
+    import numpy as np
+
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    return found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=1e-4))
+
+
+def _timer(engine: Engine, caller: Caller, size: int, operands: dict[str, Any]) -> timeit.Timer:
+    names = {**operands, **caller.names}
+    if engine.finish is None or size < EVALUATED_FROM:
+        return timeit.Timer(caller.statement, globals=names)
+    return timeit.Timer(f"finish({caller.statement})", globals={**names, "finish": engine.finish})
+
+
+def _medians(timers: dict[str, timeit.Timer], plan: Plan, settle: Callable[[], Any] | None) -> dict[str, float]:
+    """The median time of every statement over interleaved turns; ``timeit`` keeps the garbage collector away."""
+    counts = {way: _count(timer, plan.turn) for way, timer in timers.items()}
+    times: dict[str, list[float]] = {way: [] for way in timers}
+    for _ in range(plan.repeats):
+        for way, timer in timers.items():
+            times[way].append(timer.timeit(counts[way]) / counts[way])
+        if settle is not None:
+            settle()
+    return {way: statistics.median(found) * 1e6 for way, found in times.items()}
+
+
+def _count(timer: timeit.Timer, turn: float) -> int:
+    """How many calls fill a turn. Finding out warms up caches and the interpreter's specialisation of the call."""
+    count, taken = 1, timer.timeit(1)
+    while taken < turn / 2:
+        count *= 2
+        taken = timer.timeit(count)
+    return max(1, round(count * turn / taken))
+
+
+def keras_rows(plan: Plan, engine: str) -> Iterator[dict[str, Any]]:
+    """The rows of one engine as a process of its own measures them with Keras; raises SkippedError if it cannot."""
+    if find_spec("keras") is None:
+        raise SkippedError("keras is not installed")
+    options = {
+        "sizes": plan.sizes,
+        "ops": [case.label for case in plan.cases],
+        "repeats": plan.repeats,
+        "turn": plan.turn,
+    }
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile("w+") as complaints:
+        worker = subprocess.Popen(
+            [sys.executable, __file__, "--worker", json.dumps({"engine": engine, **options})],
+            env={**os.environ, "KERAS_BACKEND": engine, "KERAS_HOME": home},
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+        )
+        assert worker.stdout is not None
+        with worker.stdout:
+            for line in worker.stdout:
+                yield json.loads(line)
+        if worker.wait():
+            complaints.seek(0)
+            last = (complaints.read().strip().splitlines() or ["it ended without a word"])[-1]
+            raise SkippedError(f"keras does not start on {engine}: {last}")
+
+
+def work(orders: str) -> None:
+    """The Keras process: prints a record per line."""
+    asked = json.loads(orders)
+    import_module("keras")
+    cases = [case for case in PANEL if case.label in asked["ops"]]
+    for row in rows(Plan([asked["engine"]], cases, asked["sizes"], asked["repeats"], asked["turn"]), THERE):
+        print(json.dumps(row), flush=True)
+
+
+def measure(plan: Plan, tell: Callable[[str, float], None]) -> list[dict[str, Any]]:
+    """All rows, with ratios to the native call of the same process; ``tell`` hears what is under way, and how far."""
+    found: list[dict[str, Any]] = []
+    for row in rows(plan, HERE):
+        native = row["us"][NATIVE]
+        row["ratios"] = {way: time / native for way, time in row["us"].items() if way != NATIVE}
+        found.append(row)
+        tell(f"{row['engine']}, {row['size']:,} elements", 1)
+    places = {(row["engine"], row["size"], row["case"]): row for row in found}
+    for engine in plan.engines:
+        mine = [row for row in found if row["engine"] == engine]
+        done = 0
+        try:
+            for row in keras_rows(plan, engine):
+                place = places[engine, row["size"], row["case"]]
+                if KERAS in row["us"]:
+                    place["us"][KERAS] = row["us"][KERAS]
+                    place["ratios"][KERAS] = row["us"][KERAS] / row["us"][NATIVE]
+                place["skipped"].update(row["skipped"])
+                done += 1
+                tell(f"keras on {engine}, {row['size']:,} elements", 1)
+        except SkippedError as reason:
+            for row in mine:
+                row["skipped"].setdefault(KERAS, str(reason))
+        tell(f"keras on {engine}", len(mine) - done)
+    return found
+
+
+def means(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Geometric means of the ratios, per engine and size."""
+    answer = []
+    for engine, size in dict.fromkeys((row["engine"], row["size"]) for row in found):
+        ratios = _ratios(found, engine, size)
+        answer.append(
+            {"engine": engine, "size": size, "ratios": {w: statistics.geometric_mean(r) for w, r in ratios.items()}}
+        )
+    return answer
+
+
+def _ratios(found: list[dict[str, Any]], engine: str, size: int) -> dict[str, list[float]]:
+    ratios: dict[str, list[float]] = {}
+    for row in found:
+        if (row["engine"], row["size"]) == (engine, size):
+            for way, ratio in row["ratios"].items():
+                ratios.setdefault(way, []).append(ratio)
+    return ratios
+
+
+def verdicts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every target that these rows speak to: what was measured, the most it may be, and whether it is met."""
+    places = {(row["engine"], row["size"], row["case"]): row for row in found}
+    answer = []
+    for engine, size in dict.fromkeys((row["engine"], row["size"]) for row in found):
+        tensors, scalar = (places.get((engine, size, case)) for case in ("add(x, y)", "add(x, 2.0)"))
+        if engine not in TARGETS or tensors is None or EMBER not in tensors["us"]:
+            continue
+        if size >= LARGE:
+            answer.append(_verdict(engine, size, "add(x, y)", "ratio", tensors["ratios"][EMBER], TARGET_LARGE))
+        elif size <= SMALL:
+            answer.append(_verdict(engine, size, "add(x, y)", "ratio", tensors["ratios"][EMBER], TARGETS[engine]))
+            if scalar is not None and EMBER in scalar["us"]:
+                allowed = 2 * (TARGETS[engine] - 1) * tensors["us"][NATIVE]
+                surplus = scalar["us"][EMBER] - scalar["us"][NATIVE]
+                answer.append(_verdict(engine, size, "add(x, 2.0)", "surplus_us", surplus, allowed))
+    return answer
+
+
+def _verdict(engine: str, size: int, case: str, unit: str, value: float, target: float) -> dict[str, Any]:
+    return {"engine": engine, "size": size, "case": case, unit: value, "target": target, "met": value <= target}
+
+
+def show(found: list[dict[str, Any]], console: Any) -> None:
+    """Tables, geometric means, what was skipped, and whether the targets are met."""
+    for mean in means(found):
+        console.print(_table(found, mean))
+        console.print(_trust(found, mean["engine"], mean["size"]), style="dim")
+        console.print()
+    for line in _skipped(found):
+        console.print(line, style="dim", highlight=False)
+    for engine, line in _verdict_lines(found).items():
+        console.print(f"[bold]{engine}[/]: {line}", highlight=False)
+
+
+def _table(found: list[dict[str, Any]], mean: dict[str, Any]) -> Any:
+    from rich.table import Table
+
+    engine, size = mean["engine"], mean["size"]
+    mine = [row for row in found if (row["engine"], row["size"]) == (engine, size)]
+    columns = [way for way in COLUMNS if way in mean["ratios"]]
+    lazily = ", building the graph" if engine == "mlx" and size < EVALUATED_FROM else ""
+    table = Table(title=f"{engine}, {size:,} elements{lazily}", title_justify="left", title_style="bold")
+    table.add_column("call")
+    table.add_column("native, us", justify="right")
+    for way in columns:
+        table.add_column(way, justify="right", style="bold" if way == EMBER else "")
+    for row in mine:
+        ratios = (f"{row['ratios'][way]:.2f}x" if way in row["ratios"] else "-" for way in columns)
+        table.add_row(row["case"], f"{row['us'][NATIVE]:.3f}", *ratios)
+    table.add_section()
+    table.add_row("geometric mean", "", *(f"{mean['ratios'][way]:.2f}x" for way in columns))
+    return table
+
+
+def _trust(found: list[dict[str, Any]], engine: str, size: int) -> str:
+    """How far the native call's two medians lie apart: ratios say nothing finer than that."""
+    again = _ratios(found, engine, size)[AGAIN]
+    return f"The native call against itself: {min(again):.3f}x to {max(again):.3f}x, in the middle {statistics.median(again):.3f}x."
+
+
+def _skipped(found: list[dict[str, Any]]) -> Iterator[str]:
+    """A line per way, engine and reason, naming the cases unless all are concerned."""
+    cases: dict[tuple[str, str, str], list[str]] = {}
+    for row in found:
+        for way, reason in row["skipped"].items():
+            cases.setdefault((way, row["engine"], reason), []).append(row["case"])
+    for (way, engine, reason), which in cases.items():
+        all_of = len(which) == sum(row["engine"] == engine for row in found)
+        what = "" if all_of else f", {', '.join(dict.fromkeys(which))}"
+        yield f"Skipped: {way} on {engine}{what}: {reason}"
+
+
+def _verdict_lines(found: list[dict[str, Any]]) -> dict[str, str]:
+    lines: dict[str, list[str]] = {}
+    for v in verdicts(found):
+        colour, word = ("green", "met") if v["met"] else ("red", "missed")
+        if "ratio" in v:
+            digits = 3 if v["size"] >= LARGE else 2
+            value, target = f"{v['ratio']:.{digits}f}x", f"{v['target']:.2f}x"
+        else:
+            value, target = f"+{v['surplus_us']:.2f} us", f"+{v['target']:.2f} us"
+        text = f"{v['case']} on {v['size']:,}: {value} (target {target}, [{colour}]{word}[/])"
+        lines.setdefault(v["engine"], []).append(text)
+    return {engine: "; ".join(parts) for engine, parts in lines.items()}
+
+
+def plot(found: list[dict[str, Any]], path: str) -> None:
+    """Bars of the ratios: a row of panels per engine, a column per size, a line at the target for ``add``."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    engines, sizes = (list(dict.fromkeys(row[key] for row in found)) for key in ("engine", "size"))
+    shape = (len(engines), len(sizes))
+    width = 1.8 + len(sizes) * (1.2 + 0.42 * max(len({row["case"] for row in found}), 6))
+    figure, panels = pyplot.subplots(
+        *shape, figsize=(width, 1.4 + 3.3 * len(engines)), squeeze=False, layout="constrained"
+    )
+    for i, engine in enumerate(engines):
+        for j, size in enumerate(sizes):
+            mine = [row for row in found if (row["engine"], row["size"]) == (engine, size)]
+            _panel(panels[i][j], mine, TARGET_LARGE if size >= LARGE else TARGETS.get(engine))
+            panels[i][j].set_title(f"{engine}, {size:,} elements", loc="left", fontweight="bold")
+        panels[i][0].set_ylabel("time / native time")
+    handles = {label: h for row in panels for p in row for h, label in zip(*p.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def _panel(axes: Any, mine: list[dict[str, Any]], target: float | None) -> None:
+    ways = [way for way in COLUMNS if any(way in row["ratios"] for row in mine)]
+    colours = dict(zip(COLUMNS, ("#d1495b", "#8d99ae", "#7fb7be", "#30638e", "#edae49"), strict=True))
+    # A few bars of ten times the native call would press all others flat: they are cut off, and say their height.
+    top = min(max(r for row in mine for way in ways for r in [row["ratios"].get(way, 0)]) * 1.08, 8.0)
+    thick = 0.84 / max(len(ways), 1)
+    for k, way in enumerate(ways):
+        places = [i - 0.42 + thick * (k + 0.5) for i in range(len(mine))]
+        heights = [row["ratios"].get(way, math.nan) for row in mine]
+        axes.bar(places, heights, thick, label=way, color=colours[way])
+        for place, height in zip(places, heights, strict=True):
+            if height > top:
+                axes.text(
+                    place, top * 0.985, f"{height:.0f}", ha="center", va="top", fontsize=6, rotation=90, color="white"
+                )
+    axes.axhline(1, color="black", linewidth=0.8)
+    if target is not None:
+        axes.axhline(target, color="#2a9d3a", linewidth=1.2, linestyle="--", label="target for add")
+    axes.set_ylim(0, top)
+    axes.set_xlim(-0.6, len(mine) - 0.4)
+    axes.set_xticks(range(len(mine)), [row["case"] for row in mine], rotation=40, ha="right", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def setting() -> dict[str, Any]:
+    """Where the figures come from."""
+    names = ("numpy", "torch", "mlx", "ember-ml", "autoray", "array-api-compat", "keras")
+    return {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "versions": {name: version for name in names if (version := _version(name))},
+    }
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def arguments(given: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        "  python benchmarks/dispatch.py                             all engines, about two minutes\n"
+        "  python benchmarks/dispatch.py --quick --engines torch     a first impression\n"
+        "  python benchmarks/dispatch.py --ops add sqrt --sizes 4    two operations, small tensors\n"
+        "  python benchmarks/dispatch.py --json - > figures.json     for machines; tables go to stderr\n"
+        "  python benchmarks/dispatch.py --plot dispatch.png         bars of the ratios",
+    )
+    installed = [name for name in MODULES if find_spec(name) is not None]
+    names = list(dict.fromkeys(case.name for case in PANEL))
+    one_of = {"nargs": "+", "metavar": "NAME"}
+    parser.add_argument(
+        "--engines", choices=installed, default=installed, help=f"any of: {', '.join(installed)}", **one_of
+    )
+    parser.add_argument("--ops", choices=names, default=names, help=f"any of: {', '.join(names)}", **one_of)
+    parser.add_argument(
+        "--sizes", nargs="+", type=_positive, default=[SMALL, LARGE], metavar="N", help="elements per tensor"
+    )
+    parser.add_argument(
+        "--repeats", type=_positive, metavar="N", help="turns that a median is taken over (default: 51)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="7 turns of half a millisecond instead of 51 of a whole one"
+    )
+    parser.add_argument("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")
+    parser.add_argument("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args(given)
+    if options.plot and find_spec("matplotlib") is None:
+        parser.error("--plot needs matplotlib: pip install 'ember-ml[bench]'")
+    return options
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def main(given: list[str] | None = None) -> None:
+    options = arguments(given)
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    if options.worker:
+        work(options.worker)
+        return
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    stage = Console(stderr=True)
+    console = stage if options.json == "-" else Console()
+    cases = [case for case in PANEL if case.name in options.ops]
+    repeats = options.repeats or (7 if options.quick else 51)
+    plan = Plan(options.engines, cases, options.sizes, repeats, 5e-4 if options.quick else 1e-3)
+    where = setting()
+    console.print(f"{where['machine']}, Python {where['python']}, load {where['load']}", highlight=False)
+    console.print(", ".join(f"{name} {version}" for name, version in where["versions"].items()), highlight=False)
+    console.print()
+
+    # Refreshed by hand: a thread that draws would take part in the measurement.
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=stage, transient=True, auto_refresh=False) as progress:
+        task = progress.add_task("starting", total=2 * plan.length)
+        said = ""
+
+        def tell(what: str, steps: float) -> None:
+            nonlocal said
+            progress.update(task, description=what, advance=steps)
+            progress.refresh()
+            if what != said and not stage.is_terminal:
+                stage.print(what, highlight=False)
+            said = what
+
+        found = measure(plan, tell)
+
+    show(found, console)
+    if options.json:
+        report = {
+            **where,
+            "repeats": plan.repeats,
+            "rows": found,
+            "geometric_means": means(found),
+            "targets": verdicts(found),
+        }
+        text = json.dumps(report, indent=1)
+        if options.json == "-":
+            print(text)
+        else:
+            Path(options.json).write_text(text + "\n", encoding="utf-8")
+    if options.plot:
+        plot(found, options.plot)
+
+
+if __name__ == "__main__":
+    main()

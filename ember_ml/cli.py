@@ -1,0 +1,386 @@
+"""The command line, ``ember-ml``. It loads no engine until a command needs one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml.dtypes import default_float
+from ember_ml.errors import BackendNotFoundError, EmberError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+FAILED, MISUSED, INTERRUPTED, PIPE_BROKEN = 1, 2, 130, 141
+
+SAMPLES = range(10, 1_000_001)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit status."""
+    try:
+        try:
+            options = _parser().parse_args(arguments)
+            status: int = options.command(options)
+            return status
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone. The interpreter flushes once more at exit, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_BROKEN
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BackendNotFoundError as error:
+        return _complain(error, MISUSED)
+    except (EmberError, OSError) as error:
+        return _complain(error, FAILED)
+
+
+def _complain(error: object, status: int) -> int:
+    print("ember-ml: error:", " ".join(str(error).split()), file=sys.stderr)
+    return status
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(MISUSED, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
+_EXAMPLES = """examples:
+  ember-ml info                    what is installed, and which engine computes
+  ember-ml info --json             the same for machines
+  ember-ml backend set torch       make torch the default of your later programs
+  ember-ml backend clear           forget that
+  ember-ml demo                    one program on every installed engine
+  EMBER_ML_BACKEND=mlx ember-ml backend show
+"""
+
+_BACKEND = """The backend is the engine that computes. In order, these choose it:
+use_backend or set_backend in the program, the variable EMBER_ML_BACKEND,
+the file ~/.ember/backend (which 'set' writes and 'clear' removes), detection."""
+
+_BACKEND_EXAMPLES = """examples:
+  ember-ml backend show
+  ember-ml backend set numpy
+  ember-ml backend clear
+"""
+
+_DEMO = """Fits a regression by closed form and by gradient descent on data that it makes,
+with one program that runs unchanged on every installed engine, and compares."""
+
+_DEMO_EXAMPLES = """examples:
+  ember-ml demo
+  ember-ml demo --backend numpy torch
+  ember-ml demo --samples 100000 --seed 7 --json
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _described(_Parser(prog="ember-ml", allow_abbrev=False), "One program, any array engine.", _EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"ember-ml {ember_ml.__version__}")
+    parser.set_defaults(command=_help(parser), json=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    info = commands.add_parser("info", help="engines, versions, devices, and the active backend and why")
+    _described(info, "What is installed here, and which engine computes.", "")
+    _takes_json(info, _info)
+
+    backend = commands.add_parser("backend", help="show or change the default engine")
+    _described(backend, _BACKEND, _BACKEND_EXAMPLES)
+    _takes_json(backend, _show)
+    actions = backend.add_subparsers(title="actions", metavar="ACTION")
+    _takes_json(actions.add_parser("show", help="the active backend and why (also without an action)"), _show)
+    keep = actions.add_parser("set", help="keep a choice for later programs")
+    keep.add_argument("name", metavar="NAME", help="a backend, such as numpy, torch or mlx")
+    _takes_json(keep, _set)
+    _takes_json(actions.add_parser("clear", help="remove the choice that was kept"), _clear)
+
+    demo = commands.add_parser("demo", help="one program on every installed engine")
+    _described(demo, _DEMO, _DEMO_EXAMPLES)
+    demo.add_argument(
+        "--backend",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        help="the engines to run on (default: all that are installed)",
+    )
+    demo.add_argument(
+        "--samples", metavar="N", type=_samples, default=2000, help="size of the data set (default: 2000)"
+    )
+    demo.add_argument("--seed", metavar="S", type=int, default=0, help="another data set for another seed (default: 0)")
+    _takes_json(demo, _demo)
+    return parser
+
+
+def _help(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    def command(_: argparse.Namespace) -> int:
+        parser.print_help()
+        return 0
+
+    return command
+
+
+def _described(parser: argparse.ArgumentParser, description: str, examples: str) -> argparse.ArgumentParser:
+    parser.description, parser.epilog = description, examples
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    return parser
+
+
+def _takes_json(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int]) -> None:
+    # Suppressed, or else the default of an inner command would overrule `--json` before it.
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    parser.set_defaults(command=command)
+
+
+def _samples(text: str) -> int:
+    if not text.isdecimal() or int(text) not in SAMPLES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {SAMPLES[0]} to {SAMPLES[-1]}")
+    return int(text)
+
+
+def _info(options: argparse.Namespace) -> int:
+    active, failure = _active()
+    facts = {
+        "ember_ml": ember_ml.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **active,
+        "default_dtype": default_float().name,
+        "engines": _engines(active["backend"]),
+    }
+    if options.json:
+        _print_json(facts)
+    else:
+        print(f"Ember ML {facts['ember_ml']}, Python {facts['python']}, {facts['platform']}")
+        print(_reason(active))
+        print("default dtype:", facts["default_dtype"])
+        _print_rich(_engine_table(facts["engines"]))
+    return _complain(failure, MISUSED) if failure else 0
+
+
+def _active() -> tuple[dict[str, Any], BackendNotFoundError | None]:
+    """The active backend and where its choice was read, and the error if there is none to be had."""
+    try:
+        name, source = backends.get_backend(), backends.choice_source()
+    except BackendNotFoundError as error:
+        return {"backend": None, "source": None}, error
+    return {"backend": name, "source": source}, None
+
+
+def _reason(active: dict[str, Any]) -> str:
+    if active["backend"] is None:
+        return "active backend: none"
+    if active["source"] == "detection":
+        return (
+            f"active backend: {active['backend']}, by detection: neither the environment variable {backends.VARIABLE} "
+            f"nor the file {backends.choice_file()} names one"
+        )
+    return f"active backend: {active['backend']}, by {active['source']}"
+
+
+def _engines(active: str | None) -> list[dict[str, Any]]:
+    """What is known of each engine. ``loaded`` says whether it was before this looked at its devices."""
+    loaded = {backend.name for backend in backends.loaded()}
+    available = backends.get_available_backends()
+    found = []
+    for name, home in backends.homes().items():
+        engine: dict[str, Any] = {
+            "name": name,
+            "installed": name in available,
+            "version": None,
+            "active": name == active,
+        }
+        engine |= {"loaded": name in loaded, "devices": [], "error": None, "install": home.install}
+        if engine["installed"]:
+            try:
+                engine["devices"] = backends.load(name).devices()
+            except BackendNotFoundError as error:
+                engine["error"] = " ".join(str(error.__cause__ or error).split())
+            engine["version"] = _version(home.engine)
+        found.append(engine)
+    return found
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return getattr(sys.modules.get(package), "__version__", None)
+
+
+def _engine_table(engines: list[dict[str, Any]]) -> Table:
+    table = _table("engine", "version", "devices", "state")
+    for engine in engines:
+        state = "active" if engine["active"] else "loaded" if engine["loaded"] else "installed"
+        if engine["error"]:
+            state = f"fails to import: {engine['error']}"
+        elif not engine["installed"]:
+            state = f"not installed: {engine['install']}"
+        table.add_row(
+            engine["name"], engine["version"] or "-", ", ".join(engine["devices"]) or "-", state,
+            style="bold" if engine["active"] else "",
+        )  # fmt: skip
+    return table
+
+
+def _show(options: argparse.Namespace) -> int:
+    name, source = backends.get_backend(), backends.choice_source()
+    environment, path = os.environ.get(backends.VARIABLE, "").strip() or None, backends.choice_file()
+    kept = _kept()
+    if options.json:
+        _print_json({"backend": name, "source": source, "environment": environment, "file": str(path), "kept": kept})
+        return 0
+    print(_reason({"backend": name, "source": source}))
+    table = _table("place, in order", "says")
+    for place, says in (
+        ("use_backend", None),
+        ("set_backend", None),
+        (f"environment variable {backends.VARIABLE}", environment),
+        (f"file {path}", kept),
+        ("detection", None),
+    ):
+        decides = place == source
+        table.add_row(place, name if decides else says or "-", style="bold" if decides else "")
+    _print_rich(table)
+    return 0
+
+
+def _kept() -> str | None:
+    """The choice that the file holds, if it can be read."""
+    try:
+        return backends.choice_file().read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _set(options: argparse.Namespace) -> int:
+    backends.load(options.name, "ember-ml backend set")
+    backends.set_backend(options.name, persist=True)
+    path, environment = backends.choice_file(), os.environ.get(backends.VARIABLE, "").strip()
+    if options.json:
+        _print_json({"backend": options.name, "file": str(path)})
+    else:
+        print(f"{options.name} is the default from now on ({path})")
+    if environment and environment != options.name:
+        print(f"ember-ml: note: {backends.VARIABLE}={environment} goes before that file", file=sys.stderr)
+    return 0
+
+
+def _clear(options: argparse.Namespace) -> int:
+    path = backends.choice_file()
+    kept, existed = _kept(), path.exists()
+    backends.clear_backend(persisted=True)
+    if options.json:
+        _print_json({"removed": existed, "kept": kept, "file": str(path)})
+    else:
+        print(
+            f"removed {path}, which said {kept or 'nothing'}" if existed else f"nothing to remove: there is no {path}"
+        )
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from ember_ml import demo
+
+    fits: list[demo.Fit] = []
+    names = list(dict.fromkeys(options.backend or backends.get_available_backends()))
+    for name in options.backend or ():
+        backends.load(name, "ember-ml demo --backend")
+    with _progress(len(names), hidden=options.json) as progress:
+        for name in names:
+            progress(name)
+            try:
+                fits += demo.run(name, options.samples, options.seed)
+            except EmberError as error:
+                if options.backend:
+                    raise
+                _complain(f"{name} is left out: {error}", 0)
+    if not fits:
+        raise EmberError("no engine ran the demo")
+    apart = demo.disagreement(fits) if len(names) > 1 else None
+    if options.json:
+        _print_json(
+            {
+                "samples": options.samples,
+                "seed": options.seed,
+                "true_coefficients": demo.TRUE,
+                "fits": [asdict(fit) for fit in fits],
+                "largest_disagreement": apart,
+            }
+        )
+        return 0
+    _print_rich(_fit_table(fits, demo.TRUE, f"Regression on {options.samples:,} samples, seed {options.seed}"))
+    print("largest disagreement between engines:", "only one ran" if apart is None else f"{apart:.1e}")
+    return 0
+
+
+def _fit_table(fits: Sequence[Any], true: Sequence[float], title: str) -> Table:
+    table = _table(
+        "engine", "method", "intercept", *(f"w{i}" for i in range(1, len(true))), "loss", "seconds", title=title
+    )
+    for column in table.columns[2:]:
+        column.justify = "right"
+    table.add_row("", "true", *(f"{w:.4f}" for w in true), style="dim", end_section=True)
+    for before, fit in zip([None, *fits], fits, strict=False):
+        name = "" if before and before.backend == fit.backend else fit.backend
+        numbers = (*(f"{w:.4f}" for w in fit.coefficients), f"{fit.loss:.6f}", f"{fit.seconds:.4f}")
+        table.add_row(name, fit.method, *numbers)
+    return table
+
+
+class _progress:  # noqa: N801 - reads as a noun where it is used
+    """A bar on the terminal that says which engine is at work; nothing where there is no terminal."""
+
+    def __init__(self, total: int, *, hidden: bool) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        self.bar = Progress(console=console, transient=True, disable=hidden or not console.is_terminal)
+        self.task = self.bar.add_task("", total=total)
+        self.seen = 0
+
+    def __enter__(self) -> _progress:
+        self.bar.start()
+        return self
+
+    def __call__(self, name: str) -> None:
+        self.bar.update(self.task, description=name, completed=self.seen)
+        self.seen += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+
+def _table(*names: str, title: str | None = None) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(*names, title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _print_rich(what: RenderableType) -> None:
+    from rich.console import Console
+
+    console = Console()
+    # Captured first: writing it ourselves lets a broken pipe end the way it does everywhere else.
+    with console.capture() as captured:
+        console.print(what)
+    sys.stdout.write(captured.get())
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))

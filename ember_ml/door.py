@@ -1,0 +1,337 @@
+"""The door: where any value becomes a tensor of one engine, in the dtype that the operation's law gives it.
+
+Conversion and promotion happen here and nowhere else, so a backend function sees only its own tensors, already cast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ember_ml import backend as backends
+from ember_ml.backend import Backend
+from ember_ml.dtypes import KINDS, EmberDType, accumulated, adapt, default_dtype, describe, promote
+from ember_ml.errors import EmberError
+
+if TYPE_CHECKING:
+    from ember_ml.contract import Operation
+
+TENSOR, INDEX, MASK, DTYPE, DEVICE, PLAIN = "tensor", "index", "mask", "dtype", "device", "plain"
+
+
+class Place(NamedTuple):
+    """Where among the values of a call something stands that the door looks at."""
+
+    at: int
+    role: str
+    many: bool
+    name: str
+
+
+class Door:
+    """The long way into an operation: takes the values of all its parameters, in order."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        places = [Place(i, p.role, p.many, p.name) for i, p in enumerate(operation.parameters)]
+        self.tensors = tuple(p for p in places if p.role in (TENSOR, INDEX, MASK))
+        self.settings = tuple(p for p in places if p.role in (DTYPE, DEVICE))
+        self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
+        self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
+        self.positional = len(places) - len(self.keywords)
+
+    def __call__(self, *values: Any) -> Any:
+        backend = self.home(values)
+        run = self.operation.runs[backend.name]
+        try:
+            values = self.admit(backend, values)
+            return self.pass_on(run, values)
+        except Exception as error:
+            return self.recover(backend, error, values)
+
+    def home(self, values: tuple[Any, ...]) -> Backend:
+        """The backend that computes: the one that the tensors live on, else the active one."""
+        found: Backend | None = None
+        for index, _, many, _ in self.tensors:
+            value = values[index]
+            for item in self.items(value) if many else (value,):
+                species = species_of(type(item))
+                while species == SEQUENCE and len(item):
+                    item = item[0]
+                    species = species_of(type(item))
+                if type(species) is Backend and species is not found:
+                    if found is not None:
+                        raise TypeError(
+                            f"{self.operation.name} was given tensors of two engines, {found.name} and {species.name}; "
+                            "ember_ml.ops.convert_to_tensor(x) moves either to the active backend "
+                            f"({backends.current().name})"
+                        )
+                    found = species
+        return found or backends.current()
+
+    def items(self, value: Any) -> Sequence[Any]:
+        """The values in a parameter that takes several."""
+        if value is None:
+            return ()
+        if type(value) in (list, tuple):
+            return value  # type: ignore[no-any-return]
+        if species_of(type(value)) in (NUMBER, UNKNOWN):
+            raise TypeError(f"{self.operation.name} takes a sequence of tensors, not {describe(value)}")
+        return list(value)
+
+    def admit(self, backend: Backend, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values as the backend is to see them: its own tensors, dtypes and devices, cast as the law says."""
+        admitted = list(values)
+        entrants: list[tuple[list[Any], int]] = []
+        for index, role, many, name in self.tensors:
+            value = values[index]
+            if value is None:
+                continue
+            container, keys = admitted, [index]
+            if many:
+                container = admitted[index] = list(self.items(value))
+                keys = list(range(len(container)))
+            for key in keys:
+                item = container[key]
+                if role == TENSOR:
+                    if type(item) not in _NUMBERS:
+                        container[key] = self.tensor(backend, values, item, None, name)
+                    entrants.append((container, key))
+                elif role == INDEX:
+                    container[key] = self.indices(backend, values, item, name)
+                else:
+                    container[key] = self.mask(backend, values, item, name)
+        met = self.promote(backend, values, entrants) if entrants else None
+        for index, role, _, _ in self.settings:
+            value = values[index]
+            if role == DEVICE:
+                admitted[index] = backend.device if value is None else backend.find_device(value)
+            elif value is not None:
+                admitted[index] = backend.dtype(value)
+            elif met is not None and self.operation.law is accumulated:
+                wide = accumulated.answer(met) if accumulated.answer else met
+                admitted[index] = None if wide is met else backend.dtypes[wide.name]
+        return tuple(admitted)
+
+    def tensor(self, backend: Backend, values: tuple[Any, ...], value: Any, dtype: Any, name: str) -> Any:
+        """``value`` as a tensor of ``backend``, beside the tensors that are there already."""
+        species: Any = species_of(type(value))
+        if species is backend or (isinstance(value, backend.tensors) and value.dtype in backend.names):
+            return value
+        if species in (UNKNOWN, NONE):
+            raise TypeError(
+                f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
+            )
+        return backend.convert(value, dtype, self.device(backend, values))
+
+    def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
+        """The device of the first tensor that lives on ``backend``, else its default device."""
+        for index, _, many, _ in self.tensors:
+            for item in self.items(values[index]) if many else (values[index],):
+                if isinstance(item, backend.tensors):
+                    return backend.beside(item)
+        return backend.device
+
+    def indices(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
+        """``value`` as an int64 tensor."""
+        int64 = backend.dtypes["int64"]
+        empty = type(value) in (list, tuple) and not value
+        x = self.tensor(backend, values, value, int64 if empty else None, name)
+        dtype = backend.dtype_of(x)
+        if dtype.kind not in KINDS["integral"]:
+            raise TypeError(f"{self.operation.name} takes integers for {name}, not {dtype.name}")
+        return x if dtype.name == "int64" else backend.cast(x, int64)
+
+    def mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
+        """``value`` as a bool tensor: what is not zero is true."""
+        x = self.tensor(backend, values, value, None, name)
+        return x if backend.dtype_of(x).name == "bool" else backend.cast(x, backend.dtypes["bool"])
+
+    def promote(self, backend: Backend, values: tuple[Any, ...], entrants: list[tuple[list[Any], int]]) -> EmberDType:
+        """Cast the entrants to the dtype that the law gives them; answers the dtype that they met in."""
+        law = self.operation.law
+        own = [_own_dtype(backend, container[key]) for container, key in entrants]
+        if law.meet == "apart":
+            for (container, key), dtype in zip(entrants, own, strict=True):
+                self.check_kind(dtype)
+                if type(container[key]) in _NUMBERS:
+                    container[key] = self.convert(backend, values, container[key], dtype)
+            return own[0]
+        if law.meet == "first":
+            common = own[0]
+            for (container, key), dtype in zip(entrants, own, strict=True):
+                self.check_fit(container[key], dtype, common)
+        else:
+            common = _meeting(entrants, own)
+        self.check_kind(common)
+        entered = law.enter(common)
+        for (container, key), dtype in zip(entrants, own, strict=True):
+            if type(container[key]) in _NUMBERS:
+                self.check_range(container[key], common)
+                container[key] = self.convert(backend, values, container[key], entered)
+            elif dtype is not entered:
+                container[key] = backend.cast(container[key], backend.dtype(entered))
+        return common
+
+    def convert(self, backend: Backend, values: tuple[Any, ...], number: Any, dtype: EmberDType) -> Any:
+        """A Python number as a 0-d tensor."""
+        return backend.convert(number, backend.dtype(dtype), self.device(backend, values))
+
+    def check_kind(self, dtype: EmberDType) -> None:
+        """The operation takes tensors of this dtype."""
+        operation = self.operation
+        if dtype.name not in operation.dtypes:
+            kinds = " or ".join(operation.kinds)
+            raise TypeError(f"{operation.name} takes dtypes of kind {kinds}, not {dtype.name}")
+
+    def check_fit(self, value: Any, dtype: EmberDType, into: EmberDType) -> None:
+        """Values of a higher kind do not go into a tensor of a lower one; 0 and 1 do go into bool."""
+        if _RANK[dtype.kind] > _RANK[into.kind] and not (
+            into.kind == "bool" and type(value) is int and value in (0, 1)
+        ):
+            raise TypeError(f"{self.operation.name} cannot put {dtype.name} values into a {into.name} tensor")
+
+    def check_range(self, number: Any, dtype: EmberDType) -> None:
+        """A Python integer is one that the dtype can hold."""
+        if dtype.kind in KINDS["integral"] and isinstance(number, int):
+            signed = dtype.kind == "signed integer"
+            low, high = (-1 << dtype.bits - 1, 1 << dtype.bits - 1) if signed else (0, 1 << dtype.bits)
+            if not low <= number < high:
+                raise ValueError(f"{self.operation.name} was given {number}, which {dtype.name} cannot hold")
+
+    def pass_on(self, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+        """Call ``run`` with the values, each in the way that its parameter is given."""
+        positional = values[: self.positional]
+        if self.variadic is not None:
+            positional = (*positional[: self.variadic], *positional[self.variadic])
+        if not self.keywords:
+            return run(*positional)
+        return run(*positional, **{name: values[index] for index, name in self.keywords})
+
+    def rescue(self, error: Exception, *values: Any) -> Any:
+        """What the short way ends in when ``error`` is raised: by the engine, or because an operand is no tensor."""
+        if isinstance(error, AttributeError) and not hasattr(values[self.tensors[0].at], "dtype"):
+            return self(*values)
+        return self.recover(self.home(values), error, values)
+
+    def recover(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Any:
+        """The answer by the reference where the engine has no kernel for these dtypes; else the error, explained."""
+        if isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name != "numpy":
+            return self.by_reference(backend, values)
+        raise self.explained(backend, error, values)
+
+    def by_reference(self, backend: Backend, values: tuple[Any, ...]) -> Any:
+        """The answer computed by NumPy on the host: torch, for one, has few kernels for uint16 to uint64."""
+        reference = backends.load("numpy")
+        device = self.device(backend, values)
+
+        def there(value: Any, role: str) -> Any:
+            if isinstance(value, backend.tensors):
+                return backend.to_host(value)
+            if type(value) in (list, tuple):
+                return type(value)(there(item, role) for item in value)
+            if role == DEVICE:
+                return None
+            return reference.dtypes[backend.names[value].name] if role == DTYPE and value is not None else value
+
+        def back(answer: Any) -> Any:
+            if isinstance(answer, reference.tensors):
+                return backend.convert(answer, None, device)
+            if isinstance(answer, tuple) and hasattr(answer, "_fields"):
+                return type(answer)(*map(back, answer))
+            return type(answer)(map(back, answer)) if isinstance(answer, (list, tuple)) else answer
+
+        roles = [p.role for p in self.operation.parameters]
+        hosted = tuple(there(value, role) for value, role in zip(values, roles, strict=True))
+        return back(self.pass_on(self.operation.runs[reference.name], hosted))
+
+    def explained(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Exception:
+        """The error in its agreed class, with a note that names the operation, its tensors and the engine."""
+        wanted = None if isinstance(error, EmberError) else backend.error_class(error)
+        if wanted is not None and not isinstance(error, wanted):
+            translated = wanted(str(error))
+            translated.__cause__ = error
+            error = translated
+        shown: list[str] = []
+        for index, _, many, _ in self.tensors:
+            several = many and isinstance(values[index], (list, tuple))
+            shown += map(describe, values[index] if several else [values[index]])
+        note = f"in ember_ml.ops.{self.operation.name}({', '.join(shown)}) on the {backend.name} backend"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        return error
+
+
+# What a value is, by its type: a backend (it is a tensor of that engine) or one of these.
+NUMBER, SEQUENCE, HOST, NONE, UNKNOWN = "number", "sequence", "host", "none", "unknown"
+
+_NUMBERS = (bool, int, float, complex)
+
+_species: dict[type, Backend | str] = {
+    **dict.fromkeys(_NUMBERS, NUMBER),
+    list: SEQUENCE,
+    tuple: SEQUENCE,
+    range: SEQUENCE,
+    type(None): NONE,
+}
+
+_RANK = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating": 2, "complex floating": 3}
+
+
+def know(backend: Backend) -> None:
+    """Recognise the tensors of ``backend``. Host arrays are no engine's until someone is active."""
+    _species.update(dict.fromkeys(backend.tensors, HOST if backend.name == "numpy" else backend))
+
+
+def species_of(kind: type) -> Backend | str:
+    """What instances of ``kind`` are."""
+    found = _species.get(kind)
+    if found is None:
+        found = _species[kind] = _classify(kind)
+    return found
+
+
+def _classify(kind: type) -> Backend | str:
+    """What instances of ``kind`` are; loads the backend of an engine whose tensor is seen for the first time."""
+    engines = {home.engine: name for name, home in backends.homes().items()}
+    for base in kind.__mro__:
+        name = engines.get(base.__module__.partition(".")[0])
+        if name is not None:
+            backend = backends.load(name)
+            if issubclass(kind, backend.tensors):
+                return HOST if name == "numpy" else backend
+    for backend in backends.loaded():
+        if issubclass(kind, backend.tensors):
+            return backend
+    if any(hasattr(kind, name) for name in ("__array__", "__dlpack__", "__array_interface__", "__buffer__")):
+        return HOST
+    if issubclass(kind, _NUMBERS):
+        return HOST
+    if issubclass(kind, (str, bytes, bytearray, memoryview)) or hasattr(kind, "keys"):
+        return UNKNOWN
+    return SEQUENCE if hasattr(kind, "__getitem__") and hasattr(kind, "__len__") else UNKNOWN
+
+
+def _own_dtype(backend: Backend, value: Any) -> EmberDType:
+    if type(value) in _NUMBERS:
+        return default_dtype(type(value))
+    return backend.dtype_of(value)
+
+
+def _meeting(entrants: list[tuple[list[Any], int]], own: list[EmberDType]) -> EmberDType:
+    """The dtype that tensors are promoted to; numbers adapt to it, and decide it only among themselves."""
+    common: EmberDType | None = None
+    numbers: list[type] = []
+    for (container, key), dtype in zip(entrants, own, strict=True):
+        if type(container[key]) in _NUMBERS:
+            numbers.append(type(container[key]))
+        elif dtype is not common:
+            common = dtype if common is None else promote(common, dtype)
+    if common is None:
+        common = own[0]
+        for dtype in own:
+            common = promote(common, dtype)
+        return common
+    for number in numbers:
+        common = adapt(common, number)
+    return common

@@ -1,0 +1,306 @@
+"""The command line, in this process and as users start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import cli, demo
+from ember_ml.backend import Home
+from ember_ml.errors import UnsupportedError
+
+
+@pytest.fixture(autouse=True)
+def _unchosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process that has chosen no backend yet, with an empty home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ember_ml.clear_backend()
+    yield
+    ember_ml.set_backend("numpy")
+
+
+class Ran:
+    """What a command line left behind."""
+
+    def __init__(self, status: int, captured: Any) -> None:
+        self.status, self.out, self.err = status, captured.out, captured.err
+
+
+@pytest.fixture
+def ember(capsys: pytest.CaptureFixture[str]) -> Any:
+    """A function that runs a command line in this process."""
+
+    def run(*arguments: str) -> Ran:
+        try:
+            status = cli.main(arguments)
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Ran(status, capsys.readouterr())
+
+    return run
+
+
+def started(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """A command line in a process of its own."""
+    command = [sys.executable, "-m", "ember_ml", *arguments]
+    return subprocess.run(command, env={**os.environ, **changes}, capture_output=True, text=True, check=False)
+
+
+def test_version(ember: Any) -> None:
+    ran = ember("--version")
+    assert (ran.status, ran.out) == (0, f"ember-ml {ember_ml.__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], [], ["info", "--help"], ["backend", "--help"], ["demo", "--help"]])
+def test_help_names_the_program(ember: Any, arguments: list[str]) -> None:
+    ran = ember(*arguments)
+    assert ran.status == 0
+    assert ran.out.startswith("usage: ember-ml")
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["backend", "--help"], ["demo", "--help"]])
+def test_help_has_examples_that_parse(ember: Any, arguments: list[str]) -> None:
+    lines = ember(*arguments).out.partition("examples:\n")[2].splitlines()
+    commands = [line.split("  ")[1].split() for line in lines if line.startswith("  ember-ml")]
+    assert commands
+    for command in commands:
+        cli._parser().parse_args(command[1:])
+
+
+def test_help_loads_no_engine_and_no_rich() -> None:
+    code = (
+        "import sys; from ember_ml.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numpy', 'torch', 'mlx', 'rich', 'asyncio') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+def test_info_tells_engines_and_the_reason(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
+    ran = ember("info")
+    assert ran.status == 0
+    assert "active backend: numpy, by environment variable EMBER_ML_BACKEND" in ran.out
+    assert f"Ember ML {ember_ml.__version__}" in ran.out
+    assert "default dtype: float32" in ran.out
+    for name in backends.OWN:
+        assert name in ran.out
+
+
+def test_info_for_machines(ember: Any, tmp_path: Path) -> None:
+    (tmp_path / ".ember").mkdir()
+    (tmp_path / ".ember" / "backend").write_text("numpy\n")
+    facts = json.loads(ember("info", "--json").out)
+    assert facts["backend"] == "numpy"
+    assert facts["source"] == f"file {tmp_path / '.ember' / 'backend'}"
+    assert facts["default_dtype"] == "float32"
+    engines = {engine["name"]: engine for engine in facts["engines"]}
+    assert set(engines) == set(backends.homes())
+    for name in ember_ml.get_available_backends():
+        assert engines[name]["installed"]
+        assert engines[name]["version"]
+        assert "cpu" in engines[name]["devices"]
+    assert [name for name, engine in engines.items() if engine["active"]] == ["numpy"]
+    assert engines["numpy"]["loaded"]
+
+
+def test_info_says_how_to_install_and_what_fails(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
+    absent, broken = (
+        Home("no_engine", "no_engine", "pip install no-engine"),
+        Home("no_module", "json", "pip install it"),
+    )
+    monkeypatch.setattr(backends, "OWN", {**backends.OWN, "absent": absent, "broken": broken})
+    engines = {engine["name"]: engine for engine in json.loads(ember("info", "--json").out)["engines"]}
+    assert not engines["absent"]["installed"]
+    assert engines["broken"]["error"] == "No module named 'no_module'"
+    shown = " ".join(ember("info").out.split())
+    assert "not installed: pip install no-engine" in shown
+    assert "fails to import: No module named 'no_module'" in shown
+
+
+def test_info_shows_the_rest_when_the_choice_is_bad(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBER_ML_BACKEND", "abacus")
+    ran = ember("info")
+    assert ran.status == 2
+    assert "active backend: none" in ran.out
+    assert ran.err.startswith("ember-ml: error: unknown backend 'abacus' (environment variable EMBER_ML_BACKEND)")
+    assert json.loads(ember("info", "--json").out)["backend"] is None
+
+
+def test_a_choice_is_kept_shown_and_cleared(ember: Any, tmp_path: Path) -> None:
+    path = tmp_path / ".ember" / "backend"
+    ran = ember("backend", "set", "numpy")
+    assert (ran.status, ran.out, ran.err) == (0, f"numpy is the default from now on ({path})\n", "")
+    assert path.read_text() == "numpy\n"
+    ember_ml.clear_backend()
+    assert f"active backend: numpy, by file {path}" in ember("backend", "show").out
+    assert ember("backend", "clear").out == f"removed {path}, which said numpy\n"
+    assert not path.exists()
+    assert ember("backend", "clear").out == f"nothing to remove: there is no {path}\n"
+
+
+def test_backend_commands_for_machines(ember: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / ".ember" / "backend")
+    assert json.loads(ember("backend", "set", "numpy", "--json").out) == {"backend": "numpy", "file": path}
+    ember_ml.clear_backend()
+    expected = {"backend": "numpy", "source": f"file {path}", "environment": None, "file": path, "kept": "numpy"}
+    for arguments in (["backend", "show", "--json"], ["backend", "--json"], ["backend", "--json", "show"]):
+        assert json.loads(ember(*arguments).out) == expected
+    assert json.loads(ember("backend", "clear", "--json").out) == {"removed": True, "kept": "numpy", "file": path}
+
+
+def test_show_tells_every_place(ember: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ember("backend", "set", "numpy")
+    ember_ml.set_backend("numpy")
+    assert "by set_backend" in ember("backend").out
+    ember_ml.clear_backend()
+    monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
+    ran = ember("backend")
+    assert "by environment variable EMBER_ML_BACKEND" in ran.out
+    monkeypatch.delenv("EMBER_ML_BACKEND")
+    ember("backend", "clear")
+    assert "by detection: neither the environment variable" in ember("backend").out
+
+
+def test_set_warns_that_the_variable_goes_first(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBER_ML_BACKEND", "torch")
+    ran = ember("backend", "set", "numpy")
+    assert ran.status == 0
+    assert ran.err == "ember-ml: note: EMBER_ML_BACKEND=torch goes before that file\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["abacus"],
+        ["backend", "forget"],
+        ["backend", "set"],
+        ["backend", "set", "abacus"],
+        ["backend", "set", ""],
+        ["info", "--loud"],
+        ["demo", "--backend", "abacus"],
+        ["demo", "--backend"],
+        ["demo", "--samples", "3"],
+        ["demo", "--samples", "many"],
+        ["demo", "--samples", "10000000000"],
+        ["demo", "--seed", "x"],
+    ],
+)
+def test_bad_input_is_one_line_and_two(ember: Any, arguments: list[str], tmp_path: Path) -> None:
+    ran = ember(*arguments)
+    assert ran.status == 2
+    assert ran.out == ""
+    assert ran.err.startswith("ember-ml")
+    assert ran.err.count("\n") == 1
+    assert not (tmp_path / ".ember" / "backend").exists()
+
+
+@pytest.mark.parametrize("arguments", [["backend", "show"], ["info"]])
+def test_an_unreadable_choice_is_one_line(ember: Any, tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / ".ember").mkdir()
+    (tmp_path / ".ember" / "backend").write_bytes(b"\xff\xfe")
+    ran = ember(*arguments)
+    assert ran.status == 2
+    assert ran.err.startswith(f"ember-ml: error: the backend choice in {tmp_path}/.ember/backend cannot be read")
+    assert ran.err.count("\n") == 1
+    assert ember("backend", "clear").status == 0
+
+
+def test_a_home_that_cannot_be_written_is_one_line(ember: Any, tmp_path: Path) -> None:
+    (tmp_path / ".ember").write_text("a file where a folder should be")
+    ran = ember("backend", "set", "numpy")
+    assert ran.status == 1
+    assert ran.err.startswith("ember-ml: error:")
+    assert ran.err.count("\n") == 1
+
+
+def test_ctrl_c_ends_quietly(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "run", interrupted)
+    ran = ember("demo", "--backend", "numpy")
+    assert (ran.status, ran.out, ran.err) == (130, "", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes break differently elsewhere")
+@pytest.mark.parametrize("command", ["--help", "info", "info --json"])
+def test_a_broken_pipe_ends_quietly(command: str) -> None:
+    script = f"{sys.executable} -m ember_ml {command} | true; echo ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "EMBER_ML_BACKEND": "numpy", "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    # The pipe may also outlive a short text.
+    assert int(done.stdout) in (0, 128 + signal.SIGPIPE)
+
+
+def test_writing_to_a_closed_pipe_is_141(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert cli.main(["backend", "clear"]) == 141
+
+
+def test_as_a_module_in_a_fresh_process(tmp_path: Path) -> None:
+    done = started("backend", "show", "--json", HOME=str(tmp_path), EMBER_ML_BACKEND="numpy")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["source"] == "environment variable EMBER_ML_BACKEND"
+    failed = started("backend", "show", HOME=str(tmp_path), EMBER_ML_BACKEND="abacus")
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_demo_prints_one_table(ember: Any) -> None:
+    ran = ember("demo", "--samples", "100")
+    assert ran.status == 0
+    assert ran.err == ""
+    for name in ember_ml.get_available_backends():
+        assert ran.out.count(f"\n {name} ") == 1
+    assert "largest disagreement between engines:" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_demo_for_machines(ember: Any) -> None:
+    facts = json.loads(ember("demo", "--samples", "100", "--seed", "3", "--json").out)
+    assert (facts["samples"], facts["seed"]) == (100, 3)
+    assert [fit["backend"] for fit in facts["fits"]] == [
+        n for n in ember_ml.get_available_backends() for _ in demo.METHODS
+    ]
+    assert facts["largest_disagreement"] is None or facts["largest_disagreement"] < 1e-4
+
+
+def test_demo_serves_with_numpy_alone(ember: Any) -> None:
+    assert "largest disagreement between engines: only one ran" in ember("demo", "--backend", "numpy").out
+    named = json.loads(ember("demo", "--backend", "numpy", "--backend", "numpy", "--json").out)
+    assert [fit["backend"] for fit in named["fits"]] == ["numpy", "numpy"]
+    assert named["largest_disagreement"] is None
+
+
+def test_demo_leaves_out_an_engine_that_cannot(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "OWN", {**backends.OWN, "broken": Home("no_module", "json", "pip install it")})
+    ran = ember("demo", "--samples", "20")
+    assert ran.status == 0
+    assert "broken is left out" in ran.err
+
+    def unable(*_: object) -> None:
+        raise UnsupportedError("nothing works")
+
+    monkeypatch.setattr(demo, "run", unable)
+    assert ember("demo").status == 1
+    assert ember("demo", "--backend", "numpy").err == "ember-ml: error: nothing works\n"

@@ -8,8 +8,8 @@ figure is the median over all turns, a ratio the quotient of two medians. Engine
 case builds the graph node and drops it; the large case evaluates the result.
 
 Peers are measured when installed (``pip install 'ember-ml[bench]'``): autoray as ``do("add", x, y)``; array-api-compat
-with its namespace at hand (``xp.add(x, y)``) and looked up in every call (``array_namespace(x, y).add(x, y)``); Keras in a
-process of its own per engine, because its backend is fixed at import, against the native call in that process.
+with its namespace at hand (``xp.add(x, y)``) and looked up in every call (``array_namespace(x, y).add(x, y)``); Keras
+in a process of its own per engine, because its backend is fixed at import, against the native call in that process.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ import subprocess
 import sys
 import tempfile
 import timeit
+from collections import deque
 from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
@@ -104,7 +105,10 @@ class Engine:
         y = [a if i % 3 == 0 else 3 - a for i, a in enumerate(x)]
         make = self.module.array if self.name == "mlx" else getattr(self.module, "tensor", None) or self.module.asarray
         x, y = (make(v, dtype=self.module.float32) for v in (x, y))
-        return {"x": x, "y": y, "mask": x > y, "both": [x, y], "shape": (size, 1)}
+        mask = x > y
+        if self.finish is not None:
+            self.finish([x, y, mask])
+        return {"x": x, "y": y, "mask": mask, "both": [x, y], "shape": (size, 1)}
 
 
 class Caller(NamedTuple):
@@ -162,18 +166,20 @@ def _peer(distribution: str) -> Any:
 
 NATIVE, AGAIN, EMBER, KERAS = "native", "native again", "ember_ml", "keras"
 
-# In the order of a turn. The native call stands at both ends, so that its two medians tell how far ratios can be trusted.
-HERE: dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]] = {
+Ways: TypeAlias = dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]]
+
+# The native call is measured twice, so that its two medians tell how far ratios can be trusted.
+HERE: Ways = {
     NATIVE: _native,
     EMBER: _ember,
     "autoray": _autoray,
     "compat": _compat,
-    "compat, looked up": _compat_lookup,
+    "compat look-up": _compat_lookup,
     AGAIN: _native,
 }
-THERE = {NATIVE: _native, KERAS: _keras}
+THERE: Ways = {NATIVE: _native, KERAS: _keras}
 
-COLUMNS = [EMBER, "autoray", "compat", "compat, looked up", KERAS]
+COLUMNS = [EMBER, "autoray", "compat", "compat look-up", KERAS]
 
 
 class Plan(NamedTuple):
@@ -190,29 +196,22 @@ class Plan(NamedTuple):
         return len(self.engines) * len(self.sizes) * len(self.cases)
 
 
-def rows(plan: Plan, ways: dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]]) -> Iterator[dict[str, Any]]:
+def rows(plan: Plan, ways: Ways) -> Iterator[dict[str, Any]]:
     """One record per engine, size and case: the time of every way in microseconds, or why there is none."""
     for name in plan.engines:
         engine = Engine(name)
         for size in plan.sizes:
             operands = engine.operands(size)
             for case in plan.cases:
-                yield {
-                    "engine": name,
-                    "size": size,
-                    "case": case.label,
-                    **_row(engine, case, size, operands, plan, ways),
-                }
+                timers, skipped = _timers(engine, case, size, operands, ways)
+                us = _medians(timers, plan, _settling(engine, case, operands))
+                yield {"engine": name, "size": size, "case": case.label, "us": us, "skipped": skipped}
 
 
-def _row(
-    engine: Engine,
-    case: Case,
-    size: int,
-    operands: dict[str, Any],
-    plan: Plan,
-    ways: dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]],
-) -> dict[str, Any]:
+def _timers(
+    engine: Engine, case: Case, size: int, operands: dict[str, Any], ways: Ways
+) -> tuple[dict[str, timeit.Timer], dict[str, str]]:
+    """What times each way that works and answers as the native call does; why the others do not."""
     timers: dict[str, timeit.Timer] = {}
     skipped: dict[str, str] = {}
     wanted = _answer(_native(engine, case, operands), operands)
@@ -227,8 +226,7 @@ def _row(
             skipped[way] = f"{type(error).__name__}: {error}".splitlines()[0]
         else:
             timers[way] = _timer(engine, caller, size, operands)
-    settle = None if engine.finish is None else lambda: engine.finish(wanted)  # type: ignore[misc]
-    return {"us": _medians(timers, plan, settle), "skipped": skipped}
+    return timers, skipped
 
 
 def _answer(caller: Caller, operands: dict[str, Any]) -> Any:
@@ -249,15 +247,23 @@ def _timer(engine: Engine, caller: Caller, size: int, operands: dict[str, Any]) 
     return timeit.Timer(f"finish({caller.statement})", globals={**names, "finish": engine.finish})
 
 
-def _medians(timers: dict[str, timeit.Timer], plan: Plan, settle: Callable[[], Any] | None) -> dict[str, float]:
+def _settling(engine: Engine, case: Case, operands: dict[str, Any]) -> Callable[[], Any]:
+    """Something for a lazy engine to do between turns: compute, so that whatever it put off is done."""
+    finish, native = engine.finish, _native(engine, case, operands)
+    return (lambda: None) if finish is None else lambda: finish(_answer(native, operands))
+
+
+def _medians(timers: dict[str, timeit.Timer], plan: Plan, settle: Callable[[], Any]) -> dict[str, float]:
     """The median time of every statement over interleaved turns; ``timeit`` keeps the garbage collector away."""
     counts = {way: _count(timer, plan.turn) for way, timer in timers.items()}
     times: dict[str, list[float]] = {way: [] for way in timers}
+    order = deque(timers.items())
     for _ in range(plan.repeats):
-        for way, timer in timers.items():
+        for way, timer in order:
             times[way].append(timer.timeit(counts[way]) / counts[way])
-        if settle is not None:
-            settle()
+        # None of them always comes after the same one.
+        order.rotate(1)
+        settle()
     return {way: statistics.median(found) * 1e6 for way, found in times.items()}
 
 
@@ -339,10 +345,8 @@ def means(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Geometric means of the ratios, per engine and size."""
     answer = []
     for engine, size in dict.fromkeys((row["engine"], row["size"]) for row in found):
-        ratios = _ratios(found, engine, size)
-        answer.append(
-            {"engine": engine, "size": size, "ratios": {w: statistics.geometric_mean(r) for w, r in ratios.items()}}
-        )
+        ratios = {way: statistics.geometric_mean(all_of) for way, all_of in _ratios(found, engine, size).items()}
+        answer.append({"engine": engine, "size": size, "ratios": ratios})
     return answer
 
 
@@ -385,47 +389,54 @@ def show(found: list[dict[str, Any]], console: Any) -> None:
         console.print(_trust(found, mean["engine"], mean["size"]), style="dim")
         console.print()
     for line in _skipped(found):
-        console.print(line, style="dim", highlight=False)
+        console.print(line, style="dim", highlight=False, soft_wrap=True)
     for engine, line in _verdict_lines(found).items():
-        console.print(f"[bold]{engine}[/]: {line}", highlight=False)
+        console.print(f"[bold]{engine}[/]: {line}", highlight=False, soft_wrap=True)
 
 
 def _table(found: list[dict[str, Any]], mean: dict[str, Any]) -> Any:
+    from rich import box
     from rich.table import Table
 
     engine, size = mean["engine"], mean["size"]
     mine = [row for row in found if (row["engine"], row["size"]) == (engine, size)]
     columns = [way for way in COLUMNS if way in mean["ratios"]]
     lazily = ", building the graph" if engine == "mlx" and size < EVALUATED_FROM else ""
-    table = Table(title=f"{engine}, {size:,} elements{lazily}", title_justify="left", title_style="bold")
-    table.add_column("call")
-    table.add_column("native, us", justify="right")
+    table = Table(title=f"{engine}, {size:,} elements{lazily}", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    table.title_justify, table.title_style = "left", "bold"
+    table.add_column("call", no_wrap=True)
+    table.add_column("native us", justify="right", no_wrap=True)
     for way in columns:
         table.add_column(way, justify="right", style="bold" if way == EMBER else "")
     for row in mine:
-        ratios = (f"{row['ratios'][way]:.2f}x" if way in row["ratios"] else "-" for way in columns)
+        ratios = (_times(row["ratios"][way]) if way in row["ratios"] else "-" for way in columns)
         table.add_row(row["case"], f"{row['us'][NATIVE]:.3f}", *ratios)
     table.add_section()
-    table.add_row("geometric mean", "", *(f"{mean['ratios'][way]:.2f}x" for way in columns))
+    table.add_row("geometric mean", "", *(_times(mean["ratios"][way]) for way in columns))
     return table
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 
 def _trust(found: list[dict[str, Any]], engine: str, size: int) -> str:
     """How far the native call's two medians lie apart: ratios say nothing finer than that."""
     again = _ratios(found, engine, size)[AGAIN]
-    return f"The native call against itself: {min(again):.3f}x to {max(again):.3f}x, in the middle {statistics.median(again):.3f}x."
+    low, middle, high = min(again), statistics.median(again), max(again)
+    return f"The native call against itself: {low:.3f}x to {high:.3f}x, in the middle {middle:.3f}x."
 
 
 def _skipped(found: list[dict[str, Any]]) -> Iterator[str]:
-    """A line per way, engine and reason, naming the cases unless all are concerned."""
-    cases: dict[tuple[str, str, str], list[str]] = {}
+    """A line per way and reason, naming the calls unless all are concerned."""
+    concerned: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in found:
         for way, reason in row["skipped"].items():
-            cases.setdefault((way, row["engine"], reason), []).append(row["case"])
-    for (way, engine, reason), which in cases.items():
-        all_of = len(which) == sum(row["engine"] == engine for row in found)
-        what = "" if all_of else f", {', '.join(dict.fromkeys(which))}"
-        yield f"Skipped: {way} on {engine}{what}: {reason}"
+            concerned.setdefault((way, reason), []).append(row)
+    for (way, reason), some in concerned.items():
+        engines, cases = (list(dict.fromkeys(row[key] for row in some)) for key in ("engine", "case"))
+        calls = "" if len(cases) == len({row["case"] for row in found}) else f", {', '.join(cases)}"
+        yield f"Skipped: {way} on {' and '.join(engines)}{calls}: {reason}"
 
 
 def _verdict_lines(found: list[dict[str, Any]]) -> dict[str, str]:
@@ -450,28 +461,26 @@ def plot(found: list[dict[str, Any]], path: str) -> None:
     from matplotlib import pyplot
 
     engines, sizes = (list(dict.fromkeys(row[key] for row in found)) for key in ("engine", "size"))
-    shape = (len(engines), len(sizes))
-    width = 1.8 + len(sizes) * (1.2 + 0.42 * max(len({row["case"] for row in found}), 6))
-    figure, panels = pyplot.subplots(
-        *shape, figsize=(width, 1.4 + 3.3 * len(engines)), squeeze=False, layout="constrained"
-    )
+    cases = len({row["case"] for row in found})
+    extent = (1 + len(sizes) * (0.6 + 0.36 * max(cases, 8)), 0.8 + 3 * len(engines))
+    figure, panels = pyplot.subplots(len(engines), len(sizes), figsize=extent, squeeze=False, layout="constrained")
     for i, engine in enumerate(engines):
         for j, size in enumerate(sizes):
             mine = [row for row in found if (row["engine"], row["size"]) == (engine, size)]
-            _panel(panels[i][j], mine, TARGET_LARGE if size >= LARGE else TARGETS.get(engine))
-            panels[i][j].set_title(f"{engine}, {size:,} elements", loc="left", fontweight="bold")
+            many = size >= LARGE
+            _panel(panels[i][j], mine, TARGET_LARGE if many else TARGETS.get(engine), 1.5 if many else 8.5)
+            panels[i][j].set_title(f"{engine}, {size:,} elements", loc="left", fontweight="bold", pad=18)
         panels[i][0].set_ylabel("time / native time")
     handles = {label: h for row in panels for p in row for h, label in zip(*p.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
 
-def _panel(axes: Any, mine: list[dict[str, Any]], target: float | None) -> None:
+def _panel(axes: Any, mine: list[dict[str, Any]], target: float | None, top: float) -> None:
+    """The bars of one engine and size. Those higher than ``top`` are cut off, and say their height."""
     ways = [way for way in COLUMNS if any(way in row["ratios"] for row in mine)]
-    colours = dict(zip(COLUMNS, ("#d1495b", "#8d99ae", "#7fb7be", "#30638e", "#edae49"), strict=True))
-    # A few bars of ten times the native call would press all others flat: they are cut off, and say their height.
-    top = min(max(r for row in mine for way in ways for r in [row["ratios"].get(way, 0)]) * 1.08, 8.0)
+    colours = dict(zip(COLUMNS, ("#d1495b", "#9aa5b8", "#7fc4b8", "#30638e", "#edae49"), strict=True))
     thick = 0.84 / max(len(ways), 1)
     for k, way in enumerate(ways):
         places = [i - 0.42 + thick * (k + 0.5) for i in range(len(mine))]
@@ -479,15 +488,15 @@ def _panel(axes: Any, mine: list[dict[str, Any]], target: float | None) -> None:
         axes.bar(places, heights, thick, label=way, color=colours[way])
         for place, height in zip(places, heights, strict=True):
             if height > top:
-                axes.text(
-                    place, top * 0.985, f"{height:.0f}", ha="center", va="top", fontsize=6, rotation=90, color="white"
-                )
+                text = f"{height:.0f}" if height >= 10 else f"{height:.1f}"
+                axes.text(place, top * 1.01, text, ha="center", va="bottom", fontsize=6, rotation=90)
     axes.axhline(1, color="black", linewidth=0.8)
     if target is not None:
-        axes.axhline(target, color="#2a9d3a", linewidth=1.2, linestyle="--", label="target for add")
+        axes.axhline(target, color="#2a9d3a", linewidth=1.2, linestyle="--", label="target for add(x, y)")
     axes.set_ylim(0, top)
     axes.set_xlim(-0.6, len(mine) - 0.4)
-    axes.set_xticks(range(len(mine)), [row["case"] for row in mine], rotation=40, ha="right", fontsize=8)
+    axes.set_xticks(range(len(mine)), [row["case"] for row in mine], rotation=45, ha="right", rotation_mode="anchor")
+    axes.tick_params(axis="x", labelsize=8, length=0)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -522,23 +531,15 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     )
     installed = [name for name in MODULES if find_spec(name) is not None]
     names = list(dict.fromkeys(case.name for case in PANEL))
-    one_of = {"nargs": "+", "metavar": "NAME"}
-    parser.add_argument(
-        "--engines", choices=installed, default=installed, help=f"any of: {', '.join(installed)}", **one_of
-    )
-    parser.add_argument("--ops", choices=names, default=names, help=f"any of: {', '.join(names)}", **one_of)
-    parser.add_argument(
-        "--sizes", nargs="+", type=_positive, default=[SMALL, LARGE], metavar="N", help="elements per tensor"
-    )
-    parser.add_argument(
-        "--repeats", type=_positive, metavar="N", help="turns that a median is taken over (default: 51)"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="7 turns of half a millisecond instead of 51 of a whole one"
-    )
-    parser.add_argument("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")
-    parser.add_argument("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("--engines", nargs="+", choices=installed, default=installed, metavar="NAME", help=", ".join(installed))
+    add("--ops", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    add("--sizes", nargs="+", type=_positive, default=[SMALL, LARGE], metavar="N", help="elements (default: 4 100000)")
+    add("--repeats", type=_positive, metavar="N", help="turns that a median is taken over (default: 51)")
+    add("--quick", action="store_true", help="7 turns of half a millisecond instead of 51 of a whole one")
+    add("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")
+    add("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
+    add("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
     if options.plot and find_spec("matplotlib") is None:
         parser.error("--plot needs matplotlib: pip install 'ember-ml[bench]'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import platform
@@ -328,9 +329,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _fit_table(fits: Sequence[Any], true: Sequence[float], title: str) -> Table:
-    table = _table(
-        "engine", "method", "intercept", *(f"w{i}" for i in range(1, len(true))), "loss", "seconds", title=title
-    )
+    table = _table("engine", "method", *(f"w{i}" for i in range(len(true))), "loss", "seconds", title=title)
     for column in table.columns[2:]:
         column.justify = "right"
     table.add_row("", "true", *(f"{w:.4f}" for w in true), style="dim", end_section=True)
@@ -375,8 +374,8 @@ def _table(*names: str, title: str | None = None) -> Table:
 def _print_rich(what: RenderableType) -> None:
     from rich.console import Console
 
-    console = Console()
-    # Captured first: writing it ourselves lets a broken pipe end the way it does everywhere else.
+    # Written in one go by ourselves: a console that meets a broken pipe exits in its own way.
+    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty())
     with console.capture() as captured:
         console.print(what)
     sys.stdout.write(captured.get())

@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import CodeType
-from typing import Any, TypeVar
+from types import CodeType, FunctionType
+from typing import Any, TypeVar, cast
 
 from ember_ml import backend as backends
 from ember_ml import door, shortcut
@@ -118,7 +118,7 @@ def op(
             differentiable=differentiable,
         )
         operation.door = door.Door(operation)
-        operation.short = shortcut.Shortcut(operation, function)
+        operation.short = shortcut.Shortcut(operation, cast(FunctionType, function))
         operation.call = operation.short.call
         _operations.append(operation)
         for backend in backends.loaded():

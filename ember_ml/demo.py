@@ -46,7 +46,7 @@ def data(samples: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def predicted(features: Tensor, weights: Tensor) -> Tensor:
     """The linear model's answers."""
-    return ops.sum(ops.multiply(ops.expand_dims(weights, 1), features), axis=0)
+    return ops.sum(ops.multiply(ops.expand_dims(weights, axis=1), features), axis=0)
 
 
 def loss(features: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -60,14 +60,14 @@ def solved(matrix: Tensor, column: Tensor) -> Tensor:
     rows = ops.concatenate([matrix, column], axis=1)
     for k in range(count):
         pivot = ops.divide(rows[k : k + 1], rows[k : k + 1, k : k + 1])
-        is_pivot = ops.expand_dims(ops.equal(ops.arange(count), k), 1)
+        is_pivot = ops.expand_dims(ops.equal(ops.arange(count), k), axis=1)
         rows = ops.where(is_pivot, pivot, ops.subtract(rows, ops.multiply(rows[:, k : k + 1], pivot)))
     return ops.squeeze(rows[:, count:], axis=1)
 
 
 def closed_form(features: Tensor, targets: Tensor) -> Tensor:
     """The weights that solve the normal equations."""
-    moments = ops.mean(ops.multiply(ops.expand_dims(features, 1), ops.expand_dims(features, 0)), axis=2)
+    moments = ops.mean(ops.multiply(ops.expand_dims(features, axis=1), ops.expand_dims(features, axis=0)), axis=2)
     return solved(moments, ops.mean(ops.multiply(features, targets), axis=1, keepdims=True))
 
 

@@ -116,7 +116,8 @@ class Door:
     def tensor(self, backend: Backend, values: tuple[Any, ...], value: Any, dtype: Any, name: str) -> Any:
         """``value`` as a tensor of ``backend``, beside the tensors that are there already."""
         species: Any = species_of(type(value))
-        if species is backend or (isinstance(value, backend.tensors) and value.dtype in backend.names):
+        native: Any = backend.tensors
+        if species is backend or (isinstance(value, native) and value.dtype in backend.names):
             return value
         if species in (UNKNOWN, NONE):
             raise TypeError(

@@ -6,7 +6,6 @@ everything else to the door. Operations of the same signature and law share code
 
 from __future__ import annotations
 
-import ast
 import builtins
 import sys
 from collections.abc import Callable
@@ -68,30 +67,40 @@ class Shortcut:
     """
 
     _count = 0
+    _awake = False
 
-    def __init__(self, operation: Operation, function: Callable[..., Any]) -> None:
+    def __init__(self, operation: Operation, function: FunctionType) -> None:
         Shortcut._count += 1
         self._suffix = f"_{Shortcut._count}"
+        self._function = function
         self._learn(door=operation.door, rescue=operation.door.rescue, fast={}, fast_ready={}, **_UNKNOWN)
-        own: CodeType = function.__code__
-        code = _compiled(_source(operation, function))
-        code = code.replace(
-            co_names=tuple(name + self._suffix if name in _OWN else name for name in code.co_names),
-            co_name=own.co_name,
-            co_qualname=own.co_qualname,
-            co_filename=own.co_filename,
-            co_firstlineno=own.co_firstlineno,
+        self.call = FunctionType(self._own(_compiled(_SLEEPING)), _names, function.__name__)
+        self._learn(call=self.call)
+        update_wrapper(self.call, function)
+        self.call.__operation__ = operation  # type: ignore[attr-defined]
+
+    def _own(self, shared: CodeType) -> CodeType:
+        """Shared code with the names of this operation, so that tracebacks show where it is documented."""
+        code = self._function.__code__
+        return shared.replace(
+            co_names=tuple(name + self._suffix if name in _OWN else name for name in shared.co_names),
+            co_name=code.co_name,
+            co_qualname=code.co_qualname,
+            co_filename=code.co_filename,
+            co_firstlineno=code.co_firstlineno,
         )
-        call = FunctionType(code, _names, own.co_name)
-        update_wrapper(call, function)
-        call.__defaults__ = function.__defaults__
-        call.__kwdefaults__ = function.__kwdefaults__
-        call.__operation__ = operation  # type: ignore[attr-defined]
-        self._learn(call=call)
-        self.call: Callable[..., Any] = call
+
+    def _wake(self, operation: Operation) -> None:
+        """Give the function its generated code, when the first engine is there."""
+        self.call.__code__ = self._own(_compiled(_source(operation, self._function)))
+        self.call.__defaults__ = self._function.__defaults__
+        self.call.__kwdefaults__ = self._function.__kwdefaults__
+        self._awake = True
 
     def open(self, operation: Operation, backend: Backend, run: Callable[..., Any]) -> None:
         """Let the tensors of ``backend`` through to ``run``."""
+        if not self._awake:
+            self._wake(operation)
         kind, *subclasses = backend.tensors
         native = not isinstance(run, FunctionType)
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
@@ -134,6 +143,18 @@ def know(backend: Backend) -> None:
     if slot in ("PRIME", "FRESH"):
         _names[slot] = backend.tensors[0]
 
+
+def _load_an_engine() -> None:
+    backends.current()
+
+
+# Until an engine is loaded, a call loads one; that replaces this code. Importing then need not generate any.
+_SLEEPING = """
+def call(*args, **kwargs):
+    load_an_engine()
+    return call(*args, **kwargs)
+"""
+_names["load_an_engine"] = _load_an_engine
 
 _NEVER = object()
 
@@ -204,16 +225,19 @@ _OWN = frozenset({"door", "rescue", "call", "fast", "fast_ready", *_UNKNOWN})
 
 @cache
 def _compiled(source: str) -> CodeType:
-    """The code of the function in ``source``, all of it on line 1: a traceback then shows the operation's ``def``."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        for name in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
-            if hasattr(node, name):
-                setattr(node, name, 1 if "lineno" in name else 0)
-    return next(c for c in compile(tree, "<shortcut>", "exec").co_consts if isinstance(c, CodeType))
+    """The code of the function in ``source``, all of it on its first line: a traceback then shows the operation."""
+    code = next(c for c in compile(source, "<shortcut>", "exec").co_consts if isinstance(c, CodeType))
+    units = len(code.co_code) // 2
+    return code.replace(co_linetable=b"".join(_same_line(min(8, units - i)) for i in range(0, units, 8)))
 
 
-def _source(operation: Operation, function: Callable[..., Any]) -> str:
+def _same_line(units: int) -> bytes:
+    """An entry of the location table (PEP 626, as of Python 3.11): so many code units, no column, line difference 0."""
+    no_columns = 13
+    return bytes((0x80 | no_columns << 3 | units - 1, 0))
+
+
+def _source(operation: Operation, function: FunctionType) -> str:
     tensors = [p.name for p in operation.parameters if p.role == TENSOR and not p.many]
     guides = {p.name: p.role.upper() for p in operation.parameters if p.role in (INDEX, MASK) and not p.many}
     unset = [f"{p.name} is None" for p in operation.parameters if p.role in (DTYPE, DEVICE)]
@@ -301,7 +325,7 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     return [*lines, "elif t in fast:", f" if {types} and {same}{fast}: return fast[t]({arguments})"]
 
 
-def _signature(operation: Operation, function: Callable[..., Any]) -> str:
+def _signature(operation: Operation, function: FunctionType) -> str:
     """The parameters, with ``None`` for every default: the real ones are set on the function."""
     code: CodeType = function.__code__
     first_default = code.co_argcount - len(function.__defaults__ or ())

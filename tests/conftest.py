@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from exceptions import EXCEPTIONS
 
 import ember_ml
 from ember_ml import backend as backends
+from ember_ml.contract import REGISTRY
 
 DEVICE = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
 
@@ -24,6 +26,15 @@ def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
     yield loaded
     loaded.device = before
     ember_ml.set_backend("numpy")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much the contract test covers."""
+    engines = ember_ml.get_available_backends()
+    terminalreporter.write_line(
+        f"contract: {len(REGISTRY)} operations on {', '.join(engines)} ({DEVICE}) are "
+        f"{len(REGISTRY) * len(engines)} pairs; {len(EXCEPTIONS)} known exceptions"
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ from ember_ml.errors import UnsupportedError
 def _unchosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process that has chosen no backend yet, with an empty home."""
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("COLUMNS", raising=False)
     ember_ml.clear_backend()
     yield
     ember_ml.set_backend("numpy")

@@ -8,11 +8,13 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
+import hypothesis.extra.numpy as extra
 import numpy as np
 import pytest
 from agreement import assert_same, dtype_name, host, leaves
 from exceptions import EXCEPTIONS
-from samples import Call, calls, given, usual_dtype, values
+from samples import Call, calls, given, made, usual_dtype, values
 
 import ember_ml
 from ember_ml import backend as backends
@@ -87,8 +89,8 @@ def test_is_documented(operation: Operation) -> None:
 
 @every_operation
 def test_example_runs(operation: Operation, backend: Backend) -> None:
-    module = inspect.getmodule(operation.call)
-    names = {**vars(ops), **vars(module), "ops": ops, "ember_ml": ember_ml}
+    names = {name: value for name, value in vars(ops).items() if hasattr(value, "__operation__")}
+    names |= {"ops": ops, "ember_ml": ember_ml}
     parsed = doctest.DocTestParser().get_doctest(operation.call.__doc__ or "", names, operation.name, None, 0)
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -112,6 +114,40 @@ def test_answers_are_the_reference(operation: Operation, backend: Backend) -> No
     for call in calls(operation):
         if storable(backend, call):
             assert_same(run(operation, backend, call), reference(operation, call), tolerance(operation))
+
+
+def is_elementwise(operation: Operation) -> bool:
+    """Whether the signature alone made the samples, so that any shapes that broadcast will do."""
+    by_hand = given(operation, "CALLS") or given(operation, "SHAPES")
+    return bool(operation.tensors) and not by_hand and all(p.role == TENSOR for p in operation.tensors)
+
+
+@every_operation
+def test_any_shapes_answer_as_the_reference(operation: Operation, backend: Backend) -> None:
+    if not is_elementwise(operation):
+        return
+    count = sum(1 for p in operation.tensors if not p.keyword)
+
+    @hypothesis.settings(max_examples=8, deadline=None, database=None, derandomize=True)
+    @hypothesis.given(extra.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=3))
+    def compare(shapes: extra.BroadcastableShapes) -> None:
+        call = made(operation, list(shapes.input_shapes))
+        assert_same(run(operation, backend, call), reference(operation, call), tolerance(operation))
+
+    compare()
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 1e30, -1e30, 1e-30], np.float32)
+
+
+@every_operation
+def test_special_values_answer_as_the_reference(operation: Operation, backend: Backend) -> None:
+    if not is_elementwise(operation) or "float32" not in operation.dtypes:
+        return
+    count = sum(1 for p in operation.tensors if not p.keyword)
+    columns = np.meshgrid(*[SPECIAL] * count, indexing="ij")
+    call = Call(tuple(columns), {})
+    assert_same(run(operation, backend, call), reference(operation, call), tolerance(operation))
 
 
 @every_operation

@@ -9,13 +9,11 @@ import importlib
 import importlib.util
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -158,6 +156,8 @@ def homes() -> dict[str, Home]:
 
 @cache
 def _third_party() -> dict[str, Home]:
+    from importlib import metadata  # slow to import, and needed only once a backend is looked for
+
     return {
         point.name: Home(
             point.module, point.module.partition(".")[0], f"pip install {point.dist.name if point.dist else point.name}"
@@ -306,6 +306,8 @@ def set_backend(name: str, persist: bool = False) -> None:
 
 
 def _write_choice(name: str) -> None:
+    import tempfile  # slow to import, and hardly ever needed
+
     path = choice_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".backend-")

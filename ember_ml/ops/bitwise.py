@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce as _reduce
 
+from ember_ml import backend as _backends
 from ember_ml.contract import op
-from ember_ml.dtypes import as_dtype as _as_dtype
 from ember_ml.dtypes import free, kept, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
 from ember_ml.types import DeviceLike, DTypeLike, Indices, Mask, Tensor, TensorLike
@@ -94,7 +94,7 @@ def rotate_left(x: TensorLike, shift: Indices, /) -> Tensor:
     >>> rotate_left(cast([129, 1], "uint8"), 1).tolist()
     [3, 2]
     """
-    bits = _as_dtype(x.dtype).bits
+    bits = _width(x)
     up = dtypes.cast(math.remainder(shift, bits), x.dtype)
     ones = bitwise_invert(bitwise_xor(x, x))
     entering = bitwise_invert(bitwise_left_shift(ones, up))
@@ -122,7 +122,7 @@ def count_ones(x: TensorLike, /) -> Tensor:
     >>> count_ones([0, 7, -1]).tolist()
     [0, 3, 64]
     """
-    bits = _as_dtype(x.dtype).bits
+    bits = _width(x)
     fields = [(1 << bits) // divisor for divisor in (3, 5, 17)]
     x = math.subtract(x, bitwise_and(bitwise_right_shift(x, 1), fields[0]))
     x = math.add(bitwise_and(x, fields[1]), bitwise_and(bitwise_right_shift(x, 2), fields[1]))
@@ -178,9 +178,13 @@ def toggle_bit(x: TensorLike, position: Indices, /) -> Tensor:
     return bitwise_xor(x, _bit(x, position))
 
 
+def _width(x: TensorLike) -> int:
+    return _backends.current().dtype_of(x).bits
+
+
 def _bit(x: Tensor, position: Tensor) -> Tensor:
     """A one at ``position``, in the dtype of ``x``; nothing at all beyond the width."""
-    bits = _as_dtype(x.dtype).bits
+    bits = _width(x)
     inside = bitwise_and(comparison.greater_equal(position, 0), comparison.less(position, bits))
     place = dtypes.cast(comparison.where(inside, position, bits), x.dtype)
     return bitwise_left_shift(creation.ones_like(place), place)
@@ -228,7 +232,7 @@ def unpackbits(
     _check_order(bitorder)
     if axis is None:
         x, axis = manipulation.reshape(x, (-1,)), 0
-    width = _as_dtype(x.dtype).bits
+    width = _width(x)
     x = manipulation.moveaxis(x, axis, -1)
     *others, length = x.shape
     places = _places(x, width, bitorder)
@@ -283,7 +287,7 @@ def binary_wave_propagate(wave: TensorLike, shift: Indices, /) -> Tensor:
     >>> binary_wave_propagate([4, 4], [1, -1]).tolist()
     [8, 2]
     """
-    bits = _as_dtype(wave.dtype).bits
+    bits = _width(wave)
     places = dtypes.cast(math.minimum(math.abs(math.maximum(shift, -bits)), bits), wave.dtype)
     return comparison.where(
         comparison.greater_equal(shift, 0), bitwise_left_shift(wave, places), bitwise_right_shift(wave, places)

@@ -58,7 +58,7 @@ def set_default_device(name: object, fallback: bool = False) -> None:
     >>> set_default_device(None)
     """
     backend = _backends.current()
-    if fallback and not is_available(name):
+    if fallback and name is not None and not is_available(name):
         if (backend.name, str(name)) not in _missed:
             _missed.add((backend.name, str(name)))
             _warnings.warn(

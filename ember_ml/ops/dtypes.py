@@ -275,17 +275,18 @@ def get_default_dtype() -> EmberDType:
     return _dtypes.default_float()
 
 
-@op(free)
+@op(free, kinds="real")
 def saturate_cast(x: TensorLike, dtype: DTypeLike, /) -> Tensor:
     """``x`` in another dtype, with values beyond its range replaced by the nearest that it has.
 
-    NaN becomes 0 in an integer dtype and stays NaN in a floating one. Complex tensors are cast as they are.
+    NaN becomes 0 in an integer dtype and stays NaN in a floating one; infinities become the largest number of either sign.
 
     >>> saturate_cast([300.0, -5.0, 7.5, float("nan")], "uint8").tolist()
     [255, 0, 7, 0]
     """
-    given, wanted = _dtypes.as_dtype(x.dtype), _dtypes.as_dtype(dtype)
-    if given.kind in ("bool", "complex floating") or wanted.kind == "bool":
+    backend = _backends.current()
+    given, wanted = backend.dtype_of(x), backend.names[dtype]
+    if "bool" in (given.kind, wanted.kind):
         return cast(x, dtype)
     if given.kind == "real floating" and wanted.kind in _dtypes.KINDS["integral"]:
         return _truncated(x, wanted)
@@ -304,7 +305,7 @@ def _limits(dtype: EmberDType) -> tuple[float, float]:
 
 def _truncated(x: Tensor, dtype: EmberDType) -> Tensor:
     """Floats in an integer dtype. The largest integers of it may be no floats, so the first one beyond them is compared."""
-    limits, largest = iinfo(dtype), finfo(x).max
+    limits, largest = iinfo(dtype), finfo(_backends.current().dtype_of(x)).max
     beyond = float(limits.max + 1)
     above = comparison.greater_equal(x, beyond if beyond <= largest else _math.inf)
     below = comparison.less(x, float(limits.min) if -limits.min <= largest else -_math.inf)

@@ -121,7 +121,11 @@ def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Ten
     shape, places = _shape(x), _shape(indices)
     if not places or batch_dims + places[-1] > len(shape) or not 0 <= batch_dims < len(places):
         raise ValueError(f"gather_nd cannot take coordinates of shape {places} from a tensor of shape {shape}")
-    batch, inner, rest = shape[:batch_dims], shape[batch_dims : batch_dims + places[-1]], shape[batch_dims + places[-1] :]
+    batch, inner, rest = (
+        shape[:batch_dims],
+        shape[batch_dims : batch_dims + places[-1]],
+        shape[batch_dims + places[-1] :],
+    )
     if places[:batch_dims] != batch:
         raise ValueError(f"the batch axes {places[:batch_dims]} of the indices are not those of the tensor, {batch}")
     place = _place(indices, inner)
@@ -132,9 +136,7 @@ def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Ten
 
 
 @op(kept)
-def scatter(
-    x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0, mode: str = "set"
-) -> Tensor:
+def scatter(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0, mode: str = "set") -> Tensor:
     """``x`` with ``updates`` put at positions along an axis.
 
     With ``axis=0``: ``result[i] = combine(x[i], *(updates[j] for j where indices[j] == i))``. ``indices`` has one axis;
@@ -349,9 +351,7 @@ def count_nonzero(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False
 
 
 @op(indexed, kinds="real", differentiable=False)
-def searchsorted(
-    x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorter: Indices | None = None
-) -> Tensor:
+def searchsorted(x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorter: Indices | None = None) -> Tensor:
     """Positions at which the elements of ``x2`` would be put into ``x1`` to keep it sorted.
 
     Args:
@@ -512,9 +512,7 @@ def argpartition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) 
 
 
 @op(free, kinds="real")
-def top_k(
-    x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, Tensor]:
+def top_k(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along an axis, largest first, and their positions (int64).
 
     Of equal elements the first ones are chosen.
@@ -548,9 +546,7 @@ def in_top_k(targets: Indices, predictions: TensorLike, k: int) -> Tensor:
     """
     own = take_along_axis(predictions, manipulation.expand_dims(targets, axis=-1), axis=-1)
     larger = count_nonzero(comparison.greater(predictions, own), axis=-1)
-    return comparison.logical_and(
-        comparison.less(larger, k), manipulation.squeeze(comparison.isfinite(own), axis=-1)
-    )
+    return comparison.logical_and(comparison.less(larger, k), manipulation.squeeze(comparison.isfinite(own), axis=-1))
 
 
 @op(free, lazy=False, differentiable=False)
@@ -622,11 +618,9 @@ def unique_values(x: TensorLike, /) -> Tensor:
     return unique(x, equal_nan=False)  # type: ignore[no-any-return]
 
 
-@op(free, lazy=False, differentiable=False)
-def intersect1d(
-    x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, return_indices: bool = False
-) -> Any:
-    """The distinct elements that ``x1`` and ``x2`` share, sorted, in the dtype they meet in.
+@op(promoted, lazy=False, differentiable=False)
+def intersect1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The distinct elements that ``x1`` and ``x2`` share, sorted.
 
     Args:
         assume_unique: a promise that neither holds an element twice.
@@ -635,9 +629,8 @@ def intersect1d(
     >>> intersect1d([3, 1, 2, 1], [5, 1, 3]).tolist()
     [1, 3]
     """
-    common = dtypes.result_type(x1, x2)
-    ones, first = unique(dtypes.cast(x1, common), return_index=True)
-    twos, second = unique(dtypes.cast(x2, common), return_index=True)
+    ones, first = unique(x1, return_index=True)
+    twos, second = unique(x2, return_index=True)
     shared = comparison.isin(ones, twos)
     if not return_indices:
         return masked_select(ones, shared)
@@ -829,16 +822,24 @@ def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
     shape = _shape(x)
     ndim = len(start) if isinstance(start, (tuple, list)) else _math.prod(_shape(start))
     if not len(shape) == ndim == len(sizes):
-        raise ValueError(f"{ndim} positions and {len(sizes)} sizes do not make a block of a tensor with {len(shape)} axes")
+        raise ValueError(
+            f"{ndim} positions and {len(sizes)} sizes do not make a block of a tensor with {len(shape)} axes"
+        )
     if any(size > whole or size < 0 for size, whole in zip(sizes, shape, strict=True)):
         raise ValueError(f"a block of shape {sizes} does not fit into a tensor of shape {shape}")
     if not isinstance(start, (tuple, list)) or not all(isinstance(i, int) for i in start):
-        return creation.asarray(start, dtype="int64", device=device.get_device(x))
+        return _from_front(creation.asarray(start, dtype="int64", device=device.get_device(x)), shape)
     firsts = [i + whole if i < 0 else i for i, whole in zip(start, shape, strict=True)]
     for first, size, whole in zip(firsts, sizes, shape, strict=True):
         if not 0 <= first <= whole - size:
             raise IndexError(f"a block of shape {sizes} at {tuple(start)} leaves a tensor of shape {shape}")
     return tuple(_builtins.slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
+
+
+def _from_front(start: Any, shape: tuple[int, ...]) -> list[Tensor]:
+    """Positions per axis, counted from the front; those out of range stay so."""
+    wrapped = (comparison.where(comparison.less(start[i], -n), n, math.add(start[i], n)) for i, n in enumerate(shape))
+    return [comparison.where(comparison.less(start[i], 0), w, start[i]) for i, w in enumerate(wrapped)]
 
 
 def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
@@ -863,8 +864,8 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
     if low == high:
         low, high = low - 0.5, high + 0.5
     step = (high - low) / count
-    edges = [low + step * i for i in _builtins.range(count)] + [high]
-    return creation.asarray(edges, dtype=dtype, device=device.get_device(flat))
+    listed = [low + step * i for i in _builtins.range(count)] + [high]
+    return creation.asarray(listed, dtype=dtype, device=device.get_device(flat))
 
 
 def _check_kth(x: Any, kth: int | Sequence[int], axis: int) -> None:

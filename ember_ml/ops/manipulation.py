@@ -1,1 +1,649 @@
-"""The category manipulation."""
+"""Tensors with their elements rearranged: shapes, axes, joining, splitting, repeating, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml.contract import op
+from ember_ml.dtypes import free, kept, promoted
+from ember_ml.types import Axis, Shape, Tensor, TensorLike
+
+
+@op(free, differentiable=False)
+def shape(x: TensorLike, /) -> tuple[int, ...]:
+    """The lengths of the axes of ``x``.
+
+    >>> shape([[1, 2, 3], [4, 5, 6]])
+    (2, 3)
+    """
+    ...
+
+
+@op(free, differentiable=False)
+def ndim(x: TensorLike, /) -> int:
+    """The number of axes of ``x``.
+
+    >>> ndim([[1, 2, 3], [4, 5, 6]])
+    2
+    """
+    ...
+
+
+@op(free, differentiable=False)
+def size(x: TensorLike, /) -> int:
+    """The number of elements of ``x``.
+
+    >>> size([[1, 2, 3], [4, 5, 6]])
+    6
+    """
+    ...
+
+
+@op(kept)
+def reshape(x: TensorLike, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
+    """``x`` with its elements, in row-major order, in another shape.
+
+    Args:
+        shape: the new lengths; one of them may be -1, and follows from the others.
+        copy: ``True`` always copies; ``False`` raises ``ValueError`` where memory cannot be shared.
+
+    >>> reshape([1, 2, 3, 4], (2, -1)).tolist()
+    [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op(kept)
+def ravel(x: TensorLike, /) -> Tensor:
+    """The elements of ``x``, in row-major order, as a vector.
+
+    >>> ravel([[1, 2], [3, 4]]).tolist()
+    [1, 2, 3, 4]
+    """
+    ...
+
+
+flatten = ravel
+
+
+@op(kept)
+def transpose(x: TensorLike, /, axes: Sequence[int] | None = None) -> Tensor:
+    """``x`` with its axes in the order of ``axes``, or reversed.
+
+    >>> transpose([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    ...
+
+
+@op(kept)
+def permute_dims(x: TensorLike, /, axes: Sequence[int]) -> Tensor:
+    """``x`` with its axes in the order of ``axes``.
+
+    >>> permute_dims([[1, 2], [3, 4]], (1, 0)).tolist()
+    [[1, 3], [2, 4]]
+    """
+    ...
+
+
+@op(kept)
+def matrix_transpose(x: TensorLike, /) -> Tensor:
+    """A stack of matrices with the rows and columns of each exchanged.
+
+    >>> matrix_transpose([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    ...
+
+
+@op(kept)
+def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Tensor:
+    """``x`` with two of its axes exchanged.
+
+    >>> swapaxes([[1, 2], [3, 4]], 0, 1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    ...
+
+
+@op(kept)
+def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
+    """``x`` with some axes moved to new places, the others in their order.
+
+    >>> moveaxis([[1, 2], [3, 4]], 0, 1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    ...
+
+
+@op(kept)
+def rollaxis(x: TensorLike, /, axis: int, start: int = 0) -> Tensor:
+    """``x`` with one axis moved in front of the axis ``start``.
+
+    >>> rollaxis([[1, 2], [3, 4]], 1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    rank = ndim(x)
+    _check_axes((axis,), rank)
+    _check_axes((start,), rank + 1)
+    axis, start = axis % rank, start + rank if start < 0 else start
+    return moveaxis(x, axis, start - (axis < start))
+
+
+def _check_axes(axes: Sequence[int], rank: int) -> None:
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+
+
+@op(kept)
+def expand_dims(x: TensorLike, /, *, axis: int | Sequence[int] = 0) -> Tensor:
+    """``x`` with axes of length one at the places ``axis`` of the result.
+
+    >>> expand_dims([1, 2], axis=1).tolist()
+    [[1], [2]]
+    """
+    ...
+
+
+@op(kept)
+def squeeze(x: TensorLike, /, axis: Axis = None) -> Tensor:
+    """``x`` without the given axes, which must have length one; by default, without all that have it.
+
+    >>> squeeze([[1], [2]], 1).tolist()
+    [1, 2]
+    """
+    ...
+
+
+@op(kept)
+def broadcast_to(x: TensorLike, /, shape: Shape) -> Tensor:
+    """``x`` repeated along new axes and axes of length one, so that it has the shape.
+
+    >>> broadcast_to([1, 2], (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    ...
+
+
+@op(free)
+def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
+    """The tensors, each repeated so that all have one shape.
+
+    >>> [x.tolist() for x in broadcast_arrays([1, 2], [[3], [4]])]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    common = broadcast_shapes(*(shape(x) for x in arrays))
+    return tuple(broadcast_to(x, common) for x in arrays)
+
+
+@op(free, differentiable=False)
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """The shape that tensors of these shapes have together.
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    lengths = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    rank = max(map(len, lengths), default=0)
+    common = [1] * rank
+    for each in lengths:
+        for i, length in enumerate(each, rank - len(each)):
+            if length < 0 or (length != 1 and common[i] not in (1, length)):
+                raise ValueError(f"shapes {', '.join(map(str, lengths))} do not go together")
+            if length != 1:
+                common[i] = length
+    return tuple(common)
+
+
+@op(promoted)
+def concat(arrays: Sequence[TensorLike], /, *, axis: int | None = 0) -> Tensor:
+    """The tensors one after the other along an axis; with ``axis=None``, their elements in one vector.
+
+    >>> concat([[1, 2], [3]]).tolist()
+    [1, 2, 3]
+    """
+    ...
+
+
+concatenate = concat
+
+
+@op(promoted)
+def stack(arrays: Sequence[TensorLike], /, *, axis: int = 0) -> Tensor:
+    """The tensors, all of one shape, side by side along a new axis.
+
+    >>> stack([[1, 2], [3, 4]], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    ...
+
+
+@op(kept)
+def unstack(x: TensorLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices of ``x`` along an axis.
+
+    >>> [part.tolist() for part in unstack([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op(promoted)
+def vstack(arrays: Sequence[TensorLike], /) -> Tensor:
+    """The tensors one below the other; vectors are rows.
+
+    >>> vstack([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
+    return concat([atleast_2d(x) for x in arrays])
+
+
+@op(promoted)
+def hstack(arrays: Sequence[TensorLike], /) -> Tensor:
+    """The tensors side by side: along the second axis, or the first if they are vectors.
+
+    >>> hstack([[1, 2], [3, 4]]).tolist()
+    [1, 2, 3, 4]
+    """
+    parts = [atleast_1d(x) for x in arrays]
+    return concat(parts, axis=1 if parts and ndim(parts[0]) > 1 else 0)
+
+
+@op(promoted)
+def dstack(arrays: Sequence[TensorLike], /) -> Tensor:
+    """The tensors one behind the other, along the third axis.
+
+    >>> dstack([[1, 2], [3, 4]]).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    return concat([atleast_3d(x) for x in arrays], axis=2)
+
+
+@op(promoted)
+def column_stack(arrays: Sequence[TensorLike], /) -> Tensor:
+    """The tensors side by side as columns; vectors are columns.
+
+    >>> column_stack([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    return concat([reshape(x, (-1, 1)) if ndim(x) < 2 else x for x in arrays], axis=1)
+
+
+@op(promoted)
+def append(x: TensorLike, values: TensorLike, /, *, axis: int | None = None) -> Tensor:
+    """``values`` after ``x`` along an axis; with ``axis=None``, the elements of both in one vector.
+
+    >>> append([1, 2], [3]).tolist()
+    [1, 2, 3]
+    """
+    return concat([x, values], axis=axis)
+
+
+@op(kept)
+def split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """The parts of ``x`` along an axis: so many equal ones, or those between the given indices.
+
+    >>> [part.tolist() for part in split([1, 2, 3, 4], 2)]
+    [[1, 2], [3, 4]]
+    >>> [part.tolist() for part in split([1, 2, 3, 4], [1, 3])]
+    [[1], [2, 3], [4]]
+    """
+    _check_axes((axis,), ndim(x))
+    sections = indices_or_sections
+    if isinstance(sections, int) and (sections < 1 or shape(x)[axis] % sections):
+        raise ValueError(f"an axis of length {shape(x)[axis]} does not split into {sections} equal parts")
+    return array_split(x, sections, axis)
+
+
+@op(kept)
+def array_split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """As ``split``; where the parts cannot be equal, the first ones are longer by one.
+
+    >>> [part.tolist() for part in array_split([1, 2, 3], 2)]
+    [[1, 2], [3]]
+    """
+    ...
+
+
+@op(kept)
+def vsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """The parts of ``x`` along its first axis, as ``split`` makes them.
+
+    >>> [part.tolist() for part in vsplit([[1, 2], [3, 4]], 2)]
+    [[[1, 2]], [[3, 4]]]
+    """
+    _check_rank(x, 2)
+    return split(x, indices_or_sections, 0)
+
+
+@op(kept)
+def hsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """The parts of ``x`` along its second axis, or its first if it is a vector, as ``split`` makes them.
+
+    >>> [part.tolist() for part in hsplit([[1, 2], [3, 4]], 2)]
+    [[[1], [3]], [[2], [4]]]
+    """
+    _check_rank(x, 1)
+    return split(x, indices_or_sections, 1 if ndim(x) > 1 else 0)
+
+
+@op(kept)
+def dsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """The parts of ``x`` along its third axis, as ``split`` makes them.
+
+    >>> [part.tolist() for part in dsplit([[[1, 2]], [[3, 4]]], 2)]
+    [[[[1]], [[3]]], [[[2]], [[4]]]]
+    """
+    _check_rank(x, 3)
+    return split(x, indices_or_sections, 2)
+
+
+def _check_rank(x: TensorLike, least: int) -> None:
+    if ndim(x) < least:
+        raise ValueError(f"needs at least {least} dimensions, not {ndim(x)}")
+
+
+@op(kept)
+def tile(x: TensorLike, repetitions: Shape, /) -> Tensor:
+    """``x`` laid side by side so many times along each axis.
+
+    >>> tile([1, 2], (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    ...
+
+
+@op(kept)
+def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Each element of ``x`` repeated, along an axis or, with ``axis=None``, in one vector.
+
+    Args:
+        repeats: one count for all, or one for each. Counts in a tensor are read, so that a compiler cannot trace them.
+
+    >>> repeat([1, 2], 2).tolist()
+    [1, 1, 2, 2]
+    >>> repeat([1, 2], [1, 2]).tolist()
+    [1, 2, 2]
+    """
+    ...
+
+
+@op(kept)
+def flip(x: TensorLike, /, *, axis: Axis = None) -> Tensor:
+    """``x`` with the order of its elements reversed along the given axes, by default all.
+
+    >>> flip([1, 2, 3]).tolist()
+    [3, 2, 1]
+    """
+    ...
+
+
+@op(kept)
+def fliplr(x: TensorLike, /) -> Tensor:
+    """``x`` with its second axis reversed.
+
+    >>> fliplr([[1, 2], [3, 4]]).tolist()
+    [[2, 1], [4, 3]]
+    """
+    _check_rank(x, 2)
+    return flip(x, axis=1)
+
+
+@op(kept)
+def flipud(x: TensorLike, /) -> Tensor:
+    """``x`` with its first axis reversed.
+
+    >>> flipud([[1, 2], [3, 4]]).tolist()
+    [[3, 4], [1, 2]]
+    """
+    _check_rank(x, 1)
+    return flip(x, axis=0)
+
+
+@op(kept)
+def roll(x: TensorLike, /, shift: int | Sequence[int], *, axis: Axis = None) -> Tensor:
+    """``x`` with its elements moved along the given axes, those that fall off re-entering at the other end.
+
+    Without ``axis`` they move along the flattened tensor.
+
+    >>> roll([1, 2, 3], 1).tolist()
+    [3, 1, 2]
+    """
+    ...
+
+
+@op(kept)
+def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """``x`` turned ``k`` times by 90 degrees, from the first of two axes towards the second.
+
+    >>> rot90([[1, 2], [3, 4]]).tolist()
+    [[2, 4], [1, 3]]
+    """
+    rank = ndim(x)
+    if len(axes) != 2:
+        raise ValueError(f"rot90 turns in the plane of two axes, not {len(axes)}")
+    _check_axes(axes, rank)
+    first, second = (axis % rank for axis in axes)
+    if first == second:
+        raise ValueError("rot90 turns in the plane of two different axes")
+    quarter = k % 4
+    if quarter == 1:
+        return swapaxes(flip(x, axis=second), first, second)
+    if quarter == 3:
+        return flip(swapaxes(x, first, second), axis=second)
+    return flip(x, axis=(first, second)) if quarter else flip(x, axis=())
+
+
+@op(kept)
+def pad(
+    x: TensorLike, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+) -> Tensor:
+    """``x`` with elements added before and after each axis.
+
+    Args:
+        pad_width: how many: one number, ``(before, after)`` for all axes, or one such pair per axis.
+        mode: what they are: ``"constant"``, ``"edge"`` (the nearest element), ``"reflect"`` (mirrored at the edge
+            element), ``"symmetric"`` (mirrored beyond it) or ``"wrap"`` (from the other end).
+        constant_values: the constant: one number, or numbers in the forms of ``pad_width``.
+
+    >>> pad([1, 2, 3], 1).tolist()
+    [0, 1, 2, 3, 0]
+    >>> pad([1, 2, 3], (2, 0), "reflect").tolist()
+    [3, 2, 1, 2, 3]
+    """
+    ...
+
+
+@op(free)
+def atleast_1d(*arrays: TensorLike) -> Any:
+    """The tensor, or each of several, with an axis added if it has none.
+
+    >>> atleast_1d(5).tolist()
+    [5]
+    """
+    return _each(arrays, lambda x: reshape(x, (1,)) if ndim(x) == 0 else x)
+
+
+@op(free)
+def atleast_2d(*arrays: TensorLike) -> Any:
+    """The tensor, or each of several, with axes added in front until it has two.
+
+    >>> atleast_2d([1, 2]).tolist()
+    [[1, 2]]
+    """
+    return _each(arrays, lambda x: x if ndim(x) >= 2 else reshape(x, (1, -1)))
+
+
+@op(free)
+def atleast_3d(*arrays: TensorLike) -> Any:
+    """The tensor, or each of several, with axes added until it has three: a matrix lies in the first two.
+
+    >>> atleast_3d([1, 2]).tolist()
+    [[[1], [2]]]
+    """
+    return _each(arrays, _cube)
+
+
+def _cube(x: TensorLike) -> TensorLike:
+    rank = ndim(x)
+    return x if rank >= 3 else expand_dims(x, axis=2) if rank == 2 else reshape(x, (1, -1, 1))
+
+
+def _each(arrays: tuple[TensorLike, ...], change: Any) -> Any:
+    changed = tuple(map(change, arrays))
+    return changed[0] if len(changed) == 1 else changed
+
+
+@op(free, kinds="complex floating")
+def view_as_real(x: TensorLike, /) -> Tensor:
+    """Real and imaginary parts of ``x``, along a new last axis.
+
+    >>> view_as_real([1 + 2j]).tolist()
+    [[1.0, 2.0]]
+    """
+    ...
+
+
+@op(free, kinds="real floating")
+def view_as_complex(x: TensorLike, /) -> Tensor:
+    """The complex numbers whose real and imaginary parts lie along the last axis of ``x``, which has length two.
+
+    >>> view_as_complex([[1.0, 2.0]]).tolist()
+    [(1+2j)]
+    """
+    ...
+
+
+@op(kept)
+def sliding_window(x: TensorLike, /, window_shape: Shape, axis: Axis = None) -> Tensor:
+    """Every window of that shape that fits into ``x``; the axes of the window come last.
+
+    Args:
+        axis: the axes that ``window_shape`` speaks of, by default all in order.
+
+    >>> sliding_window([1, 2, 3, 4], 3).tolist()
+    [[1, 2, 3], [2, 3, 4]]
+    """
+    ...
+
+
+@op(kept)
+def space_to_depth(x: TensorLike, /, block_size: int, *, data_format: str = "channels_last") -> Tensor:
+    """A batch of images with each block of ``block_size`` by ``block_size`` pixels put into the channels of one pixel.
+
+    Args:
+        data_format: ``"channels_last"`` (batch, rows, columns, channels) or ``"channels_first"`` (batch, channels,
+            rows, columns). The channels of the result are ordered by row in the block, column in it, channel.
+
+    >>> space_to_depth([[[[1], [2]], [[3], [4]]]], 2).tolist()
+    [[[[1, 2, 3, 4]]]]
+    """
+    batch, rows, columns, channels = _image_shape(x, data_format)
+    b = block_size
+    if b < 1 or rows % b or columns % b:
+        raise ValueError(f"{rows} by {columns} pixels cannot be cut into blocks of {b} by {b}")
+    if data_format == "channels_first":
+        cut = reshape(x, (batch, channels, rows // b, b, columns // b, b))
+        return reshape(permute_dims(cut, (0, 3, 5, 1, 2, 4)), (batch, b * b * channels, rows // b, columns // b))
+    cut = reshape(x, (batch, rows // b, b, columns // b, b, channels))
+    return reshape(permute_dims(cut, (0, 1, 3, 2, 4, 5)), (batch, rows // b, columns // b, b * b * channels))
+
+
+@op(kept)
+def depth_to_space(x: TensorLike, /, block_size: int, *, data_format: str = "channels_last") -> Tensor:
+    """The inverse of ``space_to_depth``: channels laid out as blocks of ``block_size`` by ``block_size`` pixels.
+
+    Args:
+        data_format: as in ``space_to_depth``.
+
+    >>> depth_to_space([[[[1, 2, 3, 4]]]], 2).tolist()
+    [[[[1], [2]], [[3], [4]]]]
+    """
+    batch, rows, columns, channels = _image_shape(x, data_format)
+    b = block_size
+    if b < 1 or channels % (b * b):
+        raise ValueError(f"{channels} channels cannot be laid out as blocks of {b} by {b}")
+    depth = channels // (b * b)
+    if data_format == "channels_first":
+        cut = reshape(x, (batch, b, b, depth, rows, columns))
+        return reshape(permute_dims(cut, (0, 3, 4, 1, 5, 2)), (batch, depth, rows * b, columns * b))
+    cut = reshape(x, (batch, rows, columns, b, b, depth))
+    return reshape(permute_dims(cut, (0, 1, 3, 2, 4, 5)), (batch, rows * b, columns * b, depth))
+
+
+def _image_shape(x: TensorLike, data_format: str) -> tuple[int, int, int, int]:
+    """Batch, rows, columns and channels of a batch of images."""
+    if ndim(x) != 4:
+        raise ValueError(f"a batch of images has four dimensions, not {ndim(x)}")
+    _check_format(data_format)
+    batch, *lengths = shape(x)
+    rows, columns, channels = lengths if data_format == "channels_last" else (*lengths[1:], lengths[0])
+    return batch, rows, columns, channels
+
+
+def _check_format(data_format: str) -> None:
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
+
+
+@op(kept)
+def extract_patches(
+    images: TensorLike,
+    /,
+    size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str = "channels_last",
+) -> Tensor:
+    """The patches of one image or a batch of them, each flattened into the channels of one pixel.
+
+    The channels of the result are ordered by row in the patch, column in it, channel.
+
+    Args:
+        size: rows and columns of a patch.
+        strides: the distance between patches, by default ``size``.
+        dilation_rate: the distance between the pixels of a patch.
+        padding: ``"valid"`` (whole patches only) or ``"same"`` (as many patches as strides, with zeros around).
+        data_format: ``"channels_last"`` or ``"channels_first"``.
+
+    >>> image = reshape([1, 2, 3, 4, 5, 6, 7, 8], (2, 4, 1))
+    >>> extract_patches(image, 2).tolist()
+    [[[1, 2, 5, 6], [3, 4, 7, 8]]]
+    """
+    _check_format(data_format)
+    if padding not in ("valid", "same"):
+        raise ValueError(f"padding is 'valid' or 'same', not {padding!r}")
+    if ndim(images) == 3:
+        patches = extract_patches(expand_dims(images), size, strides, dilation_rate, padding, data_format)
+        return squeeze(patches, 0)
+    if data_format == "channels_first":
+        last = permute_dims(images, (0, 2, 3, 1))
+        patches = extract_patches(last, size, strides, dilation_rate, padding, "channels_last")
+        return permute_dims(patches, (0, 3, 1, 2))
+    batch, *lengths, channels = _image_shape(images, data_format)
+    extent = _pair(size)
+    stride = extent if strides is None else _pair(strides)
+    dilation = _pair(dilation_rate)
+    reach = [(n - 1) * d + 1 for n, d in zip(extent, dilation, strict=True)]
+    if padding == "same":
+        images = pad(images, [(0, 0), *map(_same_padding, lengths, reach, stride), (0, 0)])
+    windows = sliding_window(images, reach, (1, 2))
+    chosen = windows[:, :: stride[0], :: stride[1], :, :: dilation[0], :: dilation[1]]
+    return reshape(
+        permute_dims(chosen, (0, 1, 2, 4, 5, 3)), (batch, *shape(chosen)[1:3], extent[0] * extent[1] * channels)
+    )
+
+
+def _pair(value: int | Sequence[int]) -> tuple[int, int]:
+    first, second = (value, value) if isinstance(value, int) else value
+    if first < 1 or second < 1:
+        raise ValueError(f"sizes, strides and dilations are positive, not {value}")
+    return first, second
+
+
+def _same_padding(length: int, reach: int, stride: int) -> tuple[int, int]:
+    missing = (-(-length // stride) - 1) * stride + reach - length
+    return (missing // 2, missing - missing // 2) if missing > 0 else (0, 0)

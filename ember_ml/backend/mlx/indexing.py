@@ -1,1 +1,338 @@
-"""The category indexing."""
+"""Elements picked, placed, searched, sorted and counted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from ember_ml.backend.mlx.core import convert, from_host, to_host
+from ember_ml.backend.numpy import indexing as host
+from ember_ml.backend.numpy.indexing import Part, parts_of
+from ember_ml.unchecked import is_checked
+
+
+def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.array:
+    size = x.size if axis is None else x.shape[_axis(axis, x.ndim)]
+    _check(indices, -size, size)
+    return mx.take(x, indices, axis)
+
+
+def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.array:
+    size = x.shape[_axis(axis, x.ndim)]
+    _check(indices, -size, size)
+    return mx.take_along_axis(x, indices, axis)
+
+
+def scatter_add(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
+    key, updates = _aligned(x, indices, updates, axis)
+    return x.at[key].add(updates)
+
+
+def scatter_max(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
+    key, updates = _aligned(x, indices, updates, axis)
+    return _with_nan(x.at[key].maximum(updates), x, key, updates)
+
+
+def scatter_min(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
+    key, updates = _aligned(x, indices, updates, axis)
+    return _with_nan(x.at[key].minimum(updates), x, key, updates)
+
+
+def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
+    parts = _parts(index, x)
+    tensors = [part for part in parts if isinstance(part.value, mx.array)]
+    if len(tensors) == 1 and _is_mask(tensors[0].value) and _is_whole(parts):
+        return _masked(x, tensors[0], values)
+    answer = mx.array(x)
+    if not tensors:
+        answer[_key(parts)] = _spread(values, answer[_key(parts)].shape)
+        return answer
+    axis, rows, places, values = _by_rows(answer, _unmasked(parts), values)
+    rows = mx.array(rows)
+    rows[(slice(None),) * axis + (places,)] = _settled(places, rows.shape[axis], values, axis)
+    return rows.reshape(x.shape)
+
+
+def index_add(x: mx.array, index: object, values: mx.array, /) -> mx.array:
+    parts = _parts(index, x)
+    tensors = [part for part in parts if isinstance(part.value, mx.array)]
+    if not any(not _is_mask(part.value) for part in tensors):
+        return x + index_update(mx.zeros_like(x), index, values)
+    axis, rows, places, values = _by_rows(x, _unmasked(parts), values)
+    return rows.at[(slice(None),) * axis + (places,)].add(values).reshape(x.shape)
+
+
+def masked_select(x: mx.array, mask: mx.array, /) -> mx.array:
+    x, mask = mx.broadcast_arrays(x, mask)
+    return mx.take(x.reshape(-1), from_host(np.flatnonzero(to_host(mask))), 0)
+
+
+def nonzero(x: mx.array, /) -> tuple[mx.array, ...]:
+    return tuple(from_host(places) for places in host.nonzero(to_host(x != 0)))
+
+
+def argwhere(x: mx.array, /) -> mx.array:
+    return from_host(np.argwhere(to_host(x != 0)))
+
+
+def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: mx.array | None = None) -> mx.array:
+    if x1.ndim != 1:
+        raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
+    if side not in ("left", "right"):
+        raise ValueError(f"the side is left or right, not {side!r}")
+    if sorter is not None:
+        x1 = take(x1, sorter)
+    low = mx.zeros(x2.shape, mx.int64)
+    high = mx.full(x2.shape, x1.size, mx.int64)
+    for _ in range(x1.size.bit_length()):
+        middle = (low + high) // 2
+        seen = mx.take(x1, mx.minimum(middle, x1.size - 1))
+        further = mx.logical_and(low < high, _before(seen, x2) if side == "left" else ~_before(x2, seen))
+        low, high = mx.where(further, middle + 1, low), mx.where(further, high, middle)
+    return low
+
+
+def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
+    if x.ndim != 1 or minlength < 0 or (weights is not None and weights.shape != x.shape):
+        raise ValueError("bincount takes one axis of integers, as many weights, and no negative length")
+    ids = to_host(x)
+    if ids.min(initial=0) < 0:
+        raise ValueError("bincount counts integers from 0 on")
+    if weights is None:
+        return from_host(np.bincount(ids, minlength=minlength))
+    return segment_sum(weights, x, max(int(ids.max(initial=-1)) + 1, minlength))
+
+
+def argmax(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
+    return mx.argmax(x, None if axis is None else _axis(axis, x.ndim), keepdims).astype(mx.int64)
+
+
+def argmin(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
+    return mx.argmin(x, None if axis is None else _axis(axis, x.ndim), keepdims).astype(mx.int64)
+
+
+def sort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> mx.array:
+    axis = _axis(axis, x.ndim)
+    return _flipped(mx.sort(_flipped(x, axis, descending), axis), axis, descending)
+
+
+def argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> mx.array:
+    axis = _axis(axis, x.ndim)
+    found = mx.argsort(_flipped(x, axis, descending), axis).astype(mx.int64)
+    return x.shape[axis] - 1 - _flipped(found, axis, True) if descending else found
+
+
+def unique(
+    x: mx.array,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    found = host.unique(to_host(x), return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    return tuple(map(from_host, found)) if isinstance(found, tuple) else from_host(found)
+
+
+def unravel_index(indices: mx.array, shape: Any, /) -> tuple[mx.array, ...]:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    _check(indices, 0, math.prod(sizes))
+    found = []
+    for size in reversed(sizes):
+        found.append(indices % max(size, 1))
+        indices = indices // max(size, 1)
+    return tuple(reversed(found))
+
+
+def ravel_multi_index(multi_index: Any, shape: Any, /) -> mx.array:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    answer: Any = 0
+    for indices, size in zip(multi_index, sizes, strict=True):
+        _check(indices, 0, size)
+        answer = answer * size + indices
+    return answer
+
+
+def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
+    rows = _segments(0, data, segment_ids, num_segments)
+    return rows.at[segment_ids].add(data) if data.size else rows
+
+
+def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
+    rows = _segments(-math.inf, data, segment_ids, num_segments)
+    return _with_nan(rows.at[segment_ids].maximum(data), rows, segment_ids, data) if data.size else rows
+
+
+def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
+    rows = _segments(math.inf, data, segment_ids, num_segments)
+    return _with_nan(rows.at[segment_ids].minimum(data), rows, segment_ids, data) if data.size else rows
+
+
+def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
+    rows = _segments(1, data, segment_ids, num_segments)
+    return rows.at[segment_ids].multiply(data) if data.size else rows
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+    return axis % ndim
+
+
+def _seen(x: mx.array) -> np.ndarray[Any, Any] | None:
+    """The values of ``x``, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    try:
+        return np.asarray(x)
+    except ValueError:
+        return None
+
+
+def _check(indices: mx.array, low: int, high: int) -> None:
+    """Raise unless all indices are in range: MLX reads and writes wherever they point."""
+    if not indices.size or not is_checked():
+        return
+    seen = _seen(indices)
+    if seen is None:
+        return
+    least, most = seen.min(), seen.max()
+    if least < low or most >= high:
+        raise IndexError(f"index {least if least < low else most} is out of range for {high} elements")
+
+
+def _aligned(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tuple[tuple[Any, ...], mx.array]:
+    if indices.ndim != 1:
+        raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
+    axis = _axis(axis, x.ndim)
+    _check(indices, -x.shape[axis], x.shape[axis])
+    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
+    return (slice(None),) * axis + (indices,), mx.broadcast_to(updates, shape)
+
+
+def _with_nan(answer: mx.array, x: mx.array, key: Any, updates: mx.array) -> mx.array:
+    """``answer`` with NaN wherever an update is NaN, which MLX's scattered maximum forgets."""
+    if not mx.issubdtype(x.dtype, mx.floating):
+        return answer
+    found = mx.isnan(x).at[key].maximum(mx.isnan(updates))
+    return mx.where(found, mx.array(math.nan, x.dtype), answer)
+
+
+def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) -> mx.array:
+    """The answer for segments without rows."""
+    if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
+        raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
+    count = int(to_host(ids).max(initial=-1)) + 1 if count is None else count
+    _check(ids, 0, count)
+    if math.isinf(empty) and not mx.issubdtype(data.dtype, mx.floating):
+        limits = mx.iinfo(data.dtype)
+        empty = limits.max if empty > 0 else limits.min
+    return mx.full((count, *data.shape[1:]), mx.array(empty, data.dtype), data.dtype)
+
+
+def _before(a: mx.array, b: mx.array) -> mx.array:
+    """Whether ``a`` sorts before ``b``, NaN being the last."""
+    if not mx.issubdtype(a.dtype, mx.floating):
+        return a < b
+    return mx.logical_or(a < b, mx.logical_and(mx.isnan(b), ~mx.isnan(a)))
+
+
+def _flipped(x: mx.array, axis: int, descending: bool) -> mx.array:
+    """``x`` turned round, before and after sorting: so equal elements keep their order in a falling sequence."""
+    return x[(slice(None),) * axis + (slice(None, None, -1),)] if descending else x
+
+
+def _parts(index: object, x: mx.array) -> list[Part]:
+    def tensor(value: Any) -> mx.array:
+        found = convert(value, None, None)
+        if found.dtype == mx.bool_ or (found.size == 0 and mx.issubdtype(found.dtype, mx.floating)):
+            return found if found.dtype == mx.bool_ else found.astype(mx.int64)
+        if not mx.issubdtype(found.dtype, mx.integer):
+            raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
+        return found.astype(mx.int64)
+
+    parts = parts_of(index, x.shape, tensor, _is_mask)
+    for part in parts:
+        if isinstance(part.value, mx.array) and not _is_mask(part.value):
+            _check(part.value, -x.shape[part.axis], x.shape[part.axis])
+    return parts
+
+
+def _is_mask(value: mx.array) -> bool:
+    return value.dtype == mx.bool_
+
+
+def _is_whole(parts: list[Part]) -> bool:
+    """Whether all parts but the tensors are whole axes."""
+    return all(isinstance(part.value, mx.array) or part.value == slice(None) for part in parts)
+
+
+def _key(parts: list[Part]) -> tuple[Any, ...]:
+    return tuple(part.value for part in parts)
+
+
+def _unmasked(parts: list[Part]) -> list[Part]:
+    """The parts with masks written as positions; evaluates them."""
+    found: list[Part] = []
+    for value, axis in parts:
+        if isinstance(value, mx.array) and _is_mask(value):
+            if value.ndim == 0:
+                raise TypeError("a single bool cannot be one of several indices")
+            found += [Part(places, axis + i) for i, places in enumerate(nonzero(value))]
+        else:
+            found.append(Part(value, axis))
+    return found
+
+
+def _masked(x: mx.array, part: Part, values: mx.array) -> mx.array:
+    """``x`` with values where a mask is true, found by counting: a mask's positions would have to be evaluated."""
+    mask, axis = part
+    behind = x.shape[axis + mask.ndim :]
+    values = _leading(values, axis + 1 + len(behind))
+    count, shape = values.shape[axis], (1,) * mask.ndim
+    if count != 1:
+        seen = _seen(mask) if is_checked() else None
+        if seen is not None and seen.sum() != count:
+            raise ValueError(f"{count} values do not fit the {seen.sum()} places of a mask")
+        if count == 0:
+            return mx.array(x)
+        order = mx.cumsum(mask.reshape(-1).astype(mx.int64)) - 1
+        values, shape = mx.take(values, mx.clip(order, 0, count - 1), axis), mask.shape
+    spread = mx.broadcast_to(values.reshape(values.shape[:axis] + shape + values.shape[axis + 1 :]), x.shape)
+    return mx.where(mask.reshape(mask.shape + (1,) * len(behind)), spread, x)
+
+
+def _leading(values: mx.array, ndim: int) -> mx.array:
+    """``values`` with ones before its shape, or without, so that it has ``ndim`` axes."""
+    while values.ndim > ndim and values.shape[0] == 1:
+        values = values[0]
+    return values.reshape((1,) * (ndim - values.ndim) + values.shape)
+
+
+def _spread(values: mx.array, shape: tuple[int, ...]) -> mx.array:
+    return mx.broadcast_to(_leading(values, len(shape)), shape)
+
+
+def _by_rows(x: mx.array, parts: list[Part], values: mx.array) -> tuple[int, mx.array, mx.array, mx.array]:
+    """An axis, a tensor, positions along its axis and values for them that come to the same as ``x[parts] = values``."""
+    tensors = [part for part in parts if isinstance(part.value, mx.array)]
+    if len(tensors) == 1 and _is_whole(parts):
+        (places, axis), shape = tensors[0], x.shape
+        values = _spread(values, shape[:axis] + places.shape + shape[axis + 1 :])
+        places = mx.where(places < 0, places + shape[axis], places)
+        return axis, x, places.reshape(-1), values.reshape(shape[:axis] + (places.size,) + shape[axis + 1 :])
+    places = mx.arange(x.size, dtype=mx.int64).reshape(x.shape)[_key(parts)]
+    return 0, x.reshape(-1), places.reshape(-1), _spread(values, places.shape).reshape(-1)
+
+
+def _settled(places: mx.array, size: int, values: mx.array, axis: int) -> mx.array:
+    """The values in which all for one place are its last one, so that the order of writing does not matter.
+
+    Only the last one itself carries a gradient.
+    """
+    order = mx.arange(places.size, dtype=mx.int64)
+    last = mx.full((size,), -1, mx.int64).at[places].maximum(order)[places]
+    is_last = (last == order).reshape(-1, *(1,) * (values.ndim - axis - 1))
+    return mx.where(is_last, values, mx.take(mx.stop_gradient(values), last, axis))

@@ -1,3 +1,241 @@
-"""Element by element."""
+"""Element by element on MLX."""
 
-from mlx.core import add, exp, multiply, negative, sqrt, subtract
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import (
+    abs,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    conj,
+    cosh,
+    divide,
+    floor,
+    log,
+    log1p,
+    log2,
+    log10,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    positive,
+    reciprocal,
+    rsqrt,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+)
+from mlx.core import abs as fabs
+from mlx.core import degrees as rad2deg
+from mlx.core import radians as deg2rad
+from mlx.core import round as rint
+
+_REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
+_SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
+
+
+def floor_divide(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype in _REAL:
+        return mx.floor_divide(x, y)
+    trap = _traps(y)
+    return mx.floor_divide(x, mx.where(trap, 1, y)) * mx.where(trap, y, 1)
+
+
+def remainder(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.remainder(x, y if x.dtype in _REAL else mx.where(_traps(y), 1, y))
+
+
+def fmod(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype not in _REAL:
+        y = mx.where(_traps(y), 1, y)
+        rest = mx.remainder(x, y)
+        return mx.where((rest != 0) & ((x < 0) != (y < 0)), rest - y, rest)
+    rest = mx.remainder(mx.abs(x), mx.abs(y))
+    return copysign(rest, x)
+
+
+def _traps(y: mx.array) -> mx.array:
+    """Divisors that stop the processor: zero, and -1 for the smallest integer."""
+    return (y == 0) | (y == -1) if y.dtype in _SIGNED else y == 0
+
+
+def power(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype not in _SIGNED:
+        return mx.power(x, y)
+    # MLX would not return from these; a negative exponent only matters by its parity, and for 1 and -1.
+    negatives = y < 0
+    whole = mx.power(x, mx.where(negatives, y & 1, y))
+    return mx.where(negatives & (x != 1) & (x != -1), 0, whole)
+
+
+def sign(x: mx.array, /) -> mx.array:
+    return mx.where(mx.isnan(x), x, mx.sign(x)) if x.dtype in _REAL else mx.sign(x)
+
+
+def signbit(x: mx.array, /) -> mx.array:
+    if x.dtype in _SIGNED:
+        return x < 0
+    return _bits(x) < 0 if x.dtype in _REAL else mx.zeros(x.shape, mx.bool_)
+
+
+def _bits(x: mx.array) -> mx.array:
+    """The bits of floats as signed integers of their size."""
+    return x.view({2: mx.int16, 4: mx.int32, 8: mx.int64}[x.dtype.size])
+
+
+def copysign(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.where(signbit(x) == signbit(y), x, -x)
+
+
+def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
+    bits, other = _bits(x), _bits(y)
+    lowest = mx.array(1, bits.dtype) << (8 * x.dtype.size - 1)
+    away = mx.where((x < y) == (x > 0), bits + 1, bits - 1)
+    moved = mx.where(x == 0, (other & lowest) | 1, away).view(x.dtype)
+    return mx.where(mx.isnan(x) | mx.isnan(y), x + y, mx.where(x == y, y, moved))
+
+
+def exp(x: mx.array, /) -> mx.array:
+    if x.dtype != mx.float64:
+        return mx.exp(x)
+    # MLX computes float64 in float32 here, but not in expm1. Halves keep the answer from underflow.
+    half = mx.expm1(mx.abs(x) * 0.5) + 1
+    return mx.where(x < 0, mx.square(1 / half), mx.where(mx.isnan(x), x, mx.expm1(x) + 1))
+
+
+def exp2(x: mx.array, /) -> mx.array:
+    return mx.power(mx.array(2, x.dtype), x)
+
+
+def expm1(x: mx.array, /) -> mx.array:
+    if x.dtype != mx.complex64:
+        return mx.expm1(x)
+    a, b = mx.real(x), mx.imag(x)
+    return mx.expm1(a) * mx.cos(b) - 2 * mx.square(mx.sin(b / 2)) + 1j * (mx.exp(a) * mx.sin(b))
+
+
+def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
+    if x.size == 0:
+        return mx.sum(x, axis, keepdims=keepdims) - mx.inf
+    if x.dtype != mx.float64:
+        return mx.logsumexp(x, axis, keepdims=keepdims)
+    top = mx.max(x, axis, keepdims=True)
+    top = mx.where(mx.isinf(top), 0, mx.stop_gradient(top))
+    total = mx.log(mx.sum(exp(x - top), axis, keepdims=True)) + top
+    return total if keepdims else mx.squeeze(total, axis)
+
+
+def sin(x: mx.array, /) -> mx.array:
+    if x.dtype != mx.float64:
+        return mx.sin(x)
+    # MLX computes float64 in float32 here, but not in tan.
+    t = mx.tan(x * 0.5)
+    return 2 * t / (1 + t * t)
+
+
+def cos(x: mx.array, /) -> mx.array:
+    if x.dtype != mx.float64:
+        return mx.cos(x)
+    t = mx.tan(x * 0.5)
+    return (1 - t) * (1 + t) / (1 + t * t)
+
+
+def nan_to_num(
+    x: mx.array, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> mx.array:
+    if x.dtype == mx.complex64:
+        a, b = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (mx.real(x), mx.imag(x)))
+        return a + 1j * b
+    if x.dtype not in _REAL:
+        return x
+    limits = mx.finfo(x.dtype)
+    x = mx.where(mx.isnan(x), nan, x)
+    x = mx.where(mx.isposinf(x), limits.max if posinf is None else posinf, x)
+    return mx.where(mx.isneginf(x), limits.min if neginf is None else neginf, x)
+
+
+def gcd(x: mx.array, y: mx.array, /) -> mx.array:
+    # Euclid's algorithm takes the most steps for neighbours in Fibonacci's sequence.
+    x, y = mx.abs(x), mx.abs(y)
+    for _ in range(12 * x.dtype.size):
+        x, y = mx.where(y == 0, x, y), mx.where(y == 0, 0, mx.remainder(x, mx.maximum(y, 1)))
+    return x
+
+
+def lcm(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.abs(mx.floor_divide(x, mx.maximum(gcd(x, y), 1)) * y)
+
+
+def ldexp(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype.size == 2:
+        return ldexp(x.astype(mx.float32), y).astype(x.dtype)
+    # Three factors reach every exponent; the order keeps all but the last product exact (as in musl's scalbn).
+    integer, digits, bias = (mx.int32, 23, 127) if x.dtype == mx.float32 else (mx.int64, 52, 1023)
+    for _ in range(3):
+        step = mx.where(y < 1 - bias, digits + 2 - bias, mx.clip(y, 1 - bias, bias))
+        x = x * ((step + bias) << digits).astype(integer).view(x.dtype)
+        y = y - step
+    return x
+
+
+def frexp(x: mx.array, /) -> tuple[mx.array, mx.array]:
+    if x.dtype.size == 2:
+        mantissa, exponent = frexp(x.astype(mx.float32))
+        return mantissa.astype(x.dtype), exponent
+    digits, bias = (23, 126) if x.dtype == mx.float32 else (52, 1022)
+    field = (1 << (8 * x.dtype.size - 1 - digits)) - 1
+    # Numbers too small for a full mantissa are lifted first.
+    small = mx.abs(x) < 2.0 ** (1 - bias)
+    bits = _bits(mx.where(small, x * 2.0**digits, x))
+    exponent = ((bits >> digits) & field) - bias - mx.where(small, digits, 0)
+    mantissa = ((bits & ~(field << digits)) | (bias << digits)).view(x.dtype)
+    plain = mx.isfinite(x) & (x != 0)
+    return mx.where(plain, mantissa, x), mx.where(plain, exponent, 0).astype(mx.int32)
+
+
+def real(x: mx.array, /) -> mx.array:
+    return mx.real(x) if x.dtype == mx.complex64 else x
+
+
+def imag(x: mx.array, /) -> mx.array:
+    return mx.imag(x) if x.dtype == mx.complex64 else mx.zeros_like(x)
+
+
+def convolve(a: mx.array, v: mx.array, mode: str = "full") -> mx.array:
+    if a.shape[:1] < v.shape[:1]:
+        a, v = v, a
+    return _slid(a, v[::-1], mode)
+
+
+def correlate(a: mx.array, v: mx.array, mode: str = "valid") -> mx.array:
+    v = mx.conj(v)
+    return _slid(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slid(v, a, mode)[::-1]
+
+
+def _slid(a: mx.array, v: mx.array, mode: str) -> mx.array:
+    """The products of ``v`` with every stretch of ``a``, which is the longer one."""
+    if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
+        raise ValueError(f"rows with something in them are needed, not shapes {a.shape} and {v.shape}")
+    rest = len(v) - 1
+    pads = {"full": (rest, rest), "same": (rest - rest // 2, rest // 2), "valid": (0, 0)}
+    if mode not in pads:
+        raise ValueError(f"mode is full, same or valid, not {mode!r}")
+    padded = mx.pad(a, pads[mode])
+    if a.dtype in (mx.float32, mx.float16, mx.bfloat16):
+        return mx.conv1d(padded[None, :, None], v[None, :, None])[0, :, 0]
+    stretches = mx.as_strided(padded, (len(padded) - rest, len(v)), (1, 1))
+    return mx.sum(stretches * v, axis=1).astype(a.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,33 @@ def mean(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.arra
 def _wide(x: mx.array) -> mx.array:
     """Halves as float32: MLX accumulates them as they are."""
     return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
+
+
+def var(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> mx.array:
+    return _variance(x, axis, correction, keepdims).astype(_real_of(x.dtype))
+
+
+def std(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> mx.array:
+    return mx.sqrt(_variance(x, axis, correction, keepdims)).astype(_real_of(x.dtype))
+
+
+def _variance(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
+    x = _wide(x)
+    squares = mx.square(mx.abs(x - mx.mean(x, axis, True)))
+    total = mx.sum(squares, axis, keepdims)
+    freedom = _count(x, axis) - correction
+    return total / freedom if freedom > 0 else mx.where(total > 0, mx.inf, mx.nan)
+
+
+def _real_of(dtype: mx.Dtype) -> mx.Dtype:
+    return mx.float32 if dtype == mx.complex64 else dtype
+
+
+def _count(x: mx.array, axis: Any) -> int:
+    """How many elements each answer of a reduction is made of."""
+    if axis is None:
+        return x.size
+    return x.shape[axis] if isinstance(axis, int) else math.prod(x.shape[i] for i in axis)
 
 
 def cumsum(
@@ -55,3 +83,11 @@ def _accumulated(
     shape = list(x.shape)
     shape[axis] = 1
     return mx.concatenate([mx.full(shape, first, x.dtype), running], axis)
+
+
+def cummax(x: mx.array, /, *, axis: int) -> mx.array:
+    return mx.cummax(x, axis=axis)
+
+
+def cummin(x: mx.array, /, *, axis: int) -> mx.array:
+    return mx.cummin(x, axis=axis)

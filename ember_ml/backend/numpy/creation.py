@@ -11,7 +11,7 @@ from numpy import copy, diag
 
 from ember_ml.backend import Backend
 from ember_ml.backend.numpy.core import DTYPES, parse
-from ember_ml.contract import _species_of
+from ember_ml.door import species_of
 from ember_ml.dtypes import adapt, as_dtype, default_dtype, default_float, promote
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +45,7 @@ def _check_copy(copy: bool | None, shared: bool) -> None:
 
 def _home(value: object) -> Backend | None:
     """The backend that ``value`` is a tensor of, if it is one and no host array."""
-    home = _species_of(type(value))
+    home = species_of(type(value))
     return home if isinstance(home, Backend) else None
 
 
@@ -65,7 +65,7 @@ def _holds_tensors(value: object) -> bool:
     if not isinstance(value, (list, tuple)):
         return False
     kinds = set(map(type, value))
-    if any(isinstance(_species_of(kind), Backend) for kind in kinds):
+    if any(isinstance(species_of(kind), Backend) for kind in kinds):
         return True
     return (list in kinds or tuple in kinds) and any(map(_holds_tensors, value))
 

@@ -1,1 +1,271 @@
-"""The category indexing."""
+"""Elements picked, placed, searched, sorted and counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy import argwhere, intersect1d, setdiff1d, take_along_axis, union1d
+
+from ember_ml.backend.numpy.core import DTYPES, parse
+
+_Array = np.ndarray[Any, Any]
+
+
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    return np.take(x, indices, axis=axis)
+
+
+def scatter_add(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
+    return _scattered(np.add, x, indices, updates, axis)
+
+
+def scatter_max(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
+    return _scattered(np.maximum, x, indices, updates, axis)
+
+
+def scatter_min(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
+    return _scattered(np.minimum, x, indices, updates, axis)
+
+
+def index_update(x: Any, index: object, values: Any, /) -> Any:
+    answer = np.array(x)
+    answer[_key(index, answer.shape)] = values
+    return answer
+
+
+def index_add(x: Any, index: object, values: Any, /) -> Any:
+    answer = np.array(x)
+    np.add.at(answer, _key(index, answer.shape), values)
+    return answer
+
+
+def masked_select(x: Any, mask: Any, /) -> Any:
+    x, mask = np.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+def nonzero(x: Any, /) -> tuple[Any, ...]:
+    if x.ndim == 0:
+        raise ValueError("nonzero takes a tensor with at least one axis")
+    return np.nonzero(x)
+
+
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims), np.int64)
+
+
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    if sorter is not None:
+        x1 = np.take(x1, sorter)
+    return np.searchsorted(_ordered(x1), _ordered(x2), side=side)  # type: ignore[call-overload]
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    counts = np.bincount(x, weights, minlength)
+    return counts if weights is None else counts.astype(weights.dtype)
+
+
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    return np.argmax(x, axis=axis, keepdims=keepdims)
+
+
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    return np.argmin(x, axis=axis, keepdims=keepdims)
+
+
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    found = _flipped(_ordered(x), axis, descending)
+    found = np.sort(found, axis=axis, stable=stable)
+    return _flipped(found, axis, descending).astype(x.dtype, copy=False)
+
+
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    if x.ndim == 0:
+        raise np.exceptions.AxisError(axis, 0)
+    found = np.argsort(_flipped(_ordered(x), axis, descending), axis=axis, stable=True)
+    return x.shape[axis] - 1 - _flipped(found, axis, True) if descending else found
+
+
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    options: Any = (return_index, return_inverse, return_counts, axis)
+    found: Any = np.unique(_ordered(x), *options, equal_nan=equal_nan)
+    if not isinstance(found, tuple):
+        return found.astype(x.dtype, copy=False)
+    return (found[0].astype(x.dtype, copy=False), *found[1:])
+
+
+def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    _check(indices, 0, math.prod(sizes))
+    return np.unravel_index(indices, sizes)
+
+
+def ravel_multi_index(multi_index: Any, shape: Any, /) -> Any:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for indices, size in zip(multi_index, sizes, strict=True):
+        _check(indices, 0, size)
+    return np.asarray(np.ravel_multi_index(tuple(multi_index), sizes), np.int64)
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _segments(np.add, 0, data, segment_ids, num_segments)
+
+
+def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _segments(np.maximum, -np.inf, data, segment_ids, num_segments)
+
+
+def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _segments(np.minimum, np.inf, data, segment_ids, num_segments)
+
+
+def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+    return _segments(np.multiply, 1, data, segment_ids, num_segments)
+
+
+def _check(indices: _Array, low: int, high: int) -> None:
+    if indices.size and (indices.min() < low or indices.max() >= high):
+        wrong = indices.min() if indices.min() < low else indices.max()
+        raise IndexError(f"index {wrong} is out of range for {high} elements")
+
+
+def _ordered(x: Any) -> Any:
+    """``x`` in a dtype whose order NumPy knows: sorting bfloat16, it does not put NaN last."""
+    return x.astype(np.float32) if x.dtype == DTYPES["bfloat16"] else x
+
+
+def _flipped(x: _Array, axis: int, descending: bool) -> _Array:
+    """``x`` turned round, before and after sorting: so equal elements keep their order in a falling sequence."""
+    return np.flip(x, axis) if descending else x
+
+
+def _reduced(ufunc: np.ufunc, data: _Array, ids: _Array) -> tuple[_Array, _Array]:
+    """The distinct ids, and the reduction of the rows that each one has: much faster than ``ufunc.at``."""
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+    return ids[first], ufunc.reduceat(data[order], first, axis=0, dtype=data.dtype)
+
+
+def _scattered(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: int) -> _Array:
+    if indices.ndim != 1:
+        raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
+    answer = np.array(x)
+    rows = np.moveaxis(answer, axis, 0)
+    shape = list(answer.shape)
+    shape[axis] = len(indices)
+    updates = np.moveaxis(np.broadcast_to(updates, shape), axis, 0)
+    size = len(rows)
+    _check(indices, -size, size)
+    if len(indices):
+        places, found = _reduced(ufunc, updates, np.where(indices < 0, indices + size, indices))
+        rows[places] = ufunc(rows[places], found)
+    return answer
+
+
+def _segments(ufunc: np.ufunc, empty: float, data: Any, ids: _Array, count: int | None) -> _Array:
+    if ids.ndim != 1 or data.ndim == 0 or len(ids) != len(data):
+        raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
+    count = int(ids.max(initial=-1)) + 1 if count is None else count
+    _check(ids, 0, count)
+    answer = np.full((count, *data.shape[1:]), _limited(empty, data.dtype), data.dtype)
+    if len(ids):
+        places, found = _reduced(ufunc, data, ids)
+        answer[places] = found
+    return answer
+
+
+def _limited(value: float, dtype: np.dtype[Any]) -> float:
+    """``value``, or for infinity the extreme of an integer dtype."""
+    if dtype.kind not in "iu" or not math.isinf(value):
+        return value
+    return np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+
+
+class Part(NamedTuple):
+    """A part of an index, and the first axis it addresses: an integer, a slice, ``None`` or a tensor."""
+
+    value: Any
+    axis: int
+
+
+def parts_of(
+    index: Any, shape: tuple[int, ...], tensor: Callable[[Any], Any], is_mask: Callable[[Any], bool]
+) -> list[Part]:
+    """The parts of a NumPy-style index, with slices in place of the ellipsis, checked but for the values in tensors.
+
+    Args:
+        tensor: makes an engine's tensor, of int64 or bool, of a part that is one or can become one.
+        is_mask: whether such a tensor is of bool.
+    """
+    listed = list(index) if isinstance(index, tuple) else [index]
+    values = [part if _is_plain(part) else tensor(part) for part in listed]
+    if sum(value is ... for value in values) > 1:
+        raise IndexError("an index has at most one ellipsis")
+    widths = [_width(value, is_mask) for value in values]
+    left = len(shape) - sum(widths)
+    if left < 0:
+        raise IndexError(f"{sum(widths)} indices are too many for a tensor with {len(shape)} axes")
+    if not any(value is ... for value in values):
+        values.append(...)
+        widths.append(0)
+    found: list[Part] = []
+    axis = 0
+    for value, width in zip(values, widths, strict=True):
+        if value is ...:
+            found += [Part(slice(None), axis + i) for i in range(left)]
+            axis += left
+            continue
+        _check_part(value, shape[axis : axis + width], is_mask)
+        found.append(Part(value, axis))
+        axis += width
+    return found
+
+
+def _is_plain(part: Any) -> bool:
+    return (
+        part is None or part is ... or isinstance(part, slice) or (isinstance(part, int) and not isinstance(part, bool))
+    )
+
+
+def _width(value: Any, is_mask: Callable[[Any], bool]) -> int:
+    """How many axes a part addresses."""
+    if value is None or value is ...:
+        return 0
+    return value.ndim if not isinstance(value, (int, slice)) and is_mask(value) else 1
+
+
+def _check_part(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], bool]) -> None:
+    if isinstance(value, int):
+        if not -sizes[0] <= value < sizes[0]:
+            raise IndexError(f"index {value} is out of range for {sizes[0]} elements")
+    elif value is not None and not isinstance(value, slice) and is_mask(value) and tuple(value.shape) != sizes:
+        raise IndexError(f"a mask of shape {tuple(value.shape)} does not fit axes of shape {sizes}")
+
+
+def _key(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(part.value for part in parts_of(index, shape, _index_tensor, _is_mask))
+
+
+def _index_tensor(value: Any) -> _Array:
+    array = parse(value, None)
+    if array.size == 0 and array.dtype.kind == "f":
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise TypeError(f"an index is made of integers, slices and masks, not {array.dtype} values")
+    return array if array.dtype == bool else array.astype(np.int64)
+
+
+def _is_mask(value: _Array) -> bool:
+    return value.dtype == bool

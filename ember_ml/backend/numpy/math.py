@@ -1,3 +1,146 @@
-"""Element by element."""
+"""Element by element on NumPy."""
 
-from numpy import add, exp, multiply, negative, sqrt, subtract
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import (
+    abs,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cbrt,
+    ceil,
+    copysign,
+    cos,
+    cosh,
+    deg2rad,
+    divide,
+    divmod,
+    exp,
+    exp2,
+    expm1,
+    fabs,
+    floor,
+    floor_divide,
+    fmax,
+    fmin,
+    fmod,
+    frexp,
+    gcd,
+    heaviside,
+    hypot,
+    lcm,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logaddexp2,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    nextafter,
+    positive,
+    rad2deg,
+    real,
+    reciprocal,
+    remainder,
+    rint,
+    sign,
+    signbit,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+)
+from numpy import conjugate as conj
+
+from ember_ml.backend.numpy.core import DTYPES
+
+_BFLOAT16 = DTYPES["bfloat16"]
+
+
+def power(x: Any, y: Any, /) -> Any:
+    if x.dtype.kind != "i" or not np.any(negatives := y < 0):
+        return np.power(x, y)
+    # NumPy refuses these; a negative exponent only matters by its parity, and for 1 and -1.
+    whole = np.power(x, np.where(negatives, y & 1, y))
+    return np.where(negatives & (x != 1) & (x != -1), x.dtype.type(0), whole)
+
+
+def rsqrt(x: Any, /) -> Any:
+    return np.reciprocal(np.sqrt(x))
+
+
+def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    if x.dtype.itemsize == 2:
+        return logsumexp(x.astype(np.float32), axis=axis, keepdims=keepdims).astype(x.dtype)
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    top = np.where(np.isinf(top), x.dtype.type(0), top)
+    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else np.squeeze(total, axis=axis)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    return np.clip(x, min, max)
+
+
+def nan_to_num(x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    if x.dtype != _BFLOAT16:
+        return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+    largest = float.fromhex("0x1.fep127")
+    posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
+    return np.nan_to_num(x.astype(np.float32), nan=nan, posinf=posinf, neginf=neginf).astype(x.dtype)
+
+
+def ldexp(x: Any, y: Any, /) -> Any:
+    y = np.clip(y, -5000, 5000).astype(np.int32)
+    if x.dtype.itemsize == 2:
+        return np.ldexp(x.astype(np.float32), y).astype(x.dtype)
+    return np.ldexp(x, y)
+
+
+def imag(x: Any, /) -> Any:
+    return np.imag(x) if x.dtype.kind == "c" else np.zeros_like(x)
+
+
+def angle(x: Any, /) -> Any:
+    return np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.arctan2(np.zeros_like(x), x)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None, period: float | None = None
+) -> Any:
+    wide = [a.astype(np.float64) for a in (x, xp, fp)]
+    return np.interp(*wide, left, right, period).astype(x.dtype)
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    return _slid(np.convolve, a, v, mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    return _slid(np.correlate, a, v, mode)
+
+
+def _slid(function: Any, a: Any, v: Any, mode: str) -> Any:
+    if a.ndim != 1 or v.ndim != 1:
+        raise ValueError(f"rows are needed, not tensors of {a.ndim} and {v.ndim} axes")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"mode is full, same or valid, not {mode!r}")
+    if a.dtype.itemsize == 2 and a.dtype.kind not in "iu":
+        return function(a.astype(np.float32), v.astype(np.float32), mode).astype(a.dtype)
+    return function(a, v, mode)

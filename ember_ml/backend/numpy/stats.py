@@ -51,6 +51,29 @@ def _count(x: Any, axis: Any) -> int:
     return x.shape[axis]
 
 
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    return _variance(x, axis, correction, keepdims).astype(_real_of(x.dtype))
+
+
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    return np.sqrt(_variance(x, axis, correction, keepdims)).astype(_real_of(x.dtype))
+
+
+def _variance(x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
+    if type(axis) is list:
+        axis = tuple(axis)
+    x = x.astype(_WIDE.get(x.dtype, x.dtype), copy=False)
+    centred = x - mean(x, axis=axis, keepdims=True)
+    squares = centred.real**2 + centred.imag**2 if x.dtype.kind == "c" else centred * centred
+    total = np.add.reduce(squares, axis, None, None, keepdims)
+    freedom = _count(x, axis) - correction
+    return total / freedom if freedom > 0 else np.where(total > 0, math.inf, math.nan)
+
+
+def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return np.maximum.reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
@@ -77,3 +100,11 @@ def _accumulated(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, inc
     shape = list(x.shape)
     shape[axis] = 1
     return np.concatenate([np.full(shape, first, answer), running], axis)
+
+
+def cummax(x: Any, /, *, axis: int) -> Any:
+    return np.maximum.accumulate(x, axis)
+
+
+def cummin(x: Any, /, *, axis: int) -> Any:
+    return np.minimum.accumulate(x, axis)

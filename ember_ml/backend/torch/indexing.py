@@ -1,1 +1,328 @@
-"""The category indexing."""
+"""Elements picked, placed, searched, sorted and counted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, argwhere, masked_select
+
+from ember_ml.backend.numpy.indexing import Part, parts_of
+from ember_ml.backend.torch.core import convert
+from ember_ml.unchecked import is_checked
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = _axis(axis, x.ndim)
+    places = _wrapped(indices, x.shape[axis])
+    found = torch.index_select(x, axis, places.reshape(-1))
+    return found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    axis = _axis(axis, x.ndim)
+    return torch.take_along_dim(x, _wrapped(indices, x.shape[axis]), axis)
+
+
+def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
+    axis, places, updates = _aligned(x, indices, updates, axis)
+    return torch.index_add(x, axis, places, updates)
+
+
+def scatter_max(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
+    axis, places, updates = _aligned(x, indices, updates, axis)
+    return _reduced(x, axis, places, updates, "amax")
+
+
+def scatter_min(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
+    axis, places, updates = _aligned(x, indices, updates, axis)
+    return _reduced(x, axis, places, updates, "amin")
+
+
+def index_update(x: Tensor, index: object, values: Tensor, /) -> Tensor:
+    x, parts, turned = _forward(x, _parts(index, x))
+    if any(_is_places(part.value) for part in parts):
+        axis, rows, places, values = _by_rows(x, parts, values)
+        answer = rows.index_copy(axis, places, _settled(places, rows.shape[axis], values, axis)).reshape(x.shape)
+    else:
+        answer = x.clone()
+        answer[_key(parts)] = values
+    return answer.flip(turned) if turned else answer
+
+
+def index_add(x: Tensor, index: object, values: Tensor, /) -> Tensor:
+    parts = _parts(index, x)
+    if not any(_is_places(part.value) for part in parts):
+        return x + index_update(torch.zeros_like(x), index, values)
+    x, parts, turned = _forward(x, parts)
+    axis, rows, places, values = _by_rows(x, parts, values)
+    answer = rows.index_add(axis, places, values).reshape(x.shape)
+    return answer.flip(turned) if turned else answer
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    if x.ndim == 0:
+        raise ValueError("nonzero takes a tensor with at least one axis")
+    return torch.nonzero(x, as_tuple=True)
+
+
+def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+    _check_search(x1, side)
+    if sorter is not None:
+        x1 = take(x1, sorter)
+    if x1.dtype is torch.bool:
+        x1, x2 = x1.to(torch.uint8), x2.to(torch.uint8)
+    if not x1.is_floating_point() or not x1.shape[0]:
+        return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
+    if not torch.compiler.is_compiling() and not bool(x1[-1].isnan()):
+        return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
+    return _search_before_nan(x1, x2, side)
+
+
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    if weights is None:
+        return torch.bincount(x, minlength=minlength)
+    if x.ndim != 1 or weights.shape != x.shape or minlength < 0:
+        raise ValueError("bincount takes one axis of integers, as many weights, and no negative length")
+    least, most = _extremes(x)
+    if least < 0:
+        raise ValueError("bincount counts integers from 0 on")
+    return segment_sum(weights, x, max(most + 1, minlength))
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    return torch.argmax(_to_search(x, axis), axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    return torch.argmin(_to_search(x, axis), axis, keepdims)
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    return torch.sort(x, dim=_axis(axis, x.ndim), descending=descending, stable=True).values
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    return torch.sort(x, dim=_axis(axis, x.ndim), descending=descending, stable=True).indices
+
+
+def unique(
+    x: Tensor,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    if axis is not None or x.is_complex():
+        raise NotImplementedError("torch neither sorts slices nor complex numbers")
+    values, order = torch.sort(x.reshape(-1), stable=True)
+    differs = values[1:] != values[:-1]
+    if equal_nan and x.is_floating_point():
+        differs &= ~(values[1:].isnan() & values[:-1].isnan())
+    new = torch.cat([torch.ones_like(order[:1], dtype=torch.bool), differs])
+    first = new.nonzero().reshape(-1)
+    answer = [values[first]]
+    if return_index:
+        answer.append(order[first])
+    if return_inverse:
+        answer.append(torch.empty_like(order).index_copy(0, order, new.cumsum(0) - 1).reshape(x.shape))
+    if return_counts:
+        answer.append(torch.diff(first, append=first.new_tensor([x.numel()])))
+    return tuple(answer) if len(answer) > 1 else answer[0]
+
+
+def unravel_index(indices: Tensor, shape: Any, /) -> tuple[Tensor, ...]:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    _check(indices, 0, math.prod(sizes))
+    found = []
+    for size in reversed(sizes):
+        found.append(indices % max(size, 1))
+        indices = indices // max(size, 1)
+    return tuple(reversed(found))
+
+
+def ravel_multi_index(multi_index: Any, shape: Any, /) -> Tensor:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    answer: Any = 0
+    for indices, size in zip(multi_index, sizes, strict=True):
+        _check(indices, 0, size)
+        answer = answer * size + indices
+    return answer
+
+
+def segment_sum(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
+    return _segments(0, data, segment_ids, num_segments).index_add(0, segment_ids, data)
+
+
+def segment_max(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
+    return _reduced(_segments(-math.inf, data, segment_ids, num_segments), 0, segment_ids, data, "amax")
+
+
+def segment_min(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
+    return _reduced(_segments(math.inf, data, segment_ids, num_segments), 0, segment_ids, data, "amin")
+
+
+def segment_prod(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
+    return _reduced(_segments(1, data, segment_ids, num_segments), 0, segment_ids, data, "prod")
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+    return axis % ndim
+
+
+def _extremes(indices: Tensor) -> tuple[int, int]:
+    """The smallest and largest index; 0 and -1 if there is none."""
+    if not indices.numel():
+        return 0, -1
+    least, most = torch.aminmax(indices)
+    return int(least), int(most)
+
+
+def _check(indices: Tensor, low: int, high: int) -> None:
+    """Raise unless all indices are in range. Compiled code cannot look at them."""
+    if torch.compiler.is_compiling() or not is_checked():
+        return
+    least, most = _extremes(indices)
+    if least < low or most >= high:
+        raise IndexError(f"index {least if least < low else most} is out of range for {high} elements")
+
+
+def _check_off_cpu(indices: Tensor, low: int, high: int) -> None:
+    """Raise unless all indices are in range. On the CPU, torch's own functions do; on a GPU they end the process."""
+    if indices.device.type != "cpu":
+        _check(indices, low, high)
+
+
+def _wrapped(indices: Tensor, size: int) -> Tensor:
+    """Indices counted from the front, which is all that most of torch's functions know."""
+    _check_off_cpu(indices, -size, size)
+    return torch.where(indices < 0, indices + size, indices)
+
+
+def _aligned(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[int, Tensor, Tensor]:
+    if indices.ndim != 1:
+        raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
+    axis = _axis(axis, x.ndim)
+    shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
+    return axis, _wrapped(indices, x.shape[axis]), updates.broadcast_to(shape)
+
+
+def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:
+    spread = places.reshape(-1, *(1,) * (x.ndim - axis - 1)).expand(updates.shape)
+    return x.scatter_reduce(axis, spread, updates, how)
+
+
+def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Tensor:
+    """The answer for segments without rows."""
+    if ids.ndim != 1 or data.ndim == 0 or ids.shape[0] != data.shape[0]:
+        raise ValueError(
+            f"segment ids of shape {tuple(ids.shape)} do not number the rows of a tensor of shape {tuple(data.shape)}"
+        )
+    count = _extremes(ids)[1] + 1 if count is None else count
+    _check_off_cpu(ids, 0, count)
+    if math.isinf(empty) and not data.is_floating_point():
+        limits = torch.iinfo(data.dtype)
+        empty = limits.max if empty > 0 else limits.min
+    return torch.full((count, *data.shape[1:]), empty, dtype=data.dtype, device=data.device)
+
+
+def _check_search(x1: Tensor, side: str) -> None:
+    if x1.ndim != 1:
+        raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
+    if side not in ("left", "right"):
+        raise ValueError(f"the side is left or right, not {side!r}")
+
+
+def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:
+    """Positions in a sequence that ends in NaNs, which torch takes for smaller than anything."""
+    size = x1.shape[0]
+    ordered = size - x1.isnan().sum()
+    found = torch.searchsorted(torch.where(x1.isnan(), math.inf, x1), x2.contiguous(), side=side)
+    return torch.where(x2.isnan(), ordered if side == "left" else size, torch.minimum(found, ordered))
+
+
+def _to_search(x: Tensor, axis: int | None) -> Tensor:
+    """``x`` in a form that torch finds extremes of, if there is anything to find."""
+    if not (x.numel() if axis is None else x.shape[_axis(axis, x.ndim)]):
+        raise ValueError("there is no extreme of no elements")
+    return x.to(torch.uint8) if x.dtype is torch.bool else x
+
+
+def _parts(index: object, x: Tensor) -> list[Part]:
+    def tensor(value: Any) -> Tensor:
+        found = convert(value, None, x.device)
+        if found.numel() == 0 and found.is_floating_point():
+            return found.long()
+        if found.is_floating_point() or found.is_complex():
+            raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
+        return found if found.dtype is torch.bool else found.long()
+
+    return parts_of(index, tuple(x.shape), tensor, lambda value: value.dtype is torch.bool)
+
+
+def _is_places(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype is not torch.bool
+
+
+def _key(parts: list[Part]) -> tuple[Any, ...]:
+    return tuple(part.value for part in parts)
+
+
+def _forward(x: Tensor, parts: list[Part]) -> tuple[Tensor, list[Part], list[int]]:
+    """The same places with rising slices only, in a tensor that is flipped in some axes: torch has no others."""
+    turned = [p.axis for p in parts if isinstance(p.value, slice) and p.value.step is not None and p.value.step < 0]
+    if not turned:
+        return x, parts, turned
+    return (
+        x.flip(turned),
+        [
+            Part(_turned(p.value, x.shape[p.axis]), p.axis) if p.axis in turned and isinstance(p.value, slice) else p
+            for p in parts
+        ],
+        turned,
+    )
+
+
+def _turned(part: slice, size: int) -> slice:
+    start, stop, step = part.indices(size)
+    return slice(size - 1 - start, size - 1 - stop, -step)
+
+
+def _by_rows(x: Tensor, parts: list[Part], values: Tensor) -> tuple[int, Tensor, Tensor, Tensor]:
+    """An axis, a tensor, positions along its axis and values for them that come to the same as ``x[parts] = values``."""
+    tensors = [part for part in parts if isinstance(part.value, Tensor)]
+    for part in tensors:
+        if _is_places(part.value):
+            _check_off_cpu(part.value, -x.shape[part.axis], x.shape[part.axis])
+    plain = all(part.value == slice(None) for part in parts if not isinstance(part.value, Tensor))
+    if len(tensors) == 1 and plain:
+        (places, axis), shape = tensors[0], tuple(x.shape)
+        values = _spread(values, shape[:axis] + tuple(places.shape) + shape[axis + 1 :])
+        values = values.reshape(shape[:axis] + (places.numel(),) + shape[axis + 1 :])
+        return axis, x, _wrapped(places, shape[axis]).reshape(-1), values
+    places = torch.arange(x.numel(), device=x.device).reshape(x.shape)[_key(parts)]
+    return 0, x.reshape(-1), places.reshape(-1), _spread(values, tuple(places.shape)).reshape(-1)
+
+
+def _spread(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    while values.ndim > len(shape) and values.shape[0] == 1:
+        values = values[0]
+    return values.broadcast_to(shape)
+
+
+def _settled(places: Tensor, size: int, values: Tensor, axis: int) -> Tensor:
+    """The values in which all for one place are its last one, so that the order of writing does not matter.
+
+    Only the last one itself carries a gradient.
+    """
+    order = torch.arange(places.shape[0], device=places.device)
+    last = torch.full((size,), -1, device=places.device).scatter_reduce(0, places, order, "amax")[places]
+    is_last = (last == order).reshape(-1, *(1,) * (values.ndim - axis - 1))
+    return torch.where(is_last, values, values.detach().index_select(axis, last))

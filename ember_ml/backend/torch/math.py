@@ -1,3 +1,161 @@
-"""Element by element."""
+"""Element by element on PyTorch."""
 
-from torch import add, exp, multiply, negative, sqrt, subtract
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import (
+    abs,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    conj,
+    copysign,
+    cos,
+    cosh,
+    deg2rad,
+    digamma,
+    divide,
+    erf,
+    erfc,
+    erfinv,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    fmax,
+    fmin,
+    gcd,
+    hypot,
+    i0,
+    lcm,
+    lerp,
+    lgamma,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logaddexp2,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    nextafter,
+    positive,
+    rad2deg,
+    real,
+    reciprocal,
+    rsqrt,
+    signbit,
+    sin,
+    sinc,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+)
+from torch import abs as fabs
+from torch import pow as power
+
+
+def floor_divide(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+    if x.is_floating_point():
+        return torch.floor_divide(x, y)
+    trap = _traps(y)
+    return torch.floor_divide(x, torch.where(trap, 1, y)) * torch.where(trap, y, 1)
+
+
+def remainder(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+    return torch.remainder(x, y if x.is_floating_point() else torch.where(_traps(y), 1, y))
+
+
+def fmod(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+    return torch.fmod(x, y if x.is_floating_point() else torch.where(_traps(y), 1, y))
+
+
+def _traps(y: torch.Tensor) -> torch.Tensor:
+    """Divisors that stop the processor: zero, and -1 for the smallest integer."""
+    return (y == 0) | (y == -1) if y.dtype.is_signed else y == 0
+
+
+def sign(x: torch.Tensor, /) -> torch.Tensor:
+    signs = torch.sgn(x)
+    return torch.where(torch.isnan(x), x, signs) if x.is_floating_point() else signs
+
+
+def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    axis = tuple(range(x.ndim)) if axis is None else axis
+    return torch.logsumexp(x, axis, keepdims) if isinstance(axis, int) or len(axis) or x.ndim == 0 else +x
+
+
+def rint(x: torch.Tensor, /) -> torch.Tensor:
+    return torch.complex(torch.round(x.real), torch.round(x.imag)) if x.is_complex() else torch.round(x)
+
+
+def clip(x: torch.Tensor, /, min: torch.Tensor | None = None, max: torch.Tensor | None = None) -> torch.Tensor:
+    return +x if min is None and max is None else torch.clamp(x, min, max)
+
+
+def nan_to_num(
+    x: torch.Tensor, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> torch.Tensor:
+    return torch.nan_to_num(x, nan, posinf, neginf)
+
+
+def ldexp(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+    if x.dtype.itemsize == 2:
+        return ldexp(x.float(), y).to(x.dtype)
+    # Three factors reach every exponent; the order keeps all but the last product exact (as in musl's scalbn).
+    integer, digits, bias = (torch.int32, 23, 127) if x.dtype is torch.float32 else (torch.int64, 52, 1023)
+    for _ in range(3):
+        step = torch.where(y < 1 - bias, digits + 2 - bias, y.clamp(1 - bias, bias))
+        x = x * ((step + bias) << digits).to(integer).view(x.dtype)
+        y = y - step
+    return x
+
+
+def frexp(x: torch.Tensor, /) -> tuple[torch.Tensor, torch.Tensor]:
+    mantissa, exponent = torch.frexp(x)
+    return mantissa, exponent
+
+
+def imag(x: torch.Tensor, /) -> torch.Tensor:
+    return torch.imag(x) if x.is_complex() else torch.zeros_like(x)
+
+
+def convolve(a: torch.Tensor, v: torch.Tensor, mode: str = "full") -> torch.Tensor:
+    if a.shape[:1] < v.shape[:1]:
+        a, v = v, a
+    return _slid(a, v.flip(0), mode)
+
+
+def correlate(a: torch.Tensor, v: torch.Tensor, mode: str = "valid") -> torch.Tensor:
+    v = v.conj()
+    return _slid(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slid(v, a, mode).flip(0)
+
+
+def _slid(a: torch.Tensor, v: torch.Tensor, mode: str) -> torch.Tensor:
+    """The products of ``v`` with every stretch of ``a``, which is the longer one."""
+    if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
+        raise ValueError(f"rows with something in them are needed, not shapes {tuple(a.shape)} and {tuple(v.shape)}")
+    rest = len(v) - 1
+    pads = {"full": (rest, rest), "same": (rest - rest // 2, rest // 2), "valid": (0, 0)}
+    if mode not in pads:
+        raise ValueError(f"mode is full, same or valid, not {mode!r}")
+    padded = torch.nn.functional.pad(a, pads[mode])
+    if not (a.is_floating_point() or a.is_complex()):
+        return (padded.unfold(0, len(v), 1) * v).sum(1, dtype=a.dtype)
+    # cuDNN would round float32 to TensorFloat32.
+    wide = torch.float64 if a.is_cuda and a.dtype is torch.float32 else a.dtype
+    return torch.conv1d(padded.to(wide)[None, None], v.to(wide)[None, None])[0, 0].to(a.dtype)

@@ -38,14 +38,17 @@ def prod(
         return _unsigned(prod, x, dtype, axis=axis, keepdims=keepdims)
     if _is_nothing(axis):
         return x if dtype is None else x.to(dtype)
+    if (dtype or x.dtype) in (torch.float16, torch.bfloat16):
+        # Unlike sums, products are not accumulated in float32.
+        return prod(x, axis=axis, dtype=torch.float32, keepdims=keepdims).to(dtype or x.dtype)
     if isinstance(axis, int):
         return torch.prod(x, axis, keepdims, dtype=dtype)
-    flat, restored = _flattened(x, axis, keepdims)
-    return restored(torch.prod(flat, -1, dtype=dtype))
+    flat, shape = _flattened(x, axis, keepdims)
+    return torch.prod(flat, -1, dtype=dtype).reshape(shape)
 
 
-def _flattened(x: torch.Tensor, axis: Any, keepdims: bool) -> tuple[torch.Tensor, Any]:
-    """``x`` with the axes to be reduced joined into one at the end, and what gives a reduction of that its shape."""
+def _flattened(x: torch.Tensor, axis: Any, keepdims: bool) -> tuple[torch.Tensor, list[int]]:
+    """``x`` with the axes to be reduced joined into one at the end, and the shape of the answer."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     wanted = [_within(i, x.ndim) for i in axes]
     if len(set(wanted)) < len(wanted):
@@ -53,7 +56,7 @@ def _flattened(x: torch.Tensor, axis: Any, keepdims: bool) -> tuple[torch.Tensor
     kept = [i for i in range(x.ndim) if i not in wanted]
     shape = [1 if i in wanted else n for i, n in enumerate(x.shape)] if keepdims else [x.shape[i] for i in kept]
     flat = x.permute(*kept, *wanted).reshape([x.shape[i] for i in kept] + [_product(x.shape[i] for i in wanted)])
-    return flat, lambda answer: answer.reshape(shape)
+    return flat, shape
 
 
 def _within(axis: int, ndim: int) -> int:
@@ -73,6 +76,30 @@ def mean(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> tor
     return x if _is_nothing(axis) else torch.mean(x, axis, keepdims)
 
 
+def var(x: torch.Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> torch.Tensor:
+    return _spread(torch.var, x, axis, correction, keepdims)
+
+
+def std(x: torch.Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> torch.Tensor:
+    return _spread(torch.std, x, axis, correction, keepdims)
+
+
+def _spread(run: Any, x: torch.Tensor, axis: Any, correction: float, keepdims: bool) -> torch.Tensor:
+    freedom = _count(x, axis) - correction
+    if freedom > 0 and not _is_nothing(axis):
+        return run(x, axis, correction=correction, keepdim=keepdims)
+    # torch warns where nothing is left to divide by.
+    deviation = sum((x - mean(x, axis=axis, keepdims=True)).abs(), axis=axis, keepdims=keepdims)
+    return deviation if freedom > 0 else torch.where(deviation > 0, torch.inf, torch.nan).to(deviation.dtype)
+
+
+def _count(x: torch.Tensor, axis: Any) -> int:
+    """How many elements each answer of a reduction is made of."""
+    if axis is None:
+        return x.numel()
+    return x.size(axis) if isinstance(axis, int) else _product(x.size(i) for i in axis)
+
+
 def max(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
     if _is_nothing(axis):
         return x
@@ -90,7 +117,7 @@ def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torc
 
 
 def _refuse_nothing(x: torch.Tensor, axis: Any) -> None:
-    if _flattened(x, axis, False)[0].shape[-1] == 0:
+    if _count(x, axis) == 0:
         raise ValueError(f"there is no largest or smallest of no elements: axis {axis} of a tensor of shape {list(x.shape)}")
 
 
@@ -120,3 +147,11 @@ def _accumulated(
     shape = list(running.shape)
     shape[axis] = 1
     return torch.cat([running.new_full(shape, first), running], axis)
+
+
+def cummax(x: torch.Tensor, /, *, axis: int) -> torch.Tensor:
+    return torch.cummax(x, axis).values
+
+
+def cummin(x: torch.Tensor, /, *, axis: int) -> torch.Tensor:
+    return torch.cummin(x, axis).values

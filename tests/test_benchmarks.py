@@ -1,0 +1,112 @@
+"""The benchmark runs, says what it measured and what it could not; nothing here looks at how long anything takes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import ember_ml
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "dispatch.py"
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCRIPT), *options], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def dispatch() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dispatch", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    done = run("--quick", "--repeats", "2", "--ops", "add", "sqrt", "--sizes", "4", "100000", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_every_engine_size_and_case_has_a_row(report: dict[str, Any]) -> None:
+    found = {(row["engine"], row["size"], row["case"]) for row in report["rows"]}
+    cases = ("add(x, y)", "add(x, 2.0)", "sqrt(x)")
+    engines = ember_ml.get_available_backends()
+    assert found == {(e, n, c) for e in engines for n in (4, 100_000) for c in cases}
+    for row in report["rows"]:
+        assert {"native", "native again", "ember_ml"} <= set(row["us"])
+        assert all(time > 0 for time in row["us"].values())
+        assert set(row["ratios"]) == set(row["us"]) - {"native"}
+        assert row["ratios"]["ember_ml"] == row["us"]["ember_ml"] / row["us"]["native"]
+
+
+def test_what_is_missing_is_skipped_with_a_reason(report: dict[str, Any]) -> None:
+    for row in report["rows"]:
+        for way in ("autoray", "compat", "compat look-up", "keras"):
+            assert (way in row["us"]) != bool(row["skipped"].get(way))
+
+
+def test_means_and_targets_are_stated(report: dict[str, Any]) -> None:
+    engines = ember_ml.get_available_backends()
+    assert [(m["engine"], m["size"]) for m in report["geometric_means"]] == [
+        (e, n) for e in engines for n in (4, 100_000)
+    ]
+    assert all(mean["ratios"]["ember_ml"] > 0 for mean in report["geometric_means"])
+    for verdict in report["targets"]:
+        value = verdict["ratio"] if "ratio" in verdict else verdict["surplus_us"]
+        assert verdict["met"] == (value <= verdict["target"])
+    stated = [(v["engine"], v["size"], v["case"]) for v in report["targets"]]
+    assert stated == [
+        (e, *rest) for e in engines for rest in ((4, "add(x, y)"), (4, "add(x, 2.0)"), (100_000, "add(x, y)"))
+    ]
+    assert report["versions"]["numpy"]
+
+
+def test_a_missing_peer_is_named(dispatch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "find_spec", lambda name: None)
+    plan = dispatch.Plan(["numpy"], dispatch.PANEL[:1], [4], 1, 1e-5)
+    (row,) = dispatch.measure(plan, lambda what, steps: None)
+    assert row["skipped"] == {
+        "autoray": "autoray is not installed",
+        "compat": "array-api-compat is not installed",
+        "compat look-up": "array-api-compat is not installed",
+        "keras": "keras is not installed",
+    }
+    assert set(row["us"]) == {"native", "ember_ml", "native again"}
+
+
+def test_a_missing_operation_and_a_wrong_answer_are_named(
+    dispatch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ember_ml.ops, "sqrt", lambda x: x)
+    monkeypatch.delattr(ember_ml.ops, "negative")
+    cases = [case for case in dispatch.PANEL if case.name in ("sqrt", "negative")]
+    found = {
+        row["case"]: row["skipped"]
+        for row in dispatch.rows(dispatch.Plan(["numpy"], cases, [4], 1, 1e-5), dispatch.HERE)
+    }
+    assert found["sqrt(x)"]["ember_ml"] == "its answer differs from the native one"
+    assert found["negative(x)"]["ember_ml"] == "ember_ml.ops has no negative"
+
+
+def test_the_panel_is_twenty_operations_on_every_engine(dispatch: ModuleType) -> None:
+    assert len({case.name for case in dispatch.PANEL}) == 20
+    missing = [case.name for case in dispatch.PANEL if not hasattr(ember_ml.ops, case.name)]
+    assert missing == []
+
+
+def test_an_unknown_engine_is_refused_in_one_line() -> None:
+    done = run("--engines", "abacus")
+    assert done.returncode == 2
+    assert "invalid choice: 'abacus'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -39,6 +39,9 @@ SMALL, LARGE = 4, 100_000
 TARGETS = {"numpy": 1.5, "torch": 1.25, "mlx": 1.5}
 TARGET_LARGE = 1.02
 
+# Seconds in a turn: long enough for the clock, short enough that few turns are interrupted on a busy machine.
+TURN = 3e-4
+
 # Below this size a lazy engine is timed building its graph, from it on computing the result.
 EVALUATED_FROM = 10_000
 
@@ -424,7 +427,8 @@ def _trust(found: list[dict[str, Any]], engine: str, size: int) -> str:
     """How far the native call's two medians lie apart: ratios say nothing finer than that."""
     again = _ratios(found, engine, size)[AGAIN]
     low, middle, high = min(again), statistics.median(again), max(again)
-    return f"The native call against itself: {low:.3f}x to {high:.3f}x, in the middle {middle:.3f}x."
+    text = f"The native call against itself: {low:.3f}x to {high:.3f}x, in the middle {middle:.3f}x."
+    return text + (" The machine is busy: measure again." if high / low > 1.15 else "")
 
 
 def _skipped(found: list[dict[str, Any]]) -> Iterator[str]:
@@ -523,7 +527,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="examples:\n"
-        "  python benchmarks/dispatch.py                             all engines, about two minutes\n"
+        "  python benchmarks/dispatch.py                             all engines, about a minute\n"
         "  python benchmarks/dispatch.py --quick --engines torch     a first impression\n"
         "  python benchmarks/dispatch.py --ops add sqrt --sizes 4    two operations, small tensors\n"
         "  python benchmarks/dispatch.py --json - > figures.json     for machines; tables go to stderr\n"
@@ -535,8 +539,8 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     add("--engines", nargs="+", choices=installed, default=installed, metavar="NAME", help=", ".join(installed))
     add("--ops", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     add("--sizes", nargs="+", type=_positive, default=[SMALL, LARGE], metavar="N", help="elements (default: 4 100000)")
-    add("--repeats", type=_positive, metavar="N", help="turns that a median is taken over (default: 51)")
-    add("--quick", action="store_true", help="7 turns of half a millisecond instead of 51 of a whole one")
+    add("--repeats", type=_positive, metavar="N", help="turns that a median is taken over (default: 101)")
+    add("--quick", action="store_true", help="15 turns instead of 101")
     add("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")
     add("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
     add("--worker", help=argparse.SUPPRESS)
@@ -566,8 +570,8 @@ def main(given: list[str] | None = None) -> None:
     stage = Console(stderr=True)
     console = stage if options.json == "-" else Console()
     cases = [case for case in PANEL if case.name in options.ops]
-    repeats = options.repeats or (7 if options.quick else 51)
-    plan = Plan(options.engines, cases, options.sizes, repeats, 5e-4 if options.quick else 1e-3)
+    repeats = options.repeats or (15 if options.quick else 101)
+    plan = Plan(options.engines, cases, options.sizes, repeats, TURN)
     where = setting()
     console.print(f"{where['machine']}, Python {where['python']}, load {where['load']}", highlight=False)
     console.print(", ".join(f"{name} {version}" for name, version in where["versions"].items()), highlight=False)

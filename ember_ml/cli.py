@@ -375,7 +375,7 @@ def _print_rich(what: RenderableType) -> None:
     from rich.console import Console
 
     # Written in one go by ourselves: a console that meets a broken pipe exits in its own way.
-    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty())
+    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), markup=False)
     with console.capture() as captured:
         console.print(what)
     sys.stdout.write(captured.get())

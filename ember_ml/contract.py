@@ -27,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ROLES = {"TensorLike": TENSOR, "Indices": INDEX, "Mask": MASK, "DTypeLike": DTYPE, "DeviceLike": DEVICE}
 _ROLE = re.compile(rf"\b({'|'.join(_ROLES)})\b")
+_SEVERAL = re.compile(r"([\w.]+\.)?Sequence\[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Operation:
     """The record of one operation: what tests, documentation and tools read."""
 
     name: str
+    module: str
     category: str
     law: Law
     kinds: tuple[str, ...]
@@ -109,6 +111,7 @@ def op(
     def decorate(function: F) -> F:
         operation = Operation(
             name=function.__name__,
+            module=function.__module__,
             category=function.__module__.rpartition(".")[2],
             law=law,
             kinds=(kinds,) if isinstance(kinds, str) else kinds,
@@ -181,7 +184,7 @@ def _parameter(function: Callable[..., Any], name: str, *, keyword: bool = False
     text = annotation if isinstance(annotation, str) else repr(annotation)
     match = _ROLE.search(text)
     role = _ROLES[match[1]] if match else PLAIN
-    return Parameter(name, role, variadic or text.startswith("Sequence["), variadic, keyword)
+    return Parameter(name, role, variadic or _SEVERAL.match(text) is not None, variadic, keyword)
 
 
 def _lacking(operation: Operation, backend: Backend) -> Callable[..., Any]:

@@ -211,7 +211,7 @@ class Door:
 
     def rescue(self, error: Exception, *values: Any) -> Any:
         """What the short way ends in when ``error`` is raised: by the engine, or because an operand is no tensor."""
-        if isinstance(error, AttributeError) and not hasattr(values[self.tensors[0].at], "dtype"):
+        if isinstance(error, AttributeError) and not all(hasattr(values[p.at], "dtype") for p in self.tensors):
             return self(*values)
         return self.recover(self.home(values), error, values)
 

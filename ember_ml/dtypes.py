@@ -36,7 +36,7 @@ class EmberDType(str):
     def __eq__(self, other: object) -> builtins.bool:
         if isinstance(other, str):
             return str.__eq__(self, other)
-        return _BY_OBJECT.get(other) is self if _hashable(other) and _known(other) else False
+        return _find(other) is self
 
     def __ne__(self, other: object) -> builtins.bool:
         return not self == other
@@ -68,39 +68,37 @@ complex128 = EmberDType("complex128", "complex floating", 128)
 
 DTYPES: dict[str, EmberDType] = {name: globals()[name] for name in __all__}
 
-_BY_OBJECT: dict[object, EmberDType] = dict(DTYPES) | {
-    "bool_": bool,
-    builtins.bool: bool,
-    int: int64,
-    complex: complex64,
+# Engines' own dtype objects, by their type: a look-up then compares no object of one engine with one of another.
+_by_object: dict[type, dict[Any, EmberDType]] = {
+    str: dict(DTYPES) | {"bool_": bool},
+    type: {builtins.bool: bool, int: int64},
 }
 
 
-def _hashable(value: object) -> builtins.bool:
-    return type(value).__hash__ is not None
-
-
-def _known(value: object) -> builtins.bool:
-    """Whether ``value`` names a dtype; remembers engine objects, whose printed name ends in ours."""
-    if value in _BY_OBJECT:
-        return True
-    name = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
-    found = _BY_OBJECT.get(name)
-    if found is None or isinstance(value, str):
-        return False
-    _BY_OBJECT[value] = found
-    return True
+def _find(value: Any) -> EmberDType | None:
+    """The dtype that ``value`` stands for; remembers an engine's object, whose printed name ends in ours."""
+    if isinstance(value, EmberDType):
+        return value
+    if value is float or value is complex:
+        return default_dtype(value)
+    if type(value).__hash__ is None:
+        return None
+    known = _by_object.setdefault(type(value), {})
+    found = known.get(value)
+    if found is None and not isinstance(value, str):
+        name = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
+        found = _by_object[str].get(name)
+        if found is not None:
+            known[value] = found
+    return found
 
 
 def as_dtype(value: object) -> EmberDType:
     """The ``EmberDType`` that ``value`` names: one itself, a name, a Python type or an engine's own dtype."""
-    if isinstance(value, EmberDType):
-        return value
-    if value is float:
-        return default_float()
-    if _hashable(value) and _known(value):
-        return _BY_OBJECT[value]
-    raise TypeError(f"{value!r} is not a dtype; known names: {', '.join(DTYPES)}")
+    found = _find(value)
+    if found is None:
+        raise TypeError(f"{value!r} is not a dtype; known names: {', '.join(DTYPES)}")
+    return found
 
 
 _defaults = {"float": float32}
@@ -275,5 +273,6 @@ def describe(value: Any) -> str:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         return repr(value) if isinstance(value, int | float | complex) else type(value).__name__
-    name = as_dtype(dtype).name if _hashable(dtype) and _known(dtype) else str(dtype)
+    found = _find(dtype)
+    name = str(dtype) if found is None else found.name
     return f"{name}{list(shape)}"

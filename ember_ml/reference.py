@@ -17,7 +17,7 @@ from types import ModuleType
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.contract import REGISTRY, Operation
-from ember_ml.dtypes import DTYPES, LAWS, PROMOTION
+from ember_ml.dtypes import DTYPES, KINDS, LAWS, PROMOTION
 
 _HEAD = """# Operations
 
@@ -32,8 +32,11 @@ that engine, `body` is the definition in `ember_ml/ops/`, composed of other oper
 def operations() -> str:
     """The page of all operations, one table per category."""
     engines = [backends.load(name) for name in backends.OWN]
-    parts = [_HEAD, f"{len(REGISTRY)} operations, {len(_aliases())} further names for them.\n"]
-    for category in dict.fromkeys(operation.category for operation in REGISTRY.values()):
+    categories = sorted({operation.category for operation in REGISTRY.values()})
+    parts = [_HEAD, f"{len(REGISTRY)} operations, {len(_aliases())} further names for them:"]
+    parts += [", ".join(f"[{category}](#{category})" for category in categories) + ".\n"]
+    parts += [providers()]
+    for category in categories:
         module = sys.modules[f"{ops.__name__}.{category}"]
         rows = [
             [
@@ -58,8 +61,10 @@ def operations() -> str:
 
 def promotion() -> str:
     """The dtype that each pair of dtypes meets in."""
-    rows = [[f"**{a}**", *(_short(PROMOTION[a, b]) for b in DTYPES)] for a in DTYPES]
-    return _table(["", *(_short(name) for name in DTYPES)], rows)
+    kinds = list(KINDS)
+    names = [d.name for d in sorted(DTYPES.values(), key=lambda d: (kinds.index(d.kind), d.bits, d.name))]
+    rows = [[f"**{a}**", *(_short(PROMOTION[a, b]) for b in names)] for a in names]
+    return _table(["", *map(_short, names)], rows)
 
 
 def laws() -> str:
@@ -76,7 +81,7 @@ def providers() -> str:
     return _table(["engine", "own functions", "definitions", "missing"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "laws": laws, "providers": providers}
+TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "laws": laws}
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

@@ -269,10 +269,12 @@ def _led(guides: dict[str, str], kind: str, same: str = "is") -> str:
 def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
     """The short way for one tensor: its type, and its dtype where the law looks at it."""
     (x,) = tensors
-    host = prime = fresh = fast = ""
+    # NumPy has dtypes that are none of ours, such as those of the other byte order, so there is always a look at it.
+    host, fast = f" and ((d := {x}.dtype) is host_first or d in host_ready)", f" and {x}.dtype in fast_ready[t]"
+    prime = fresh = ""
     if checked:
-        host, prime = f" and ((d := {x}.dtype) is host_first or d in host_ready)", f" and {x}.dtype in prime_ready"
-        fresh, fast = f" and (fresh_ready is None or {x}.dtype in fresh_ready)", f" and {x}.dtype in fast_ready[t]"
+        prime = f" and {x}.dtype in prime_ready"
+        fresh = f" and (fresh_ready is None or {x}.dtype in fresh_ready)"
     lines = [
         f"if type({x}) is HOST{_led(guides, 'HOST')}{host}: return host({arguments})",
         f"t = type({x})",

@@ -1,13 +1,14 @@
 """The types that signatures are written in.
 
 The door reads them: a parameter annotated ``TensorLike`` takes part in promotion, ``Indices`` becomes a tensor of
-integers, ``Mask`` a tensor of bool, ``DTypeLike`` and ``DeviceLike`` become the engine's own objects.
+integers, ``Mask`` a tensor of bool, ``DTypeLike`` and ``DeviceLike`` become the engine's own objects. The names
+are in the types themselves, for annotations that are not strings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
 
 @runtime_checkable
@@ -49,10 +50,10 @@ class SupportsArray(Protocol):
 Number: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = Sequence[Any]
 
-TensorLike: TypeAlias = Tensor | SupportsArray | Number | Nested
-Indices: TypeAlias = Tensor | SupportsArray | int | Nested
-Mask: TypeAlias = Tensor | SupportsArray | bool | Nested
+TensorLike: TypeAlias = Annotated[Tensor | SupportsArray | Number | Nested, "TensorLike"]
+Indices: TypeAlias = Annotated[Tensor | SupportsArray | int | Nested, "Indices"]
+Mask: TypeAlias = Annotated[Tensor | SupportsArray | bool | Nested, "Mask"]
 Shape: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = int | Sequence[int] | None
-DTypeLike: TypeAlias = Any
-DeviceLike: TypeAlias = Any
+DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
+DeviceLike: TypeAlias = Annotated[Any, "DeviceLike"]

@@ -121,7 +121,7 @@ def test_info_for_machines(ember: Any, tmp_path: Path) -> None:
 def test_info_says_how_to_install_and_what_fails(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
     absent, broken = (
-        Home("no_engine", "no_engine", "pip install no-engine"),
+        Home("no_engine", "no_engine", "pip install 'no[engine]'"),
         Home("no_module", "json", "pip install it"),
     )
     monkeypatch.setattr(backends, "OWN", {**backends.OWN, "absent": absent, "broken": broken})
@@ -129,7 +129,7 @@ def test_info_says_how_to_install_and_what_fails(ember: Any, monkeypatch: pytest
     assert not engines["absent"]["installed"]
     assert engines["broken"]["error"] == "No module named 'no_module'"
     shown = " ".join(ember("info").out.split())
-    assert "not installed: pip install no-engine" in shown
+    assert "not installed: pip install 'no[engine]'" in shown
     assert "fails to import: No module named 'no_module'" in shown
 
 

@@ -63,16 +63,17 @@ OWN: dict[str, Home] = dict(
 class Backend:
     """A loaded engine: its module, and the functions of it that the door calls.
 
-    The module's ``core`` (or the module itself) holds what the door needs: ``TENSORS`` (its tensor types, the exact one
-    first), ``DTYPES`` (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``,
-    ``device_of``, ``find_device``, ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on access.
+    The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES`` (name
+    to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``, ``find_device``,
+    ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on every access.
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
     def __init__(self, name: str, module: ModuleType) -> None:
-        core = getattr(module, "core", module)
+        core = module.core
         self.name = name
         self.module = module
+        self.core = core
         self.tensors: tuple[type, ...] = core.TENSORS
         self.dtypes: dict[str, Any] = core.DTYPES
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
@@ -109,11 +110,11 @@ class Backend:
             ) from None
 
     def own(self, operation: Operation) -> Callable[..., Any] | None:
-        """The engine's own function for an operation, if it has one."""
-        category = _submodule(self.module, operation.category)
-        found = getattr(category, operation.name, None) if category else None
-        if found is None and category is None:
-            found = getattr(self.module, operation.name, None)
+        """The engine's own function for an operation, if it has one; those that users declare have only their bodies."""
+        if not operation.module.startswith("ember_ml.ops."):
+            return None
+        place = _submodule(self.module, operation.category) or self.module
+        found = None if place is self.core else getattr(place, operation.name, None)
         return found if callable(found) else None
 
     def provider(self, operation: Operation) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce as _reduce
 
-from ember_ml import backend as _backends
 from ember_ml.contract import op
 from ember_ml.dtypes import free, kept, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
@@ -94,13 +93,11 @@ def rotate_left(x: TensorLike, shift: Indices, /) -> Tensor:
     >>> rotate_left(cast([129, 1], "uint8"), 1).tolist()
     [3, 2]
     """
-    bits = _width(x)
-    up = dtypes.cast(math.remainder(shift, bits), x.dtype)
+    bits = dtypes.dtype(x).bits
+    up = dtypes.cast(math.remainder(shift, bits), dtypes.dtype(x))
     ones = bitwise_invert(bitwise_xor(x, x))
     entering = bitwise_invert(bitwise_left_shift(ones, up))
-    return bitwise_or(
-        bitwise_left_shift(x, up), bitwise_and(bitwise_right_shift(x, math.subtract(bits, up)), entering)
-    )
+    return bitwise_or(bitwise_left_shift(x, up), bitwise_and(bitwise_right_shift(x, math.subtract(bits, up)), entering))
 
 
 @op(kept, kinds="integral", differentiable=False)
@@ -122,7 +119,7 @@ def count_ones(x: TensorLike, /) -> Tensor:
     >>> count_ones([0, 7, -1]).tolist()
     [0, 3, 64]
     """
-    bits = _width(x)
+    bits = dtypes.dtype(x).bits
     fields = [(1 << bits) // divisor for divisor in (3, 5, 17)]
     x = math.subtract(x, bitwise_and(bitwise_right_shift(x, 1), fields[0]))
     x = math.add(bitwise_and(x, fields[1]), bitwise_and(bitwise_right_shift(x, 2), fields[1]))
@@ -154,7 +151,7 @@ def get_bit(x: TensorLike, position: Indices, /) -> Tensor:
     >>> get_bit([5, 2], [0, 0]).tolist()
     [1, 0]
     """
-    return dtypes.cast(comparison.not_equal(bitwise_and(x, _bit(x, position)), 0), x.dtype)
+    return dtypes.cast(comparison.not_equal(bitwise_and(x, _bit(x, position)), 0), dtypes.dtype(x))
 
 
 @op(kept, kinds="integral", differentiable=False)
@@ -178,15 +175,11 @@ def toggle_bit(x: TensorLike, position: Indices, /) -> Tensor:
     return bitwise_xor(x, _bit(x, position))
 
 
-def _width(x: TensorLike) -> int:
-    return _backends.current().dtype_of(x).bits
-
-
-def _bit(x: Tensor, position: Tensor) -> Tensor:
+def _bit(x: TensorLike, position: TensorLike) -> Tensor:
     """A one at ``position``, in the dtype of ``x``; nothing at all beyond the width."""
-    bits = _width(x)
+    bits = dtypes.dtype(x).bits
     inside = bitwise_and(comparison.greater_equal(position, 0), comparison.less(position, bits))
-    place = dtypes.cast(comparison.where(inside, position, bits), x.dtype)
+    place = dtypes.cast(comparison.where(inside, position, bits), dtypes.dtype(x))
     return bitwise_left_shift(creation.ones_like(place), place)
 
 
@@ -204,7 +197,7 @@ def packbits(x: TensorLike, /, axis: int | None = None, bitorder: str = "big") -
     _check_order(bitorder)
     if axis is None:
         x, axis = manipulation.reshape(x, (-1,)), 0
-    bits = manipulation.moveaxis(dtypes.cast(comparison.not_equal(x, 0), "uint8"), axis, -1)
+    bits = manipulation.moveaxis(dtypes.cast(dtypes.cast(x, "bool"), "uint8"), axis, -1)
     *others, length = bits.shape
     bits = manipulation.pad(bits, [(0, 0)] * len(others) + [(0, -length % 8)])
     bits = manipulation.reshape(bits, (*others, (length + 7) // 8, 8))
@@ -213,9 +206,7 @@ def packbits(x: TensorLike, /, axis: int | None = None, bitorder: str = "big") -
 
 
 @op(free, kinds="integral", differentiable=False)
-def unpackbits(
-    x: TensorLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Tensor:
+def unpackbits(x: TensorLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Tensor:
     """The bits of ``x``, each as a 0 or 1 of uint8.
 
     An element gives as many bits as its dtype is wide.
@@ -232,7 +223,7 @@ def unpackbits(
     _check_order(bitorder)
     if axis is None:
         x, axis = manipulation.reshape(x, (-1,)), 0
-    width = _width(x)
+    width = dtypes.dtype(x).bits
     x = manipulation.moveaxis(x, axis, -1)
     *others, length = x.shape
     places = _places(x, width, bitorder)
@@ -251,11 +242,11 @@ def _check_order(bitorder: str) -> None:
         raise ValueError(f"bitorder is 'big' or 'little', not {bitorder!r}")
 
 
-def _places(x: Tensor, width: int, bitorder: str) -> Tensor:
+def _places(x: TensorLike, width: int, bitorder: str) -> Tensor:
     """The places of ``width`` bits in that order, beside ``x`` and in its dtype."""
     up = bitorder == "little"
     start, stop, step = (0, width, 1) if up else (width - 1, -1, -1)
-    return dtypes.cast(creation.arange(start, stop, step, device=device.get_device(x)), x.dtype)
+    return dtypes.cast(creation.arange(start, stop, step, device=device.get_device(x)), dtypes.dtype(x))
 
 
 _MODES = {"xor": bitwise_xor, "and": bitwise_and, "or": bitwise_or}
@@ -277,7 +268,7 @@ def binary_wave_interference(waves: Sequence[TensorLike], /, mode: str = "xor") 
         raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
     if not waves:
         raise ValueError("binary_wave_interference needs at least one wave")
-    return _reduce(_MODES[mode], waves)
+    return _reduce(_MODES[mode], waves)  # type: ignore[return-value]
 
 
 @op(kept, kinds="integral", differentiable=False)
@@ -287,8 +278,8 @@ def binary_wave_propagate(wave: TensorLike, shift: Indices, /) -> Tensor:
     >>> binary_wave_propagate([4, 4], [1, -1]).tolist()
     [8, 2]
     """
-    bits = _width(wave)
-    places = dtypes.cast(math.minimum(math.abs(math.maximum(shift, -bits)), bits), wave.dtype)
+    bits = dtypes.dtype(wave).bits
+    places = dtypes.cast(math.minimum(math.abs(math.maximum(shift, -bits)), bits), dtypes.dtype(wave))
     return comparison.where(
         comparison.greater_equal(shift, 0), bitwise_left_shift(wave, places), bitwise_right_shift(wave, places)
     )

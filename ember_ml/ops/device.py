@@ -62,7 +62,9 @@ def set_default_device(name: object, fallback: bool = False) -> None:
         if (backend.name, str(name)) not in _missed:
             _missed.add((backend.name, str(name)))
             _warnings.warn(
-                f"the {backend.name} engine has no device {str(name)!r}; using the CPU instead", UserWarning, stacklevel=2
+                f"the {backend.name} engine has no device {str(name)!r}; the CPU is used",
+                UserWarning,
+                stacklevel=2,
             )
         name = "cpu"
     backend.device = None if name is None else backend.find_device(name)
@@ -129,8 +131,8 @@ def memory_usage(device: DeviceLike | None = None) -> int:
 def memory_info(device: DeviceLike | None = None) -> dict[str, int | None]:
     """The bytes ``allocated`` on a device now and at their ``peak``, its ``total`` and what of it is ``free``.
 
-    ``None`` stands for what the system does not tell. On the CPU of NumPy and PyTorch ``allocated`` and ``peak`` are those of
-    the whole process; elsewhere they are those of tensors.
+    ``None`` stands for what the system does not tell. On the CPU of NumPy and PyTorch ``allocated`` and ``peak`` are
+    those of the whole process; elsewhere they are those of tensors.
 
     >>> sorted(memory_info())
     ['allocated', 'free', 'peak', 'total']

@@ -18,7 +18,7 @@ from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 
 @op(free)
 def cast(
-    x: TensorLike, dtype: DTypeLike, /, *, copy: object = True, device: DeviceLike | None = None
+    x: TensorLike, dtype: DTypeLike, /, *, copy: _builtins.bool = True, device: DeviceLike | None = None
 ) -> Tensor:
     """``x`` in another dtype.
 
@@ -196,8 +196,8 @@ def isdtype(dtype: object, kind: object, /) -> bool:
     (True, False)
     """
     found = _dtypes.as_dtype(dtype)
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any([_is_of(found, one) for one in kinds])
+    answers = [_is_of(found, one) for one in (kind if isinstance(kind, tuple) else (kind,))]
+    return any(answers)
 
 
 def _is_of(dtype: EmberDType, kind: object) -> bool:
@@ -241,7 +241,8 @@ def _dtype_of(value: object) -> EmberDType:
     if isinstance(value, type | str):
         return _dtypes.as_dtype(value)
     if hasattr(value, "dtype"):
-        return _dtypes.as_dtype(value.dtype)
+        home = next((b for b in _backends.loaded() if isinstance(value, b.tensors) and value.dtype in b.names), None)
+        return home.names[value.dtype] if home else _dtypes.as_dtype(getattr(value.dtype, "name", value.dtype))
     number = _number_type(value)
     if number is not None:
         return _dtypes.default_dtype(number)
@@ -279,7 +280,7 @@ def get_default_dtype() -> EmberDType:
 def saturate_cast(x: TensorLike, dtype: DTypeLike, /) -> Tensor:
     """``x`` in another dtype, with values beyond its range replaced by the nearest that it has.
 
-    NaN becomes 0 in an integer dtype and stays NaN in a floating one; infinities become the largest number of either sign.
+    NaN becomes 0 in an integer dtype and stays NaN in a floating one; infinities become its largest numbers.
 
     >>> saturate_cast([300.0, -5.0, 7.5, float("nan")], "uint8").tolist()
     [255, 0, 7, 0]
@@ -303,8 +304,8 @@ def _limits(dtype: EmberDType) -> tuple[float, float]:
     return limits.min, limits.max
 
 
-def _truncated(x: Tensor, dtype: EmberDType) -> Tensor:
-    """Floats in an integer dtype. The largest integers of it may be no floats, so the first one beyond them is compared."""
+def _truncated(x: TensorLike, dtype: EmberDType) -> Tensor:
+    """Floats in an integer dtype, whose largest integer may be no float: the one after it always is, or infinite."""
     limits, largest = iinfo(dtype), finfo(_backends.current().dtype_of(x)).max
     beyond = float(limits.max + 1)
     above = comparison.greater_equal(x, beyond if beyond <= largest else _math.inf)

@@ -18,6 +18,7 @@ from ember_ml.dtypes import (
     floating,
     free,
     indexed,
+    int64,
     kept,
     promoted,
 )
@@ -52,7 +53,8 @@ class UniqueInverse(NamedTuple):
 def take(x: TensorLike, indices: Indices, /, *, axis: int | None = None) -> Tensor:
     """Elements of ``x`` at positions along an axis.
 
-    The shape is that of ``x`` with the axis replaced by the shape of ``indices``. Negative positions count from the end.
+    The shape is that of ``x`` with the axis replaced by the shape of ``indices``. Negative positions count from the
+    end.
 
     Args:
         axis: ``None`` takes from the flattened tensor.
@@ -109,8 +111,8 @@ def gather(x: TensorLike, indices: Indices, /, *, axis: int = 0) -> Tensor:
 def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Tensor:
     """Slices of ``x`` at the coordinates in the last axis of ``indices``.
 
-    ``result[b, i] = x[b, indices[b, i, 0], ..., indices[b, i, k - 1]]``, where ``b`` stands for the batch axes. Coordinates
-    count from 0.
+    ``result[b, i] = x[b, indices[b, i, 0], ..., indices[b, i, k - 1]]``, where ``b`` stands for the batch axes.
+    Coordinates count from 0.
 
     Args:
         batch_dims: how many leading axes ``x`` and ``indices`` have in common.
@@ -212,8 +214,8 @@ def scatter_min(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis
 def tensor_scatter_nd_update(x: TensorLike, indices: Indices, updates: TensorLike, /) -> Tensor:
     """``x`` with slices replaced at the coordinates in the last axis of ``indices``.
 
-    ``result[indices[i, 0], ..., indices[i, k - 1]] = updates[i]``. Coordinates count from 0; where one occurs twice, the last
-    update stands.
+    ``result[indices[i, 0], ..., indices[i, k - 1]] = updates[i]``. Coordinates count from 0; where one occurs twice,
+    the last update stands.
 
     >>> tensor_scatter_nd_update([[1, 2], [3, 4]], [[0, 1], [1, 0]], [8, 9]).tolist()
     [[1, 8], [9, 4]]
@@ -237,10 +239,10 @@ def index_update(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
     Where the index names an element twice, the last value stands.
 
     Args:
-        index: anything that indexes a NumPy array: integers, slices, ``...``, ``None``, tensors of integers or bool, and
-            tuples of them.
+        index: anything that indexes a NumPy array: integers, slices, ``...``, ``None``, tensors of integers or bool,
+            and tuples of them.
 
-    >>> index_update([[1, 2], [3, 4]], (slice(None), 0), 9).tolist()
+    >>> index_update([[1, 2], [3, 4]], (..., 0), 9).tolist()
     [[9, 2], [9, 4]]
     """
     ...
@@ -368,8 +370,8 @@ def searchsorted(x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorte
 def digitize(x: TensorLike, bins: TensorLike, /, right: bool = False) -> Tensor:
     """The number of the bin that each element of ``x`` lies in.
 
-    Bin ``i`` is ``bins[i - 1] <= x < bins[i]``; for bins that fall, ``bins[i - 1] > x >= bins[i]``. What lies below is in
-    bin 0, what lies above in bin ``len(bins)``.
+    Bin ``i`` is ``bins[i - 1] <= x < bins[i]``; for bins that fall, ``bins[i - 1] > x >= bins[i]``. What lies before
+    the first boundary is in bin 0, what lies behind the last in bin ``len(bins)``.
 
     Args:
         bins: rising or falling boundaries.
@@ -411,8 +413,8 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:
     """Counts of the elements of ``x`` per bin, and the edges of the bins.
 
-    A bin holds its lower edge; the last one also its upper edge. Counts are int64, or floats with weights or density; edges
-    have the dtype of ``x``, or the default float.
+    A bin holds its lower edge; the last one also its upper edge. Counts are int64, or floats with weights or density;
+    edges have the dtype of ``x``, or the default float.
 
     Args:
         bins: the number of bins of equal width, or their edges.
@@ -538,8 +540,8 @@ def top_k(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: b
 def in_top_k(targets: Indices, predictions: TensorLike, k: int) -> Tensor:
     """Whether the prediction for each target class is among the ``k`` largest.
 
-    True where fewer than ``k`` predictions are larger and the target's own is finite. ``predictions`` has the classes in its last
-    axis and otherwise the shape of ``targets``.
+    True where fewer than ``k`` predictions are larger and the target's own is finite. ``predictions`` has the classes
+    in its last axis and otherwise the shape of ``targets``.
 
     >>> in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.2, 0.3, 0.5]], k=2).tolist()
     [True, False]
@@ -600,7 +602,9 @@ def unique_counts(x: TensorLike, /) -> UniqueCounts:
 
 @op(free, lazy=False, differentiable=False)
 def unique_inverse(x: TensorLike, /) -> UniqueInverse:
-    """The distinct elements of ``x``, and the positions among them that give ``x`` again. Every NaN is an element of its own.
+    """The distinct elements of ``x``, and the positions among them that give ``x`` again.
+
+    Every NaN is an element of its own.
 
     >>> unique_inverse([3, 1, 3]).inverse_indices.tolist()
     [1, 0, 1]
@@ -618,7 +622,7 @@ def unique_values(x: TensorLike, /) -> Tensor:
     return unique(x, equal_nan=False)  # type: ignore[no-any-return]
 
 
-@op(promoted, lazy=False, differentiable=False)
+@op(promoted, kinds="real", lazy=False, differentiable=False)
 def intersect1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that ``x1`` and ``x2`` share, sorted.
 
@@ -647,7 +651,7 @@ def union1d(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     return unique(manipulation.concatenate([manipulation.ravel(x1), manipulation.ravel(x2)]))  # type: ignore[no-any-return]
 
 
-@op(promoted, lazy=False, differentiable=False)
+@op(promoted, kinds="real", lazy=False, differentiable=False)
 def setdiff1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False) -> Tensor:
     """The distinct elements of ``x1`` that ``x2`` does not hold, sorted.
 
@@ -799,7 +803,7 @@ def _axis(axis: int, ndim: int) -> int:
 
 def _count(n: int, like: Any) -> Tensor:
     """0 to ``n - 1``, beside ``like``."""
-    return creation.arange(n, dtype="int64", device=device.get_device(like))
+    return creation.arange(n, dtype=int64, device=device.get_device(like))
 
 
 def _grids(sizes: tuple[int, ...], like: Any) -> list[Any]:
@@ -813,7 +817,7 @@ def _grids(sizes: tuple[int, ...], like: Any) -> list[Any]:
 def _place(indices: Any, dims: tuple[int, ...]) -> Tensor:
     """Positions in the flattened block of shape ``dims`` of the coordinates in the last axis of ``indices``."""
     if not dims:
-        return creation.zeros(_shape(indices)[:-1], dtype="int64", device=device.get_device(indices))
+        return creation.zeros(_shape(indices)[:-1], dtype=int64, device=device.get_device(indices))
     return ravel_multi_index([indices[..., i] for i in _builtins.range(len(dims))], dims)
 
 
@@ -828,7 +832,7 @@ def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
     if any(size > whole or size < 0 for size, whole in zip(sizes, shape, strict=True)):
         raise ValueError(f"a block of shape {sizes} does not fit into a tensor of shape {shape}")
     if not isinstance(start, (tuple, list)) or not all(isinstance(i, int) for i in start):
-        return _from_front(creation.asarray(start, dtype="int64", device=device.get_device(x)), shape)
+        return _from_front(creation.asarray(start, dtype=int64, device=device.get_device(x)), shape)
     firsts = [i + whole if i < 0 else i for i, whole in zip(start, shape, strict=True)]
     for first, size, whole in zip(firsts, sizes, shape, strict=True):
         if not 0 <= first <= whole - size:

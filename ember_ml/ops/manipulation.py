@@ -186,7 +186,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     (2, 3)
     """
     lengths = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    rank = max(map(len, lengths), default=0)
+    rank = max([0, *map(len, lengths)])
     common = [1] * rank
     for each in lengths:
         for i, length in enumerate(each, rank - len(each)):
@@ -291,9 +291,9 @@ def split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int 
     [[1], [2, 3], [4]]
     """
     _check_axes((axis,), ndim(x))
-    sections = indices_or_sections
-    if isinstance(sections, int) and (sections < 1 or shape(x)[axis] % sections):
-        raise ValueError(f"an axis of length {shape(x)[axis]} does not split into {sections} equal parts")
+    length, sections = shape(x)[axis], indices_or_sections
+    if isinstance(sections, int) and (sections < 1 or length % sections):
+        raise ValueError(f"an axis of length {length} does not split into {sections} equal parts")
     return array_split(x, sections, axis)
 
 
@@ -437,9 +437,7 @@ def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 
 @op(kept)
-def pad(
-    x: TensorLike, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
-) -> Tensor:
+def pad(x: TensorLike, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
     """``x`` with elements added before and after each axis.
 
     Args:

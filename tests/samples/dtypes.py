@@ -75,8 +75,8 @@ CALLS = {
             call(name, kind)
             for name in NAMES
             for kind in (
-                "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric",
-                "float32", ("bool", "uint8"), ("integral", "float32"), (),
+                "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+                "numeric", "float32", ("bool", "uint8"), ("integral", "float32"), (),
             )
         )
     ],

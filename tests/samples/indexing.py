@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from samples import call
 
 F = np.float32
@@ -228,6 +229,7 @@ CALLS = {
         call(np.array(3.0, F)),
     ],
     "searchsorted": [
+        call(f(1.0), f([2.0, 0.0], [9.0, 1.0])),  # one element is sorted in whatever dtype it is drawn
         call(f(1.0, 2.0, 2.0, 3.0), f([2.0, 0.0], [9.0, 2.5])),
         call(f(1.0, 2.0, 2.0, 3.0), f(2.0, 0.0, 3.0), side="right"),
         call(LINE, f(2.0, 0.0, 3.0), sorter=i(1, 3, 2, 0, 4)),
@@ -239,6 +241,7 @@ CALLS = {
         call(np.arange(100, dtype=np.int64), np.arange(-5, 105, 7)),
     ],
     "digitize": [
+        call(f([0.5, 1.0], [9.0, -1.0]), f(0.0, 1.0)),  # two boundaries rise or fall, however they are drawn
         call(f([0.5, 1.0], [9.0, -1.0]), f(0.0, 1.0, 2.0)),
         call(f(0.5, 1.0, 9.0, -1.0), f(0.0, 1.0, 2.0), right=True),
         call(f(0.5, 1.0, 9.0, -1.0), f(2.0, 1.0, 0.0)),

@@ -36,6 +36,7 @@ LEFT, RIGHT = (
 )
 BELOW, ABOVE = (side.ravel() for side in np.meshgrid(ints(-7, -1, 0, 1, 5, 2**62), ints(-3, -1, 0, 1, 2, 7)))
 Z = c64(0, 1, -1, 1j, -1j, 3 + 4j, -2 + 0.5j, -0.25 - 1.5j, 1e-4 + 1e-4j)
+Z_TURNED = Z[::-1].copy()
 
 
 def one(*more: np.ndarray, complex_: bool = False) -> list[Call]:
@@ -45,7 +46,7 @@ def one(*more: np.ndarray, complex_: bool = False) -> list[Call]:
 
 
 def two(*more: tuple[np.ndarray, np.ndarray], special: bool = True) -> list[Call]:
-    """Calls of an operation on two tensors: broadcasting, no axes, nothing, the special values in pairs, and ``more``."""
+    """Calls of an operation on two tensors: broadcasting, no axes, nothing, special values in pairs, ``more``."""
     pairs = [(GRID, GRID[0, :1] + 0.125), (GRID[0, 0, 1], GRID[0, 0, 2]), (GRID[:0], GRID[:1, :1])]
     pairs += [(LEFT, RIGHT), (LEFT.astype(np.float64), RIGHT.astype(np.float64))] if special else []
     return [call(np.asarray(x), np.asarray(y)) for x, y in (*pairs, *more)]
@@ -63,17 +64,17 @@ UNSIGNED = (np.array([255, 255, 7, 200], np.uint8), np.array([255, 0, 2, 3], np.
 FAR = f64(-30.0, -12.5, -3.25, -0.5, 0.25, 0.75, 1.5, 2.25, 2.5, 5.0, 9.5, 12.0, 26.0, 100.0)
 
 CALLS: dict[str, list[Call]] = {
-    "add": two(INTEGERS, (Z, Z[::-1])),
-    "subtract": two(INTEGERS, (Z, Z[::-1])),
-    "multiply": two(INTEGERS, (Z, Z[::-1])),
-    "divide": two(INTEGERS, (Z[1:], Z[:0:-1])),
+    "add": two(INTEGERS, (Z, Z_TURNED)),
+    "subtract": two(INTEGERS, (Z, Z_TURNED)),
+    "multiply": two(INTEGERS, (Z, Z_TURNED)),
+    "divide": two(INTEGERS, (Z[1:], Z_TURNED[:-1])),
     "floor_divide": two(INTEGERS, SMALLEST, UNSIGNED),
     "remainder": two(INTEGERS, SMALLEST, UNSIGNED),
     "fmod": two(INTEGERS, SMALLEST, UNSIGNED),
     "divmod": two(INTEGERS, SMALLEST, UNSIGNED),
     "power": [
         call(np.abs(GRID) + 0.125, GRID[0, :1]),
-        *two((Z[1:], Z[:0:-1])),
+        *two((Z[1:], Z_TURNED[:-1])),
         call(ints(-3, -1, 0, 1, 2, 3), ints(3, -3, 0, -1, -1, 2)),
         call(ints(-3, -2, -1, 0, 1, 2), -2),
         call(ints(2, 3), 3),
@@ -113,7 +114,7 @@ CALLS: dict[str, list[Call]] = {
         call(GRID),
         call(GRID, axis=(0, 2), keepdims=True),
         call(GRID.astype(np.float64), axis=[0, -1]),
-        call(np.float32(2.5).reshape(())),
+        call(np.array(2.5, np.float32)),
         call(GRID[:0]),
         call(GRID[:0], axis=0, keepdims=True),
         call(GRID, axis=()),
@@ -157,7 +158,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "rint": one(f32(0.5, 1.5, 2.5), Z),
     "clip": [
-        call(GRID, np.float32(-1.0).reshape(()), np.float32(1.5).reshape(())),
+        call(GRID, np.array(-1.0, np.float32), np.array(1.5, np.float32)),
         call(GRID, GRID[0], GRID[0] + 1),
         call(GRID, -1, 1),
         call(GRID, min=0.5),
@@ -212,7 +213,7 @@ CALLS: dict[str, list[Call]] = {
         call(f64(0.0, 1.0, 1e-310, -1e308, 5e-324)),
         call(np.array([1.0, -0.3, 6e-8, 0.0], np.float16)),
         call(GRID[:0]),
-        call(np.float32(12.0).reshape(())),
+        call(np.array(12.0, np.float32)),
     ],
     "real": one(ints(1, 2), Z),
     "imag": one(ints(1, 2), Z),
@@ -230,7 +231,7 @@ CALLS: dict[str, list[Call]] = {
         call(GRID, 2.0, 0.25),
         call(f32(1.0, 2.0), f32(3.0, 5.0), 1.0),
         call(ints(1, 2), ints(3, 6), 0.5),
-        call(Z, Z[::-1], 0.5),
+        call(Z, Z_TURNED, 0.5),
     ],
     "polyval": [
         call(f32(2.0, -1.0, 0.5), GRID),
@@ -238,16 +239,17 @@ CALLS: dict[str, list[Call]] = {
         call(f64(3.0), f64(1.0, 2.0)),
         call(f32(), GRID),
         call(Z[:3], Z),
-        call(f32(1.0, 2.0), np.float32(3.0).reshape(())),
+        call(f32(1.0, 2.0), np.array(3.0, np.float32)),
     ],
     "interp": [
+        call(GRID, f32(0.5), f32(2.0)),
         call(GRID, f32(-1.5, 0.0, 1.0, 2.5), f32(3.0, -1.0, 0.5, 2.0)),
         call(GRID, f32(-1.5, 0.0, 1.0, 2.5), f32(3.0, -1.0, 0.5, 2.0), left=-7.0, right=9.0),
         call(f32(-3.0, 0.25, 7.5), f32(0.5, 1.5, 3.0), f32(3.0, -1.0, 0.5), period=4.0),
         call(f32(-3.0, 0.25, 7.5), f32(190.0, -190.0, 350.0, -350.0), f32(5.0, 10.0, 3.0, 4.0), period=360.0),
         call(f32(-1.0, 0.0, 1.0), f32(0.0), f32(5.0)),
         call(f32(nan, inf, -inf), f32(0.0, 1.0), f32(5.0, 6.0)),
-        call(np.float32(0.5).reshape(()), f32(0.0, 1.0), f32(5.0, 6.0)),
+        call(np.array(0.5, np.float32), f32(0.0, 1.0), f32(5.0, 6.0)),
         call(f64(0.1, 0.5), f64(0.0, 0.3, 1.0), f64(1.0, 2.0, 4.0)),
     ],
     "gradient": [

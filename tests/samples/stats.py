@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from samples import Call, call
 
 NAN, INF = float("nan"), float("inf")

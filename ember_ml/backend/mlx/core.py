@@ -53,6 +53,7 @@ def from_host(array: np.ndarray[Any, Any]) -> mx.array:
     elif array.dtype == np.float64 and not has_float64():
         _warn_narrowed("float64", "float32")
         array = array.astype(np.float32)
+    array = np.asarray(array, order="C")
     dtype = _OF_HOST[array.dtype]
     if dtype == mx.bfloat16:
         return mx.array(array.view(np.uint16)).view(mx.bfloat16)
@@ -123,6 +124,8 @@ def find_device(name: Any) -> mx.Device:
 
 def error_class(error: Exception) -> type[Exception] | None:
     """The class that this mistake has on every engine, if it is not the error's own."""
+    if isinstance(error, IndexError):
+        return ValueError if "axis" in str(error).lower() else None
     if isinstance(error, RuntimeError) and not isinstance(error, NotImplementedError):
         return ValueError
     return None

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from mlx.core import array as copy
 
 from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host
-from ember_ml.backend.mlx.core import to_host as to_numpy
+from ember_ml.backend.mlx.core import to_host as _to_host
 from ember_ml.backend.numpy import creation as host
 from ember_ml.backend.numpy.creation import (
     NUMBERS,
     _assembled,
     _check_copy,
     _check_matrix,
+    _check_number,
+    _columns,
     _holds_tensors,
     _host_values,
+    _kind,
 )
-from ember_ml.dtypes import default_dtype, default_float
+from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 
 def asarray(
     obj: object, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None, copy: bool | None = None
 ) -> mx.array:
     if isinstance(obj, mx.array):
-        shared = dtype is None or obj.dtype == dtype
-        _check_copy(copy, shared)
-        if shared:
-            return mx.array(obj) if copy else obj
-        return obj.astype(dtype, stream=device)
+        if dtype is not None and obj.dtype != dtype:
+            _check_copy(copy, shared=False)
+            return obj.astype(dtype, stream=device)
+        return mx.array(obj) if copy else obj
     _check_copy(copy, shared=False)
+    _check_number(obj, None if dtype is None else as_dtype(dtype))
     if _holds_tensors(obj):
-        return _assembled(obj, dtype, lambda leaf, own: asarray(leaf, dtype=own), mx.stack)
+        return _assembled(obj, dtype, DTYPES, lambda leaf, own: asarray(leaf, dtype=own), mx.stack)
     return convert(_host_values(obj), dtype, device)
 
 
@@ -43,30 +46,36 @@ def from_dlpack(x: object, /, *, device: mx.Device | None = None, copy: bool | N
     return asarray(x, copy=copy)
 
 
+def to_numpy(x: mx.array, /) -> np.ndarray[Any, Any]:
+    return _to_host(x)
+
+
 def _float() -> mx.Dtype:
     return DTYPES[default_float().name]
 
 
 def _of_number(value: object) -> mx.Dtype:
-    return DTYPES[default_dtype(next(kind for kind in NUMBERS if isinstance(value, kind))).name]
+    return DTYPES[default_dtype(_kind(value)).name]
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:
+    return tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
 
 
 def zeros(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.zeros(shape, dtype or _float(), stream=device)
+    return mx.zeros(_lengths(shape), dtype or _float(), stream=device)
 
 
 def ones(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.ones(shape, dtype or _float(), stream=device)
+    return mx.ones(_lengths(shape), dtype or _float(), stream=device)
 
 
-def full(
-    shape: Any, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None
-) -> mx.array:
-    return mx.full(shape, asarray(fill_value, dtype=dtype), stream=device)
+def full(shape: Any, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
+    return mx.full(_lengths(shape), asarray(fill_value, dtype=dtype), stream=device)
 
 
 def empty(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.zeros(shape, dtype or _float(), stream=device)
+    return mx.zeros(_lengths(shape), dtype or _float(), stream=device)
 
 
 def zeros_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
@@ -159,12 +168,6 @@ def geomspace(
     return from_host(host.geomspace(start, stop, num, dtype=_host_dtype(dtype), endpoint=endpoint))
 
 
-def meshgrid(*arrays: mx.array, indexing: str = "xy") -> tuple[mx.array, ...]:
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"indexing must be 'xy' or 'ij', not {indexing!r}")
-    return tuple(mx.meshgrid(*(x.reshape(-1) for x in arrays), indexing=indexing)) if arrays else ()
-
-
 def tril(x: mx.array, /, *, k: int = 0) -> mx.array:
     _check_matrix(x)
     return mx.tril(x, k)
@@ -180,12 +183,13 @@ def diag(x: mx.array, /, k: int = 0) -> mx.array:
 
 
 def vander(x: mx.array, /, n: int | None = None, *, increasing: bool = False) -> mx.array:
-    if x.ndim != 1:
-        raise ValueError(f"vander takes a vector, not {x.ndim} dimensions")
-    n = x.size if n is None else n
-    columns = mx.concatenate([mx.ones((x.size, 1), x.dtype), mx.repeat(x[:, None], max(n - 1, 0), 1)], 1)[:, :n]
-    powers = mx.cumprod(columns, 1)
+    factors = [mx.ones((x.size, 1), x.dtype), mx.repeat(x[:, None], max(_columns(x, n) - 1, 0), 1)]
+    powers = mx.cumprod(mx.concatenate(factors, 1)[:, : _columns(x, n)], 1)
     return powers if increasing else powers[:, ::-1]
+
+
+def copy(x: mx.array, /) -> mx.array:
+    return mx.array(x)
 
 
 def bartlett(n: int, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -16,13 +17,19 @@ from ember_ml.unchecked import is_checked
 
 def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.array:
     size = x.size if axis is None else x.shape[_axis(axis, x.ndim)]
-    _check(indices, -size, size)
+    indices = _checked(indices, -size, size)
+    if not x.size or not indices.size:
+        shape = () if axis is None else x.shape
+        axis = _axis(axis or 0, x.ndim) if shape else 0
+        return mx.zeros(shape[:axis] + indices.shape + shape[axis + 1 :], x.dtype)
     return mx.take(x, indices, axis)
 
 
 def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.array:
     size = x.shape[_axis(axis, x.ndim)]
-    _check(indices, -size, size)
+    indices = _checked(indices, -size, size)
+    if not indices.size:
+        return mx.zeros(indices.shape, x.dtype)
     return mx.take_along_axis(x, indices, axis)
 
 
@@ -33,12 +40,12 @@ def scatter_add(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: i
 
 def scatter_max(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
-    return _with_nan(x.at[key].maximum(updates), x, key, updates)
+    return _extreme(x, key, updates, "maximum")
 
 
 def scatter_min(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
-    return _with_nan(x.at[key].minimum(updates), x, key, updates)
+    return _extreme(x, key, updates, "minimum")
 
 
 def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
@@ -85,14 +92,13 @@ def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: m
         raise ValueError(f"the side is left or right, not {side!r}")
     if sorter is not None:
         x1 = take(x1, sorter)
-    low = mx.zeros(x2.shape, mx.int64)
-    high = mx.full(x2.shape, x1.size, mx.int64)
-    for _ in range(x1.size.bit_length()):
-        middle = (low + high) // 2
-        seen = mx.take(x1, mx.minimum(middle, x1.size - 1))
-        further = mx.logical_and(low < high, _before(seen, x2) if side == "left" else ~_before(x2, seen))
-        low, high = mx.where(further, middle + 1, low), mx.where(further, high, middle)
-    return low
+    place = mx.zeros(x2.shape, mx.int64)
+    is_behind = _behind(x2, side)
+    for bit in reversed(range(x1.size.bit_length())):
+        further = place + (1 << bit)
+        seen = mx.take(x1, mx.minimum(further, x1.size) - 1)
+        place = mx.where(mx.logical_and(further <= x1.size, is_behind(seen)), further, place)
+    return place
 
 
 def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
@@ -125,6 +131,23 @@ def argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable:
     return x.shape[axis] - 1 - _flipped(found, axis, True) if descending else found
 
 
+def top_k(x: mx.array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[mx.array, mx.array]:
+    axis = _axis(axis, x.ndim)
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"top_k cannot take {k} of {x.shape[axis]} elements")
+    first = (slice(None),) * axis + (slice(0, k),)
+    if x.dtype.size > 4 or not 0 < k < x.shape[axis]:
+        places = argsort(x, axis=axis, descending=largest)[first]
+    else:
+        # Value and position in one key: so a partition suffices, and of equal elements the first ones are taken.
+        rank = ~_rank(x) if largest else _rank(x)
+        place = mx.arange(x.shape[axis], dtype=mx.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
+        keys = mx.partition((rank << 32) | place, k - 1, axis)[first]
+        places = mx.sort(keys, axis) & 0xFFFFFFFF
+    places = mx.stop_gradient(places)
+    return mx.take_along_axis(x, places, axis), places
+
+
 def unique(
     x: mx.array,
     return_index: bool = False,
@@ -140,7 +163,7 @@ def unique(
 
 def unravel_index(indices: mx.array, shape: Any, /) -> tuple[mx.array, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    _check(indices, 0, math.prod(sizes))
+    indices = _checked(indices, 0, math.prod(sizes))
     found = []
     for size in reversed(sizes):
         found.append(indices % max(size, 1))
@@ -152,29 +175,28 @@ def ravel_multi_index(multi_index: Any, shape: Any, /) -> mx.array:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     answer: Any = 0
     for indices, size in zip(multi_index, sizes, strict=True):
-        _check(indices, 0, size)
-        answer = answer * size + indices
+        answer = answer * size + _checked(indices, 0, size)
     return answer
 
 
 def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
-    rows = _segments(0, data, segment_ids, num_segments)
-    return rows.at[segment_ids].add(data) if data.size else rows
+    rows, ids = _segments(0, data, segment_ids, num_segments)
+    return rows.at[ids].add(data) if data.size else rows
 
 
 def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
-    rows = _segments(-math.inf, data, segment_ids, num_segments)
-    return _with_nan(rows.at[segment_ids].maximum(data), rows, segment_ids, data) if data.size else rows
+    rows, ids = _segments(-math.inf, data, segment_ids, num_segments)
+    return _extreme(rows, ids, data, "maximum") if data.size else rows
 
 
 def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
-    rows = _segments(math.inf, data, segment_ids, num_segments)
-    return _with_nan(rows.at[segment_ids].minimum(data), rows, segment_ids, data) if data.size else rows
+    rows, ids = _segments(math.inf, data, segment_ids, num_segments)
+    return _extreme(rows, ids, data, "minimum") if data.size else rows
 
 
 def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
-    rows = _segments(1, data, segment_ids, num_segments)
-    return rows.at[segment_ids].multiply(data) if data.size else rows
+    rows, ids = _segments(1, data, segment_ids, num_segments)
+    return _product(rows, ids, data) if data.size else rows
 
 
 def _axis(axis: int, ndim: int) -> int:
@@ -191,52 +213,89 @@ def _seen(x: mx.array) -> np.ndarray[Any, Any] | None:
         return None
 
 
-def _check(indices: mx.array, low: int, high: int) -> None:
-    """Raise unless all indices are in range: MLX reads and writes wherever they point."""
-    if not indices.size or not is_checked():
-        return
-    seen = _seen(indices)
-    if seen is None:
-        return
-    least, most = seen.min(), seen.max()
-    if least < low or most >= high:
-        raise IndexError(f"index {least if least < low else most} is out of range for {high} elements")
+def _checked(indices: mx.array, low: int, high: int) -> mx.array:
+    """Indices that are in range, or an error: MLX reads and writes wherever they point, and asks for their gradient."""
+    seen = _seen(indices) if indices.size and is_checked() else None
+    if seen is not None and (seen.min() < low or seen.max() >= high):
+        wrong = seen.min() if seen.min() < low else seen.max()
+        raise IndexError(f"index {wrong} is out of range for {high} elements")
+    return mx.stop_gradient(indices)
 
 
 def _aligned(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tuple[tuple[Any, ...], mx.array]:
     if indices.ndim != 1:
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
-    _check(indices, -x.shape[axis], x.shape[axis])
+    indices = _checked(indices, -x.shape[axis], x.shape[axis])
     shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
     return (slice(None),) * axis + (indices,), mx.broadcast_to(updates, shape)
 
 
-def _with_nan(answer: mx.array, x: mx.array, key: Any, updates: mx.array) -> mx.array:
-    """``answer`` with NaN wherever an update is NaN, which MLX's scattered maximum forgets."""
-    if not mx.issubdtype(x.dtype, mx.floating):
-        return answer
-    found = mx.isnan(x).at[key].maximum(mx.isnan(updates))
-    return mx.where(found, mx.array(math.nan, x.dtype), answer)
+def _extreme(x: mx.array, key: Any, updates: mx.array, how: str) -> mx.array:
+    """The ``how`` of ``x`` and updates. NaN wins, which MLX forgets; equals share the gradient, which MLX repeats."""
+
+    @mx.custom_function
+    def extreme(x: mx.array, updates: mx.array) -> mx.array:
+        answer = getattr(x.at[key], how)(updates)
+        if not mx.issubdtype(x.dtype, mx.floating):
+            return answer
+        return mx.where(mx.isnan(x).at[key].maximum(mx.isnan(updates)), mx.array(math.nan, x.dtype), answer)
+
+    @extreme.vjp
+    def shares(inputs: Any, cotangent: mx.array, answer: mx.array) -> tuple[mx.array, mx.array]:
+        x, updates = inputs
+        own, theirs = x == answer, updates == answer[key]
+        count = own.astype(x.dtype).at[key].add(theirs.astype(x.dtype))
+        share = cotangent / mx.maximum(count, 1)
+        return mx.where(own, share, 0), mx.where(theirs, share[key], 0)
+
+    return extreme(x, updates)  # type: ignore[return-value]
 
 
-def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) -> mx.array:
-    """The answer for segments without rows."""
+def _product(rows: mx.array, ids: mx.array, data: mx.array) -> mx.array:
+    """``rows`` times the data of each id, with the gradient that MLX lacks."""
+
+    @mx.custom_function
+    def product(data: mx.array) -> mx.array:
+        return rows.at[ids].multiply(data)
+
+    @product.vjp
+    def shares(data: mx.array, cotangent: mx.array, answer: mx.array) -> mx.array:
+        is_zero = data == 0
+        others = rows.at[ids].multiply(mx.where(is_zero, 1, data))[ids] / mx.where(is_zero, 1, data)
+        zeros = mx.zeros(rows.shape, mx.int32).at[ids].add(is_zero.astype(mx.int32))[ids]
+        return cotangent[ids] * mx.where(zeros == is_zero.astype(mx.int32), others, 0)
+
+    return product(data)  # type: ignore[return-value]
+
+
+def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, mx.array]:
+    """The answer for segments without rows, and the ids."""
     if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
         raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
     count = int(to_host(ids).max(initial=-1)) + 1 if count is None else count
-    _check(ids, 0, count)
+    ids = _checked(ids, 0, count)
     if math.isinf(empty) and not mx.issubdtype(data.dtype, mx.floating):
         limits = mx.iinfo(data.dtype)
         empty = limits.max if empty > 0 else limits.min
-    return mx.full((count, *data.shape[1:]), mx.array(empty, data.dtype), data.dtype)
+    return mx.full((count, *data.shape[1:]), convert(empty, data.dtype, None), data.dtype), ids
 
 
-def _before(a: mx.array, b: mx.array) -> mx.array:
-    """Whether ``a`` sorts before ``b``, NaN being the last."""
-    if not mx.issubdtype(a.dtype, mx.floating):
-        return a < b
-    return mx.logical_or(a < b, mx.logical_and(mx.isnan(b), ~mx.isnan(a)))
+def _behind(x: mx.array, side: str) -> Callable[[mx.array], mx.array]:
+    """Whether ``x`` is to be put behind given elements, NaN being the last."""
+    is_nan = mx.isnan(x)
+    if side == "right":
+        return lambda seen: mx.logical_or(seen <= x, is_nan)
+    return lambda seen: mx.logical_or(seen < x, mx.logical_and(is_nan, seen == seen))
+
+
+def _rank(x: mx.array) -> mx.array:
+    """Integers of 32 bits, as int64, in the order of ``x``, NaN being the last and both zeros one."""
+    if not mx.issubdtype(x.dtype, mx.floating):
+        return x.astype(mx.int64)
+    x = mx.where(mx.isnan(x), math.nan, x.astype(mx.float32) + 0.0)
+    bits = x.view(mx.int32).astype(mx.int64)
+    return mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def _flipped(x: mx.array, axis: int, descending: bool) -> mx.array:
@@ -245,19 +304,22 @@ def _flipped(x: mx.array, axis: int, descending: bool) -> mx.array:
 
 
 def _parts(index: object, x: mx.array) -> list[Part]:
-    def tensor(value: Any) -> mx.array:
-        found = convert(value, None, None)
-        if found.dtype == mx.bool_ or (found.size == 0 and mx.issubdtype(found.dtype, mx.floating)):
-            return found if found.dtype == mx.bool_ else found.astype(mx.int64)
-        if not mx.issubdtype(found.dtype, mx.integer):
-            raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
-        return found.astype(mx.int64)
+    parts = parts_of(index, x.shape, _index_tensor, _is_mask)
+    return [
+        Part(_checked(value, -x.shape[axis], x.shape[axis]), axis)
+        if isinstance(value, mx.array) and not _is_mask(value)
+        else Part(value, axis)
+        for value, axis in parts
+    ]
 
-    parts = parts_of(index, x.shape, tensor, _is_mask)
-    for part in parts:
-        if isinstance(part.value, mx.array) and not _is_mask(part.value):
-            _check(part.value, -x.shape[part.axis], x.shape[part.axis])
-    return parts
+
+def _index_tensor(value: Any) -> mx.array:
+    found = convert(value, None, None)
+    if _is_mask(found):
+        return found
+    if found.size and not mx.issubdtype(found.dtype, mx.integer):
+        raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
+    return found.astype(mx.int64)
 
 
 def _is_mask(value: mx.array) -> bool:
@@ -316,13 +378,13 @@ def _spread(values: mx.array, shape: tuple[int, ...]) -> mx.array:
 
 
 def _by_rows(x: mx.array, parts: list[Part], values: mx.array) -> tuple[int, mx.array, mx.array, mx.array]:
-    """An axis, a tensor, positions along its axis and values for them that come to the same as ``x[parts] = values``."""
+    """An axis, a tensor, positions along that axis and values for them: the same as ``x[parts] = values``."""
     tensors = [part for part in parts if isinstance(part.value, mx.array)]
     if len(tensors) == 1 and _is_whole(parts):
         (places, axis), shape = tensors[0], x.shape
         values = _spread(values, shape[:axis] + places.shape + shape[axis + 1 :])
         places = mx.where(places < 0, places + shape[axis], places)
-        return axis, x, places.reshape(-1), values.reshape(shape[:axis] + (places.size,) + shape[axis + 1 :])
+        return axis, x, places.reshape(-1), values.reshape((*shape[:axis], places.size, *shape[axis + 1 :]))
     places = mx.arange(x.size, dtype=mx.int64).reshape(x.shape)[_key(parts)]
     return 0, x.reshape(-1), places.reshape(-1), _spread(values, places.shape).reshape(-1)
 

@@ -6,8 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
-from mlx.core import broadcast_to, moveaxis, squeeze, swapaxes, tile, transpose
-from mlx.core import transpose as permute_dims
+import numpy as np
+
+from ember_ml.backend.numpy.manipulation import (
+    _axes,
+    _axis,
+    _check_lengths,
+    _check_parts,
+    _counts,
+    _mirrored,
+    _pairs,
+    _parts,
+    _shape,
+    _widths,
+    _windows,
+)
+from ember_ml.errors import UnsupportedError
 
 
 def shape(x: mx.array, /) -> tuple[int, ...]:
@@ -23,25 +37,162 @@ def size(x: mx.array, /) -> int:
 
 
 def reshape(x: mx.array, /, shape: Any, *, copy: bool | None = None) -> mx.array:
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    return mx.reshape(x, shape)
+    lengths = _shape(shape)
+    _check_lengths(lengths)
+    return mx.reshape(x, lengths)
 
 
 def ravel(x: mx.array, /) -> mx.array:
     return mx.reshape(x, (-1,))
 
 
+def transpose(x: mx.array, /, axes: Sequence[int] | None = None) -> mx.array:
+    return mx.transpose(x) if axes is None else mx.transpose(x, _axes(axes, x.ndim))
+
+
+def permute_dims(x: mx.array, /, axes: Sequence[int]) -> mx.array:
+    return mx.transpose(x, _axes(axes, x.ndim))
+
+
 def matrix_transpose(x: mx.array, /) -> mx.array:
-    return mx.swapaxes(x, -1, -2)
+    return mx.matrix_transpose(x)
+
+
+def swapaxes(x: mx.array, /, axis1: int, axis2: int) -> mx.array:
+    return mx.swapaxes(x, _axis(axis1, x.ndim), _axis(axis2, x.ndim))
+
+
+def moveaxis(x: mx.array, source: Any, destination: Any, /) -> mx.array:
+    sources, destinations = _axes(_shape(source), x.ndim), _axes(_shape(destination), x.ndim)
+    if len(sources) != len(destinations):
+        raise ValueError(f"{len(sources)} axes cannot move to {len(destinations)} places")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for place, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(place, axis)
+    return mx.transpose(x, order)
 
 
 def expand_dims(x: mx.array, /, *, axis: int | Sequence[int] = 0) -> mx.array:
-    return mx.expand_dims(x, axis)
+    return mx.expand_dims(x, _axes(axis, x.ndim + len(_shape(axis))))
+
+
+def squeeze(x: mx.array, /, axis: Any = None) -> mx.array:
+    return mx.squeeze(x) if axis is None else mx.squeeze(x, _axes(axis, x.ndim))
+
+
+def broadcast_to(x: mx.array, /, shape: Any) -> mx.array:
+    return mx.broadcast_to(x, _shape(shape))
 
 
 def concat(arrays: Sequence[mx.array], /, *, axis: int | None = 0) -> mx.array:
-    return mx.concatenate(arrays, axis)
+    if axis is not None and arrays:
+        axis = _axis(axis, arrays[0].ndim)
+    return mx.concatenate(list(arrays), axis)
 
 
 def stack(arrays: Sequence[mx.array], /, *, axis: int = 0) -> mx.array:
-    return mx.stack(arrays, axis)
+    if arrays:
+        axis = _axis(axis, arrays[0].ndim + 1)
+    return mx.stack(list(arrays), axis)
+
+
+def unstack(x: mx.array, /, *, axis: int = 0) -> tuple[mx.array, ...]:
+    return tuple(mx.unstack(x, axis=_axis(axis, x.ndim)))
+
+
+def array_split(x: mx.array, /, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
+    axis, parts = _axis(axis, x.ndim), _parts(indices_or_sections)
+    if isinstance(parts, list):
+        return list(mx.split(x, parts, axis)) if parts else [x]
+    if parts < 1:
+        raise ValueError(f"an axis cannot be split into {parts} parts")
+    length, more = divmod(x.shape[axis], parts)
+    ends = [length * i + min(i, more) for i in range(1, parts)]
+    return list(mx.split(x, ends, axis)) if ends else [x]
+
+
+def tile(x: mx.array, repetitions: Any, /) -> mx.array:
+    return mx.tile(x, _shape(repetitions))
+
+
+def repeat(x: mx.array, repeats: Any, /, *, axis: int | None = None) -> mx.array:
+    if axis is None:
+        x, axis = mx.reshape(x, (-1,)), 0
+    axis = _axis(axis, x.ndim)
+    if isinstance(repeats, int):
+        return mx.repeat(x, repeats, axis)
+    places = np.repeat(np.arange(x.shape[axis]), _counts(repeats))
+    return mx.take(x, mx.array(places), axis)
+
+
+def flip(x: mx.array, /, *, axis: Any = None) -> mx.array:
+    axes = _axes(axis, x.ndim)
+    return mx.flip(x, axes) if axes else x
+
+
+def roll(x: mx.array, /, shift: Any, *, axis: Any = None) -> mx.array:
+    if axis is None:
+        return mx.roll(x, sum(_shape(shift)))
+    shifts, axes = _shape(shift), tuple(_axis(a, x.ndim) for a in _shape(axis))
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ValueError(f"{len(shifts)} shifts do not go with {len(axes)} axes")
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    return mx.roll(x, shifts, axes)  # type: ignore[arg-type]
+
+
+def pad(x: mx.array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> mx.array:
+    widths = _widths(pad_width, x.shape, mode)
+    if mode == "edge":
+        return mx.pad(x, widths, mode="edge") if widths else x
+    values = _pairs(constant_values, x.ndim)
+    if mode == "constant" and len(set(sum(values, ()))) == 1:
+        return mx.pad(x, widths, constant_values=mx.array(values[0][0]).astype(x.dtype))
+    for axis, ((before, after), (first, last)) in enumerate(zip(widths, values, strict=True)):
+        if before == after == 0:
+            continue
+        if mode == "constant":
+            x = mx.concatenate([_block(x, axis, before, first), x, _block(x, axis, after, last)], axis)
+        else:
+            places = _mirrored(np.arange(before + x.shape[axis] + after), before, x.shape[axis], mode)
+            x = mx.take(x, mx.array(places), axis)
+    return x
+
+
+def _block(x: mx.array, axis: int, length: int, value: Any) -> mx.array:
+    lengths = list(x.shape)
+    lengths[axis] = length
+    return mx.full(lengths, mx.array(value).astype(x.dtype))
+
+
+def view_as_real(x: mx.array, /) -> mx.array:
+    return mx.stack([mx.real(x), mx.imag(x)], -1)
+
+
+def view_as_complex(x: mx.array, /) -> mx.array:
+    _check_parts(x)
+    if x.dtype == mx.float64:
+        raise UnsupportedError("the mlx engine has no complex128, which float64 parts make")
+    return _joined(x.astype(mx.float32))  # type: ignore[return-value]
+
+
+@mx.custom_function
+def _joined(parts: mx.array) -> mx.array:
+    # A sum of real and i times imaginary parts would make NaN of infinite ones; a view has no gradient of its own.
+    return mx.squeeze(mx.view(mx.contiguous(parts), mx.complex64), -1)
+
+
+@_joined.vjp
+def _joined_vjp(parts: mx.array, cotangent: mx.array, answer: mx.array) -> mx.array:
+    return view_as_real(cotangent)
+
+
+def sliding_window(x: mx.array, /, window_shape: Any, axis: Any = None) -> mx.array:
+    window, axes = _windows(window_shape, axis, x.shape)
+    lengths = list(x.shape)
+    strides = [1] * x.ndim
+    for i in range(x.ndim - 2, -1, -1):
+        strides[i] = strides[i + 1] * lengths[i + 1]
+    for length, place in zip(window, axes, strict=True):
+        lengths[place] -= length - 1
+    return mx.as_strided(mx.contiguous(x), (*lengths, *window), (*strides, *(strides[place] for place in axes)))

@@ -42,7 +42,8 @@ from mlx.core import (
 from mlx.core import abs as fabs
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
-from mlx.core import round as rint
+
+from ember_ml.contract import REGISTRY
 
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
 _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
@@ -50,7 +51,10 @@ _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
 
 def floor_divide(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype in _REAL:
-        return mx.floor_divide(x, y)
+        rest = fmod(x, y)
+        below = (rest != 0) & ((rest < 0) != (y < 0))
+        # As in Python: the quotient of x less its rest is a whole number but for rounding, which floor(x / y) is not.
+        return mx.where(y == 0, x / y, mx.round((x - rest) / y - below))
     trap = _traps(y)
     return mx.floor_divide(x, mx.where(trap, 1, y)) * mx.where(trap, y, 1)
 
@@ -94,7 +98,7 @@ def signbit(x: mx.array, /) -> mx.array:
 
 def _bits(x: mx.array) -> mx.array:
     """The bits of floats as signed integers of their size."""
-    return x.view({2: mx.int16, 4: mx.int32, 8: mx.int64}[x.dtype.size])
+    return mx.stop_gradient(x).view({2: mx.int16, 4: mx.int32, 8: mx.int64}[x.dtype.size])
 
 
 def copysign(x: mx.array, y: mx.array, /) -> mx.array:
@@ -152,6 +156,10 @@ def cos(x: mx.array, /) -> mx.array:
         return mx.cos(x)
     t = mx.tan(x * 0.5)
     return (1 - t) * (1 + t) / (1 + t * t)
+
+
+def rint(x: mx.array, /) -> mx.array:
+    return mx.round(x)
 
 
 def nan_to_num(
@@ -213,6 +221,21 @@ def real(x: mx.array, /) -> mx.array:
 
 def imag(x: mx.array, /) -> mx.array:
     return mx.imag(x) if x.dtype == mx.complex64 else mx.zeros_like(x)
+
+
+def erf(x: mx.array, /) -> mx.array:
+    return mx.erf(x) if x.dtype != mx.float64 else _defined("erf", x)
+
+
+def erfinv(x: mx.array, /) -> mx.array:
+    return mx.erfinv(x) if x.dtype != mx.float64 else _defined("erfinv", x)
+
+
+def _defined(name: str, x: mx.array) -> mx.array:
+    """The operation by its definition: MLX has a function of that name, but computes float64 in float32."""
+    definition = REGISTRY[name].definition
+    assert definition is not None
+    return definition(x)
 
 
 def convolve(a: mx.array, v: mx.array, mode: str = "full") -> mx.array:

@@ -11,11 +11,11 @@ from mlx.core import max, min
 
 
 def sum(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
-    return mx.sum(x if dtype is None else x.astype(dtype), axis, keepdims)
+    return mx.sum(x, axis, keepdims) if dtype is None else mx.sum(x.astype(dtype), axis, keepdims).astype(dtype)
 
 
 def prod(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
-    return mx.prod(x if dtype is None else x.astype(dtype), axis, keepdims)
+    return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
 
 
 def mean(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:

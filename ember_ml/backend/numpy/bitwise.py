@@ -14,12 +14,19 @@ def count_ones(x: Any, /) -> Any:
 
 
 def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
-    return np.packbits(np.not_equal(x, 0), axis=axis, bitorder=bitorder)  # type: ignore[arg-type]
+    _check_order(bitorder)
+    return np.packbits(np.not_equal(x, 0), axis=axis, bitorder=bitorder)  # type: ignore[call-overload]
 
 
 def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    order = {"big": ">", "little": "<"}.get(bitorder, "=")
+    _check_order(bitorder)
+    order = ">" if bitorder == "big" else "<"
     x = np.ravel(x) if axis is None else np.moveaxis(x, axis, -1)
     octets = np.ascontiguousarray(x.astype(x.dtype.newbyteorder(order))).view(np.uint8)
-    bits = np.unpackbits(octets, axis=-1, count=count, bitorder=bitorder)  # type: ignore[arg-type]
+    bits = np.unpackbits(octets, axis=-1, count=count, bitorder=bitorder)  # type: ignore[call-overload]
     return bits if axis is None else np.moveaxis(bits, -1, axis)
+
+
+def _check_order(bitorder: str) -> None:
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"bitorder is 'big' or 'little', not {bitorder!r}")

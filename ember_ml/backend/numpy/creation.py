@@ -7,12 +7,12 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy import copy, diag
+from numpy import diag
 
 from ember_ml.backend import Backend
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.door import species_of
-from ember_ml.dtypes import adapt, as_dtype, default_dtype, default_float, promote
+from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, int64, promote
 
 Array = np.ndarray[Any, Any]
 NUMBERS = (bool, int, float, complex)
@@ -21,8 +21,9 @@ NUMBERS = (bool, int, float, complex)
 def asarray(
     obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
-    if _holds_tensors(obj):
-        x, source = _assembled(obj, dtype, _leaf, np.stack), None
+    _check_number(obj, None if dtype is None else as_dtype(dtype))
+    if _holds_tensors(obj) or _holds_arrays(obj):
+        x, source = _assembled(obj, dtype, DTYPES, _leaf, np.stack), None
     else:
         source = None if isinstance(obj, (*NUMBERS, list, tuple, range)) else _host_values(obj)
         x = parse(obj if source is None else source, dtype)
@@ -32,6 +33,19 @@ def asarray(
     shared = np.may_share_memory(x, source)
     _check_copy(copy, shared)
     return x.copy() if copy and shared else x
+
+
+def _check_number(value: object, dtype: EmberDType | None) -> None:
+    """A number that the dtype cannot hold is an error; engines differ in what they would make of it."""
+    if isinstance(value, int):
+        dtype = dtype or int64
+        signed = dtype.kind == "signed integer"
+        if (signed or dtype.kind == "unsigned integer") and not (
+            -(1 << dtype.bits - 1) * signed <= value < 1 << dtype.bits - signed
+        ):
+            raise ValueError(f"{dtype.name} cannot hold {value}")
+    elif isinstance(value, complex) and dtype is not None and dtype.kind != "complex floating":
+        raise TypeError(f"{dtype.name} cannot hold {value}")
 
 
 def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:
@@ -51,6 +65,8 @@ def _home(value: object) -> Backend | None:
 
 def _host_values(value: Any) -> Any:
     """A tensor of any engine as a host array, without a copy where that is possible; anything else as it is."""
+    if _holds_arrays(value):
+        return _assembled(value, None, DTYPES, _leaf, np.stack)
     home = _home(value)
     if home is None:
         return value
@@ -62,32 +78,54 @@ def _host_values(value: Any) -> Any:
 
 def _holds_tensors(value: object) -> bool:
     """Whether a nested sequence holds tensors of some engine."""
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(species_of(kind), Backend) for kind in _leaf_types(value)
+    )
+
+
+def _holds_arrays(value: object) -> bool:
+    """Whether a nested sequence holds host arrays, or host scalars of several kinds: NumPy's promotion is not ours."""
     if not isinstance(value, (list, tuple)):
         return False
+    kinds = _leaf_types(value)
+    hosted = {kind for kind in kinds if issubclass(kind, (np.ndarray, np.generic))}
+    return bool(hosted) and (len(kinds) > 1 or issubclass(hosted.pop(), np.ndarray))
+
+
+def _leaf_types(value: Sequence[Any]) -> set[type]:
     kinds = set(map(type, value))
-    if any(isinstance(species_of(kind), Backend) for kind in kinds):
-        return True
-    return (list in kinds or tuple in kinds) and any(map(_holds_tensors, value))
+    if list in kinds or tuple in kinds:
+        kinds = kinds.union(*(_leaf_types(row) for row in value if isinstance(row, (list, tuple))))
+    return kinds - {list, tuple}
 
 
 def _assembled(
-    value: Any, dtype: Any, convert: Callable[[Any, Any], Any], stack: Callable[[Sequence[Any]], Any]
+    value: Any,
+    dtype: Any,
+    dtypes: dict[str, Any],
+    convert: Callable[[Any, Any], Any],
+    stack: Callable[[list[Any]], Any],
 ) -> Any:
     """A nested sequence that holds tensors, put together by an engine's own functions.
 
     The tensors are promoted to one dtype, to which the numbers among them adapt.
     """
     leaves, shape = _flattened(value)
-    items = [leaf if isinstance(leaf, NUMBERS) else convert(leaf, None) for leaf in leaves]
-    names = [as_dtype(item.dtype) for item in items if not isinstance(item, NUMBERS)]
-    common = reduce(promote, names)
-    for item in items:
-        if isinstance(item, NUMBERS):
-            common = adapt(common, next(kind for kind in NUMBERS if isinstance(item, kind)))
+    items = [leaf if _is_number(leaf) else convert(leaf, None) for leaf in leaves]
     if dtype is None:
-        dtype = next((i.dtype for i in items if not isinstance(i, NUMBERS) and as_dtype(i.dtype) is common), None)
-    x = stack([convert(item, common.name if dtype is None else dtype) for item in items])
+        common = reduce(promote, [as_dtype(item.dtype) for item in items if not _is_number(item)])
+        common = reduce(adapt, [_kind(item) for item in items if _is_number(item)], common)
+        dtype = dtypes[common.name]
+    x = stack([convert(item, dtype) for item in items])
     return x.reshape((*shape, *x.shape[1:]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, NUMBERS) and not isinstance(value, np.generic)
+
+
+def _kind(number: object) -> type:
+    return next(kind for kind in NUMBERS if isinstance(number, kind))
 
 
 def _flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
@@ -117,7 +155,7 @@ def _float() -> np.dtype[Any]:
 
 
 def _of_number(value: object) -> np.dtype[Any]:
-    return DTYPES[default_dtype(next(kind for kind in NUMBERS if isinstance(value, kind))).name]
+    return DTYPES[default_dtype(_kind(value)).name]
 
 
 def zeros(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
@@ -144,9 +182,7 @@ def ones_like(x: Array, /, *, dtype: np.dtype[Any] | None = None, device: str | 
     return np.ones(x.shape, dtype or x.dtype)
 
 
-def full_like(
-    x: Array, /, fill_value: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None
-) -> Array:
+def full_like(x: Array, /, fill_value: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
     return np.full(x.shape, asarray(fill_value, dtype=dtype or x.dtype))
 
 
@@ -221,11 +257,15 @@ def geomspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
+    _check_signs(start, stop)
     return np.geomspace(start, stop, num, endpoint, dtype or _of_number(start + stop + 0.0))
 
 
-def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    return tuple(np.meshgrid(*arrays, indexing=indexing))
+def _check_signs(start: complex, stop: complex) -> None:
+    if start == 0 or stop == 0:
+        raise ValueError("a geometric sequence cannot reach zero")
+    if not isinstance(ratio := stop / start, complex) and ratio < 0:
+        raise ValueError(f"a geometric sequence of real numbers cannot go from {start} to {stop}")
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
@@ -244,7 +284,23 @@ def _check_matrix(x: Any) -> None:
 
 
 def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Array:
-    return np.vander(x, n, increasing).astype(x.dtype, copy=False)
+    n = _columns(x, n)
+    powers = np.ones((x.shape[0], n), x.dtype)
+    powers[:, 1:] = x[:, None]
+    np.multiply.accumulate(powers, axis=1, out=powers)
+    return powers if increasing else powers[:, ::-1]
+
+
+def _columns(x: Any, n: int | None) -> int:
+    if x.ndim != 1:
+        raise ValueError(f"vander takes a vector, not {x.ndim} dimensions")
+    if n is not None and n < 0:
+        raise ValueError(f"a matrix cannot have {n} columns")
+    return int(x.shape[0]) if n is None else n
+
+
+def copy(x: Array, /) -> Array:
+    return np.array(x)
 
 
 def bartlett(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 
-def cast(x: Any, dtype: np.dtype[Any], /, *, copy: object = True, device: str | None = None) -> Any:
+def cast(x: Any, dtype: np.dtype[Any], /, *, copy: bool = True, device: str | None = None) -> Any:
+    if dtype is None:
+        raise TypeError("cast takes a dtype, not None")
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"cannot cast {x.dtype} to {dtype}: take the real part first")
-    return np.asarray(x).astype(dtype, copy=bool(copy))
+    return x if x.dtype is dtype and not copy else x.astype(dtype)

@@ -89,6 +89,23 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     return x.shape[axis] - 1 - _flipped(found, axis, True) if descending else found
 
 
+def top_k(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+    if x.ndim == 0:
+        raise np.exceptions.AxisError(axis, 0)
+    rows = np.moveaxis(x, axis, -1)
+    size = rows.shape[-1]
+    if not 0 <= k <= size:
+        raise ValueError(f"top_k cannot take {k} of {size} elements")
+    if x.dtype.itemsize > 4 or not 0 < k < size:
+        places = argsort(rows, descending=largest)[..., :k]
+    else:
+        # Value and position in one key: so a partition suffices, and of equal elements the first ones are taken.
+        rank = ~_rank(rows) if largest else _rank(rows)
+        keys = np.partition((rank << 32) | np.arange(size), k - 1)[..., :k]
+        places = np.sort(keys) & 0xFFFFFFFF
+    return np.moveaxis(np.take_along_axis(rows, places, -1), -1, axis), np.moveaxis(places, -1, axis)
+
+
 def unique(
     x: Any,
     return_index: bool = False,
@@ -143,6 +160,15 @@ def _check(indices: _Array, low: int, high: int) -> None:
 def _ordered(x: Any) -> Any:
     """``x`` in a dtype whose order NumPy knows: sorting bfloat16, it does not put NaN last."""
     return x.astype(np.float32) if x.dtype == DTYPES["bfloat16"] else x
+
+
+def _rank(x: _Array) -> _Array:
+    """Integers of 32 bits, as int64, in the order of ``x``, NaN being the last and both zeros one."""
+    if x.dtype.kind in "iub":
+        return x.astype(np.int64)
+    x = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32) + np.float32(0))
+    bits = x.view(np.int32).astype(np.int64)
+    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def _flipped(x: _Array, axis: int, descending: bool) -> _Array:

@@ -6,11 +6,39 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy import array_split, broadcast_to, matrix_transpose, moveaxis, ndim, ravel, rollaxis, shape, squeeze, swapaxes
-from numpy import tile, transpose
+from numpy import broadcast_to, matrix_transpose, moveaxis, ravel, swapaxes, transpose
 from numpy import transpose as permute_dims
 
 Array = np.ndarray[Any, Any]
+
+
+def _shape(lengths: Any) -> tuple[int, ...]:
+    """A shape given as one length or several."""
+    return (lengths,) if hasattr(lengths, "__index__") else tuple(lengths)
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Axes counted from the front; none may be named twice."""
+    named = range(rank) if axis is None else (axis,) if hasattr(axis, "__index__") else axis
+    axes = tuple(_axis(place, rank) for place in named)
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"an axis is named twice in {axes}")
+    return axes
+
+
+def _axis(axis: int, rank: int) -> int:
+    """An axis counted from the front."""
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+    return axis % rank
+
+
+def shape(x: Array, /) -> tuple[int, ...]:
+    return x.shape
+
+
+def ndim(x: Array, /) -> int:
+    return x.ndim
 
 
 def size(x: Array, /) -> int:
@@ -18,11 +46,22 @@ def size(x: Array, /) -> int:
 
 
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
-    return np.reshape(x, shape, copy=copy)
+    lengths = _shape(shape)
+    _check_lengths(lengths)
+    return np.reshape(x, lengths, copy=copy)
+
+
+def _check_lengths(lengths: tuple[int, ...]) -> None:
+    if min((0, *lengths)) < -1:
+        raise ValueError(f"a shape has no negative lengths but one -1, unlike {lengths}")
 
 
 def expand_dims(x: Array, /, *, axis: int | Sequence[int] = 0) -> Array:
-    return np.expand_dims(x, axis if isinstance(axis, int) else tuple(axis))
+    return np.expand_dims(x, _shape(axis))
+
+
+def squeeze(x: Array, /, axis: Any = None) -> Array:
+    return np.squeeze(x, None if axis is None else _shape(axis))
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
@@ -37,22 +76,97 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return np.unstack(x, axis=axis)
 
 
+def array_split(x: Array, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    return np.array_split(x, _parts(indices_or_sections), _axis(axis, x.ndim))
+
+
+def _parts(indices_or_sections: Any) -> Any:
+    """The number of parts, or the list of indices between them."""
+    if hasattr(indices_or_sections, "tolist"):
+        return indices_or_sections.tolist()
+    return indices_or_sections if hasattr(indices_or_sections, "__index__") else list(indices_or_sections)
+
+
+def tile(x: Array, repetitions: Any, /) -> Array:
+    return np.tile(x, repetitions)
+
+
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
-    return np.repeat(x, repeats, axis)
+    return np.repeat(x, _counts(repeats), None if axis is None else _axis(axis, x.ndim))
+
+
+def _counts(repeats: Any) -> Array:
+    """Counts of repetition, read on the host."""
+    counts = np.asarray(repeats)
+    if counts.size == 0:
+        return counts.astype(np.int64)
+    if counts.dtype.kind not in "iu":
+        raise TypeError(f"elements are repeated a whole number of times, not {counts.dtype} times")
+    return counts.astype(np.int64)
 
 
 def flip(x: Array, /, *, axis: Any = None) -> Array:
-    return np.flip(x, axis)
+    return np.flip(x, _axes(axis, x.ndim))
 
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
-    return np.roll(x, shift, axis)
+    return np.roll(x, _shape(shift), axis)
 
 
 def pad(x: Array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:
+    widths = _widths(pad_width, x.shape, mode)
+    if not widths:
+        return x
     if mode == "constant":
-        return np.pad(x, pad_width, constant_values=constant_values)
-    return np.pad(x, pad_width, mode)  # type: ignore[call-overload]
+        return np.pad(x, widths, constant_values=_pairs(constant_values, x.ndim))
+    return np.pad(x, widths, mode)  # type: ignore[call-overload]
+
+
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def _widths(pad_width: Any, lengths: Sequence[int], mode: str) -> list[tuple[int, int]]:
+    """How many elements go before and after each axis."""
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r} of padding; known modes: {', '.join(MODES)}")
+    widths = _pairs(pad_width, len(lengths))
+    for length, pair in zip(lengths, widths, strict=True):
+        if not all(hasattr(width, "__index__") for width in pair):
+            raise TypeError(f"elements are added a whole number of times, not {pair}")
+        if min(pair) < 0:
+            raise ValueError(f"the number of added elements cannot be negative, as in {pair}")
+        if mode != "constant" and length == 0 and max(pair) > 0:
+            raise ValueError(f"an axis of length 0 cannot be extended in mode {mode!r}")
+    return widths
+
+
+def _pairs(value: Any, rank: int) -> list[tuple[Any, Any]]:
+    """One number, one pair or one pair per axis, as one pair per axis."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, (list, tuple)):
+        return [(value, value)] * rank
+    rows = [tuple(row) if isinstance(row, (list, tuple)) else row for row in value]
+    if not any(isinstance(row, tuple) for row in rows):
+        rows = [tuple(rows)]
+    pairs = [row * 2 if isinstance(row, tuple) and len(row) == 1 else row for row in rows]
+    pairs = pairs * rank if len(pairs) == 1 else pairs
+    if len(pairs) != rank or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError(f"{value} is neither a number, a pair of them nor one pair for each of {rank} axes")
+    return pairs
+
+
+def _mirrored(places: Any, before: int, length: int, mode: str) -> Any:
+    """For each place ``0 ...`` of a padded axis, the place in the axis that its element comes from."""
+    if mode == "wrap":
+        return (places + (-before % length)) % length
+    last = length - 1 if mode == "reflect" else 2 * length - 1
+    if last == 0:
+        return places * 0
+    period = 2 * (length - 1) if mode == "reflect" else 2 * length
+    phase = (places + (-before % period)) % period
+    if mode == "reflect":
+        return last - abs(phase - last)
+    return (last - abs(2 * phase - last)) // 2
 
 
 def view_as_real(x: Array, /) -> Array:
@@ -60,9 +174,31 @@ def view_as_real(x: Array, /) -> Array:
 
 
 def view_as_complex(x: Array, /) -> Array:
-    x = x if x.dtype == np.float64 else x.astype(np.float32)
-    return x[..., 0] + 1j * x[..., 1]
+    _check_parts(x)
+    wide = x.dtype == np.float64
+    answer = np.empty(x.shape[:-1], np.complex128 if wide else np.complex64)
+    answer.real, answer.imag = x[..., 0], x[..., 1]
+    return answer
+
+
+def _check_parts(x: Any) -> None:
+    if x.ndim == 0 or x.shape[-1] != 2:
+        raise ValueError("real and imaginary parts lie along a last axis of length two")
 
 
 def sliding_window(x: Array, /, window_shape: Any, axis: Any = None) -> Array:
-    return np.lib.stride_tricks.sliding_window_view(x, window_shape, axis)
+    return np.lib.stride_tricks.sliding_window_view(x, *_windows(window_shape, axis, x.shape))
+
+
+def _windows(window_shape: Any, axis: Any, lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The window's lengths, and the axes they speak of."""
+    window = _shape(window_shape)
+    axes = tuple(_axis(a, len(lengths)) for a in (range(len(lengths)) if axis is None else _shape(axis)))
+    if len(window) != len(axes):
+        raise ValueError(f"a window of {len(window)} lengths does not go with {len(axes)} axes")
+    left = list(lengths)
+    for length, place in zip(window, axes, strict=True):
+        if length < 0 or length > left[place]:
+            raise ValueError(f"a window of length {length} does not fit into an axis of length {left[place]}")
+        left[place] -= length - 1
+    return window, axes

@@ -95,7 +95,7 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
-    return np.clip(x, min, max)
+    return np.clip(x, min, max).astype(x.dtype, copy=False)
 
 
 def nan_to_num(x: Any, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
@@ -124,8 +124,8 @@ def angle(x: Any, /) -> Any:
 def interp(
     x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Any:
-    wide = [a.astype(np.float64) for a in (x, xp, fp)]
-    return np.interp(*wide, left, right, period).astype(x.dtype)
+    x64, xp64, fp64 = (a.astype(np.float64) for a in (x, xp, fp))
+    return np.interp(x64, xp64, fp64, left, right, period).astype(x.dtype)
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
 import numpy as np
 import torch
-from torch import clone as copy
 from torch import diag
 
 from ember_ml.backend.numpy.creation import (
@@ -15,15 +15,21 @@ from ember_ml.backend.numpy.creation import (
     _assembled,
     _check_copy,
     _check_matrix,
+    _check_number,
+    _check_signs,
+    _columns,
     _holds_tensors,
     _home,
     _host_values,
+    _kind,
 )
 from ember_ml.backend.torch.core import DTYPES, convert, from_host, parse
 from ember_ml.backend.torch.core import to_host as _to_host
-from ember_ml.dtypes import default_dtype, default_float
+from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 Tensor = torch.Tensor
+
+_PORTABLE = {own: as_dtype(name) for name, own in DTYPES.items()}
 
 
 def asarray(
@@ -36,9 +42,12 @@ def asarray(
 ) -> Tensor:
     if isinstance(obj, (*NUMBERS, list, tuple, range)):
         _check_copy(copy, shared=False)
+        _check_number(obj, _PORTABLE.get(dtype))
         if _holds_tensors(obj):
-            return _assembled(obj, dtype, lambda leaf, own: asarray(leaf, dtype=own, device=device), torch.stack)
-        return convert(obj, dtype, device)
+            return _assembled(
+                obj, dtype, DTYPES, lambda leaf, own: asarray(leaf, dtype=own, device=device), torch.stack
+            )
+        return convert(_host_values(obj), dtype, device)
     source = obj if isinstance(obj, Tensor) else _imported(obj)
     if source is None:
         _check_copy(copy, shared=False)
@@ -50,12 +59,12 @@ def asarray(
 
 def _imported(obj: Any) -> Tensor | None:
     """A tensor that shares the memory of a host array or of another engine's tensor, if that is possible."""
-    if _home(obj) is None:
-        obj = parse(obj, None)
-        if not obj.flags.writeable:
-            return None
     try:
-        return torch.from_dlpack(obj)
+        if _home(obj) is None:
+            array = parse(obj, None)
+            return torch.from_numpy(array) if array.flags.writeable else None
+        # torch ends the process when DLPack hands it negative strides.
+        return torch.from_dlpack(obj) if min((0, *np.from_dlpack(obj).strides)) == 0 else None
     except (BufferError, RuntimeError, TypeError, ValueError):
         return None
 
@@ -75,7 +84,7 @@ def _float() -> torch.dtype:
 
 
 def _of_number(value: object) -> torch.dtype:
-    return DTYPES[default_dtype(next(kind for kind in NUMBERS if isinstance(value, kind))).name]
+    return DTYPES[default_dtype(_kind(value)).name]
 
 
 def zeros(shape: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
@@ -91,6 +100,7 @@ def full(
 ) -> Tensor:
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if type(fill_value) in NUMBERS:
+        _check_number(fill_value, _PORTABLE.get(dtype))
         return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
     return asarray(fill_value, dtype=dtype, device=device).expand(shape).clone()
 
@@ -208,20 +218,11 @@ def geomspace(
     device: torch.device | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    if start == 0 or stop == 0:
-        raise ValueError("a geometric sequence cannot include zero")
+    _check_signs(start, stop)
     ratio = stop / start
-    if not isinstance(ratio, complex) and ratio < 0:
-        ratio = complex(ratio)
-    end = math.log(ratio) if not isinstance(ratio, complex) else complex(math.log(abs(ratio)), math.atan2(ratio.imag, ratio.real))
+    end = cmath.log(ratio) if isinstance(ratio, complex) else math.log(ratio)
     x = start * torch.exp(_spaced(0.0, end, num, device, endpoint))
     return x.to(dtype or _of_number(start + stop + 0.0))
-
-
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"indexing must be 'xy' or 'ij', not {indexing!r}")
-    return torch.meshgrid(*(x.reshape(-1) for x in arrays), indexing=indexing) if arrays else ()
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -235,7 +236,14 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
-    return torch.vander(x, n, increasing)
+    factors = x[:, None].expand(-1, _columns(x, n)).clone()
+    factors[:, :1] = 1
+    powers = torch.cumprod(factors, 1, dtype=x.dtype)
+    return powers if increasing else powers.flip(1)
+
+
+def copy(x: Tensor, /) -> Tensor:
+    return x.clone()
 
 
 def bartlett(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
@@ -254,7 +262,5 @@ def hanning(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device
     return torch.hann_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
 
 
-def kaiser(
-    n: int, beta: float, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None
-) -> Tensor:
+def kaiser(n: int, beta: float, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
     return torch.kaiser_window(max(n, 0), False, beta, dtype=torch.float64).to(device, dtype or _float())

@@ -10,7 +10,10 @@ from torch import Tensor, argwhere, masked_select
 
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.backend.torch.core import convert
-from ember_ml.unchecked import is_checked
+from ember_ml.unchecked import is_checked, shift
+
+# torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
+torch.compiler.assume_constant_result(shift)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -23,8 +26,13 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    if indices.ndim != x.ndim:
+        raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
-    return torch.take_along_dim(x, _wrapped(indices, x.shape[axis]), axis)
+    ones = [(*shape[:axis], 1, *shape[axis + 1 :]) for shape in (x.shape, indices.shape)]
+    shape = torch.broadcast_shapes(*ones)
+    places = _wrapped(indices, x.shape[axis]).expand(*shape[:axis], indices.shape[axis], *shape[axis + 1 :])
+    return x.expand(*shape[:axis], x.shape[axis], *shape[axis + 1 :]).gather(axis, places)
 
 
 def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
@@ -77,7 +85,7 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
         x1, x2 = x1.to(torch.uint8), x2.to(torch.uint8)
     if not x1.is_floating_point() or not x1.shape[0]:
         return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
-    if not torch.compiler.is_compiling() and not bool(x1[-1].isnan()):
+    if _is_true(x1[-1].isnan()) is False:
         return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
     return _search_before_nan(x1, x2, side)
 
@@ -107,6 +115,22 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     return torch.sort(x, dim=_axis(axis, x.ndim), descending=descending, stable=True).indices
+
+
+def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    axis = _axis(axis, x.ndim)
+    if not 0 <= k <= x.shape[axis]:
+        raise ValueError(f"top_k cannot take {k} of {x.shape[axis]} elements")
+    if not 0 < k < x.shape[axis] or x.dtype is torch.bool:
+        return _first_of_sorted(x, k, axis, largest)
+    values, places = torch.topk(x, k, axis, largest)
+    edge = values.narrow(axis, k - 1, 1)
+    rivals = (~(x < edge if largest else x > edge)).sum(axis)
+    if _is_true((rivals > k).any()) is not False:
+        return _first_of_sorted(x, k, axis, largest)
+    places = places.sort(axis).values
+    values, order = torch.sort(x.gather(axis, places), dim=axis, descending=largest, stable=True)
+    return values, places.gather(axis, order)
 
 
 def unique(
@@ -255,20 +279,51 @@ def _to_search(x: Tensor, axis: int | None) -> Tensor:
     return x.to(torch.uint8) if x.dtype is torch.bool else x
 
 
-def _parts(index: object, x: Tensor) -> list[Part]:
-    def tensor(value: Any) -> Tensor:
-        found = convert(value, None, x.device)
-        if found.numel() == 0 and found.is_floating_point():
-            return found.long()
-        if found.is_floating_point() or found.is_complex():
-            raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
-        return found if found.dtype is torch.bool else found.long()
+def _is_true(flag: Tensor) -> bool | None:
+    """The value of a flag, or ``None`` where a compiler or ``vmap`` traces, and there is none."""
+    if torch.compiler.is_compiling():
+        return None
+    try:
+        return bool(flag)
+    except RuntimeError:
+        return None
 
-    return parts_of(index, tuple(x.shape), tensor, lambda value: value.dtype is torch.bool)
+
+def _first_of_sorted(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """The answer of ``top_k`` where elements at its edge are equal: torch then takes any of them."""
+    values, places = torch.sort(x, dim=axis, descending=largest, stable=True)
+    return values.narrow(axis, 0, k), places.narrow(axis, 0, k)
+
+
+def _parts(index: object, x: Tensor) -> list[Part]:
+    parts = parts_of(index, tuple(x.shape), lambda value: _index_tensor(value, x.device), _is_mask)
+    if not any(isinstance(part.value, Tensor) and part.value.ndim for part in parts):
+        return parts
+    return [Part(_in_company(value, x.device), axis) for value, axis in parts]
+
+
+def _index_tensor(value: Any, device: torch.device) -> Tensor:
+    found = convert(value, None, device)
+    if found.dtype is torch.bool:
+        return found
+    if found.numel() and (found.is_floating_point() or found.is_complex()):
+        raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
+    return found.long()
+
+
+def _in_company(value: Any, device: torch.device) -> Any:
+    """A part beside a tensor. There, an integer is a tensor too: torch would take it apart from the others."""
+    if isinstance(value, int):
+        return torch.full((1,), value, device=device)
+    return value.reshape(1) if isinstance(value, Tensor) and not value.ndim and not _is_mask(value) else value
+
+
+def _is_mask(value: Tensor) -> bool:
+    return value.dtype is torch.bool
 
 
 def _is_places(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.dtype is not torch.bool
+    return isinstance(value, Tensor) and not _is_mask(value)
 
 
 def _key(parts: list[Part]) -> tuple[Any, ...]:
@@ -277,17 +332,14 @@ def _key(parts: list[Part]) -> tuple[Any, ...]:
 
 def _forward(x: Tensor, parts: list[Part]) -> tuple[Tensor, list[Part], list[int]]:
     """The same places with rising slices only, in a tensor that is flipped in some axes: torch has no others."""
-    turned = [p.axis for p in parts if isinstance(p.value, slice) and p.value.step is not None and p.value.step < 0]
+    turned = [axis for value, axis in parts if isinstance(value, slice) and value.step is not None and value.step < 0]
     if not turned:
         return x, parts, turned
-    return (
-        x.flip(turned),
-        [
-            Part(_turned(p.value, x.shape[p.axis]), p.axis) if p.axis in turned and isinstance(p.value, slice) else p
-            for p in parts
-        ],
-        turned,
-    )
+    forward = [
+        Part(_turned(value, x.shape[axis]), axis) if isinstance(value, slice) and axis in turned else Part(value, axis)
+        for value, axis in parts
+    ]
+    return x.flip(turned), forward, turned
 
 
 def _turned(part: slice, size: int) -> slice:
@@ -296,7 +348,7 @@ def _turned(part: slice, size: int) -> slice:
 
 
 def _by_rows(x: Tensor, parts: list[Part], values: Tensor) -> tuple[int, Tensor, Tensor, Tensor]:
-    """An axis, a tensor, positions along its axis and values for them that come to the same as ``x[parts] = values``."""
+    """An axis, a tensor, positions along that axis and values for them: the same as ``x[parts] = values``."""
     tensors = [part for part in parts if isinstance(part.value, Tensor)]
     for part in tensors:
         if _is_places(part.value):
@@ -305,7 +357,7 @@ def _by_rows(x: Tensor, parts: list[Part], values: Tensor) -> tuple[int, Tensor,
     if len(tensors) == 1 and plain:
         (places, axis), shape = tensors[0], tuple(x.shape)
         values = _spread(values, shape[:axis] + tuple(places.shape) + shape[axis + 1 :])
-        values = values.reshape(shape[:axis] + (places.numel(),) + shape[axis + 1 :])
+        values = values.reshape((*shape[:axis], places.numel(), *shape[axis + 1 :]))
         return axis, x, _wrapped(places, shape[axis]).reshape(-1), values
     places = torch.arange(x.numel(), device=x.device).reshape(x.shape)[_key(parts)]
     return 0, x.reshape(-1), places.reshape(-1), _spread(values, tuple(places.shape)).reshape(-1)

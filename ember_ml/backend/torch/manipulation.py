@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import broadcast_to, moveaxis, ravel, swapaxes, tile
+from torch import moveaxis, ravel, swapaxes
+
+from ember_ml.backend.numpy.manipulation import (
+    _axes,
+    _axis,
+    _check_parts,
+    _counts,
+    _mirrored,
+    _pairs,
+    _parts,
+    _shape,
+    _widths,
+    _windows,
+)
 
 Tensor = torch.Tensor
 
@@ -24,10 +37,10 @@ def size(x: Tensor, /) -> int:
 
 
 def reshape(x: Tensor, /, shape: Any, *, copy: bool | None = None) -> Tensor:
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths = _shape(shape)
     if copy is False:
-        return x.view(shape)
-    return x.reshape(shape).clone() if copy else x.reshape(shape)
+        return x.view(lengths)
+    return x.reshape(lengths).clone() if copy else x.reshape(lengths)
 
 
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
@@ -39,69 +52,124 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two dimensions, not {x.ndim}")
     return x.mT
 
 
 def expand_dims(x: Tensor, /, *, axis: int | Sequence[int] = 0) -> Tensor:
     if isinstance(axis, int):
         return x.unsqueeze(axis)
-    for place in _placed(axis, x.ndim + len(axis)):
+    for place in sorted(_axes(axis, x.ndim + len(_shape(axis)))):
         x = x.unsqueeze(place)
     return x
-
-
-def _placed(axes: Sequence[int], rank: int) -> list[int]:
-    """The axes counted from the front, in order; each may be named once."""
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
-    placed = sorted({axis % rank for axis in axes})
-    if len(placed) < len(axes):
-        raise ValueError("an axis is named twice")
-    return placed
 
 
 def squeeze(x: Tensor, /, axis: Any = None) -> Tensor:
     if axis is None:
         return x.squeeze()
-    axes = _placed((axis,) if isinstance(axis, int) else axis, x.ndim)
+    axes = _axes(axis, x.ndim)
     for place in axes:
         if x.shape[place] != 1:
             raise ValueError(f"axis {place} has length {x.shape[place]}, and only axes of length one can go")
     return x.squeeze(axes)
 
 
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
+    lengths = _shape(shape)
+    if min((0, *lengths)) < 0:
+        raise ValueError(f"a shape has no negative lengths, unlike {lengths}")
+    return x.expand(lengths)
+
+
+def concat(arrays: list[Tensor], /, *, axis: int | None = 0) -> Tensor:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
+    if len({x.ndim for x in arrays}) > 1:
+        raise ValueError("tensors to be concatenated have the same number of dimensions")
     return torch.cat(arrays, axis)
 
 
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: list[Tensor], /, *, axis: int = 0) -> Tensor:
     return torch.stack(arrays, axis)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    return x.unbind(axis)
+    return x.unbind(_axis(axis, x.ndim))
 
 
 def array_split(x: Tensor, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    return list(torch.tensor_split(x, indices_or_sections, axis))
+    return list(torch.tensor_split(x, _parts(indices_or_sections), axis))
+
+
+def tile(x: Tensor, repetitions: Any, /) -> Tensor:
+    return torch.tile(x, _shape(repetitions))
+
+
+def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    if isinstance(repeats, Tensor) and (repeats.is_floating_point() or repeats.is_complex()):
+        raise TypeError(f"elements are repeated a whole number of times, not {repeats.dtype} times")
+    if not isinstance(repeats, (int, Tensor)):
+        repeats = torch.from_numpy(_counts(repeats))
+    if isinstance(repeats, Tensor):
+        repeats = repeats.to(x.device, torch.int64)
+    if axis is None or x.ndim == 0:
+        _axes(axis, x.ndim)
+        x, axis = x.reshape(-1), 0
+    return torch.repeat_interleave(x, repeats, axis)
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return x.flip(tuple(axes))
+    return x.flip(_axes(axis, x.ndim))
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    return torch.roll(x, shift, axis)
+    if axis is None:
+        return torch.roll(x, sum(_shape(shift)))
+    shifts, axes = _shape(shift), _shape(axis)
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    return torch.roll(x, shifts, axes * len(shifts) if len(axes) == 1 else axes)
+
+
+def pad(x: Tensor, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+    widths = _widths(pad_width, x.shape, mode)
+    values = _pairs(constant_values, x.ndim)
+    for axis, ((before, after), (first, last)) in enumerate(zip(widths, values, strict=True)):
+        if before == after == 0:
+            continue
+        if mode == "constant":
+            x = torch.cat([_block(x, axis, before, first), x, _block(x, axis, after, last)], axis)
+        else:
+            x = x.index_select(axis, _sources(x, axis, before, after, mode))
+    return x
+
+
+def _block(x: Tensor, axis: int, length: int, value: Any) -> Tensor:
+    lengths = list(x.shape)
+    lengths[axis] = length
+    return torch.full(lengths, value, dtype=x.dtype, device=x.device)
+
+
+def _sources(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    """For each place of the padded axis, the place in ``x`` that its element comes from."""
+    length = x.shape[axis]
+    places = torch.arange(before + length + after, device=x.device)
+    if mode == "edge":
+        return (places - before).clamp(0, length - 1)
+    return _mirrored(places, before, length, mode)
+
+
+def view_as_real(x: Tensor, /) -> Tensor:
+    return torch.view_as_real(x.resolve_conj())
+
+
+def view_as_complex(x: Tensor, /) -> Tensor:
+    _check_parts(x)
+    x = x if x.dtype is torch.float64 else x.to(torch.float32)
+    return torch.complex(x[..., 0], x[..., 1])
 
 
 def sliding_window(x: Tensor, /, window_shape: Any, axis: Any = None) -> Tensor:
-    window = (window_shape,) if isinstance(window_shape, int) else tuple(window_shape)
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    rank = x.ndim
-    for length, place in zip(window, axes, strict=True):
-        x = x.unfold(place % rank, length, 1)
+    for length, place in zip(*_windows(window_shape, axis, x.shape), strict=True):
+        x = x.unfold(place, length, 1)
     return x

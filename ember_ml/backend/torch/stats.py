@@ -55,7 +55,7 @@ def _flattened(x: torch.Tensor, axis: Any, keepdims: bool) -> tuple[torch.Tensor
         raise ValueError(f"axis {axis} names an axis twice")
     kept = [i for i in range(x.ndim) if i not in wanted]
     shape = [1 if i in wanted else n for i, n in enumerate(x.shape)] if keepdims else [x.shape[i] for i in kept]
-    flat = x.permute(*kept, *wanted).reshape([x.shape[i] for i in kept] + [_product(x.shape[i] for i in wanted)])
+    flat = x.permute(kept + wanted).reshape([x.shape[i] for i in kept] + [_product([x.shape[i] for i in wanted])])
     return flat, shape
 
 
@@ -86,9 +86,9 @@ def std(x: torch.Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdi
 
 def _spread(run: Any, x: torch.Tensor, axis: Any, correction: float, keepdims: bool) -> torch.Tensor:
     freedom = _count(x, axis) - correction
-    if freedom > 0 and not _is_nothing(axis):
+    if freedom > 0 and x.numel() and not _is_nothing(axis):
         return run(x, axis, correction=correction, keepdim=keepdims)
-    # torch warns where nothing is left to divide by.
+    # torch warns where nothing is left to divide by, or there is no answer to give.
     deviation = sum((x - mean(x, axis=axis, keepdims=True)).abs(), axis=axis, keepdims=keepdims)
     return deviation if freedom > 0 else torch.where(deviation > 0, torch.inf, torch.nan).to(deviation.dtype)
 
@@ -97,7 +97,7 @@ def _count(x: torch.Tensor, axis: Any) -> int:
     """How many elements each answer of a reduction is made of."""
     if axis is None:
         return x.numel()
-    return x.size(axis) if isinstance(axis, int) else _product(x.size(i) for i in axis)
+    return x.size(axis) if isinstance(axis, int) else _product([x.size(i) for i in axis])
 
 
 def max(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:

@@ -1,0 +1,597 @@
+"""Who computes: the order of choice, its safety, its messages, and engines that others add."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.backend import clear_backend, get_available_backends, get_backend, set_backend, use_backend
+from ember_ml.errors import BackendNotFoundError, MissingOperationError
+
+ROOT = Path(ember_ml.__file__).parent.parent
+ENGINES = get_available_backends()
+OTHERS = [name for name in ENGINES if name != "numpy"]
+
+
+@pytest.fixture(autouse=True)
+def _as_before(_home: None) -> Iterator[None]:
+    """Nothing chosen before, NumPy after."""
+    clear_backend()
+    yield
+    set_backend("numpy")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def chosen(home: Path, text: str) -> Path:
+    """A file with a persistent choice."""
+    path = home / ".ember" / "backend"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own."""
+    paths = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(ROOT)]))
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={"HOME": str(home), "PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def printed(code: str, home: Path, **environment: str) -> str:
+    """What such a program prints, once it has ended well."""
+    done = python(code, home, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+other = pytest.mark.skipif(not OTHERS, reason="the order of choice needs two engines")
+
+
+@other
+def test_the_order_of_choice(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert get_backend() == backends.auto_select_backend()[0]
+    assert backends.choice_source() == "detection"
+    for name in ENGINES:
+        clear_backend()
+        path = chosen(home, f"{name}\n")
+        assert get_backend() == name
+        assert str(path) in backends.choice_source()
+    chosen(home, OTHERS[0])
+    clear_backend()
+    monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
+    assert get_backend() == "numpy"
+    assert "EMBER_ML_BACKEND" in backends.choice_source()
+    set_backend(OTHERS[0])
+    assert get_backend() == OTHERS[0]
+    assert backends.choice_source() == "set_backend"
+    with use_backend("numpy"):
+        assert get_backend() == "numpy"
+        assert backends.choice_source() == "use_backend"
+        set_backend(OTHERS[-1])
+        assert get_backend() == "numpy"
+    assert get_backend() == OTHERS[-1]
+
+
+@other
+def test_the_order_of_choice_in_a_fresh_process(tmp_path: Path) -> None:
+    show = "import ember_ml; print(ember_ml.get_backend(), type(ember_ml.ops.add([1.0], 1.0)).__module__.split('.')[0])"
+    name, rest = "numpy", OTHERS[-1]
+    assert printed(show, tmp_path, EMBER_ML_BACKEND=name) == f"{name} {name}"
+    chosen(tmp_path, rest)
+    assert printed(show, tmp_path) == f"{rest} {rest}"
+    assert printed(show, tmp_path, EMBER_ML_BACKEND=name) == f"{name} {name}"
+    assert printed(show, tmp_path, EMBER_ML_BACKEND="  ") == f"{rest} {rest}"
+
+
+def test_a_choice_is_made_at_the_first_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBER_ML_BACKEND", "numpy")
+    assert get_backend() == "numpy"
+    monkeypatch.setenv("EMBER_ML_BACKEND", "abacus")
+    assert get_backend() == "numpy"
+
+
+def test_an_empty_file_chooses_nothing(home: Path) -> None:
+    chosen(home, "\n")
+    assert get_backend() == backends.auto_select_backend()[0]
+
+
+def test_detection_is_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, device = backends.auto_select_backend()
+    assert name in ENGINES
+    assert device in backends.load(name).devices()
+    with monkeypatch.context() as patch:
+        patch.setattr(backends, "get_available_backends", lambda: ["numpy"])
+        assert backends.auto_select_backend() == ("numpy", "cpu")
+
+
+def test_detection_passes_over_an_engine_that_does_not_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str, source: str = "") -> backends.Backend:
+        raise BackendNotFoundError(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backends, "load", broken)
+        assert backends.auto_select_backend() == ("numpy", "cpu")
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_persist_writes_the_file_and_nothing_else_does(name: str, home: Path) -> None:
+    set_backend(name)
+    with use_backend("numpy"):
+        ops.add([1.0], 1.0)
+    assert list(home.iterdir()) == []
+    set_backend(name, persist=True)
+    assert (home / ".ember" / "backend").read_text(encoding="utf-8").strip() == name
+    assert [path.name for path in (home / ".ember").iterdir()] == ["backend"]
+    clear_backend()
+    assert get_backend() == name
+
+
+def test_a_bad_name_is_not_persisted(home: Path) -> None:
+    chosen(home, "numpy")
+    with pytest.raises(BackendNotFoundError):
+        set_backend("abacus", persist=True)
+    assert (home / ".ember" / "backend").read_text(encoding="utf-8") == "numpy"
+
+
+def test_writing_is_atomic(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(home, "numpy")
+
+    def full(*args: Any) -> None:
+        assert (home / ".ember" / "backend").read_text(encoding="utf-8") == "numpy"
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="disk full"):
+        set_backend(ENGINES[-1], persist=True)
+    assert (home / ".ember" / "backend").read_text(encoding="utf-8") == "numpy"
+    assert [path.name for path in (home / ".ember").iterdir()] == ["backend"]
+
+
+def test_clearing_forgets(home: Path) -> None:
+    set_backend("numpy", persist=True)
+    clear_backend()
+    assert (home / ".ember" / "backend").exists()
+    clear_backend(persisted=True)
+    assert not (home / ".ember" / "backend").exists()
+    clear_backend(persisted=True)
+    assert backends.choice_source() == "detection"
+
+
+SOURCES: dict[str, Callable[[Path, pytest.MonkeyPatch], Any]] = {
+    "set_backend": lambda home, patch: set_backend("abacus"),
+    "use_backend": lambda home, patch: use_backend("abacus").__enter__(),
+    "environment variable EMBER_ML_BACKEND": lambda home, patch: (
+        patch.setenv("EMBER_ML_BACKEND", "abacus"),
+        get_backend(),
+    ),
+    "backend": lambda home, patch: (chosen(home, "abacus"), get_backend()),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_unknown_name_says_where_it_came_from(source: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = source if source != "backend" else f"file {home / '.ember' / 'backend'}"
+    with pytest.raises(BackendNotFoundError) as caught:
+        SOURCES[source](home, monkeypatch)
+    message = str(caught.value)
+    assert "'abacus'" in message
+    assert expected in message
+    assert f"installed: {', '.join(ENGINES)}" in message
+    assert isinstance(caught.value, ImportError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_an_unknown_name_changes_nothing() -> None:
+    set_backend("numpy")
+    with pytest.raises(BackendNotFoundError):
+        set_backend("abacus")
+    with pytest.raises(BackendNotFoundError), use_backend("abacus"):
+        pytest.fail("entered")
+    assert get_backend() == "numpy"
+    assert backends.calm() is backends.load("numpy")
+
+
+def test_an_unreadable_file_says_which(home: Path) -> None:
+    path = home / ".ember" / "backend"
+    path.mkdir(parents=True)
+    with pytest.raises(BackendNotFoundError, match="cannot be read") as caught:
+        get_backend()
+    assert str(path) in str(caught.value)
+    path.rmdir()
+    path.write_bytes(b"\xff\xfe\x00numpy")
+    with pytest.raises(BackendNotFoundError, match="cannot be read") as caught:
+        ops.add([1.0], 1.0)
+    assert str(path) in str(caught.value)
+    assert "installed: numpy" in str(caught.value)
+
+
+def test_a_choice_can_be_made_in_spite_of_an_unreadable_file(home: Path) -> None:
+    (home / ".ember" / "backend").mkdir(parents=True)
+    set_backend("numpy")
+    assert get_backend() == "numpy"
+
+
+def test_an_engine_that_fails_to_import_says_why_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('libfast.so.3: cannot open')")
+    done = python(
+        "import ember_ml; ember_ml.ops.add([1.0], 1.0)", tmp_path, EMBER_ML_BACKEND="torch", PYTHONPATH=str(tmp_path)
+    )
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()
+    message = next(line for line in reversed(last) if "BackendNotFoundError" in line)
+    assert "torch" in message
+    assert "libfast.so.3: cannot open" in message
+    assert "environment variable EMBER_ML_BACKEND" in message
+    assert "pip install 'ember-ml[torch]'" in message
+
+
+def test_an_engine_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
+    code = """
+    import importlib.util, sys
+    real = importlib.util.find_spec
+    importlib.util.find_spec = lambda name, *rest: None if name.partition('.')[0] == 'mlx' else real(name, *rest)
+    sys.modules['mlx'] = None
+    import ember_ml
+    print(ember_ml.get_available_backends())
+    for name in ('mlx', 'abacus'):
+        try:
+            ember_ml.set_backend(name)
+        except ember_ml.errors.BackendNotFoundError as error:
+            print(error)
+    """
+    first, *messages = printed(code, tmp_path).splitlines()
+    assert "mlx" not in first
+    assert len(messages) == 2
+    assert all("pip install 'ember-ml[mlx]'" in message and "installed: numpy" in message for message in messages)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_choice_survives_reloading(name: str, tmp_path: Path) -> None:
+    code = f"""
+    import importlib, ember_ml
+    from ember_ml.ops import add
+    ember_ml.set_backend({name!r})
+    add([1.0], 1.0)
+    importlib.reload(ember_ml)
+    print(ember_ml.get_backend(), type(add([1.0], 1.0)).__module__.split('.')[0])
+    importlib.reload(ember_ml.backend)
+    print(ember_ml.get_backend(), ember_ml.backend.get_backend(), type(add([1.0], 1.0)).__module__.split('.')[0])
+    importlib.reload(ember_ml)
+    print(ember_ml.get_backend(), type(ember_ml.ops.add([1.0], 1.0)).__module__.split('.')[0])
+    ember_ml.set_backend('numpy')
+    print(ember_ml.get_backend(), type(add([1.0], 1.0)).__module__.split('.')[0])
+    try:
+        with ember_ml.use_backend({name!r}):
+            print(ember_ml.get_backend(), type(add([1.0], 1.0)).__module__.split('.')[0])
+            add([1.0], [1.0, 2.0, 3.0])
+            add([1.0, 2.0], [1.0, 2.0, 3.0])
+    except ValueError as error:
+        print(type(error).__name__)
+    """
+    assert printed(code, tmp_path, EMBER_ML_BACKEND="numpy").splitlines() == [
+        f"{name} {name}", f"{name} {name} {name}", f"{name} {name}", "numpy numpy", f"{name} {name}", "ValueError",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_imported_operation_is_never_stale(name: str, tmp_path: Path) -> None:
+    code = f"""
+    from ember_ml.ops import add
+    import ember_ml
+    ember_ml.set_backend({name!r})
+    print(type(add([1.0], [2.0])).__module__.split('.')[0], add([1.0], [2.0]).tolist())
+    """
+    assert printed(code, tmp_path) == f"{name} [3.0]"
+
+
+def test_switching_back_and_forth() -> None:
+    add = ops.add
+    for _ in range(3):
+        for name in ENGINES:
+            set_backend(name)
+            assert isinstance(add([1.0], [2.0]), backends.load(name).tensors)
+            assert ember_ml.get_backend_module().__name__ == f"ember_ml.backend.{name}"
+
+
+def test_blocks_nest() -> None:
+    set_backend("numpy")
+    with use_backend(ENGINES[-1]):
+        with use_backend("numpy"):
+            assert get_backend() == "numpy"
+            with use_backend(ENGINES[-1]):
+                assert get_backend() == ENGINES[-1]
+            assert get_backend() == "numpy"
+        assert get_backend() == ENGINES[-1]
+    assert get_backend() == "numpy"
+
+
+def test_one_block_can_be_entered_again_and_within_itself() -> None:
+    set_backend("numpy")
+    block = use_backend(ENGINES[-1])
+    for _ in range(2):
+        with block:
+            with block:
+                assert get_backend() == ENGINES[-1]
+            assert get_backend() == ENGINES[-1]
+        assert get_backend() == "numpy"
+
+
+def test_a_block_ends_with_an_exception() -> None:
+    set_backend("numpy")
+    with pytest.raises(ZeroDivisionError), use_backend(ENGINES[-1]):
+        _ = 1 / 0
+    assert get_backend() == "numpy"
+    assert backends.calm() is backends.load("numpy")
+
+
+def test_a_block_is_a_decorator() -> None:
+    set_backend("numpy")
+
+    @use_backend(ENGINES[-1])
+    def answer(depth: int) -> list[str]:
+        return [get_backend(), *(answer(depth - 1) if depth else [])]
+
+    assert answer(2) == [ENGINES[-1]] * 3
+    assert get_backend() == "numpy"
+    assert ember_ml.using_backend is use_backend
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_host_arrays_follow_the_block(name: str) -> None:
+    import numpy as np
+
+    set_backend("numpy")
+    x = np.ones(3, np.float32)
+    assert isinstance(ops.add(x, x), np.ndarray)
+    with use_backend(name):
+        assert isinstance(ops.add(x, x), backends.load(name).tensors)
+        assert isinstance(ops.sqrt(x), backends.load(name).tensors)
+    assert isinstance(ops.add(x, x), np.ndarray)
+
+
+def mistakes(name: str, rounds: int) -> int:
+    """How often something in a block was not of its engine: the name, a list, a host array, a scalar, a definition."""
+    import numpy as np
+
+    own, x, wrong = backends.load(name).tensors, np.ones(4, np.float32), 0
+    for _ in range(rounds):
+        wrong += get_backend() != name
+        answers = ops.add([1.0], [2.0]), ops.add(x, x), ops.multiply(2.0, 3.0), ops.square(x)
+        wrong += sum(not isinstance(answer, own) for answer in answers)
+    return wrong
+
+
+def test_threads_never_see_anothers_engine() -> None:
+    set_backend("numpy")
+    found: list[int | str] = []
+    start = threading.Barrier(8)
+
+    def work(i: int) -> None:
+        name = ENGINES[i % len(ENGINES)]
+        try:
+            start.wait(30)
+            for _ in range(25):
+                with use_backend(name):
+                    found.append(mistakes(name, 12))
+                found.append(int(get_backend() != "numpy"))
+        except BaseException as error:
+            found.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [0] * (8 * 25 * 2)
+    assert get_backend() == "numpy"
+    assert backends.calm() is backends.load("numpy")
+
+
+def test_tasks_never_see_anothers_engine() -> None:
+    set_backend("numpy")
+
+    async def work(i: int) -> int:
+        name, wrong = ENGINES[i % len(ENGINES)], 0
+        for _ in range(10):
+            with use_backend(name):
+                wrong += mistakes(name, 2)
+                await asyncio.sleep(0)
+                wrong += mistakes(name, 2)
+            await asyncio.sleep(0)
+            wrong += get_backend() != "numpy"
+        return wrong
+
+    async def all_of_them() -> list[int]:
+        return await asyncio.gather(*(work(i) for i in range(50)))
+
+    assert asyncio.run(all_of_them()) == [0] * 50
+    assert backends.calm() is backends.load("numpy")
+
+
+def test_switching_while_others_compute() -> None:
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def compute() -> None:
+        try:
+            while not done.is_set():
+                assert ops.add([1.0], [2.0]).tolist() == [3.0]
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=compute) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        set_backend(ENGINES[i % len(ENGINES)])
+    done.set()
+    for thread in threads:
+        thread.join(30)
+    assert errors == []
+
+
+def test_a_thread_that_starts_in_a_block_sees_the_process_wide_choice() -> None:
+    set_backend("numpy")
+    seen: list[str] = []
+    with use_backend(ENGINES[-1]):
+        thread = threading.Thread(target=lambda: seen.append(get_backend()))
+        thread.start()
+        thread.join()
+    assert seen == ["numpy"]
+
+
+ABACUS = '''
+"""An engine whose tensors are lists of Python floats, as strings of beads."""
+
+class Beads:
+    def __init__(self, values, dtype="float32"):
+        self.values, self.dtype = list(values), dtype
+    @property
+    def shape(self): return (len(self.values),)
+    ndim = 1
+    def __len__(self): return len(self.values)
+    def tolist(self): return self.values
+
+TENSORS = (Beads,)
+DTYPES = {name: f"beads-{name}" for name in ("bool", "int64", "float32", "float64")}
+
+def convert(value, dtype, device):
+    if isinstance(value, Beads): return value
+    values = list(value) if hasattr(value, "__len__") else [value]
+    return Beads([float(v) for v in values], dtype or DTYPES["float32"])
+def lift(number, like): return Beads([float(number)], like.dtype)
+def cast(x, dtype): return Beads(x.values, dtype)
+def to_host(x): return x.values
+def device_of(x): return "table"
+def beside(x): return "table"
+def find_device(name): return "table"
+def devices(): return ["table"]
+def error_class(error): return None
+
+def add(x, y):
+    n = max(len(x), len(y))
+    return Beads([a + b for a, b in zip(x.values * (n // len(x)), y.values * (n // len(y)))], x.dtype)
+def multiply(x, y):
+    n = max(len(x), len(y))
+    return Beads([a * b for a, b in zip(x.values * (n // len(x)), y.values * (n // len(y)))], x.dtype)
+'''
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A directory in which a distribution is installed that adds an engine."""
+    site = tmp_path / "site"
+    info = site / "abacus_ember-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "abacus.py").write_text(ABACUS)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: abacus-ember\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[ember_ml.backends]\nabacus = abacus\n")
+    (info / "RECORD").write_text("")
+    return site
+
+
+def test_another_distribution_adds_an_engine(site: Path, tmp_path: Path) -> None:
+    code = """
+    import sys, ember_ml
+    from ember_ml import ops
+    from ember_ml.contract import REGISTRY
+    print(ember_ml.get_available_backends()[-1], 'abacus' in sys.modules)
+    ember_ml.set_backend('abacus')
+    x = ops.add([1, 2], 3)
+    print(type(x).__name__, x.tolist(), x.dtype)
+    print(type(ops.square(x)).__name__, ops.square(x).tolist())
+    ember_ml.set_backend('numpy')
+    print(type(ops.add(x, x)).__name__, ops.add(x, 1).tolist(), ops.add([1.0], x).tolist(), ops.square(x).tolist())
+    with ember_ml.use_backend('abacus'):
+        print(ember_ml.get_backend(), ember_ml.get_backend_module().__name__)
+        print(ops.get_dtype(x), ops.get_device(x), ops.get_available_devices(), ops.result_type(x, 1))
+        try:
+            ops.sqrt(x)
+        except ember_ml.errors.MissingOperationError as error:
+            print(error)
+    backend = ember_ml.backend.load('abacus')
+    providers = {backend.provider(operation) for operation in REGISTRY.values()}
+    print(sorted(providers), [name for name, o in REGISTRY.items() if backend.provider(o) == 'own'])
+    try:
+        ops.add(x, 'beads')
+    except TypeError as error:
+        print(error, *error.__notes__, sep='; ')
+    """
+    lines = printed(code, tmp_path, PYTHONPATH=str(site)).splitlines()
+    assert lines[:7] == [
+        "abacus False",
+        "Beads [4.0, 5.0] beads-float32",
+        "Beads [16.0, 25.0]",
+        "Beads [5.0, 6.0] [5.0, 6.0] [16.0, 25.0]",
+        "abacus abacus",
+        "float32 table ['table'] float32",
+        f"the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}",
+    ]
+    assert lines[7] == "['defined', 'missing', 'own'] ['add', 'multiply']"
+    assert lines[8].endswith("in ember_ml.ops.add(float32[2], str) on the abacus backend")
+
+
+def test_an_added_engine_that_is_broken_names_its_distribution(site: Path, tmp_path: Path) -> None:
+    (site / "abacus.py").write_text("raise RuntimeError('beads are missing')")
+    done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))
+    assert done.returncode == 1
+    assert "BackendNotFoundError" in done.stderr
+    assert "beads are missing" in done.stderr
+    assert "pip install abacus-ember" in done.stderr
+
+
+def test_an_added_engine_that_is_incomplete_says_what_it_lacks(site: Path, tmp_path: Path) -> None:
+    (site / "abacus.py").write_text(ABACUS.replace("def cast(", "def forge("))
+    done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))
+    assert "BackendNotFoundError" in done.stderr.strip().splitlines()[-1]
+    assert "cast" in done.stderr.strip().splitlines()[-1]
+
+
+def test_a_missing_operation_is_never_none(site: Path, tmp_path: Path) -> None:
+    code = """
+    import ember_ml
+    ember_ml.set_backend('abacus')
+    print(callable(ember_ml.ops.sqrt))
+    try:
+        ember_ml.ops.sqrt([1.0])
+    except NotImplementedError as error:
+        print(type(error).__name__)
+    """
+    assert printed(code, tmp_path, PYTHONPATH=str(site)).splitlines() == ["True", "MissingOperationError"]
+    assert issubclass(MissingOperationError, NotImplementedError)
+
+
+def test_reloading_in_this_process_keeps_the_choice() -> None:
+    set_backend(ENGINES[-1])
+    importlib.reload(ember_ml)
+    assert ember_ml.get_backend() == ENGINES[-1]

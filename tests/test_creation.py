@@ -1,0 +1,284 @@
+"""What the contract cannot say of the operations that make tensors: kinds of source, sharing, defaults, errors."""
+
+from __future__ import annotations
+
+import array as buffers
+import math
+
+import numpy as np
+import pytest
+import scipy.signal
+from agreement import assert_close, host
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.backend import Backend, load
+from ember_ml.dtypes import as_dtype, default_float, set_default_float
+
+OTHERS = [name for name in ember_ml.get_available_backends() if name != "numpy"]
+
+
+def dtype_of(x: object) -> str:
+    return as_dtype(x.dtype).name  # type: ignore[attr-defined]
+
+
+def test_constants_are_plain_values() -> None:
+    assert (ops.pi, ops.e, ops.inf) == (math.pi, math.e, math.inf)
+    assert ops.nan != ops.nan
+    assert ops.newaxis is None
+
+
+def test_names_of_one_function() -> None:
+    assert ops.convert_to_tensor is ops.asarray is ops.array
+
+
+class TestAsarray:
+    @pytest.mark.parametrize("source", ember_ml.get_available_backends())
+    @pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "bfloat16", "float64", "complex64", "uint16"])
+    def test_takes_tensors_of_every_engine(self, backend: Backend, source: str, dtype: str) -> None:
+        with ember_ml.use_backend(source):
+            given = ops.asarray([[0, 1], [2, 3]], dtype=dtype)
+        answer = ops.asarray(given)
+        assert isinstance(answer, backend.tensors)
+        assert dtype_of(answer) == dtype
+        np.testing.assert_array_equal(host(answer), np.array([[0, 1], [2, 3]]).astype(host(given).dtype))
+
+    @pytest.mark.parametrize("source", OTHERS)
+    def test_takes_tensors_of_every_engine_inside_sequences(self, backend: Backend, source: str) -> None:
+        with ember_ml.use_backend(source):
+            one = ops.asarray(1.5)
+        answer = ops.asarray([[one, 2], [3.5, one]])
+        assert isinstance(answer, backend.tensors)
+        assert dtype_of(answer) == "float32"
+        assert answer.tolist() == [[1.5, 2.0], [3.5, 1.5]]
+
+    def test_numbers_adapt_to_the_tensors_beside_them(self, backend: Backend) -> None:
+        half = ops.asarray(1.0, dtype="float16")
+        whole = ops.asarray(1, dtype="int16")
+        assert dtype_of(ops.asarray([half, 2.5])) == "float16"
+        assert dtype_of(ops.asarray([2, whole])) == "int16"
+        assert dtype_of(ops.asarray([whole, 2.5])) == "float32"
+        assert dtype_of(ops.asarray([half, whole])) == "float16"
+        assert dtype_of(ops.asarray([np.float64(1.0), 2])) == "float64"
+
+    def test_takes_buffers(self, backend: Backend) -> None:
+        assert ops.asarray(buffers.array("d", [1.0, 2.0])).tolist() == [1.0, 2.0]
+        assert ops.asarray(b"ab").tolist() == [97, 98]
+        assert dtype_of(ops.asarray(bytearray(b"ab"))) == "uint8"
+
+    def test_takes_objects_with_array(self, backend: Backend) -> None:
+        class Source:
+            def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+                return np.array([1, 2], np.int16)
+
+        answer = ops.asarray(Source())
+        assert dtype_of(answer) == "int16"
+        assert answer.tolist() == [1, 2]
+
+    def test_takes_host_arrays_of_any_layout(self, backend: Backend) -> None:
+        grid = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+        for view in (grid.T, grid[::2, 1:], grid[::-1, ::-1], np.broadcast_to(grid, (2, 3, 4)), grid.astype(">f4")):
+            np.testing.assert_array_equal(host(ops.asarray(view)), view)
+
+    def test_a_copy_is_a_copy(self, backend: Backend) -> None:
+        given = np.zeros(3, np.float32)
+        answer = ops.asarray(given, copy=True)
+        given[0] = 1
+        assert answer.tolist() == [0.0, 0.0, 0.0]
+
+    def test_no_copy_where_memory_can_be_shared(self, backend: Backend) -> None:
+        own = ops.zeros(3)
+        assert ops.asarray(own, copy=False) is own
+        if backend.name != "mlx":
+            given = np.zeros(3, np.float32)
+            answer = ops.asarray(given, copy=False)
+            given[0] = 1
+            assert answer.tolist() == [1.0, 0.0, 0.0]
+
+    def test_no_copy_where_memory_cannot_be_shared_is_an_error(self, backend: Backend) -> None:
+        for given, dtype in (([1, 2], None), (3.0, None), (ops.zeros(2), "int32"), ([ops.zeros(2)], None)):
+            with pytest.raises(ValueError, match="copy=False"):
+                ops.asarray(given, dtype=dtype, copy=False)
+
+    def test_python_numbers_have_the_default_dtypes(self, backend: Backend) -> None:
+        found = [dtype_of(ops.asarray(x)) for x in (True, 1, 1.0, 1j, [1], [[1.0]], [1j], [False])]
+        assert found == ["bool", "int64", "float32", "complex64", "int64", "float32", "complex64", "bool"]
+
+    @pytest.mark.parametrize("wrong", [None, "1", object(), {1: 2}, ["a"], [None]], ids=repr)
+    def test_what_holds_no_numbers_is_a_type_error(self, backend: Backend, wrong: object) -> None:
+        with pytest.raises(TypeError):
+            ops.asarray(wrong)
+
+    @pytest.mark.parametrize(("number", "dtype"), [(300, "uint8"), (-1, "uint64"), (1 << 63, None)])
+    def test_numbers_out_of_range_are_value_errors(self, backend: Backend, number: int, dtype: str | None) -> None:
+        with pytest.raises(ValueError, match="cannot hold"):
+            ops.asarray(number, dtype=dtype)
+        with pytest.raises(ValueError, match="cannot hold"):
+            ops.full(2, number, dtype=dtype)
+
+    def test_ragged_rows_are_a_value_error(self, backend: Backend) -> None:
+        for ragged in ([[1], [2, 3]], [[1], 2], [[ops.asarray(1)], [2, 3]], [ops.zeros(2), 1]):
+            with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
+                ops.asarray(ragged)
+
+
+class TestHost:
+    def test_writing_to_the_array_changes_no_tensor(self, backend: Backend) -> None:
+        x = ops.zeros(3)
+        array = ops.to_numpy(x)
+        array[0] = 1
+        assert isinstance(array, np.ndarray)
+        assert x.tolist() == [0.0, 0.0, 0.0]
+
+    @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float64", "complex64"])
+    def test_there_and_back(self, backend: Backend, dtype: str) -> None:
+        x = ops.asarray([[0, 1], [2, 3]], dtype=dtype)
+        back = ops.from_numpy(ops.to_numpy(x))
+        assert isinstance(back, backend.tensors)
+        assert dtype_of(back) == dtype
+        np.testing.assert_array_equal(host(back), host(x))
+
+    @pytest.mark.parametrize("source", ember_ml.get_available_backends())
+    def test_dlpack_from_every_engine(self, backend: Backend, source: str) -> None:
+        with ember_ml.use_backend(source):
+            given = ops.asarray([[1.0, 2.0], [3.0, 4.0]])
+        answer = ops.from_dlpack(given)
+        assert isinstance(answer, backend.tensors)
+        assert answer.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+    def test_what_speaks_no_dlpack_is_a_type_error(self, backend: Backend) -> None:
+        with pytest.raises(TypeError, match="__dlpack__"):
+            ops.from_dlpack([1, 2])
+
+
+def test_tensors_that_record_gradients_move_to_the_host() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(2, requires_grad=True)
+    assert ops.to_numpy(x).tolist() == [1.0, 1.0]
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            assert ops.asarray(x).tolist() == [1.0, 1.0]
+
+
+def test_gradients_flow_through_a_sequence_of_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones((), requires_grad=True)
+    with ember_ml.use_backend("torch"):
+        ops.asarray([[x, 2.0], [3.0, x]]).sum().backward()
+    assert float(x.grad) == 2.0
+
+
+def test_reversed_tensors_move_between_engines() -> None:
+    """torch ends the process on DLPack's negative strides."""
+    pytest.importorskip("torch")
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            x = ops.arange(4)[::-1] if name != "torch" else ops.flip(ops.arange(4))
+        with ember_ml.use_backend("torch"):
+            assert ops.asarray(x).tolist() == [3, 2, 1, 0]
+
+
+def test_the_default_float_is_the_dtype_of_new_tensors(backend: Backend) -> None:
+    before = default_float()
+    set_default_float(as_dtype("float64"))
+    try:
+        made = [
+            ops.zeros(2), ops.ones(2), ops.full(2, 0.5), ops.empty(2), ops.eye(2), ops.tri(2), ops.arange(0.0, 1.0),
+            ops.linspace(0, 1, 3), ops.logspace(0, 1, 3), ops.geomspace(1, 2, 3), ops.hanning(4), ops.asarray([0.5]),
+        ]  # fmt: skip
+    finally:
+        set_default_float(before)
+    assert {dtype_of(x) for x in made} == {"float64"}
+
+
+@pytest.mark.parametrize("make", [ops.zeros, ops.ones, ops.empty, lambda shape: ops.full(shape, 1)])
+def test_bad_shapes(backend: Backend, make: object) -> None:
+    for wrong in (-1, (2, -1)):
+        with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
+            make(wrong)  # type: ignore[operator]
+    for wrong in ((2, 2.5), None):
+        with pytest.raises(TypeError):
+            make(wrong)  # type: ignore[operator]
+
+
+def test_values_that_cannot_be(backend: Backend) -> None:
+    calls = [
+        lambda: ops.arange(0, 1, 0),
+        lambda: ops.arange(0.0, 1.0, 0.0),
+        lambda: ops.arange(math.nan),
+        lambda: ops.linspace(0, 1, -1),
+        lambda: ops.geomspace(0, 1, 3),
+        lambda: ops.geomspace(-1, 1, 3),
+        lambda: ops.eye(-1),
+        lambda: ops.meshgrid([1], [2], indexing="yx"),
+        lambda: ops.tril([1, 2]),
+        lambda: ops.triu(1),
+        lambda: ops.diag(1),
+        lambda: ops.diag([[[1]]]),
+        lambda: ops.vander([[1]]),
+        lambda: ops.full((2,), [1, 2, 3]),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
+            call()
+    with pytest.raises(TypeError):
+        ops.full(2, 1j, dtype="float32")
+
+
+def test_devices(backend: Backend) -> None:
+    assert ops.zeros(2, device="cpu").tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="available"):
+        ops.zeros(2, device="abacus")
+
+
+def test_unknown_dtypes_are_type_errors(backend: Backend) -> None:
+    with pytest.raises(TypeError):
+        ops.zeros(2, dtype="float33")
+
+
+def test_complex128_where_the_engine_has_none(backend: Backend) -> None:
+    if "complex128" in backend.dtypes:
+        assert dtype_of(ops.zeros(2, dtype="complex128")) == "complex128"
+    else:
+        with pytest.raises(ember_ml.errors.UnsupportedError):
+            ops.zeros(2, dtype="complex128")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 50])
+def test_windows_are_scipys(backend: Backend, count: int) -> None:
+    windows = scipy.signal.windows
+    expected = {
+        ops.bartlett: windows.bartlett(count),
+        ops.blackman: windows.blackman(count),
+        ops.hamming: windows.hamming(count),
+        ops.hanning: windows.hann(count),
+        lambda n, dtype: ops.kaiser(n, 8.6, dtype=dtype): windows.kaiser(count, 8.6),
+    }
+    for make, oracle in expected.items():
+        assert_close(host(make(count, dtype="float64")), oracle, 1e-12)
+
+
+def test_evenly_spaced_numbers_end_where_they_should(backend: Backend) -> None:
+    for start, stop, num in ((0.1, 0.7, 31), (-1e30, 1e30, 7), (1, 2, 1000)):
+        x = host(ops.linspace(start, stop, num))
+        assert x[0] == np.float32(start)
+        assert x[-1] == np.float32(stop)
+        np.testing.assert_array_equal(x, np.linspace(start, stop, num, dtype=np.float32))
+
+
+def test_engines_agree_on_rounding_of_ranges() -> None:
+    made = {}
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            made[name] = host(ops.arange(0, 10, 0.1))
+    for name, values in made.items():
+        np.testing.assert_allclose(values, np.arange(0, 10, 0.1).astype(np.float32), rtol=1e-6, err_msg=name)
+        assert values.shape == (100,)
+
+
+def test_a_copy_is_independent(backend: Backend) -> None:
+    x = ops.asarray(np.zeros(2, np.float32), copy=True)
+    y = ops.copy(x)
+    x[0] = 1.0
+    assert y.tolist() == [0.0, 0.0]
+    assert load(backend.name) is backend

@@ -1,0 +1,152 @@
+"""The documentation: its Python runs on every engine, its excerpts are in the files they name, its tables are current.
+
+The words after ``python`` at the head of a block say what it needs. A path is a file: of this repository, and then the
+block must be an excerpt of it, or of the example engine, and then it is written there. Any other word is an engine. A
+``text`` block is what the Python block before it prints.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import cli, reference
+from ember_ml.backend import Backend
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+EXAMPLE = "abacus"
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, what else its head says, its text and its line."""
+
+    language: str
+    words: list[str]
+    text: str
+    line: int
+
+
+_FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in _FENCE.finditer(text):
+        language, *words = match[1].split() or [""]
+        found.append(Block(language, words, match[2], text.count("\n", 0, match.start(2))))
+    return found
+
+
+def is_path(word: str) -> bool:
+    return "/" in word
+
+
+@every_page
+def test_python_runs(page: Path, backend: Backend, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.language == "text":
+            assert capsys.readouterr().out == block.text, f"{page.name}:{block.line}"
+        needed = set(block.words)
+        if (
+            block.language != "python"
+            or any(map(is_path, needed))
+            or not needed <= set(ember_ml.get_available_backends())
+        ):
+            continue
+        ember_ml.set_backend(backend.name)
+        capsys.readouterr()
+        exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
+
+
+@every_page
+def test_excerpts_are_in_their_files(page: Path) -> None:
+    for block in blocks(page):
+        for path in filter(is_path, block.words):
+            if not path.startswith(f"{EXAMPLE}/"):
+                assert block.text in (ROOT / path).read_text(encoding="utf-8"), f"{page.name}:{block.line}"
+
+
+def test_the_example_engine_works(tmp_path: Path) -> None:
+    (tmp_path / EXAMPLE).mkdir()
+    program = ""
+    for block in blocks(ROOT / "docs" / "backends.md"):
+        if block.words == [EXAMPLE]:
+            program += block.text
+        for path in filter(is_path, block.words):
+            (tmp_path / path).write_text(block.text, encoding="utf-8")
+    metadata = tmp_path / f"{EXAMPLE}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {EXAMPLE}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{backends.GROUP}]\n{EXAMPLE} = {EXAMPLE}\n")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@every_page
+def test_commands_exist(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for block in blocks(page):
+        for line in block.text.splitlines() if block.language == "sh" else ():
+            command = shlex.split(line, comments=True)
+            if command[:1] == ["make"]:
+                assert set(command[1:]) <= set(targets)
+            if command[:1] == ["ember-ml"]:
+                cli._parser().parse_args(command[1:])
+
+
+_LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)\)")
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.skipif(
+    not set(backends.OWN) <= set(ember_ml.get_available_backends()), reason="tables tell of every engine"
+)
+def test_generated_parts_are_current() -> None:
+    stale = [str(path.relative_to(ROOT)) for path in reference.stale(ROOT)]
+    assert not stale, "run: python -m ember_ml.reference"
+
+
+def test_reference_is_written_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "OWN", {"numpy": backends.OWN["numpy"]})
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs" / "laws.md"
+    page.write_text("before\n<!-- table: laws -->\nold\n<!-- end -->\nafter\n")
+    command = ["reference", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", [*command, "--check"])
+    assert reference.main() == 1
+    assert "old" in page.read_text()
+    monkeypatch.setattr(sys, "argv", command)
+    assert reference.main() == 0
+    assert page.read_text().startswith("before\n<!-- table: laws -->\n| law |")
+    assert page.read_text().endswith("<!-- end -->\nafter\n")
+    monkeypatch.setattr(sys, "argv", [*command, "--check"])
+    assert reference.main() == 0
+    text = (tmp_path / "docs" / "operations.md").read_text()
+    assert "| `add(x, y, /)` | promoted |" in text

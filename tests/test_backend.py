@@ -470,11 +470,9 @@ def test_a_thread_that_starts_in_a_block_sees_the_process_wide_choice() -> None:
     assert seen == ["numpy"]
 
 
-ABACUS = '''
-"""An engine whose tensors are lists of Python floats, as strings of beads."""
-
+CORE = """
 class Beads:
-    def __init__(self, values, dtype="float32"):
+    def __init__(self, values, dtype):
         self.values, self.dtype = list(values), dtype
     @property
     def shape(self): return (len(self.values),)
@@ -492,28 +490,33 @@ def convert(value, dtype, device):
 def lift(number, like): return Beads([float(number)], like.dtype)
 def cast(x, dtype): return Beads(x.values, dtype)
 def to_host(x): return x.values
-def device_of(x): return "table"
 def beside(x): return "table"
+def device_of(x): return "table"
 def find_device(name): return "table"
 def devices(): return ["table"]
 def error_class(error): return None
+"""
 
-def add(x, y):
+ENGINE = """
+from abacus import core
+
+def _spread(x, y):
     n = max(len(x), len(y))
-    return Beads([a + b for a, b in zip(x.values * (n // len(x)), y.values * (n // len(y)))], x.dtype)
-def multiply(x, y):
-    n = max(len(x), len(y))
-    return Beads([a * b for a, b in zip(x.values * (n // len(x)), y.values * (n // len(y)))], x.dtype)
-'''
+    return zip(x.values * (n // len(x)), y.values * (n // len(y)))
+def add(x, y): return core.Beads([a + b for a, b in _spread(x, y)], x.dtype)
+def multiply(x, y): return core.Beads([a * b for a, b in _spread(x, y)], x.dtype)
+"""
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A directory in which a distribution is installed that adds an engine."""
+    """A directory in which a distribution is installed that adds an engine, whose tensors are strings of beads."""
     site = tmp_path / "site"
     info = site / "abacus_ember-1.0.dist-info"
     info.mkdir(parents=True)
-    (site / "abacus.py").write_text(ABACUS)
+    (site / "abacus").mkdir()
+    (site / "abacus" / "core.py").write_text(CORE)
+    (site / "abacus" / "__init__.py").write_text(ENGINE)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: abacus-ember\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[ember_ml.backends]\nabacus = abacus\n")
     (info / "RECORD").write_text("")
@@ -558,11 +561,11 @@ def test_another_distribution_adds_an_engine(site: Path, tmp_path: Path) -> None
         f"the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}",
     ]
     assert lines[7] == "['defined', 'missing', 'own'] ['add', 'multiply']"
-    assert lines[8].endswith("in ember_ml.ops.add(float32[2], str) on the abacus backend")
+    assert lines[8].endswith("in ember_ml.ops.add(beads-float32[2], str) on the abacus backend")
 
 
 def test_an_added_engine_that_is_broken_names_its_distribution(site: Path, tmp_path: Path) -> None:
-    (site / "abacus.py").write_text("raise RuntimeError('beads are missing')")
+    (site / "abacus" / "core.py").write_text("raise RuntimeError('beads are missing')")
     done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))
     assert done.returncode == 1
     assert "BackendNotFoundError" in done.stderr
@@ -571,7 +574,7 @@ def test_an_added_engine_that_is_broken_names_its_distribution(site: Path, tmp_p
 
 
 def test_an_added_engine_that_is_incomplete_says_what_it_lacks(site: Path, tmp_path: Path) -> None:
-    (site / "abacus.py").write_text(ABACUS.replace("def cast(", "def forge("))
+    (site / "abacus" / "core.py").write_text(CORE.replace("def cast(", "def forge("))
     done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))
     assert "BackendNotFoundError" in done.stderr.strip().splitlines()[-1]
     assert "cast" in done.stderr.strip().splitlines()[-1]

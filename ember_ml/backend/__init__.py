@@ -63,9 +63,9 @@ OWN: dict[str, Home] = dict(
 class Backend:
     """A loaded engine: its module, and the functions of it that the door calls.
 
-    The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES`` (name
-    to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``, ``find_device``,
-    ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on every access.
+    The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
+    (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
+    ``find_device``, ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on access.
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -110,7 +110,7 @@ class Backend:
             ) from None
 
     def own(self, operation: Operation) -> Callable[..., Any] | None:
-        """The engine's own function for an operation, if it has one; those that users declare have only their bodies."""
+        """The engine's own function for an operation, if it has one; those that users declare have a body only."""
         if not operation.module.startswith("ember_ml.ops."):
             return None
         place = _submodule(self.module, operation.category) or self.module

@@ -71,9 +71,7 @@ def greater_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 
 @op(compared, differentiable=False)
-def isclose(
-    x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Tensor:
+def isclose(x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Truth of ``|x - y| <= atol + rtol * |y|``, with broadcasting: the tolerance is relative to ``y``.
 
     An infinity is close to itself alone.
@@ -281,8 +279,6 @@ def isin(x: TensorLike, test_elements: TensorLike, /, *, assume_unique: bool = F
     candidates = indexing.sort(manipulation.reshape(test_elements, (-1,)))
     count = manipulation.shape(candidates)[0]
     if count == 0:
-        found = not_equal(x, x) if not invert else equal(x, x)
-        return logical_and(found, False) if not invert else logical_or(found, True)
-    place = math.minimum(indexing.searchsorted(candidates, x), count - 1)
-    nearest = indexing.take(candidates, place)
+        return creation.full_like(x, invert, dtype="bool")
+    nearest = indexing.take(candidates, math.minimum(indexing.searchsorted(candidates, x), count - 1))
     return not_equal(nearest, x) if invert else equal(nearest, x)

@@ -85,7 +85,7 @@ def _spread(weights: Any, x: Any, axis: Axis) -> Any:
         raise ValueError("average needs axis where the weights have another shape than the tensor")
     axes = _axes(axis, x.ndim)
     if tuple(weights.shape) != tuple(x.shape[i] for i in axes):
-        raise ValueError(f"weights of shape {list(weights.shape)} do not fit axis {axis} of a tensor of {list(x.shape)}")
+XX
     order = sorted(range(len(axes)), key=axes.__getitem__)
     shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
     spread = manipulation.reshape(manipulation.permute_dims(weights, order), shape)
@@ -247,7 +247,7 @@ def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: 
     exact = "float32" if where.startswith(("mps", "gpu")) else "float64"
     levels = math.divide(creation.asarray(levels, dtype=exact, device=where), scale)
     last: Any = ordered.shape[-1] - 1
-    pick = indexing.take
+    pick: Any = indexing.take
     if skip_nan:
         valid = comparison.logical_not(comparison.isnan(ordered))
         last = dtypes.cast(math.subtract(sum(valid, axis=-1, keepdims=True), 1), exact)
@@ -450,7 +450,9 @@ def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
     for given in (fweights, aweights):
         if given is not None:
             if tuple(given.shape) != (variables.shape[1],):
-                raise ValueError(f"{variables.shape[1]} observations need as many weights, not shape {list(given.shape)}")
+                raise ValueError(
+                    f"{variables.shape[1]} observations need as many weights, not shape {list(given.shape)}"
+                )
             given = dtypes.cast(given, real_of(dtypes.get_dtype(variables)))
             weights = given if weights is None else math.multiply(weights, given)
     return weights
@@ -773,7 +775,7 @@ def _wide(x: Any) -> Any:
     return dtypes.cast(x, "float32") if dtypes.get_dtype(x).name in ("float16", "bfloat16") else x
 
 
-def _like(x: Any, answer: Any) -> Any:
+def _like(x: Any, answer: Tensor) -> Tensor:
     """``answer`` in the dtype of ``x`` where that is a half."""
     own = dtypes.get_dtype(x)
     return dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+
 from samples import call
 
 NAN, INF = float("nan"), float("inf")
 
 SPECIAL = np.asarray([0.0, -0.0, 1.5, NAN, INF, -INF], np.float32)
 OTHER = np.asarray([-0.0, 1.0, 1.5, NAN, INF, INF], np.float32)
-COMPLEX = np.asarray([1 + 2j, complex(NAN, 0), complex(0, NAN), complex(INF, NAN), complex(0, -INF), 0, 3], np.complex64)
+COMPLEX = np.asarray(
+    [1 + 2j, complex(NAN, 0), complex(0, NAN), complex(INF, NAN), complex(0, -INF), 0, 3], np.complex64
+)
 MATRIX = np.asarray([[0.0, 1.0, NAN], [2.0, 0.0, -0.0]], np.float32)
 TRUTH = np.asarray([[True, False, True], [True, True, True]])
 NOTHING = np.zeros((0, 3), np.float32)
@@ -99,7 +102,7 @@ CALLS = {
     "isclose": CLOSE,
     "allclose": [*CLOSE, call(NEAR[:2], NEAR_TO[:2], rtol=1e-4)],
     "array_equal": [
-        call(MATRIX, MATRIX),
+        call(MATRIX, MATRIX.copy()),
         call(MATRIX, MATRIX, True),
         call(MATRIX, MATRIX[:1].copy()),
         call(MATRIX, MATRIX.T.copy()),

@@ -26,7 +26,7 @@ LARGE_HALVES = np.full((300, 2), 1000.0, np.float16)
 
 
 def over_axes(*arrays: np.ndarray, **options: object) -> list[Call]:
-    """A reduction of a matrix and a cube over all kinds of axes, and of further arrays over all of them and the last."""
+    """A reduction of a matrix and a cube over all kinds of axes, and of further arrays over all and over the last."""
     return [
         call(MATRIX, axis=0, **options),
         call(MATRIX, **options),

@@ -10,6 +10,7 @@ from numpy import (
     greater,
     greater_equal,
     isfinite,
+    isin,
     isinf,
     isnan,
     isneginf,
@@ -27,6 +28,9 @@ from numpy import (
 
 from ember_ml.backend.numpy.core import DTYPES
 
+_every: Any = np.logical_and.reduce
+_some: Any = np.logical_or.reduce
+
 
 def isclose(x: Any, y: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     return np.isclose(_wide(x), _wide(y), rtol, atol, equal_nan)
@@ -40,11 +44,11 @@ def _wide(x: Any) -> Any:
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.logical_and.reduce(x, _axes(axis), None, None, keepdims)
+    return _every(x, _axes(axis), None, None, keepdims)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.logical_or.reduce(x, _axes(axis), None, None, keepdims)
+    return _some(x, _axes(axis), None, None, keepdims)
 
 
 def _axes(axis: Any) -> Any:

@@ -90,7 +90,8 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     axis = tuple(axis) if isinstance(axis, list) else axis
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isinf(top), x.dtype.type(0), top)
-    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else np.squeeze(total, axis=axis)
 
 

@@ -9,33 +9,39 @@ import numpy as np
 
 from ember_ml.backend.numpy.core import DTYPES
 
+# Straight to the loops: np.sum and its like spend more time on their arguments than on small arrays.
+_added: Any = np.add.reduce
+_multiplied: Any = np.multiply.reduce
+_largest: Any = np.maximum.reduce
+_smallest: Any = np.minimum.reduce
+
 # What a dtype is accumulated in where its own precision would be lost on the way.
 _WIDE = {DTYPES["float16"]: np.float32, DTYPES["bfloat16"]: np.float32}
 
 
-def _reduced(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _reduced(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     if type(axis) is list:
         axis = tuple(axis)
     answer = x.dtype if dtype is None else dtype
     wide = _WIDE.get(answer)
     if wide is None:
-        return ufunc.reduce(x, axis, dtype, None, keepdims)
-    return ufunc.reduce(x, axis, wide, None, keepdims).astype(answer)
+        return reduce(x, axis, dtype, None, keepdims)
+    return reduce(x, axis, wide, None, keepdims).astype(answer)
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(np.add, x, axis, dtype, keepdims)
+    return _reduced(_added, x, axis, dtype, keepdims)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(np.multiply, x, axis, dtype, keepdims)
+    return _reduced(_multiplied, x, axis, dtype, keepdims)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     if type(axis) is list:
         axis = tuple(axis)
     wide = _WIDE.get(x.dtype)
-    total = np.add.reduce(x, axis, wide, None, keepdims)
+    total = _added(x, axis, wide, None, keepdims)
     count = _count(x, axis)
     # NumPy warns of 0 / 0, not of 0 * NaN.
     answer = total / count if count else total * math.nan
@@ -65,7 +71,7 @@ def _variance(x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
     x = x.astype(_WIDE.get(x.dtype, x.dtype), copy=False)
     centred = x - mean(x, axis=axis, keepdims=True)
     squares = centred.real**2 + centred.imag**2 if x.dtype.kind == "c" else centred * centred
-    total = np.add.reduce(squares, axis, None, None, keepdims)
+    total = _added(squares, axis, None, None, keepdims)
     freedom = _count(x, axis) - correction
     return total / freedom if freedom > 0 else np.where(total > 0, math.inf, math.nan)
 
@@ -75,11 +81,11 @@ def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.maximum.reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+    return _largest(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return np.minimum.reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+    return _smallest(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
 def cumsum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:

@@ -8,11 +8,22 @@ import torch
 from torch import eq as equal
 from torch import ge as greater_equal
 from torch import gt as greater
-from torch import isfinite, isinf, isnan, isneginf, isposinf, isreal, logical_and, logical_not, logical_or, logical_xor
+from torch import (
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    isreal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    where,
+)
 from torch import le as less_equal
 from torch import lt as less
 from torch import ne as not_equal
-from torch import where
 
 
 def isclose(
@@ -34,3 +45,11 @@ def all(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torc
 
 def any(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
     return torch.any(x if x.dtype is not torch.uint8 else x != 0, dim=axis, keepdim=keepdims)
+
+
+def isin(
+    x: torch.Tensor, test_elements: torch.Tensor, /, *, assume_unique: bool = False, invert: bool = False
+) -> torch.Tensor:
+    if x.dtype is torch.bool:
+        x, test_elements = x.to(torch.uint8), test_elements.to(torch.uint8)
+    return torch.isin(x, test_elements, assume_unique=assume_unique, invert=invert)

@@ -118,7 +118,7 @@ def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torc
 
 def _refuse_nothing(x: torch.Tensor, axis: Any) -> None:
     if _count(x, axis) == 0:
-        raise ValueError(f"there is no largest or smallest of no elements: axis {axis} of a tensor of shape {list(x.shape)}")
+        raise ValueError(f"no elements have no largest or smallest: axis {axis} of shape {list(x.shape)}")
 
 
 def cumsum(

@@ -25,5 +25,6 @@ from ember_ml.errors import LinAlgError as LinAlgError
 from ember_ml.errors import MissingOperationError as MissingOperationError
 from ember_ml.errors import PrecisionWarning as PrecisionWarning
 from ember_ml.errors import UnsupportedError as UnsupportedError
+from ember_ml.unchecked import unchecked as unchecked
 
 __version__ = "0.1.0"

@@ -25,7 +25,6 @@ from ember_ml.dtypes import (
     float32,
     floating,
     of_kind,
-    promote,
     promoted,
     wide_of,
 )
@@ -62,8 +61,8 @@ class Shortcut:
 
     What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known
     by name, ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast
-    (``host_first`` the most frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` a dtype with
-    which FRESH's own promotion is known to be ours.
+    (``*_first`` the most frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` the item size
+    among whose types FRESH's own promotion is known to be ours: it costs less to look at than a dtype.
     """
 
     _count = 0
@@ -104,18 +103,20 @@ class Shortcut:
         kind, *subclasses = backend.tensors
         native = not isinstance(run, FunctionType)
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
+        first = backend.dtypes["float32"] if _passes(operation, float32) else _NEVER
+        raw = native and (backend.raw_numbers is None or operation.name in backend.raw_numbers)
         slot = _slot(backend)
         if slot == "HOST":
-            first = backend.dtypes["float32"] if _passes(operation, float32) else _NEVER
-            self._learn(host_first=first, host_ready=ready, host_raw=native, host=run)
+            self._learn(host_first=first, host_ready=ready, host_raw=raw, host=run)
             run = _asking(operation, backend, run)
         elif slot == "PRIME":
-            self._learn(prime_ready=ready, prime=run)
+            self._learn(prime_first=first, prime_ready=ready, prime_raw=raw, prime=run)
         elif slot == "FRESH":
             trusted = native and _is_trusted(operation)
-            usual = backend.dtypes["float32"] if trusted else _NEVER
             open_to_all = trusted and len(operation.tensors) == 1 and len(operation.dtypes) == len(DTYPES)
-            self._learn(fresh_ready=None if open_to_all else ready, usual=usual, fresh_raw=native, fresh=run)
+            self._learn(
+                fresh_ready=None if open_to_all else ready, usual=4 if trusted else -1, fresh_raw=raw, fresh=run
+            )
         for other in subclasses if slot in ("PRIME", "FRESH") else (kind, *subclasses):
             _names["fast_ready" + self._suffix][other] = ready
             _names["fast" + self._suffix][other] = run
@@ -160,18 +161,7 @@ _NEVER = object()
 
 # What a shortcut knows before any engine has been loaded. Nothing of it is read before then.
 _UNKNOWN: dict[str, Any] = dict.fromkeys(
-    (
-        "host",
-        "prime",
-        "fresh",
-        "host_first",
-        "host_ready",
-        "prime_ready",
-        "fresh_ready",
-        "host_raw",
-        "fresh_raw",
-        "usual",
-    )
+    [f"{slot}{what}" for slot in ("host", "prime", "fresh") for what in ("", "_first", "_ready", "_raw")] + ["usual"]
 )
 
 
@@ -198,11 +188,11 @@ def _passes(operation: Operation, dtype: EmberDType) -> bool:
 
 
 def _is_trusted(operation: Operation) -> bool:
-    """Whether an engine's own function may meet float32 with any other dtype: its promotion is then the law's."""
+    """Whether an engine's own promotion among its types of four bytes (int32, uint32, float32) is the law's."""
     return (
         operation.law in (promoted, floating, compared)
         and default_float() is float32
-        and all(promote(float32, d).name in operation.dtypes for d in DTYPES.values())
+        and all(name in operation.dtypes for name in ("int32", "uint32", "float32"))
     )
 
 
@@ -243,10 +233,14 @@ def _source(operation: Operation, function: FunctionType) -> str:
     unset = [f"{p.name} is None" for p in operation.parameters if p.role in (DTYPE, DEVICE)]
     arguments = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in operation.parameters)
     values = ", ".join(p.name for p in operation.parameters)
+    checked = not all(_passes(operation, d) for d in DTYPES.values())
     body: list[str] = []
+    tests: list[str] = []
     if tensors and len(tensors) + len(guides) == len(operation.tensors):
-        checked = not all(_passes(operation, d) for d in DTYPES.values())
         tests = (_one_tensor if len(tensors) == 1 else _more_tensors)(tensors, guides, arguments, checked)
+    elif len(operation.tensors) == 1 and not operation.tensors[0].variadic:
+        tests = _several(operation.tensors[0].name, arguments, checked)
+    if tests:
         if unset:
             tests = [f"if {' and '.join(unset)}:", *(" " + line for line in tests)]
         body = [
@@ -273,8 +267,8 @@ def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, chec
     host, fast = f" and ((d := {x}.dtype) is host_first or d in host_ready)", f" and {x}.dtype in fast_ready[t]"
     prime = fresh = ""
     if checked:
-        prime = f" and {x}.dtype in prime_ready"
-        fresh = f" and (fresh_ready is None or {x}.dtype in fresh_ready)"
+        prime = f" and ((d := {x}.dtype) is prime_first or d in prime_ready)"
+        fresh = f" and (fresh_ready is None or {x}.itemsize == usual or {x}.dtype in fresh_ready)"
     lines = [
         f"if type({x}) is HOST{_led(guides, 'HOST')}{host}: return host({arguments})",
         f"t = type({x})",
@@ -287,44 +281,77 @@ def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, chec
 def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
     """The short way for two or more tensors: the type of the second one, then identity of dtypes.
 
-    On HOST the second one's type is enough: only host arrays and scalars have its dtype objects. What has no dtype at
-    all raises AttributeError, which ``rescue`` sends to the door.
+    Where an engine's dtype objects are its own, the second one's type is enough: whatever has the same dtype is of that
+    engine, or answers to its protocols. What has no dtype at all raises AttributeError, which ``rescue`` sends to the
+    door.
     """
     x, y, *others = tensors
-    types = " and ".join(f"type({z}) is t" for z in (x, *others))
     rest = "".join(f" and d is {z}.dtype" for z in others)
     same = f"(d := {x}.dtype) is {y}.dtype{rest}" if checked or others else f"{x}.dtype is {y}.dtype"
+    types = " and ".join(f"type({z}) is t" for z in (x, *others))
+    sizes = " == ".join(f"{z}.itemsize" for z in tensors)
     equal = " and ".join(f"d == {z}.dtype" for z in (y, *others))
     host = prime = fresh = fast = ""
     if checked:
-        host, prime = " and (d is host_first or d in host_ready)", " and d in prime_ready"
+        host, prime = " and (d is host_first or d in host_ready)", " and (d is prime_first or d in prime_ready)"
         fresh, fast = " and d in fresh_ready", " and d in fast_ready[t]"
     lines = [
         f"if type({y}) is HOST:",
         f" if {same}{host}{_led(guides, 'HOST')}: return host({arguments})",
         f"elif (t := type({y})) is PRIME:",
-        f" if {types} and {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
+        f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
         "elif t is FRESH:",
-        f" if {types} and ((d := {x}.dtype) == usual or {equal}{fresh}){_led(guides, 'FRESH', '==')}:",
-        f"  return fresh({arguments})",
+        f" if {types} and (usual == {sizes} or (d := {x}.dtype) is not None and {equal}{fresh})"
+        f"{_led(guides, 'FRESH', '==')}: return fresh({arguments})",
     ]
     if not others:
-        raw = [
-            f"   if u is HOST and host_raw{host}: return host({arguments})",
-            f"   if u is FRESH and fresh_raw{fresh}: return fresh({arguments})",
-        ]
-        lines += [
-            f"elif t is float or t is int and 0 <= {y} < 128:",
-            f" if (u := type({x})) in LIFTS:",
-            "  lift, takers = LIFTS[u]",
-            f"  if (d := {x}.dtype) in takers[t]:",
-            *([] if guides else raw),
-            f"   {y} = lift({y}, {x})",
-            f"   return call({arguments})",
-        ]
+        lines += _number(x, y, guides, arguments, checked)
     if guides:
         return lines
-    return [*lines, "elif t in fast:", f" if {types} and {same}{fast}: return fast[t]({arguments})"]
+    return [*lines, "elif t in fast:", f" if {same}{fast}: return fast[t]({arguments})"]
+
+
+def _number(x: str, y: str, guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
+    """The short way for a tensor and a Python number that does not raise its kind: raw if the engine takes it so."""
+    host = prime = fresh = ""
+    if checked:
+        host, prime, fresh = " and d in host_ready", " and d in prime_ready", " and d in fresh_ready"
+    lifted = arguments.replace(f"{y}={y}", f"{y}=lift({y}, {x})") if f"{y}={y}" in arguments else ""
+    if not lifted:
+        lifted = ", ".join(f"lift({y}, {x})" if a == y else a for a in arguments.split(", "))
+    lines = [
+        f"elif t is float or t is int and 0 <= {y} < 128:",
+        f" if (u := type({x})) in LIFTS:",
+        "  lift, takers = LIFTS[u]",
+        f"  if (d := {x}.dtype) in takers[t]:",
+    ]
+    if guides:
+        return [*lines, f"   return call({lifted})"]
+    return [
+        *lines,
+        f"   if u is HOST{host}: return host({arguments}) if host_raw else host({lifted})",
+        f"   if u is PRIME{prime}: return prime({arguments}) if prime_raw else prime({lifted})",
+        f"   if u is FRESH{fresh}: return fresh({arguments}) if fresh_raw else fresh({lifted})",
+        f"   return call({lifted})",
+    ]
+
+
+def _several(name: str, arguments: str, checked: bool) -> list[str]:
+    """The short way for a sequence of tensors of one type and dtype."""
+    host = prime = fresh = ""
+    if checked:
+        host, prime, fresh = " and d in host_ready", " and d in prime_ready", " and d in fresh_ready"
+    return [
+        f"if (type({name}) is list or type({name}) is tuple) and {name}:",
+        f" if (t := type({name}[0])) is HOST or t is PRIME or t is FRESH:",
+        f"  d = {name}[0].dtype",
+        f"  for one in {name}:",
+        "   if type(one) is not t or (one.dtype is not d and (t is not FRESH or one.dtype != d)): break",
+        "  else:",
+        f"   if t is HOST{host}: return host({arguments})",
+        f"   if t is PRIME{prime}: return prime({arguments})",
+        f"   if t is FRESH{fresh}: return fresh({arguments})",
+    ]
 
 
 def _signature(operation: Operation, function: FunctionType) -> str:

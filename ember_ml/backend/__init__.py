@@ -65,7 +65,8 @@ class Backend:
 
     The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
     (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
-    ``find_device``, ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on access.
+    ``find_device``, ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on access;
+    ``RAW_NUMBERS``, the operations whose own function is best given a Python number as it is (all, if not said).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -78,6 +79,7 @@ class Backend:
         self.dtypes: dict[str, Any] = core.DTYPES
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
+        self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
         self.convert: Callable[..., Any] = core.convert
         self.lift: Callable[..., Any] = core.lift
         self.cast: Callable[..., Any] = core.cast

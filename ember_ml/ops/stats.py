@@ -53,7 +53,7 @@ def average(
     returned: bool = False,
     *,
     keepdims: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Any:
     """Mean of the elements along ``axis``, each counted as often as its weight says.
 
     Weights that sum to zero give NaN or an infinity.
@@ -85,7 +85,7 @@ def _spread(weights: Any, x: Any, axis: Axis) -> Any:
         raise ValueError("average needs axis where the weights have another shape than the tensor")
     axes = _axes(axis, x.ndim)
     if tuple(weights.shape) != tuple(x.shape[i] for i in axes):
-XX
+        raise ValueError(f"weights of shape {list(weights.shape)} do not fit axis {axis} of shape {list(x.shape)}")
     order = sorted(range(len(axes)), key=axes.__getitem__)
     shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
     spread = manipulation.reshape(manipulation.permute_dims(weights, order), shape)

@@ -11,7 +11,7 @@ F = np.arange(6, dtype=np.float32).reshape(2, 3) - 2.5
 I = np.arange(12, dtype=np.int32).reshape(3, 4)  # noqa: E741
 CUBE = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ONES = np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1)
-SCALAR = np.float32(2.5).reshape(())
+SCALAR = np.array(2.5, np.float32)
 EMPTY = np.zeros((0, 3), np.float32)
 C = np.array([[1 + 2j, -3j], [np.inf, 0.5]], np.complex64)
 IMAGE = np.arange(2 * 4 * 6 * 2, dtype=np.float32).reshape(2, 4, 6, 2)
@@ -268,7 +268,7 @@ CALLS = {
     "atleast_1d": AT_LEAST,
     "atleast_2d": AT_LEAST,
     "atleast_3d": AT_LEAST,
-    "view_as_real": [call(C), call(C[0]), call(C[0, 0].reshape(())), call(C[:0]), call(C.T)],
+    "view_as_real": [call(C), call(C[0]), call(np.array(C[0, 0])), call(C[:0]), call(C.T)],
     "view_as_complex": [
         call(F[:, :2]),
         call(np.array([[np.inf, 1], [np.nan, -np.inf]], np.float32)),

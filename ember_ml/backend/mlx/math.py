@@ -39,7 +39,6 @@ from mlx.core import (
     tanh,
     trunc,
 )
-from mlx.core import abs as fabs
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 

@@ -19,6 +19,9 @@ torch.compiler.assume_constant_result(backends.here)
 
 TENSORS = (torch.Tensor, torch.nn.Parameter)
 
+# A 0-d tensor costs torch less than a number, except here, where it knows short cuts for common exponents.
+RAW_NUMBERS = frozenset({"power"})
+
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
 
 _HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items()}
@@ -62,9 +65,12 @@ def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch
     return torch.from_numpy(array.copy()).to(device)
 
 
+_CPU = torch.device("cpu")
+
+
 def lift(number: float, like: torch.Tensor) -> torch.Tensor:
     """A Python number as a 0-d tensor of the dtype and device of ``like``."""
-    return torch.scalar_tensor(number, dtype=like.dtype, device=like.device)
+    return torch.scalar_tensor(number, dtype=like.dtype, device=_CPU if like.is_cpu else like.device)
 
 
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -132,7 +138,7 @@ def error_class(error: Exception) -> type[Exception] | None:
     if isinstance(error, torch.OutOfMemoryError):
         return MemoryError
     if isinstance(error, RuntimeError):
-        if re.search(r"index \S+ is out of bounds|out of bounds for dimension", message):
+        if re.search(r"index \S+ is out of bounds|out of bounds for dimension|out of DATA bounds|axis dim should be positive", message):
             return IndexError
         return TypeError if _KIND_MESSAGES.search(message) else ValueError
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 from typing import Any
 
@@ -220,7 +219,9 @@ def geomspace(
 ) -> Tensor:
     _check_signs(start, stop)
     ratio = stop / start
-    end = cmath.log(ratio) if isinstance(ratio, complex) else math.log(ratio)
+    end: complex = math.log(abs(ratio))
+    if isinstance(ratio, complex):
+        end = complex(end, math.atan2(ratio.imag, ratio.real))
     x = start * torch.exp(_spaced(0.0, end, num, device, endpoint))
     return x.to(dtype or _of_number(start + stop + 0.0))
 

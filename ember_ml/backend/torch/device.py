@@ -12,15 +12,15 @@ def to_device(x: torch.Tensor, device: torch.device, /) -> torch.Tensor:
 
 
 def synchronize(device: torch.device | None = None) -> None:
-    kind = _or_default(device).type
-    if kind == "cuda":
+    kind = "any" if device is None else device.type
+    if kind == "cuda" or (kind == "any" and torch.cuda.is_initialized()):
         torch.cuda.synchronize(device)
-    elif kind == "mps":
+    elif kind == "mps" or (kind == "any" and torch.backends.mps.is_available()):
         torch.mps.synchronize()
 
 
 def memory_info(device: torch.device | None = None) -> dict[str, int | None]:
-    kind = _or_default(device).type
+    kind = (torch.get_default_device() if device is None else device).type
     if kind == "cuda":
         free, total = torch.cuda.mem_get_info(device)
         used, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
@@ -29,7 +29,3 @@ def memory_info(device: torch.device | None = None) -> dict[str, int | None]:
         used, total = torch.mps.current_allocated_memory(), torch.mps.recommended_max_memory()
         return {"allocated": used, "peak": None, "total": total, "free": total - torch.mps.driver_allocated_memory()}
     return _host_memory()
-
-
-def _or_default(device: torch.device | None) -> torch.device:
-    return torch.get_default_device() if device is None else device

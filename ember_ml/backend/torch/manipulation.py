@@ -107,16 +107,20 @@ def tile(x: Tensor, repetitions: Any, /) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    if isinstance(repeats, Tensor) and (repeats.is_floating_point() or repeats.is_complex()):
-        raise TypeError(f"elements are repeated a whole number of times, not {repeats.dtype} times")
-    if not isinstance(repeats, (int, Tensor)):
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis, total = _axis(axis, x.ndim), None
+    if isinstance(repeats, (list, tuple)) and all(isinstance(count, int) for count in repeats):
+        # With the total known beforehand, a compiler can trace the counts.
+        total = sum(repeats) if len(repeats) == x.shape[axis] else None
+        repeats = torch.tensor(repeats, dtype=torch.int64)
+    elif not isinstance(repeats, (int, Tensor)):
         repeats = torch.from_numpy(_counts(repeats))
     if isinstance(repeats, Tensor):
+        if repeats.is_floating_point() or repeats.is_complex():
+            raise TypeError(f"elements are repeated a whole number of times, not {repeats.dtype} times")
         repeats = repeats.to(x.device, torch.int64)
-    if axis is None or x.ndim == 0:
-        _axes(axis, x.ndim)
-        x, axis = x.reshape(-1), 0
-    return torch.repeat_interleave(x, repeats, axis)
+    return torch.repeat_interleave(x, repeats, axis, output_size=total)
 
 
 def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:

@@ -313,3 +313,15 @@ def test_subclasses_of_tensors_and_numbers_are_taken(backend: Backend) -> None:
     assert ops.add(parameter, 1.0).requires_grad
     assert ops.sqrt(parameter).requires_grad
     assert ops.add([1.0, 1.0], parameter).requires_grad
+
+
+def test_what_is_made_like_a_tensor_is_made_beside_it() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.empty(3, device="meta")
+    with ember_ml.use_backend("torch"):
+        ops.set_default_device("cpu")
+        try:
+            made = ops.zeros_like(x), ops.zeros_like(x, dtype="int32"), ops.cast(x, "int32"), ops.full_like(x, 2.0)
+        finally:
+            ops.set_default_device(None)
+    assert [str(y.device) for y in made] == ["meta"] * 4

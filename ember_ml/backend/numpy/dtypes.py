@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from ember_ml import backend as _backends
+from ember_ml.backend.numpy.core import DTYPES as _DTYPES
 
 
-def cast(x: Any, dtype: np.dtype[Any], /, *, copy: bool = True, device: str | None = None) -> Any:
-    if dtype is None:
-        raise TypeError("cast takes a dtype, not None")
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"cannot cast {x.dtype} to {dtype}: take the real part first")
-    return x if x.dtype is dtype and not copy else x.astype(dtype)
+def cast(x: Any, dtype: object, /, *, copy: bool = True, device: str | None = None) -> Any:
+    own = _DTYPES.get(dtype) if type(dtype) is str else None
+    if own is None:
+        own = _backends.load("numpy").dtype(dtype)
+    if x.dtype.kind == "c" and own.kind not in "cb":
+        raise TypeError(f"cannot cast {x.dtype} to {own}: take the real part first")
+    return x if x.dtype is own and not copy else x.astype(own)

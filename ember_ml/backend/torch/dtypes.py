@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from ember_ml import backend as _backends
+from ember_ml.backend.torch.core import DTYPES as _DTYPES
 
-def cast(
-    x: torch.Tensor, dtype: torch.dtype, /, *, copy: bool = True, device: torch.device | None = None
-) -> torch.Tensor:
-    if dtype is None:
-        raise TypeError("cast takes a dtype, not None")
-    if x.is_complex() and not dtype.is_complex and dtype is not torch.bool:
-        raise TypeError(f"cannot cast {x.dtype} to {dtype}: take the real part first")
-    return x.to(dtype=dtype, device=device, copy=copy)
+
+def cast(x: torch.Tensor, dtype: object, /, *, copy: bool = True, device: torch.device | None = None) -> torch.Tensor:
+    own = _DTYPES.get(dtype) if type(dtype) is str else None
+    if own is None:
+        own = _backends.load("torch").dtype(dtype)
+    if x.is_complex() and not own.is_complex and own is not torch.bool:
+        raise TypeError(f"cannot cast {x.dtype} to {own}: take the real part first")
+    return x.to(own, copy=copy) if device is None else x.to(device, own, copy=copy)

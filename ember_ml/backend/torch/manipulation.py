@@ -111,7 +111,9 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         x, axis = x.reshape(-1), 0
     axis, total = _axis(axis, x.ndim), None
     if isinstance(repeats, (list, tuple)) and all(isinstance(count, int) for count in repeats):
-        # With the total known beforehand, a compiler can trace the counts.
+        if min((0, *repeats)) < 0:
+            raise ValueError("elements cannot be repeated a negative number of times")
+        # With the total known beforehand, a compiler can trace the counts; torch then no longer checks them.
         total = sum(repeats) if len(repeats) == x.shape[axis] else None
         repeats = torch.tensor(repeats, dtype=torch.int64)
     elif not isinstance(repeats, (int, Tensor)):

@@ -105,7 +105,7 @@ class Door:
         for index, role, _, _ in self.settings:
             value = values[index]
             if role == DEVICE:
-                admitted[index] = backend.device if value is None else backend.find_device(value)
+                admitted[index] = self.device(backend, values) if value is None else backend.find_device(value)
             elif value is not None:
                 admitted[index] = backend.dtype(value)
             elif met is not None and self.operation.law is accumulated:
@@ -281,7 +281,8 @@ _RANK = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating":
 
 def know(backend: Backend) -> None:
     """Recognise the tensors of ``backend``. Host arrays are no engine's until someone is active."""
-    _species.update(dict.fromkeys(backend.tensors, HOST if backend.name == "numpy" else backend))
+    kinds = (*backend.tensors, *backend.scalars)
+    _species.update(dict.fromkeys(kinds, HOST if backend.name == "numpy" else backend))
 
 
 def species_of(kind: type) -> Backend | str:

@@ -112,7 +112,7 @@ def default_float() -> EmberDType:
 def set_default_float(dtype: EmberDType) -> None:
     """Make ``dtype`` the dtype of Python floats."""
     if dtype.kind != "real floating":
-        raise ValueError(f"the default dtype must be a real floating dtype, not {dtype.name}")
+        raise TypeError(f"the default dtype must be a real floating dtype, not {dtype.name}")
     _defaults["float"] = dtype
 
 
@@ -219,6 +219,11 @@ def real_of(dtype: EmberDType) -> EmberDType:
     return float64 if dtype is complex128 else dtype
 
 
+def double_of(dtype: EmberDType) -> EmberDType:
+    """The widest floating dtype of the same kind."""
+    return complex128 if dtype.kind == "complex floating" else float64
+
+
 def wide_of(dtype: EmberDType) -> EmberDType:
     """The dtype in which values of ``dtype`` are summed."""
     if dtype is bool or dtype.kind == "signed integer":
@@ -263,8 +268,13 @@ accumulated = Law(
     _same, wide_of,
 )  # fmt: skip
 
+doubled = Law(
+    "doubled", "As promoted, in float64, or complex128 if an argument is complex.", "together", double_of, double_of
+)
+
 LAWS: dict[str, Law] = {
-    law.name: law for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated)
+    law.name: law
+    for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated, doubled)
 }
 
 

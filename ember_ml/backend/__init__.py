@@ -65,8 +65,9 @@ class Backend:
 
     The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
     (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
-    ``find_device``, ``devices``, ``error_class``; ``STABLE_DTYPES = False`` if dtype objects are made anew on access;
-    ``RAW_NUMBERS``, the operations whose own function is best given a Python number as it is (all, if not said).
+    ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
+    tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access) and ``RAW_NUMBERS`` (the operations
+    whose own function is best given a Python number as it is; all, if not said).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -76,6 +77,7 @@ class Backend:
         self.module = module
         self.core = core
         self.tensors: tuple[type, ...] = core.TENSORS
+        self.scalars: tuple[type, ...] = getattr(core, "SCALARS", ())
         self.dtypes: dict[str, Any] = core.DTYPES
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
@@ -196,12 +198,11 @@ def load(name: str, source: str = "") -> Backend:
     with _state.lock:
         if name not in _state.loaded:
             try:
-                module = importlib.import_module(home.module)
+                backend = Backend(name, importlib.import_module(home.module))
             except Exception as error:
                 raise BackendNotFoundError(
                     f"the {name} backend{asked} failed to import: {error}; {_choices()}; to install: {home.install}"
                 ) from error
-            backend = Backend(name, module)
             for welcome in _state.hosts:
                 welcome(backend)
             _state.loaded[name] = backend

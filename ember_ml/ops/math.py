@@ -8,22 +8,21 @@ from collections.abc import Callable as _Callable
 from typing import Any
 
 from ember_ml.contract import op
-from ember_ml.dtypes import EmberDType, Law, as_dtype, compared, float32, floating, free, magnitude, measured, promoted
-from ember_ml.dtypes import complex128 as _complex128
-from ember_ml.dtypes import float64 as _float64
+from ember_ml.dtypes import (
+    EmberDType,
+    as_dtype,
+    compared,
+    doubled,
+    float32,
+    floating,
+    free,
+    magnitude,
+    measured,
+    promoted,
+)
 from ember_ml.ops import comparison, creation, indexing, manipulation, stats
 from ember_ml.ops import dtypes as _casts
 from ember_ml.types import Axis, Indices, Tensor, TensorLike
-
-
-def _double_of(dtype: EmberDType) -> EmberDType:
-    return _complex128 if dtype.kind == "complex floating" else _float64
-
-
-_doubled = Law(
-    "doubled", "The arguments become float64, or complex128 if one is complex, which is the result's dtype.",
-    "together", _double_of, _double_of,
-)  # fmt: skip
 
 
 @op(promoted)
@@ -137,7 +136,7 @@ def power(x: TensorLike, y: TensorLike, /) -> Tensor:
 pow = power
 
 
-@op(_doubled, kinds="any")
+@op(doubled)
 def float_power(x: TensorLike, y: TensorLike, /) -> Tensor:
     """``x`` to the power of ``y`` in float64, or complex128 if either is complex.
 

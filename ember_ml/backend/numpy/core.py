@@ -16,6 +16,8 @@ _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32
 DTYPES = {name: np.dtype(name) for name in _NAMES.split()}
 DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 
+SCALARS = tuple(dtype.type for dtype in DTYPES.values())
+
 _KNOWN = frozenset(DTYPES.values())
 
 
@@ -36,7 +38,7 @@ def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
         array = _from_foreign(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if dtype is None and array.dtype not in _KNOWN:
+    if array.dtype not in _KNOWN:
         raise TypeError(f"cannot make a tensor of {array.dtype} values")
     return array if dtype is None or array.dtype is dtype else array.astype(dtype)
 

@@ -31,7 +31,7 @@ _OF_HOST = {host: own for own, host in _HOST_OF.items()}
 def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
     """``value`` as a tensor of ``dtype``, or of the dtype that Python numbers and arrays have by default."""
     if type(value) in (bool, int, float, complex):
-        return torch.scalar_tensor(value, dtype=dtype or DTYPES[default_dtype(type(value)).name], device=device)
+        return _number(value, dtype or DTYPES[default_dtype(type(value)).name], device)
     if isinstance(value, torch.Tensor):
         return value.to(device=device, dtype=dtype)
     if isinstance(value, (list, tuple)) and _holds_tensors(value):
@@ -39,8 +39,24 @@ def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
     if torch.compiler.is_compiling() and isinstance(value, (list, tuple, range)):
         return _traced(value, dtype, device)
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
-        return torch.from_dlpack(value).to(device=device, dtype=dtype)
+        return _from_dlpack(value).to(device=device, dtype=dtype)
     return from_host(parse(value, None if dtype is None else _HOST_OF[dtype]), device)
+
+
+def _number(value: Any, dtype: torch.dtype, device: torch.device | None) -> torch.Tensor:
+    try:
+        return torch.scalar_tensor(value, dtype=dtype, device=device)
+    except RuntimeError:
+        # torch refuses a float beyond the range of the dtype, which IEEE 754 rounds to infinity.
+        return torch.scalar_tensor(value, dtype=torch.complex128 if dtype.is_complex else torch.float64).to(
+            device, dtype
+        )
+
+
+def _from_dlpack(value: Any) -> torch.Tensor:
+    """A foreign tensor; one in host memory through NumPy, since negative strides end the process in torch's reader."""
+    in_host_memory = value.__dlpack_device__()[0] == 1
+    return from_host(np.from_dlpack(value), None) if in_host_memory else torch.from_dlpack(value)
 
 
 def _traced(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
@@ -70,7 +86,7 @@ _CPU = torch.device("cpu")
 
 def lift(number: float, like: torch.Tensor) -> torch.Tensor:
     """A Python number as a 0-d tensor of the dtype and device of ``like``."""
-    return torch.scalar_tensor(number, dtype=like.dtype, device=_CPU if like.is_cpu else like.device)
+    return _number(number, like.dtype, _CPU if like.is_cpu else like.device)
 
 
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -132,13 +148,16 @@ def error_class(error: Exception) -> type[Exception] | None:
     if isinstance(error, torch.linalg.LinAlgError):
         return LinAlgError
     if isinstance(error, IndexError):
-        return ValueError if "Dimension out of range" in message else None
+        return ValueError if "Dimension out of range" in message or "has no dimensions" in message else None
     if isinstance(error, NotImplementedError):
         return TypeError
     if isinstance(error, torch.OutOfMemoryError):
         return MemoryError
     if isinstance(error, RuntimeError):
-        if re.search(r"index \S+ is out of bounds|out of bounds for dimension|out of DATA bounds|axis dim should be positive", message):
+        if re.search(
+            r"index \S+ is out of bounds|out of bounds for dimension|out of DATA bounds|axis dim should be positive",
+            message,
+        ):
             return IndexError
         return TypeError if _KIND_MESSAGES.search(message) else ValueError
     return None

@@ -81,6 +81,7 @@ class Operation:
         self.short.open(self, backend, run)
 
 
+# By name; by category and name where another category had the name first.
 REGISTRY: dict[str, Operation] = {}
 
 # Those that users declare as well.
@@ -126,8 +127,9 @@ def op(
         _operations.append(operation)
         for backend in backends.loaded():
             operation.open(backend)
-        if function.__module__.startswith("ember_ml.ops."):
-            REGISTRY[operation.name] = operation
+        if operation.module.startswith("ember_ml.ops."):
+            taken = operation.name in REGISTRY
+            REGISTRY[f"{operation.category}.{operation.name}" if taken else operation.name] = operation
         return operation.call  # type: ignore[return-value]
 
     return decorate

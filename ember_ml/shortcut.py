@@ -24,6 +24,7 @@ from ember_ml.dtypes import (
     default_float,
     float32,
     floating,
+    magnitude,
     of_kind,
     promoted,
     wide_of,
@@ -190,7 +191,7 @@ def _passes(operation: Operation, dtype: EmberDType) -> bool:
 def _is_trusted(operation: Operation) -> bool:
     """Whether an engine's own promotion among its types of four bytes (int32, uint32, float32) is the law's."""
     return (
-        operation.law in (promoted, floating, compared)
+        operation.law in (promoted, floating, magnitude, compared)
         and default_float() is float32
         and all(name in operation.dtypes for name in ("int32", "uint32", "float32"))
     )

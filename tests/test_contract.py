@@ -74,7 +74,7 @@ def test_is_provided(operation: Operation, backend: Backend) -> None:
 @every_operation
 def test_is_exported(operation: Operation) -> None:
     module = inspect.getmodule(operation.call)
-    assert getattr(ops, operation.name) is operation.call
+    assert getattr(ops, operation.name) is REGISTRY[operation.name].call
     assert getattr(module, operation.name) is operation.call
 
 

@@ -1,14 +1,26 @@
 """What: one documented signature per operation, one file per category, all of them here under one roof."""
 
 from ember_ml.dtypes import *
-from ember_ml.ops import bitwise as bitwise
-from ember_ml.ops import stats as stats
+from ember_ml.ops.activations import *
 from ember_ml.ops.bitwise import *
 from ember_ml.ops.comparison import *
+from ember_ml.ops.control import *
 from ember_ml.ops.creation import *
 from ember_ml.ops.device import *
 from ember_ml.ops.dtypes import *
+from ember_ml.ops.fft import *
 from ember_ml.ops.indexing import *
+from ember_ml.ops.io import *
+from ember_ml.ops.linearalg import *
+from ember_ml.ops.losses import *
 from ember_ml.ops.manipulation import *
 from ember_ml.ops.math import *
+from ember_ml.ops.neural import *
 from ember_ml.ops.stats import *
+from ember_ml.ops.vector import *
+
+# The categories with a public namespace of their own, and a name that two of them have.
+from ember_ml.ops import bitwise as bitwise  # isort: skip
+from ember_ml.ops import linearalg as linalg  # isort: skip
+from ember_ml.ops import linearalg as linearalg  # isort: skip
+from ember_ml.ops import stats as stats  # isort: skip

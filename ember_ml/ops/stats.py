@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
 from ember_ml.contract import op
-from ember_ml.dtypes import accumulated, floating, indexed, measured, promoted, real_of
+from ember_ml.dtypes import EmberDType, accumulated, floating, indexed, measured, promoted, real_of
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math
 from ember_ml.types import Axis, DTypeLike, Indices, Tensor, TensorLike
 
@@ -187,8 +187,8 @@ def _quantile(
     traced = _is_traced(q)
     levels, outer = (manipulation.reshape(q, (-1,)), tuple(q.shape)) if traced else _levels(q, scale)
     if count == 0:
-        return creation.full((*outer, *shape), _math.nan, dtype=dtypes.get_dtype(x), device=device.get_device(x))
-    ordered = indexing.sort(flat, axis=-1)
+        return creation.full((*outer, *shape), _math.nan, dtype=_dtype(x), device=device.get_device(x))
+    ordered = indexing.sort(flat, axis=-1, stable=False)
     if skip_nan or traced:
         answer = _between_at(ordered, levels, scale, method, skip_nan)
     else:
@@ -231,14 +231,22 @@ def _between(ordered: Any, places: list[float], method: str) -> Any:
         high = low
     elif method == "higher":
         low = high
-    below = _wide(indexing.take(ordered, low, axis=-1))
+    below = _picked(ordered, low)
     if low == high:
         return below
-    above = _wide(indexing.take(ordered, high, axis=-1))
     half = method == "midpoint"
     weights = [0.5 if half and a < b else place - a for place, a, b in zip(places, low, high, strict=True)]
-    weight = creation.asarray(weights, dtype=dtypes.get_dtype(below), device=device.get_device(ordered))
-    return _blend(below, above, weight)
+    if len(weights) == 1:
+        return _blend(below, _picked(ordered, high), weights[0])
+    weight = creation.asarray(weights, dtype=_dtype(below), device=device.get_device(ordered))
+    return _blend(below, _picked(ordered, high), weight)
+
+
+def _picked(ordered: Any, places: list[int]) -> Any:
+    """The elements at these places of the last axis; a slice does for one, and costs less."""
+    if len(places) == 1:
+        return _wide(ordered[..., places[0] : places[0] + 1])
+    return _wide(indexing.take(ordered, places, axis=-1))
 
 
 def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: bool) -> Any:
@@ -264,7 +272,7 @@ def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: 
     below = _wide(pick(ordered, dtypes.cast(low, "int64"), axis=-1))
     above = _wide(pick(ordered, dtypes.cast(high, "int64"), axis=-1))
     weight = math.multiply(math.subtract(high, low), 0.5) if method == "midpoint" else math.subtract(place, low)
-    answer = _blend(below, above, dtypes.cast(weight, dtypes.get_dtype(below)))
+    answer = _blend(below, above, dtypes.cast(weight, _dtype(below)))
     return comparison.where(inside, answer, _math.nan)
 
 
@@ -453,7 +461,7 @@ def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
                 raise ValueError(
                     f"{variables.shape[1]} observations need as many weights, not shape {list(given.shape)}"
                 )
-            given = dtypes.cast(given, real_of(dtypes.get_dtype(variables)))
+            given = dtypes.cast(given, real_of(_dtype(variables)))
             weights = given if weights is None else math.multiply(weights, given)
     return weights
 
@@ -474,7 +482,7 @@ def corrcoef(x: TensorLike, y: TensorLike | None = None, /, *, rowvar: bool = Tr
         return _like(x, math.divide(joint, joint))
     spread = math.sqrt(math.real(creation.diag(joint)))
     ratio = math.divide(math.divide(joint, spread[:, None]), spread[None, :])
-    if dtypes.get_dtype(ratio).kind == "real floating":
+    if _dtype(ratio).kind == "real floating":
         ratio = math.clip(ratio, -1.0, 1.0)
     return _like(x, ratio)
 
@@ -564,7 +572,7 @@ def _central(x: Any, axis: Axis, power: int) -> tuple[Any, Any]:
     squared = math.square(centred)
     second = mean(squared, axis=axis, keepdims=True)
     higher = mean(math.multiply(squared, centred if power == 3 else squared), axis=axis, keepdims=True)
-    noise = math.square(math.multiply(middle, dtypes.finfo(dtypes.get_dtype(wide)).eps))
+    noise = math.square(math.multiply(middle, dtypes.finfo(_dtype(wide)).eps))
     return comparison.where(comparison.less_equal(second, noise), _math.nan, second), higher
 
 
@@ -600,9 +608,21 @@ def nanmean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> T
     >>> nanmean([1.0, float("nan"), 3.0]).tolist()
     2.0
     """
-    wide = _wide(x)
-    total = sum(_filled(wide, 0), axis=axis, keepdims=keepdims)
-    return _like(x, math.divide(total, _freedom(wide, axis, keepdims)))
+    return _like(x, _nan_mean(_wide(x), axis, keepdims)[0])
+
+
+def _nan_mean(x: Any, axis: Axis, keepdims: bool) -> tuple[Any, Any, Any]:
+    """The mean of what is not NaN, how much that is, and what is NaN."""
+    missing = comparison.isnan(x)
+    total = sum(comparison.where(missing, 0, x), axis=axis, keepdims=keepdims)
+    valid = sum(comparison.logical_not(missing), axis=axis, keepdims=keepdims)
+    count = dtypes.cast(valid, real_of(_dtype(x)))
+    return math.divide(total, _above_zero(count)), count, missing
+
+
+def _above_zero(x: Any) -> Any:
+    """``x``, NaN where it is zero or less: dividing by that is NaN, without a warning."""
+    return comparison.where(comparison.greater(x, 0), x, _math.nan)
 
 
 @op(measured)
@@ -632,17 +652,11 @@ def nanstd(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keep
 
 
 def _nan_variance(x: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
-    centred = _filled(math.subtract(x, nanmean(x, axis=axis, keepdims=True)), 0)
-    total = sum(math.square(math.abs(centred)), axis=axis, keepdims=keepdims)
-    return math.divide(total, _freedom(x, axis, keepdims, correction))
-
-
-def _freedom(x: Any, axis: Axis, keepdims: bool, correction: float = 0.0) -> Any:
-    """How many elements are not NaN, less ``correction``; NaN where nothing is left."""
-    valid = comparison.logical_not(comparison.isnan(x))
-    count = dtypes.cast(sum(valid, axis=axis, keepdims=keepdims), real_of(dtypes.get_dtype(x)))
-    left = math.subtract(count, correction)
-    return comparison.where(comparison.less_equal(left, 0), _math.nan, left)
+    middle, count, missing = _nan_mean(x, axis, True)
+    centred = comparison.where(missing, 0, math.subtract(x, middle))
+    total = sum(math.square(math.abs(centred)), axis=axis, keepdims=True)
+    answer = math.divide(total, _above_zero(math.subtract(count, correction)))
+    return _reduced(answer, axis, keepdims)
 
 
 @op(floating, kinds="real")
@@ -662,7 +676,7 @@ def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     >>> nanmax([1.0, float("nan"), 3.0]).tolist()
     3.0
     """
-    if dtypes.get_dtype(x).kind != "real floating":
+    if _dtype(x).kind != "real floating":
         return max(x, axis=axis, keepdims=keepdims)
     missing = comparison.all(comparison.isnan(x), axis=axis, keepdims=keepdims)
     return comparison.where(missing, _math.nan, max(_filled(x, -_math.inf), axis=axis, keepdims=keepdims))
@@ -675,7 +689,7 @@ def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     >>> nanmin([1.0, float("nan"), 3.0]).tolist()
     1.0
     """
-    if dtypes.get_dtype(x).kind != "real floating":
+    if _dtype(x).kind != "real floating":
         return min(x, axis=axis, keepdims=keepdims)
     missing = comparison.all(comparison.isnan(x), axis=axis, keepdims=keepdims)
     return comparison.where(missing, _math.nan, min(_filled(x, _math.inf), axis=axis, keepdims=keepdims))
@@ -767,17 +781,21 @@ def nancumprod(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | 
 
 def _filled(x: Any, value: float) -> Any:
     """``x`` with ``value`` in the place of NaN."""
-    return comparison.where(comparison.isnan(x), value, x) if dtypes.get_dtype(x).kind.endswith("floating") else x
+    return comparison.where(comparison.isnan(x), value, x) if _dtype(x).kind.endswith("floating") else x
+
+
+def _dtype(x: Any) -> EmberDType:
+    return _backends.current().dtype_of(x)
 
 
 def _wide(x: Any) -> Any:
     """Halves as float32: what is computed of them in several steps is rounded once, at the end."""
-    return dtypes.cast(x, "float32") if dtypes.get_dtype(x).name in ("float16", "bfloat16") else x
+    return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
 
 
 def _like(x: Any, answer: Tensor) -> Tensor:
     """``answer`` in the dtype of ``x`` where that is a half."""
-    own = dtypes.get_dtype(x)
+    own = _dtype(x)
     return dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import mlx.core as mx
 from mlx.core import (
-    all,
-    any,
     equal,
     greater,
     greater_equal,
@@ -39,3 +37,16 @@ def _wide(x: mx.array) -> mx.array:
         return x
     halved = mx.issubdtype(x.dtype, mx.floating)
     return x.astype(mx.float32 if halved or not has_float64() else mx.float64)
+
+
+def all(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
+    return mx.all(_sound(x), axis, keepdims)
+
+
+def any(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
+    return mx.any(_sound(x), axis, keepdims)
+
+
+def _sound(x: mx.array) -> mx.array:
+    """``x``, made anew if it is empty: MLX reduces an empty array that came from NumPy by reading past its end."""
+    return x if x.size else mx.zeros(x.shape, x.dtype)

@@ -55,6 +55,9 @@ def from_host(array: np.ndarray[Any, Any]) -> mx.array:
         array = array.astype(np.float32)
     array = np.asarray(array, order="C")
     dtype = _OF_HOST[array.dtype]
+    if array.size == 0:
+        # MLX reads memory that is not its own when it reduces an empty array made from a host array.
+        return mx.zeros(array.shape, dtype)
     if dtype == mx.bfloat16:
         return mx.array(array.view(np.uint16)).view(mx.bfloat16)
     if dtype == mx.float64:

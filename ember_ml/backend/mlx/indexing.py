@@ -113,11 +113,21 @@ def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -
 
 
 def argmax(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
-    return mx.argmax(x, None if axis is None else _axis(axis, x.ndim), keepdims).astype(mx.int64)
+    return _found(mx.argmax, x, axis, keepdims)
 
 
 def argmin(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
-    return mx.argmin(x, None if axis is None else _axis(axis, x.ndim), keepdims).astype(mx.int64)
+    return _found(mx.argmin, x, axis, keepdims)
+
+
+def _found(find: Any, x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
+    if axis is None:
+        return find(x, None, keepdims).astype(mx.int64)
+    axis = _axis(axis, x.ndim)
+    if x.size == 0 and x.shape[axis]:
+        # MLX refuses to look along an axis with elements where another has none.
+        return mx.zeros([*x.shape[:axis], *([1] if keepdims else []), *x.shape[axis + 1 :]], mx.int64)
+    return find(x, axis, keepdims).astype(mx.int64)
 
 
 def sort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> mx.array:

@@ -113,7 +113,7 @@ def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
 
 
 def exp(x: mx.array, /) -> mx.array:
-    if x.dtype != mx.float64:
+    if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.exp(x)
     # MLX computes float64 in float32 here, but not in expm1. Halves keep the answer from underflow.
     half = mx.expm1(mx.abs(x) * 0.5) + 1
@@ -143,7 +143,7 @@ def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx
 
 
 def sin(x: mx.array, /) -> mx.array:
-    if x.dtype != mx.float64:
+    if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.sin(x)
     # MLX computes float64 in float32 here, but not in tan.
     t = mx.tan(x * 0.5)
@@ -151,7 +151,7 @@ def sin(x: mx.array, /) -> mx.array:
 
 
 def cos(x: mx.array, /) -> mx.array:
-    if x.dtype != mx.float64:
+    if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.cos(x)
     t = mx.tan(x * 0.5)
     return (1 - t) * (1 + t) / (1 + t * t)

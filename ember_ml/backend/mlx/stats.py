@@ -9,17 +9,21 @@ from typing import Any
 import mlx.core as mx
 from mlx.core import max, min
 
+from ember_ml.backend.mlx.comparison import _sound
+
 
 def sum(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
+    x = _sound(x)
     return mx.sum(x, axis, keepdims) if dtype is None else mx.sum(x.astype(dtype), axis, keepdims).astype(dtype)
 
 
 def prod(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
+    x = _sound(x)
     return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
 
 
 def mean(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
-    return mx.mean(_wide(x), axis, keepdims).astype(x.dtype)
+    return mx.mean(_wide(_sound(x)), axis, keepdims).astype(x.dtype)
 
 
 def _wide(x: mx.array) -> mx.array:
@@ -36,7 +40,7 @@ def std(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: 
 
 
 def _variance(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
-    x = _wide(x)
+    x = _wide(_sound(x))
     squares = mx.square(mx.abs(x - mx.mean(x, axis, True)))
     total = mx.sum(squares, axis, keepdims)
     freedom = _count(x, axis) - correction

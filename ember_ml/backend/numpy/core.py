@@ -58,6 +58,9 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
     leaf = value
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
+    if dtype is not None and dtype.kind in "iu" and array.dtype == np.float64 and isinstance(leaf, int):
+        # Integers beyond int64 beside smaller ones have met in float64.
+        return np.asarray(value, dtype)
     if dtype is not None or isinstance(leaf, TENSORS):
         return array
     kind = _DEFAULT_OF.get(array.dtype.kind)

@@ -22,7 +22,6 @@ from torch import (
     cosh,
     deg2rad,
     digamma,
-    divide,
     erf,
     erfc,
     erfinv,
@@ -46,8 +45,6 @@ from torch import (
     logaddexp2,
     maximum,
     minimum,
-    multiply,
-    negative,
     nextafter,
     positive,
     rad2deg,
@@ -60,13 +57,16 @@ from torch import (
     sinh,
     sqrt,
     square,
-    subtract,
     tan,
     tanh,
     trunc,
 )
 from torch import abs as fabs
+from torch import div as divide
+from torch import mul as multiply
+from torch import neg as negative
 from torch import pow as power
+from torch import sub as subtract
 
 
 def floor_divide(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:

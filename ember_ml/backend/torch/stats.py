@@ -10,6 +10,8 @@ import torch
 def sum(
     x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, keepdims: bool = False
 ) -> torch.Tensor:
+    if axis is None and dtype is None and not keepdims and x.dtype is not torch.uint64:
+        return torch.sum(x)
     if dtype is torch.uint64 or x.dtype is torch.uint64:
         return _unsigned(sum, x, dtype, axis=axis, keepdims=keepdims)
     if _is_nothing(axis):
@@ -19,7 +21,7 @@ def sum(
 
 def _is_nothing(axis: Any) -> bool:
     """Whether ``axis`` names no axis: torch takes that to mean all of them."""
-    return axis is not None and not isinstance(axis, int) and len(axis) == 0
+    return axis == () or axis == []
 
 
 def _unsigned(run: Any, x: torch.Tensor, dtype: torch.dtype | None, **options: Any) -> torch.Tensor:
@@ -101,19 +103,19 @@ def _count(x: torch.Tensor, axis: Any) -> int:
 
 
 def max(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-    if _is_nothing(axis):
-        return x
     if x.numel() == 0:
         _refuse_nothing(x, axis)
-    return torch.amax(x, () if axis is None else axis, keepdims)
+    if axis is None and not keepdims:
+        return torch.amax(x)
+    return x if _is_nothing(axis) else torch.amax(x, () if axis is None else axis, keepdims)
 
 
 def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-    if _is_nothing(axis):
-        return x
     if x.numel() == 0:
         _refuse_nothing(x, axis)
-    return torch.amin(x, () if axis is None else axis, keepdims)
+    if axis is None and not keepdims:
+        return torch.amin(x)
+    return x if _is_nothing(axis) else torch.amin(x, () if axis is None else axis, keepdims)
 
 
 def _refuse_nothing(x: torch.Tensor, axis: Any) -> None:
@@ -141,6 +143,10 @@ def _accumulated(
     if dtype is torch.uint64 or x.dtype is torch.uint64:
         signed = _accumulated(run, first, _signed(x), axis, torch.int64, include_initial)
         return signed.view(torch.uint64).to(dtype or torch.uint64)
+    target = dtype or x.dtype
+    if x.is_cuda and target in (torch.float16, torch.bfloat16):
+        # On the CPU, torch carries these sums in float32 by itself.
+        return _accumulated(run, first, x, axis, torch.float32, include_initial).to(target)
     running = run(x, axis, dtype=dtype)
     if not include_initial:
         return running

@@ -1,6 +1,7 @@
 """What: one documented signature per operation, one file per category, all of them here under one roof."""
 
 from ember_ml.dtypes import *
+from ember_ml.dtypes import EmberDType
 from ember_ml.ops.activations import *
 from ember_ml.ops.bitwise import *
 from ember_ml.ops.comparison import *
@@ -24,3 +25,10 @@ from ember_ml.ops import bitwise as bitwise  # isort: skip
 from ember_ml.ops import linearalg as linalg  # isort: skip
 from ember_ml.ops import linearalg as linearalg  # isort: skip
 from ember_ml.ops import stats as stats  # isort: skip
+
+__all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
+__all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "stats"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -154,6 +154,14 @@ def operation_of(function: Callable[..., Any]) -> Operation:
     return function.__operation__  # type: ignore[attr-defined, no-any-return]
 
 
+def definition_of(name: str) -> Callable[..., Any]:
+    """The body of an operation, for a backend whose own function serves only some of its inputs."""
+    definition = REGISTRY[name].definition
+    if definition is None:
+        raise LookupError(f"{name} has no body")
+    return definition
+
+
 def _bare() -> None: ...
 
 

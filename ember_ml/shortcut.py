@@ -169,9 +169,10 @@ _UNKNOWN: dict[str, Any] = dict.fromkeys(
 def _asking(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Callable[..., Any]:
     """``run`` if NumPy is active here and now, else the door."""
     names = [p.name for p in operation.parameters if p.keyword]
+    here = backends.here
 
     def ask(*args: Any, **kwargs: Any) -> Any:
-        if backends.current() is backend:
+        if here() == "numpy" or backends.current() is backend:
             return run(*args, **kwargs)
         return operation.door(*args, *(kwargs[name] for name in names))
 

@@ -278,7 +278,9 @@ def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: 
 
 def _blend(below: Any, above: Any, weight: Any) -> Any:
     """Both ends weighted. Equal ends are taken as they are: that is exact, and right for infinities."""
-    mixed = math.add(math.multiply(below, math.subtract(1.0, weight)), math.multiply(above, weight))
+    # A number stays one: as a tensor of its own it would be float32, also beside float64.
+    rest = 1.0 - weight if isinstance(weight, float) else math.subtract(1.0, weight)
+    mixed = math.add(math.multiply(below, rest), math.multiply(above, weight))
     return comparison.where(comparison.equal(below, above), below, mixed)
 
 

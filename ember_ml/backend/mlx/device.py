@@ -7,7 +7,7 @@ import mlx.core as mx
 from ember_ml import backend as _backends
 from ember_ml.backend.mlx.core import devices as _devices
 from ember_ml.backend.numpy.device import memory_info as _host_memory
-from ember_ml.contract import REGISTRY as _REGISTRY
+from ember_ml.contract import definition_of as _definition_of
 
 
 def to_device(x: mx.array, device: mx.Device, /) -> mx.array:
@@ -16,9 +16,7 @@ def to_device(x: mx.array, device: mx.Device, /) -> mx.array:
 
 def set_default_device(name: object, fallback: bool = False) -> None:
     """As defined; and MLX's own default follows, since it decides where every array is computed."""
-    defined = _REGISTRY["set_default_device"].definition
-    assert defined is not None
-    defined(name, fallback)
+    _definition_of("set_default_device")(name, fallback)
     best = mx.Device(mx.gpu if "gpu" in _devices() else mx.cpu)
     mx.set_default_device(_backends.load("mlx").device or best)
 

@@ -42,7 +42,7 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
-from ember_ml.contract import REGISTRY
+from ember_ml.contract import definition_of
 
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
 _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
@@ -223,18 +223,12 @@ def imag(x: mx.array, /) -> mx.array:
 
 
 def erf(x: mx.array, /) -> mx.array:
-    return mx.erf(x) if x.dtype != mx.float64 else _defined("erf", x)
+    # MLX computes float64 in float32 here and in erfinv.
+    return mx.erf(x) if x.dtype != mx.float64 else definition_of("erf")(x)
 
 
 def erfinv(x: mx.array, /) -> mx.array:
-    return mx.erfinv(x) if x.dtype != mx.float64 else _defined("erfinv", x)
-
-
-def _defined(name: str, x: mx.array) -> mx.array:
-    """The operation by its definition: MLX has a function of that name, but computes float64 in float32."""
-    definition = REGISTRY[name].definition
-    assert definition is not None
-    return definition(x)
+    return mx.erfinv(x) if x.dtype != mx.float64 else definition_of("erfinv")(x)
 
 
 def convolve(a: mx.array, v: mx.array, mode: str = "full") -> mx.array:

@@ -66,8 +66,9 @@ class Backend:
     The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
     (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
     ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
-    tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access) and ``RAW_NUMBERS`` (the operations
-    whose own function is best given a Python number as it is; all, if not said).
+    tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
+    own function is best given a Python number as it is; all, if not said) and ``has_float64`` (whether the default
+    device computes in it).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -82,6 +83,7 @@ class Backend:
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
         self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
+        self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: True)
         self.convert: Callable[..., Any] = core.convert
         self.lift: Callable[..., Any] = core.lift
         self.cast: Callable[..., Any] = core.cast
@@ -106,12 +108,14 @@ class Backend:
     def dtype(self, value: object) -> Any:
         """The engine's own dtype object for anything that names one."""
         wanted = as_dtype(value)
-        try:
-            return self.dtypes[wanted.name]
-        except KeyError:
+        if wanted.name not in self.dtypes:
             raise UnsupportedError(
-                f"the {self.name} engine has no {wanted.name}; it has {', '.join(self.dtypes)}"
-            ) from None
+                f"the {self.name} engine has no {wanted.name} on any device ({', '.join(self.devices())}); "
+                f"it has {', '.join(self.dtypes)}"
+            )
+        if wanted.name == "float64" and not self.has_float64():
+            raise UnsupportedError(f"the {self.name} engine has no float64 on {self.device or self.devices()[-1]}")
+        return self.dtypes[wanted.name]
 
     def own(self, operation: Operation) -> Callable[..., Any] | None:
         """The engine's own function for an operation, if it has one; those that users declare have a body only."""

@@ -11,7 +11,7 @@ import numpy as np
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import PrecisionWarning, UnsupportedError
+from ember_ml.errors import PrecisionWarning
 
 TENSORS = (mx.array,)
 STABLE_DTYPES = False
@@ -88,8 +88,6 @@ def lift(number: float, like: mx.array) -> mx.array:
 
 def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
     """``x`` in another dtype."""
-    if dtype == mx.float64 and not has_float64():
-        raise UnsupportedError(f"the mlx engine has no float64 on {device_of(x)}")
     return x.astype(dtype)
 
 

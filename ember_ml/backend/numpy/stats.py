@@ -78,9 +78,10 @@ def quantile(x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, met
     return _quantile("quantile", x, q, axis, keepdims, method, 1.0)
 
 
-def _quantile(name: str, x: Any, q: Any, axis: Any, keepdims: bool, method: str, scale: float) -> Any:
+def _quantile(name: str, x: Any, q: Any, axis: Any, keepdims: bool, method: Any, scale: float) -> Any:
     """NumPy's answer, which needs no full sort, where it is good: numbers in range, and no NaN or infinity met."""
-    if x.size and x.dtype in _QUANTILE_DTYPES and isinstance(q, (int, float)) and 0 <= q <= scale:
+    known = method in ("linear", "lower", "higher", "nearest", "midpoint")
+    if known and x.size and x.dtype in _QUANTILE_DTYPES and isinstance(q, (int, float)) and 0 <= q <= scale:
         rest = tuple(axis) if type(axis) is list else axis
         answer = np.quantile(x, q / scale, axis=rest, keepdims=keepdims, method=method)
         if not np.isnan(answer).any():

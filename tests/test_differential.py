@@ -1,0 +1,194 @@
+"""NumPy against the other engines, for every operation: drawn shapes, dtypes and values answer alike.
+
+The contract looks at the samples as they are written, and at the first one in every dtype. Here all of them are drawn
+anew: each array of each call in drawn dtypes and with drawn values, plain ones, of many magnitudes, and special ones;
+calls that the signature alone made, in drawn shapes too. This file names no operation: the registry does.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import zlib
+from typing import Any, NamedTuple
+
+import hypothesis
+import hypothesis.extra.numpy as extra
+import ml_dtypes
+import numpy as np
+import pytest
+import triples
+from agreement import assert_same, dtype_name
+from hypothesis import strategies as st
+from samples import Call, calls, given, made, values
+from test_contract import dtypes_of, every_operation, is_elementwise, reference, run, storable, tolerance
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml.backend import Backend
+from ember_ml.contract import TENSOR, Operation
+from ember_ml.dtypes import as_dtype, promote
+from ember_ml.errors import UnsupportedError
+
+EXAMPLES = 3
+PHASES = (hypothesis.Phase.generate, hypothesis.Phase.shrink)
+
+HOST = backends.load("numpy").dtypes
+
+# How the values of a draw depart from the plain samples.
+PLAIN, WIDE, SPECIAL = "plain", "wide", "special"
+
+# What a category can bear. Element by element, or only moving elements: the ends of every dtype. Where elements are
+# added up, those would cancel and overflow at another place on each engine: infinities and NaN, but no ends. Elsewhere
+# NaN is whatever the engine's library makes of it: one magnitude for a whole array.
+EXACT = {"creation", "math", "comparison", "bitwise", "manipulation", "indexing", "dtypes", "device"}
+SUMMED = {"stats"}
+
+# Operations whose arrays mean something that values drawn anew would not: they keep the values of their samples.
+MEANT = {
+    "searchsorted": "the first array is sorted",
+    "digitize": "the bins are sorted",
+    "interp": "the places are sorted",
+    "intersect1d": "the arrays are free of repetitions where the call says so",
+    "lcm": "a multiple that the dtype cannot hold is anything",
+}
+
+
+class Draw(NamedTuple):
+    """One call, and what its arrays become: their dtypes in turn, the flavour of their values, and a seed."""
+
+    call: Call
+    dtypes: tuple[str, ...]
+    flavour: str
+    seed: int
+
+    def __repr__(self) -> str:
+        return f"{' '.join(self.dtypes)}, {self.flavour}: {self.call}"
+
+
+def arrays(operation: Operation, call: Call) -> list[np.ndarray]:
+    """The arrays of a call that take part in promotion, those in sequences too."""
+    bound = inspect.signature(operation.call).bind(*call.args, **call.kwargs).arguments
+    found: list[np.ndarray] = []
+    for parameter in operation.parameters:
+        if parameter.role == TENSOR and parameter.name in bound:
+            value = bound[parameter.name]
+            found += [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, np.ndarray)]
+    return found
+
+
+def redrawn(operation: Operation, array: np.ndarray, dtype: str, flavour: str, seed: int) -> np.ndarray:
+    """The array in another dtype and with other values, unless its values mean something."""
+    if operation.name in MEANT:
+        return converted(array, dtype)
+    plain = values(operation, array.shape, dtype, seed)
+    rng = np.random.default_rng(seed)
+    if flavour == PLAIN or dtype == "bool":
+        drawn = plain
+    elif "int" in dtype:
+        drawn = np.where(rng.random(plain.shape) < 0.5, rng.choice(integers(operation, dtype), plain.shape), plain)
+    elif flavour == SPECIAL and operation.category in EXACT | SUMMED and "complex" not in dtype:
+        drawn = np.where(rng.random(plain.shape) < 0.5, rng.choice(specials(operation, dtype), plain.shape), plain)
+    else:
+        each = plain.shape if operation.category in EXACT else ()
+        drawn = plain * np.exp2(rng.integers(-4, 5, each)).astype(plain.real.dtype)
+    return np.asarray(drawn, plain.dtype)
+
+
+def converted(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The array's own values in another dtype."""
+    with np.errstate(all="ignore"):
+        real = array.real if "complex" not in dtype else array
+        whole = np.nan_to_num(real, posinf=100, neginf=-100).clip(0 if "uint" in dtype else -100, 100)
+        return (whole if "int" in dtype else real).astype(HOST[dtype])
+
+
+def integers(operation: Operation, dtype: str) -> np.ndarray:
+    """Integers that are no plain samples: the ends of the dtype, or small ones where they are added up."""
+    info = np.iinfo(dtype)
+    if operation.category in EXACT:
+        return np.array([info.min, info.min + 1, 0, 1, info.max - 1, info.max], dtype)
+    return np.array([max(info.min, -100), 0, 1, 7, 100], dtype)
+
+
+def specials(operation: Operation, dtype: str) -> np.ndarray:
+    """Floats that are no plain samples. Large ones are so that a product of two is still finite."""
+    info = ml_dtypes.finfo(HOST[dtype])
+    large, small = float(info.max) ** 0.4, float(info.tiny)
+    ends = [large, -large, small, -small] if operation.category in EXACT else []
+    return np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, *ends]).astype(HOST[dtype])
+
+
+def realised(operation: Operation, draw: Draw) -> Call:
+    """The call with its arrays drawn."""
+    found = arrays(operation, draw.call)
+    new = {
+        id(array): redrawn(operation, array, draw.dtypes[i % len(draw.dtypes)], draw.flavour, draw.seed + i)
+        for i, array in enumerate(found)
+    }
+    return draw.call.map(lambda array: new.get(id(array), array))
+
+
+@st.composite
+def draws(draw: st.DrawFn, operation: Operation, dtype: str) -> Draw:
+    """A call of the operation whose first array is of that dtype."""
+    if is_elementwise(operation):
+        count = sum(1 for p in operation.tensors if not p.keyword)
+        shapes = draw(extra.mutually_broadcastable_shapes(num_shapes=count, max_dims=3, min_side=0, max_side=4))
+        call = made(operation, list(shapes.input_shapes))
+    else:
+        call = draw(st.sampled_from(calls(operation)))
+    names = list(operation.dtypes)
+    others = draw(st.lists(st.sampled_from([dtype, *names]), max_size=2))
+    flavour = draw(st.sampled_from([PLAIN, WIDE, SPECIAL]))
+    return Draw(call, (dtype, *others), flavour, draw(st.integers(0, 2**16)))
+
+
+def meeting(operation: Operation, call: Call) -> str:
+    """The dtype in which the operation computes, as its law says."""
+    names = [dtype_name(array) for array in arrays(operation, call)]
+    if operation.law.meet != "together" or not names:
+        return "bool"
+    return operation.law.enter(functools.reduce(promote, map(as_dtype, names))).name
+
+
+def compare(operation: Operation, backend: Backend, call: Call) -> bool:
+    """Fail unless the engine answers as NumPy does, with an error of the same class if it refuses; true if it answers."""
+    try:
+        expected = reference(operation, call)
+    except (TypeError, ValueError, IndexError) as error:
+        agreed = next(kind for kind in (TypeError, IndexError, ValueError) if isinstance(error, kind))
+        with pytest.raises(agreed):
+            run(operation, backend, call)
+        return False
+    if not all(name in backend.dtypes for name in [*dtypes_of(expected), meeting(operation, call)]):
+        with pytest.raises(UnsupportedError):
+            run(operation, backend, call)
+        return False
+    assert_same(run(operation, backend, call), expected, tolerance(operation))
+    return True
+
+
+def agrees_in(operation: Operation, backend: Backend, dtype: str) -> bool:
+    """Whether any drawn call with that dtype had an answer to compare; fails where answers differ."""
+    answered: list[bool] = []
+
+    @hypothesis.seed(zlib.crc32(f"{operation.name} {dtype}".encode()))
+    @hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, phases=PHASES)
+    @hypothesis.given(draws(operation, dtype))
+    def agree(draw: Draw) -> None:
+        call = realised(operation, draw)
+        if storable(backend, call):
+            answered.append(compare(operation, backend, call))
+
+    agree()
+    return any(answered)
+
+
+@every_operation
+@pytest.mark.parametrize("backend", [b for b in ember_ml.get_available_backends() if b != "numpy"], indirect=True)
+def test_engines_agree(operation: Operation, backend: Backend, request: pytest.FixtureRequest) -> None:
+    if given(operation, "VARIES"):
+        return
+    dtypes = [dtype for dtype in operation.dtypes if dtype in backend.dtypes]
+    triples.record(request, operation.name, [d for d in dtypes if agrees_in(operation, backend, d)], backend.name)

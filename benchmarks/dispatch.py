@@ -18,20 +18,41 @@ import argparse
 import json
 import math
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import timeit
-from collections import deque
 from collections.abc import Callable, Iterator
-from importlib import import_module, metadata
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+from measuring import (
+    AGAIN,
+    EMBER,
+    NATIVE,
+    Caller,
+    Engine,
+    SkippedError,
+    Stage,
+    add_options,
+    agree,
+    bars,
+    finish_bars,
+    medians,
+    parsed,
+    positive,
+    save_figure,
+    setting,
+    skipped_lines,
+    table,
+    times,
+    trust,
+    working,
+    write,
+)
 
 SMALL, LARGE = 4, 100_000
 
@@ -86,18 +107,9 @@ NAMES = {
     "array-api-compat": {"power": "pow", "concatenate": "concat"},
 }
 
-MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 
-
-class Engine:
-    """An engine at work: its functions, its operands for a size, and how it finishes a computation."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.module = import_module(MODULES[name])
-        self.finish: Callable[[Any], Any] | None = self.module.eval if name == "mlx" else None
-        if name == "torch":
-            self.module.set_num_threads(1)
+class Bench(Engine):
+    """An engine with the functions of the panel, and its operands for a size."""
 
     def native(self, case: Case) -> Callable[..., Any]:
         return getattr(self.module, NAMES.get(self.name, {}).get(case.name, case.name))  # type: ignore[no-any-return]
@@ -114,22 +126,11 @@ class Engine:
         return {"x": x, "y": y, "mask": mask, "both": [x, y], "shape": (size, 1)}
 
 
-class Caller(NamedTuple):
-    """A way to call an operation: the statement to time, and the names that stand in it."""
-
-    statement: str
-    names: dict[str, Any]
-
-
-class SkippedError(Exception):
-    """A measurement that cannot be made; the message says why."""
-
-
-def _native(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+def _native(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
     return Caller(f"f({case.arguments})", {"f": engine.native(case)})
 
 
-def _ember(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+def _ember(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
     import ember_ml
 
     if not hasattr(ember_ml.ops, case.name):
@@ -138,21 +139,21 @@ def _ember(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
     return Caller(f"f({case.arguments})", {"f": getattr(ember_ml.ops, case.name)})
 
 
-def _autoray(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+def _autoray(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
     return Caller(f"do({case.name!r}, {case.arguments})", {"do": _peer("autoray").do})
 
 
-def _compat(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+def _compat(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
     namespace = _peer("array-api-compat").array_namespace(operands["x"])
     return Caller(f"f({case.arguments})", {"f": getattr(namespace, _standard_name(case))})
 
 
-def _compat_lookup(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+def _compat_lookup(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
     find = _peer("array-api-compat").array_namespace
     return Caller(f"find({case.tensors}).{_standard_name(case)}({case.arguments})", {"find": find})
 
 
-def _keras(engine: Engine, case: Case, operands: dict[str, Any]) -> Caller:
+def _keras(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
     return Caller(f"f({case.arguments})", {"f": getattr(_peer("keras").ops, case.name)})
 
 
@@ -167,11 +168,10 @@ def _peer(distribution: str) -> Any:
     return import_module(module)
 
 
-NATIVE, AGAIN, EMBER, KERAS = "native", "native again", "ember_ml", "keras"
+KERAS = "keras"
 
-Ways: TypeAlias = dict[str, Callable[[Engine, Case, dict[str, Any]], Caller]]
+Ways: TypeAlias = dict[str, Callable[[Bench, Case, dict[str, Any]], Caller]]
 
-# The native call is measured twice, so that its two medians tell how far ratios can be trusted.
 HERE: Ways = {
     NATIVE: _native,
     EMBER: _ember,
@@ -202,81 +202,30 @@ class Plan(NamedTuple):
 def rows(plan: Plan, ways: Ways) -> Iterator[dict[str, Any]]:
     """One record per engine, size and case: the time of every way in microseconds, or why there is none."""
     for name in plan.engines:
-        engine = Engine(name)
+        engine = Bench(name)
         for size in plan.sizes:
             operands = engine.operands(size)
             for case in plan.cases:
                 timers, skipped = _timers(engine, case, size, operands, ways)
-                us = _medians(timers, plan, _settling(engine, case, operands))
+                us = medians(timers, plan.repeats, plan.turn, _settling(engine, case, operands))
                 yield {"engine": name, "size": size, "case": case.label, "us": us, "skipped": skipped}
 
 
 def _timers(
-    engine: Engine, case: Case, size: int, operands: dict[str, Any], ways: Ways
+    engine: Bench, case: Case, size: int, operands: dict[str, Any], ways: Ways
 ) -> tuple[dict[str, timeit.Timer], dict[str, str]]:
     """What times each way that works and answers as the native call does; why the others do not."""
-    timers: dict[str, timeit.Timer] = {}
-    skipped: dict[str, str] = {}
-    wanted = _answer(_native(engine, case, operands), operands)
-    for way, caller_of in ways.items():
-        try:
-            caller = caller_of(engine, case, operands)
-            if not _agree(_answer(caller, operands), wanted):
-                raise SkippedError("its answer differs from the native one")
-        except SkippedError as reason:
-            skipped[way] = str(reason)
-        except Exception as error:
-            skipped[way] = f"{type(error).__name__}: {error}".splitlines()[0]
-        else:
-            timers[way] = _timer(engine, caller, size, operands)
-    return timers, skipped
+    wanted = _native(engine, case, operands).answer(operands)
+    finish = None if size < EVALUATED_FROM else engine.finish
+    made = {way: partial(caller_of, engine, case, operands) for way, caller_of in ways.items()}
+    callers, skipped = working(made, operands, lambda found: agree(found, wanted))
+    return {way: caller.timer(operands, finish) for way, caller in callers.items()}, skipped
 
 
-def _answer(caller: Caller, operands: dict[str, Any]) -> Any:
-    return eval(caller.statement, {**operands, **caller.names})
-
-
-def _agree(found: Any, wanted: Any) -> bool:
-    import numpy as np
-
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    return found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=1e-4))
-
-
-def _timer(engine: Engine, caller: Caller, size: int, operands: dict[str, Any]) -> timeit.Timer:
-    names = {**operands, **caller.names}
-    if engine.finish is None or size < EVALUATED_FROM:
-        return timeit.Timer(caller.statement, globals=names)
-    return timeit.Timer(f"finish({caller.statement})", globals={**names, "finish": engine.finish})
-
-
-def _settling(engine: Engine, case: Case, operands: dict[str, Any]) -> Callable[[], Any]:
+def _settling(engine: Bench, case: Case, operands: dict[str, Any]) -> Callable[[], Any]:
     """Something for a lazy engine to do between turns: compute, so that whatever it put off is done."""
     finish, native = engine.finish, _native(engine, case, operands)
-    return (lambda: None) if finish is None else lambda: finish(_answer(native, operands))
-
-
-def _medians(timers: dict[str, timeit.Timer], plan: Plan, settle: Callable[[], Any]) -> dict[str, float]:
-    """The median time of every statement over interleaved turns; ``timeit`` keeps the garbage collector away."""
-    counts = {way: _count(timer, plan.turn) for way, timer in timers.items()}
-    times: dict[str, list[float]] = {way: [] for way in timers}
-    order = deque(timers.items())
-    for _ in range(plan.repeats):
-        for way, timer in order:
-            times[way].append(timer.timeit(counts[way]) / counts[way])
-        # None of them always comes after the same one.
-        order.rotate(1)
-        settle()
-    return {way: statistics.median(found) * 1e6 for way, found in times.items()}
-
-
-def _count(timer: timeit.Timer, turn: float) -> int:
-    """How many calls fill a turn. Finding out warms up caches and the interpreter's specialisation of the call."""
-    count, taken = 1, timer.timeit(1)
-    while taken < turn / 2:
-        count *= 2
-        taken = timer.timeit(count)
-    return max(1, round(count * turn / taken))
+    return (lambda: None) if finish is None else lambda: finish(native.answer(operands))
 
 
 def keras_rows(plan: Plan, engine: str) -> Iterator[dict[str, Any]]:
@@ -389,58 +338,30 @@ def show(found: list[dict[str, Any]], console: Any) -> None:
     """Tables, geometric means, what was skipped, and whether the targets are met."""
     for mean in means(found):
         console.print(_table(found, mean))
-        console.print(_trust(found, mean["engine"], mean["size"]), style="dim")
+        console.print(trust(_ratios(found, mean["engine"], mean["size"])[AGAIN]), style="dim")
         console.print()
-    for line in _skipped(found):
+    for line in skipped_lines(found):
         console.print(line, style="dim", highlight=False, soft_wrap=True)
     for engine, line in _verdict_lines(found).items():
         console.print(f"[bold]{engine}[/]: {line}", highlight=False, soft_wrap=True)
 
 
 def _table(found: list[dict[str, Any]], mean: dict[str, Any]) -> Any:
-    from rich import box
-    from rich.table import Table
-
     engine, size = mean["engine"], mean["size"]
     mine = [row for row in found if (row["engine"], row["size"]) == (engine, size)]
     columns = [way for way in COLUMNS if way in mean["ratios"]]
     lazily = ", building the graph" if engine == "mlx" and size < EVALUATED_FROM else ""
-    table = Table(title=f"{engine}, {size:,} elements{lazily}", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
-    table.title_justify, table.title_style = "left", "bold"
-    table.add_column("call", no_wrap=True)
-    table.add_column("native us", justify="right", no_wrap=True)
+    made = table(f"{engine}, {size:,} elements{lazily}")
+    made.add_column("call", no_wrap=True)
+    made.add_column("native us", justify="right", no_wrap=True)
     for way in columns:
-        table.add_column(way, justify="right", style="bold" if way == EMBER else "")
+        made.add_column(way, justify="right", style="bold" if way == EMBER else "")
     for row in mine:
-        ratios = (_times(row["ratios"][way]) if way in row["ratios"] else "-" for way in columns)
-        table.add_row(row["case"], f"{row['us'][NATIVE]:.3f}", *ratios)
-    table.add_section()
-    table.add_row("geometric mean", "", *(_times(mean["ratios"][way]) for way in columns))
-    return table
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
-
-
-def _trust(found: list[dict[str, Any]], engine: str, size: int) -> str:
-    """How far the native call's two medians lie apart: ratios say nothing finer than that."""
-    again = _ratios(found, engine, size)[AGAIN]
-    low, middle, high = min(again), statistics.median(again), max(again)
-    text = f"The native call against itself: {low:.3f}x to {high:.3f}x, in the middle {middle:.3f}x."
-    return text + (" The machine is busy: measure again." if high / low > 1.15 else "")
-
-
-def _skipped(found: list[dict[str, Any]]) -> Iterator[str]:
-    """A line per way and reason, naming the calls unless all are concerned."""
-    concerned: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in found:
-        for way, reason in row["skipped"].items():
-            concerned.setdefault((way, reason), []).append(row)
-    for (way, reason), some in concerned.items():
-        engines, cases = (list(dict.fromkeys(row[key] for row in some)) for key in ("engine", "case"))
-        calls = "" if len(cases) == len({row["case"] for row in found}) else f", {', '.join(cases)}"
-        yield f"Skipped: {way} on {' and '.join(engines)}{calls}: {reason}"
+        ratios = (times(row["ratios"][way]) if way in row["ratios"] else "-" for way in columns)
+        made.add_row(row["case"], f"{row['us'][NATIVE]:.3f}", *ratios)
+    made.add_section()
+    made.add_row("geometric mean", "", *(times(mean["ratios"][way]) for way in columns))
+    return made
 
 
 def _verdict_lines(found: list[dict[str, Any]]) -> dict[str, str]:
@@ -475,51 +396,17 @@ def plot(found: list[dict[str, Any]], path: str) -> None:
             _panel(panels[i][j], mine, TARGET_LARGE if many else TARGETS.get(engine), 1.5 if many else 8.5)
             panels[i][j].set_title(f"{engine}, {size:,} elements", loc="left", fontweight="bold", pad=18)
         panels[i][0].set_ylabel("time / native time")
-    handles = {label: h for row in panels for p in row for h, label in zip(*p.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=len(handles), frameon=False)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    save_figure(figure, panels, path)
 
 
 def _panel(axes: Any, mine: list[dict[str, Any]], target: float | None, top: float) -> None:
-    """The bars of one engine and size. Those higher than ``top`` are cut off, and say their height."""
-    ways = [way for way in COLUMNS if any(way in row["ratios"] for row in mine)]
+    """The bars of one engine and size, and a line at the target."""
     colours = dict(zip(COLUMNS, ("#d1495b", "#9aa5b8", "#7fc4b8", "#30638e", "#edae49"), strict=True))
-    thick = 0.84 / max(len(ways), 1)
-    for k, way in enumerate(ways):
-        places = [i - 0.42 + thick * (k + 0.5) for i in range(len(mine))]
-        heights = [row["ratios"].get(way, math.nan) for row in mine]
-        axes.bar(places, heights, thick, label=way, color=colours[way])
-        for place, height in zip(places, heights, strict=True):
-            if height > top:
-                text = f"{height:.0f}" if height >= 10 else f"{height:.1f}"
-                axes.text(place, top * 1.01, text, ha="center", va="bottom", fontsize=6, rotation=90)
-    axes.axhline(1, color="black", linewidth=0.8)
+    ways = [way for way in COLUMNS if any(way in row["ratios"] for row in mine)]
+    bars(axes, {way: [row["ratios"].get(way, math.nan) for row in mine] for way in ways}, colours, top)
     if target is not None:
         axes.axhline(target, color="#2a9d3a", linewidth=1.2, linestyle="--", label="target for add(x, y)")
-    axes.set_ylim(0, top)
-    axes.set_xlim(-0.6, len(mine) - 0.4)
-    axes.set_xticks(range(len(mine)), [row["case"] for row in mine], rotation=45, ha="right", rotation_mode="anchor")
-    axes.tick_params(axis="x", labelsize=8, length=0)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def setting() -> dict[str, Any]:
-    """Where the figures come from."""
-    names = ("numpy", "torch", "mlx", "ember-ml", "autoray", "array-api-compat", "keras")
-    return {
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "versions": {name: version for name in names if (version := _version(name))},
-    }
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+    finish_bars(axes, [row["case"] for row in mine], top)
 
 
 def arguments(given: list[str] | None) -> argparse.Namespace:
@@ -533,80 +420,29 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         "  python benchmarks/dispatch.py --json - > figures.json     for machines; tables go to stderr\n"
         "  python benchmarks/dispatch.py --plot dispatch.png         bars of the ratios",
     )
-    installed = [name for name in MODULES if find_spec(name) is not None]
-    names = list(dict.fromkeys(case.name for case in PANEL))
     add = parser.add_argument
-    add("--engines", nargs="+", choices=installed, default=installed, metavar="NAME", help=", ".join(installed))
-    add("--ops", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
-    add("--sizes", nargs="+", type=_positive, default=[SMALL, LARGE], metavar="N", help="elements (default: 4 100000)")
-    add("--repeats", type=_positive, metavar="N", help="turns that a median is taken over (default: 101)")
-    add("--quick", action="store_true", help="15 turns instead of 101")
-    add("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")
-    add("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
+    add_options(parser, list(dict.fromkeys(case.name for case in PANEL)), 101, 15)
+    add("--sizes", nargs="+", type=positive, default=[SMALL, LARGE], metavar="N", help="elements (default: 4 100000)")
     add("--worker", help=argparse.SUPPRESS)
-    options = parser.parse_args(given)
-    if options.plot and find_spec("matplotlib") is None:
-        parser.error("--plot needs matplotlib: pip install 'ember-ml[bench]'")
-    return options
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
+    return parsed(parser, given)
 
 
 def main(given: list[str] | None = None) -> None:
     options = arguments(given)
-    os.environ.update(dict.fromkeys(THREADS, "1"))
     if options.worker:
         work(options.worker)
         return
-
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    stage = Console(stderr=True)
-    console = stage if options.json == "-" else Console()
+    stage = Stage.of(options)
     cases = [case for case in PANEL if case.name in options.ops]
     repeats = options.repeats or (15 if options.quick else 101)
     plan = Plan(options.engines, cases, options.sizes, repeats, TURN)
-    where = setting()
-    console.print(f"{where['machine']}, Python {where['python']}, load {where['load']}", highlight=False)
-    console.print(", ".join(f"{name} {version}" for name, version in where["versions"].items()), highlight=False)
-    console.print()
-
-    # Refreshed by hand: a thread that draws would take part in the measurement.
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=stage, transient=True, auto_refresh=False) as progress:
-        task = progress.add_task("starting", total=2 * plan.length)
-        said = ""
-
-        def tell(what: str, steps: float) -> None:
-            nonlocal said
-            progress.update(task, description=what, advance=steps)
-            progress.refresh()
-            if what != said and not stage.is_terminal:
-                stage.print(what, highlight=False)
-            said = what
-
+    where = setting("autoray", "array-api-compat", "keras")
+    stage.introduce(where)
+    with stage.telling(2 * plan.length) as tell:
         found = measure(plan, tell)
-
-    show(found, console)
-    if options.json:
-        report = {
-            **where,
-            "repeats": plan.repeats,
-            "rows": found,
-            "geometric_means": means(found),
-            "targets": verdicts(found),
-        }
-        text = json.dumps(report, indent=1)
-        if options.json == "-":
-            print(text)
-        else:
-            Path(options.json).write_text(text + "\n", encoding="utf-8")
+    show(found, stage.results)
+    report = {"repeats": plan.repeats, "rows": found, "geometric_means": means(found), "targets": verdicts(found)}
+    write({**where, **report}, options.json)
     if options.plot:
         plot(found, options.plot)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # in kind.
 _space = sys.modules["ember_ml.shortcuts"] = ModuleType("ember_ml.shortcuts", "Functions that ember_ml.shortcut made.")
 _names: dict[str, Any] = vars(_space)
-_names.update(__builtins__=builtins, HOST=None, PRIME=None, FRESH=None, LIFTS={})
+_names.update(__builtins__=builtins, _type=type, HOST=None, PRIME=None, FRESH=None, LIFTS={})
 
 
 def _follow() -> None:
@@ -258,7 +258,7 @@ def _source(operation: Operation, function: FunctionType) -> str:
 def _led(guides: dict[str, str], kind: str, same: str = "is") -> str:
     """The test that indices and masks are tensors of the same engine, already int64 and bool."""
     return "".join(
-        f" and type({name}) is {kind} and {name}.dtype {same} {kind}_{role}" for name, role in guides.items()
+        f" and _type({name}) is {kind} and {name}.dtype {same} {kind}_{role}" for name, role in guides.items()
     )
 
 
@@ -266,18 +266,18 @@ def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, chec
     """The short way for one tensor: its type, and its dtype where the law looks at it."""
     (x,) = tensors
     # NumPy has dtypes that are none of ours, such as those of the other byte order, so there is always a look at it.
-    host, fast = f" and ((d := {x}.dtype) is host_first or d in host_ready)", f" and {x}.dtype in fast_ready[t]"
+    host, fast = f" and ((_d := {x}.dtype) is host_first or _d in host_ready)", f" and {x}.dtype in fast_ready[_t]"
     prime = fresh = ""
     if checked:
-        prime = f" and ((d := {x}.dtype) is prime_first or d in prime_ready)"
+        prime = f" and ((_d := {x}.dtype) is prime_first or _d in prime_ready)"
         fresh = f" and (fresh_ready is None or {x}.itemsize == usual or {x}.dtype in fresh_ready)"
     lines = [
-        f"if type({x}) is HOST{_led(guides, 'HOST')}{host}: return host({arguments})",
-        f"t = type({x})",
-        f"if t is PRIME{_led(guides, 'PRIME')}{prime}: return prime({arguments})",
-        f"if t is FRESH{_led(guides, 'FRESH', '==')}{fresh}: return fresh({arguments})",
+        f"if _type({x}) is HOST{_led(guides, 'HOST')}{host}: return host({arguments})",
+        f"_t = _type({x})",
+        f"if _t is PRIME{_led(guides, 'PRIME')}{prime}: return prime({arguments})",
+        f"if _t is FRESH{_led(guides, 'FRESH', '==')}{fresh}: return fresh({arguments})",
     ]
-    return lines if guides else [*lines, f"if t in fast{fast}: return fast[t]({arguments})"]
+    return lines if guides else [*lines, f"if _t in fast{fast}: return fast[_t]({arguments})"]
 
 
 def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
@@ -288,52 +288,52 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     door.
     """
     x, y, *others = tensors
-    rest = "".join(f" and d is {z}.dtype" for z in others)
-    same = f"(d := {x}.dtype) is {y}.dtype{rest}" if checked or others else f"{x}.dtype is {y}.dtype"
-    types = " and ".join(f"type({z}) is t" for z in (x, *others))
+    rest = "".join(f" and _d is {z}.dtype" for z in others)
+    same = f"(_d := {x}.dtype) is {y}.dtype{rest}" if checked or others else f"{x}.dtype is {y}.dtype"
+    types = " and ".join(f"_type({z}) is _t" for z in (x, *others))
     sizes = " == ".join(f"{z}.itemsize" for z in tensors)
-    equal = " and ".join(f"d == {z}.dtype" for z in (y, *others))
+    equal = " and ".join(f"_d == {z}.dtype" for z in (y, *others))
     host = prime = fresh = fast = ""
     if checked:
-        host, prime = " and (d is host_first or d in host_ready)", " and (d is prime_first or d in prime_ready)"
-        fresh, fast = " and d in fresh_ready", " and d in fast_ready[t]"
+        host, prime = " and (_d is host_first or _d in host_ready)", " and (_d is prime_first or _d in prime_ready)"
+        fresh, fast = " and _d in fresh_ready", " and _d in fast_ready[_t]"
     lines = [
-        f"if type({y}) is HOST:",
+        f"if _type({y}) is HOST:",
         f" if {same}{host}{_led(guides, 'HOST')}: return host({arguments})",
-        f"elif (t := type({y})) is PRIME:",
+        f"elif (_t := _type({y})) is PRIME:",
         f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
-        "elif t is FRESH:",
-        f" if {types} and (usual == {sizes} or (d := {x}.dtype) is not None and {equal}{fresh})"
+        "elif _t is FRESH:",
+        f" if {types} and (usual == {sizes} or (_d := {x}.dtype) is not None and {equal}{fresh})"
         f"{_led(guides, 'FRESH', '==')}: return fresh({arguments})",
     ]
     if not others:
         lines += _number(x, y, guides, arguments, checked)
     if guides:
         return lines
-    return [*lines, "elif t in fast:", f" if {same}{fast}: return fast[t]({arguments})"]
+    return [*lines, "elif _t in fast:", f" if {same}{fast}: return fast[_t]({arguments})"]
 
 
 def _number(x: str, y: str, guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
     """The short way for a tensor and a Python number that does not raise its kind: raw if the engine takes it so."""
     host = prime = fresh = ""
     if checked:
-        host, prime, fresh = " and d in host_ready", " and d in prime_ready", " and d in fresh_ready"
-    lifted = arguments.replace(f"{y}={y}", f"{y}=lift({y}, {x})") if f"{y}={y}" in arguments else ""
+        host, prime, fresh = " and _d in host_ready", " and _d in prime_ready", " and _d in fresh_ready"
+    lifted = arguments.replace(f"{y}={y}", f"{y}=_lift({y}, {x})") if f"{y}={y}" in arguments else ""
     if not lifted:
-        lifted = ", ".join(f"lift({y}, {x})" if a == y else a for a in arguments.split(", "))
+        lifted = ", ".join(f"_lift({y}, {x})" if a == y else a for a in arguments.split(", "))
     lines = [
-        f"elif t is float or t is int and 0 <= {y} < 128:",
-        f" if (u := type({x})) in LIFTS:",
-        "  lift, takers = LIFTS[u]",
-        f"  if (d := {x}.dtype) in takers[t]:",
+        f"elif _t is float or _t is int and 0 <= {y} < 128:",
+        f" if (_u := _type({x})) in LIFTS:",
+        "  _lift, _takers = LIFTS[_u]",
+        f"  if (_d := {x}.dtype) in _takers[_t]:",
     ]
     if guides:
         return [*lines, f"   return call({lifted})"]
     return [
         *lines,
-        f"   if u is HOST{host}: return host({arguments}) if host_raw else host({lifted})",
-        f"   if u is PRIME{prime}: return prime({arguments}) if prime_raw else prime({lifted})",
-        f"   if u is FRESH{fresh}: return fresh({arguments}) if fresh_raw else fresh({lifted})",
+        f"   if _u is HOST{host}: return host({arguments}) if host_raw else host({lifted})",
+        f"   if _u is PRIME{prime}: return prime({arguments}) if prime_raw else prime({lifted})",
+        f"   if _u is FRESH{fresh}: return fresh({arguments}) if fresh_raw else fresh({lifted})",
         f"   return call({lifted})",
     ]
 
@@ -342,17 +342,17 @@ def _several(name: str, arguments: str, checked: bool) -> list[str]:
     """The short way for a sequence of tensors of one type and dtype."""
     host = prime = fresh = ""
     if checked:
-        host, prime, fresh = " and d in host_ready", " and d in prime_ready", " and d in fresh_ready"
+        host, prime, fresh = " and _d in host_ready", " and _d in prime_ready", " and _d in fresh_ready"
     return [
-        f"if (type({name}) is list or type({name}) is tuple) and {name}:",
-        f" if (t := type({name}[0])) is HOST or t is PRIME or t is FRESH:",
-        f"  d = {name}[0].dtype",
-        f"  for one in {name}:",
-        "   if type(one) is not t or (one.dtype is not d and (t is not FRESH or one.dtype != d)): break",
+        f"if (_type({name}) is list or _type({name}) is tuple) and {name}:",
+        f" if (_t := _type({name}[0])) is HOST or _t is PRIME or _t is FRESH:",
+        f"  _d = {name}[0].dtype",
+        f"  for _one in {name}:",
+        "   if _type(_one) is not _t or (_one.dtype is not _d and (_t is not FRESH or _one.dtype != _d)): break",
         "  else:",
-        f"   if t is HOST{host}: return host({arguments})",
-        f"   if t is PRIME{prime}: return prime({arguments})",
-        f"   if t is FRESH{fresh}: return fresh({arguments})",
+        f"   if _t is HOST{host}: return host({arguments})",
+        f"   if _t is PRIME{prime}: return prime({arguments})",
+        f"   if _t is FRESH{fresh}: return fresh({arguments})",
     ]
 
 

@@ -60,14 +60,15 @@ def block(key: Key, high: Any, low: Any) -> tuple[Any, Any]:
     """The two words that the counters with these words are encrypted to."""
     first, second = words(key)
     keys = (first, second, 0x1BD11BDA ^ first ^ second)
-    high, low = _sum(high, first), _sum(low, second)
+    high, low = arithmetic.add(high, first), _low(arithmetic.add(low, second))
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
-            high = _sum(high, low)
-            low = bitwise.bitwise_xor(high, _rotated(low, rotation))
-        high = _sum(high, keys[(group + 1) % 3])
-        low = _sum(low, keys[(group + 2) % 3] + group + 1)
-    return high, low
+            high = arithmetic.add(high, low)
+            low = _low(bitwise.bitwise_xor(high, _rotated(low, rotation)))
+        # The first word may carry: it takes part in no shift, and 20 sums do not reach the sign.
+        high = arithmetic.add(high, keys[(group + 1) % 3])
+        low = _low(arithmetic.add(low, keys[(group + 2) % 3] + group + 1))
+    return _low(high), low
 
 
 def words(key: Key) -> tuple[int, int]:
@@ -78,13 +79,13 @@ def words(key: Key) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
-def _sum(x: Any, y: Any) -> Any:
-    return bitwise.bitwise_and(arithmetic.add(x, y), _MASK)
+def _low(x: Any) -> Any:
+    return bitwise.bitwise_and(x, _MASK)
 
 
 def _rotated(x: Any, count: int) -> Any:
-    left = bitwise.bitwise_and(bitwise.bitwise_left_shift(x, count), _MASK)
-    return bitwise.bitwise_or(left, bitwise.bitwise_right_shift(x, 32 - count))
+    """A word rotated to the left, with bits above it that are yet to be cut off."""
+    return bitwise.bitwise_or(bitwise.bitwise_left_shift(x, count), bitwise.bitwise_right_shift(x, 32 - count))
 
 
 def _counters(count: int, device: DeviceLike | None) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         f"contract: {len(REGISTRY)} operations on {', '.join(engines)} ({DEVICE}) are "
         f"{len(REGISTRY) * len(engines)} pairs; {len(EXCEPTIONS)} known exceptions"
     )
+    for name in engines:
+        found = Counter(backends.load(name).provider(operation) for operation in REGISTRY.values())
+        counts = ", ".join(f"{found[kind]} {kind}" for kind in ("own", "defined", "missing"))
+        terminalreporter.write_line(f"matrix: {name}: {counts}")
 
 
 @pytest.fixture(autouse=True)

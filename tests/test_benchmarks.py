@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,26 +15,26 @@ import pytest
 
 import ember_ml
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "dispatch.py"
+FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
-def run(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(SCRIPT), *options], capture_output=True, text=True, check=False)
+def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(FOLDER / script), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def dispatch() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dispatch", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def dispatch() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("dispatch")
 
 
 @pytest.fixture(scope="module")
 def report() -> dict[str, Any]:
-    done = run("--quick", "--repeats", "2", "--ops", "add", "sqrt", "--sizes", "4", "100000", "--json", "-")
+    done = run(
+        "dispatch.py", "--quick", "--repeats", "2", "--ops", "add", "sqrt", "--sizes", "4", "100000", "--json", "-"
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
@@ -105,8 +106,52 @@ def test_the_panel_is_twenty_operations_on_every_engine(dispatch: ModuleType) ->
     assert missing == []
 
 
-def test_an_unknown_engine_is_refused_in_one_line() -> None:
-    done = run("--engines", "abacus")
+@pytest.mark.parametrize("script", ["dispatch.py", "ops.py"])
+def test_an_unknown_engine_is_refused_in_one_line(script: str) -> None:
+    done = run(script, "--engines", "abacus")
     assert done.returncode == 2
     assert "invalid choice: 'abacus'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def heavy() -> dict[str, Any]:
+    done = run("ops.py", "--quick", "--repeats", "1", "--ops", "matmul", "conv", "sum", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_every_heavy_operation_is_measured_against_the_engine(heavy: dict[str, Any]) -> None:
+    engines = ember_ml.get_available_backends()
+    assert [(row["engine"], row["case"]) for row in heavy["rows"]] == [
+        (e, c) for e in engines for c in ("matmul", "conv", "sum")
+    ]
+    for row in heavy["rows"]:
+        assert row["skipped"] == {}
+        assert row["ratios"]["ember_ml"] == row["us"]["ember_ml"] / row["us"]["native"]
+        assert row["calls"]["native"]
+        naive = row["engine"] == "numpy" and row["case"] == "conv"
+        assert ({"naive NumPy", "torch on the CPU"} <= set(row["us"])) == naive
+
+
+def test_the_targets_of_heavy_operations_are_stated(heavy: dict[str, Any]) -> None:
+    for engine in heavy["engines"]:
+        assert engine["mean_met"] == (engine["geometric_mean"] <= engine["target_mean"])
+        assert engine["each_met"] == (engine["worst"]["ratio"] <= engine["target_each"]) == (not engine["over"])
+
+
+def test_a_missing_heavy_operation_and_a_wrong_answer_are_named(
+    dispatch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = importlib.import_module("ops")
+    monkeypatch.setattr(ember_ml.ops, "sum", lambda x, axis: x)
+    monkeypatch.delattr(ember_ml.ops, "mean")
+    cases = [case for case in bench.PANEL if case.name in ("sum", "mean")]
+    found = {row["case"]: row for row in bench.rows(bench.Plan(["numpy"], cases, 1, 1e-5))}
+    assert found["sum"]["skipped"] == {"ember_ml": "its answer differs from the native one"}
+    assert found["mean"]["skipped"] == {"ember_ml": "ember_ml.ops has no mean"}
+    assert bench.summaries(list(found.values())) == []
+
+
+def test_the_heavy_panel_is_forty_operations_and_more(dispatch: ModuleType) -> None:
+    assert len({case.name for case in importlib.import_module("ops").PANEL}) >= 40

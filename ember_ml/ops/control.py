@@ -1,1 +1,468 @@
-"""The category control."""
+"""Control flow: choices, loops and scans over nested containers of tensors.
+
+Python decides wherever values are known. Where a compiler traces, ``torch.compile`` gets ``torch.cond`` and torch's
+``while_loop``; ``mx.compile`` and ``vmap`` cannot branch on data, so both ways are computed and one is selected. Loops
+of known length are unrolled into a compiled graph.
+
+Trees are tensors in nested dictionaries, lists and tuples. Numbers and host arrays among the leaves become tensors of
+the engine that the others live on; ``None`` stays as it is.
+"""
+
+from __future__ import annotations
+
+import builtins as _builtins
+from collections.abc import Callable
+from typing import Any
+
+from ember_ml import backend as _backends
+from ember_ml import contract as _contract
+from ember_ml import door as _door
+from ember_ml import tree as _tree
+from ember_ml.contract import op
+from ember_ml.dtypes import describe as _describe
+from ember_ml.dtypes import free, kept
+from ember_ml.ops import comparison, dtypes, manipulation, math, stats
+from ember_ml.tree import Tree
+from ember_ml.types import Tensor, TensorLike
+
+
+@op(free)
+def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Tree) -> Any:
+    """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
+
+    ``pred`` is a bool, a number or a tensor of no dimensions. Only one of the functions is called, except where
+    ``mx.compile`` or ``vmap`` traces the predicate; there, and in ``torch.compile``, both must answer with the same
+    structure, shapes and dtypes.
+
+    >>> cond(True, negative, square, 1.0).tolist()
+    -1.0
+    >>> cond(greater(asarray(3.0), 4.0), negative, square, asarray([1.0, 2.0])).tolist()
+    [1.0, 4.0]
+    """
+    home, given, (pred,) = _entered("cond", operands, pred)
+    _check_predicate("cond", pred)
+    if type(pred) not in _NUMBERS and _is_traced(home):
+        return home.module.control.branch(pred, lambda: true_fn(*given), lambda: false_fn(*given))
+    truth = _truth(pred)
+    if truth is None:
+        return _selected(pred, true_fn(*given), false_fn(*given))
+    first = _first(home, (pred, given))
+    return _tree.map(lambda leaf: _tensor(home, leaf, first), true_fn(*given) if truth else false_fn(*given))
+
+
+@op(free)
+def while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Tree, maximum_iterations: int | None = None
+) -> Any:
+    """The first of ``loop_vars``, ``body(*loop_vars)``, ... for which ``cond(*loop_vars)`` does not hold.
+
+    A list or tuple of variables is unpacked for both functions; anything else is their only argument. The structure
+    stays the same; in compiled code, so do shapes and dtypes.
+
+    Args:
+        maximum_iterations: stop after that many steps. ``mx.compile`` needs it, since it cannot stop on data: it
+            takes all the steps and discards those that come after the end.
+
+    >>> [x.tolist() for x in while_loop(lambda i, x: less(i, 3), lambda i, x: (add(i, 1), multiply(x, 2)), (0, 1.0))]
+    [3, 8.0]
+    """
+    home, state, _ = _entered("while_loop", loop_vars)
+    several = isinstance(state, (list, tuple))
+
+    def test(now: Tree) -> Any:
+        holds = cond(*now) if several else cond(now)
+        _check_predicate("while_loop", holds)
+        return holds
+
+    def step(now: Tree) -> Tree:
+        after = body(*now) if several else body(now)
+        if several and isinstance(after, (list, tuple)):
+            after = _like(now, after)
+        return _kept(home, now, after)
+
+    if maximum_iterations is not None and maximum_iterations < 0:
+        raise ValueError(f"while_loop cannot take {maximum_iterations} steps")
+    if _is_traced(home):
+        return _traced_loop(home, test, step, state, maximum_iterations)
+    count = 0
+    while maximum_iterations is None or count < maximum_iterations:
+        going = test(state)
+        truth = _truth(going)
+        if truth is None and maximum_iterations is None:
+            raise ValueError("while_loop cannot stop on data that a compiler traces; give maximum_iterations")
+        if truth is None:
+            state = _selected(going, step(state), state)
+        elif truth:
+            state = step(state)
+        else:
+            break
+        count += 1
+    return state
+
+
+def _like(tree: Any, values: Any) -> Any:
+    """A list or tuple of the kind that ``tree`` is."""
+    if isinstance(tree, list):
+        return list(values)
+    return type(tree)(*values) if hasattr(tree, "_fields") and len(values) == len(tree) else tuple(values)
+
+
+def _traced_loop(home: _backends.Backend, test: Any, step: Any, state: Tree, maximum: int | None) -> Tree:
+    """The loop in compiled code, on the tensors alone; they and a count are what the engine's loop carries."""
+    tensors = [leaf for leaf in _tree.leaves(state) if leaf is not None]
+    count = _tensor(home, 0, tensors[0] if tensors else None)
+
+    def whole(now: tuple[Any, ...]) -> Tree:
+        rest = iter(now)
+        return _tree.map(lambda leaf: None if leaf is None else next(rest), state)
+
+    def holds(count: Any, *now: Any) -> Any:
+        going = test(whole(now))
+        return going if maximum is None else comparison.logical_and(comparison.less(count, maximum), going)
+
+    def after(count: Any, *now: Any) -> Any:
+        return math.add(count, 1), *(leaf for leaf in _tree.leaves(step(whole(now))) if leaf is not None)
+
+    return whole(home.module.control.loop(holds, after, (count, *tensors))[1:])
+
+
+@op(free)
+def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: Tree) -> Any:
+    """``body(i, value)`` applied to its own answer for ``i`` from ``lower`` to ``upper - 1``, beginning with ``init``.
+
+    ``i`` is a Python integer; where a bound is a tensor that ``torch.compile`` traces, it is a tensor.
+
+    >>> fori_loop(1, 5, lambda i, x: multiply(x, i), 1).tolist()
+    24
+    """
+    home, state, (lower, upper) = _entered("fori_loop", init, lower, upper)
+    first, last = _integer(home, lower), _integer(home, upper)
+    if first is None or last is None:
+        end: Any = upper
+        looped = while_loop(
+            lambda i, _: comparison.less(i, end), lambda i, value: (math.add(i, 1), body(i, value)), (lower, state)
+        )
+        return looped[1]
+    for i in range(first, last):
+        state = _kept(home, state, body(i, state))
+    return state
+
+
+def _integer(home: _backends.Backend, bound: Any) -> int | None:
+    """The value of a bound; ``None`` where a compiler traces it."""
+    if type(bound) is int:
+        return bound
+    if not _is_own(home, bound) or home.dtype_of(bound).kind not in ("signed integer", "unsigned integer"):
+        raise TypeError(f"fori_loop takes integers for its bounds, not {bound!r}")
+    if len(bound.shape):
+        raise ValueError(f"fori_loop takes bounds of no dimensions, not of shape {tuple(bound.shape)}")
+    if _is_traced(home):
+        return None
+    try:
+        return int(bound)
+    except (RuntimeError, ValueError):
+        return None
+
+
+@op(free)
+def scan(
+    f: Callable[..., Any],
+    init: Tree,
+    xs: Tree = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[Any, Any]:
+    """The last carry, and all the ``y`` stacked, of ``carry, y = f(carry, x)`` for each ``x`` along the first axis.
+
+    Args:
+        f: takes the carry and a slice of ``xs``; its carry has the structure of ``init``.
+        xs: tensors with a first axis of one length; ``None`` for ``f`` to be given ``None``, ``length`` times.
+        reverse: go from the last to the first; the ``y`` stay in the order of ``xs``.
+        unroll: how many steps a compiler may join. All are joined here, so that it changes nothing.
+
+    >>> carry, ys = scan(lambda total, x: (add(total, x), square(x)), 0.0, asarray([1.0, 2.0, 3.0]))
+    >>> carry.tolist(), ys.tolist()
+    (6.0, [1.0, 4.0, 9.0])
+    """
+    if unroll < 1:
+        raise ValueError(f"scan cannot join {unroll} steps")
+    home, (carry, xs), _ = _entered("scan", (init, xs))
+    count = _length("scan", xs, length)
+    if count == 0:
+        return carry, _tree.map(_none_of, _f_of_zeros(home, lambda x: f(carry, x)[1], xs))
+    elements = _elements(xs, count)
+    ys: list[Any] = [None] * count
+    for i in reversed(range(count)) if reverse else range(count):
+        after, ys[i] = f(carry, elements[i])
+        carry = _kept(home, carry, after)
+    return carry, _stacked(home, ys, _first(home, (carry, xs)))
+
+
+@op(free)
+def associative_scan(f: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Any:
+    """The running ``f`` of elements along an axis, for an associative ``f``, in a logarithmic number of calls.
+
+    Entry ``i`` is ``f(...f(f(x[0], x[1]), x[2])..., x[i])``. ``f`` is called with many elements at a time, along the
+    same axis, and answers as many.
+
+    >>> associative_scan(add, asarray([1, 2, 3, 4])).tolist()
+    [1, 3, 6, 10]
+    """
+    home, elems, _ = _entered("associative_scan", elems)
+    tensors = _tree.leaves(elems)
+    if not tensors:
+        return elems
+    for x in tensors:
+        if not _is_own(home, x) or not -len(x.shape) <= axis < len(x.shape):
+            raise ValueError(f"associative_scan along axis {axis} cannot take {_describe(x)}")
+    counts = {x.shape[axis] for x in tensors}
+    if len(counts) > 1:
+        raise ValueError(f"associative_scan takes tensors of one length along axis {axis}, not {sorted(counts)}")
+
+    def joined(left: list[Any], right: list[Any]) -> list[Any]:
+        answer = f(_tree.unflatten(elems, left), _tree.unflatten(elems, right))
+        return _tree.leaves(_kept(home, elems, answer))
+
+    flipped = [manipulation.flip(x, axis=axis) for x in tensors] if reverse else tensors
+    scanned = _running(joined, flipped, axis)
+    return _tree.unflatten(elems, [manipulation.flip(x, axis=axis) for x in scanned] if reverse else scanned)
+
+
+def _running(joined: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axis: int) -> list[Any]:
+    """The scan of pairs gives every second entry; those between are these and one element more."""
+    count = xs[0].shape[axis]
+    if count < 2:
+        return xs
+    pairs = joined([_part(x, axis, 0, count - 1, 2) for x in xs], [_part(x, axis, 1, count, 2) for x in xs])
+    odd = _running(joined, pairs, axis)
+    before = [_part(x, axis, 0, (count - 1) // 2, 1) for x in odd]
+    later = [_part(x, axis, 2, count, 2) for x in xs]
+    between = joined(before, later) if count > 2 else later
+    even = [manipulation.concat([_part(x, axis, 0, 1, 1), y], axis=axis) for x, y in zip(xs, between, strict=True)]
+    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
+    place = axis % len(x.shape)
+    return x[(_builtins.slice(None),) * place + (_builtins.slice(start, stop, step),)]
+
+
+def _interleaved(a: Any, b: Any, axis: int) -> Any:
+    """The entries of ``a`` and ``b`` in turn; ``a`` may have one more."""
+    axis = axis % len(a.shape)
+    count = b.shape[axis]
+    both = manipulation.stack([_part(a, axis, 0, count, 1), b], axis=axis + 1)
+    shape = tuple(b.shape)
+    turns = manipulation.reshape(both, (*shape[:axis], 2 * count, *shape[axis + 1 :]))
+    return (
+        turns
+        if a.shape[axis] == count
+        else manipulation.concat([turns, _part(a, axis, count, count + 1, 1)], axis=axis)
+    )
+
+
+@op(free)
+def map(f: Callable[..., Any], xs: Tree) -> Any:
+    """The answers of ``f`` for each slice of ``xs`` along the first axis, stacked. One call after the other.
+
+    >>> map(lambda row: sum(row), asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [3.0, 7.0]
+    """
+    home, xs, _ = _entered("map", xs)
+    count = _length("map", xs, None)
+    if count == 0:
+        return _tree.map(_none_of, _f_of_zeros(home, f, xs))
+    return _stacked(home, [f(x) for x in _elements(xs, count)], _first(home, xs))
+
+
+@op(free)
+def vectorized_map(f: Callable[..., Any], xs: Tree) -> Any:
+    """The answers of ``f`` for each slice of ``xs`` along the first axis, stacked. All at once where the engine can.
+
+    ``torch.vmap`` and ``mx.vmap`` compute it; NumPy, and what those cannot vectorise, goes one slice after the other.
+
+    >>> vectorized_map(lambda row: multiply(row, sum(row)), asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[3.0, 6.0], [21.0, 28.0]]
+    """
+    home, xs, _ = _entered("vectorized_map", xs)
+    vectorized = getattr(getattr(home.module, "control", None), "vectorized", None)
+    if vectorized is not None and _length("vectorized_map", xs, None):
+        first = _first(home, xs)
+        try:
+            return vectorized(lambda x: _tree.map(lambda leaf: _tensor(home, leaf, first), f(x)))(xs)
+        except (NotImplementedError, RuntimeError, ValueError):
+            # What the engine cannot vectorise, or a mistake in f, which the loop shows in its own words.
+            return map(f, xs)
+    return map(f, xs)
+
+
+@op(kept, differentiable=False)
+def stop_gradient(x: TensorLike, /) -> Tensor:
+    """``x``, through which no gradient flows.
+
+    >>> stop_gradient([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    ...
+
+
+@op(free, lazy=False)
+def eval(*trees: Tree) -> Any:
+    """The argument, or the tuple of all, once a lazy engine has computed its tensors.
+
+    >>> eval(add(asarray([1.0]), 2.0)).tolist()
+    [3.0]
+    """
+    active = _backends.current()
+    for leaf in _tree.leaves(trees):
+        home = _door.species_of(type(leaf))
+        if isinstance(home, _backends.Backend) and home is not active:
+            _contract.operation_of(eval).runs[home.name](leaf)
+    return trees[0] if len(trees) == 1 else trees
+
+
+@op(free, differentiable=False)
+def is_tensor(x: object, /) -> bool:
+    """Whether ``x`` is a tensor of any engine; NumPy's arrays and scalars are.
+
+    >>> is_tensor(asarray(1.0)), is_tensor(1.0), is_tensor([1.0])
+    (True, False, False)
+    """
+    species = _door.species_of(type(x))
+    if isinstance(species, _backends.Backend):
+        return True
+    numpy = _backends.load("numpy")
+    return species == _door.HOST and _is_own(numpy, x)
+
+
+_NUMBERS = (bool, int, float)
+
+
+def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, Any, list[Any]]:
+    """The engine that computes, the tree with tensors of that engine for leaves, and so the controls.
+
+    A Python number among the controls stays one: it is known, whoever traces.
+    """
+    home: _backends.Backend | None = None
+    first = None
+    for leaf in (*controls, *_tree.leaves(tree)):
+        species = _door.species_of(type(leaf))
+        if isinstance(species, _backends.Backend) and species is not home:
+            if home is not None:
+                raise TypeError(
+                    f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                    "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
+                )
+            home, first = species, leaf
+    if home is None:
+        home = _backends.current()
+    own = home
+    entered = _tree.map(lambda leaf: _tensor(own, leaf, first), tree)
+    return own, entered, [x if type(x) in _NUMBERS else _tensor(own, x, first) for x in controls]
+
+
+def _tensor(home: _backends.Backend, value: Any, beside: Any = None) -> Any:
+    """A number or host array as a tensor of ``home``; a tensor, and what can be none, as it is."""
+    if _is_own(home, value):
+        return value
+    if _door.species_of(type(value)) not in (_door.NUMBER, _door.HOST, _door.SEQUENCE):
+        return value
+    return home.convert(value, None, home.device if beside is None else home.beside(beside))
+
+
+def _is_own(home: _backends.Backend, value: Any) -> bool:
+    """Whether ``value`` is a tensor of ``home``."""
+    tensors: Any = home.tensors
+    return isinstance(value, tensors) and value.dtype in home.names
+
+
+def _kept(home: _backends.Backend, before: Tree, after: Tree) -> Tree:
+    """``after`` as tensors, in the structure that ``before`` has."""
+    if _is_own(home, after) and _is_own(home, before):
+        return after
+    first = _first(home, before)
+    return _tree.map(lambda _, leaf: _tensor(home, leaf, first), before, after)
+
+
+def _first(home: _backends.Backend, tree: Tree) -> Any:
+    """The first tensor in ``tree``, beside which others are made."""
+    return next((leaf for leaf in _tree.leaves(tree) if _is_own(home, leaf)), None)
+
+
+def _is_traced(home: _backends.Backend) -> bool:
+    """Whether a compiler with control flow of its own is tracing."""
+    is_traced = getattr(getattr(home.module, "control", None), "is_traced", None)
+    return is_traced is not None and is_traced()
+
+
+def _check_predicate(name: str, pred: Any) -> None:
+    """A predicate is a number or a tensor of no dimensions."""
+    if type(pred) in _NUMBERS:
+        return
+    if not is_tensor(pred):
+        raise TypeError(f"{name} takes a bool, or a tensor of no dimensions, for its predicate, not {_describe(pred)}")
+    if len(pred.shape):
+        raise ValueError(f"{name} takes a predicate of no dimensions, not of shape {tuple(pred.shape)}")
+
+
+def _truth(pred: Any) -> bool | None:
+    """The value of a predicate; ``None`` where a compiler or ``vmap`` traces, and there is none."""
+    try:
+        return bool(pred)
+    except (RuntimeError, ValueError):
+        return None
+
+
+def _selected(pred: Any, yes: Tree, no: Tree) -> Tree:
+    """``yes`` where ``pred`` holds, else ``no``, leaf by leaf."""
+    return _tree.map(lambda a, b: a if a is None else comparison.where(pred, a, b), yes, no)
+
+
+def _length(name: str, xs: Tree, length: int | None) -> int:
+    """The length of the first axis, which all leaves share."""
+    counts = set() if length is None else {length}
+    for leaf in _tree.leaves(xs):
+        if leaf is not None:
+            shape: Any = getattr(leaf, "shape", ())
+            if not len(shape):
+                raise ValueError(f"{name} takes tensors with a first axis to go along, not {_describe(leaf)}")
+            counts.add(shape[0])
+    if len(counts) != 1:
+        raise ValueError(
+            f"{name} takes tensors of one length, not {sorted(counts)}" if counts else f"{name} needs xs or a length"
+        )
+    (count,) = counts
+    if count < 0:
+        raise ValueError(f"{name} cannot take {count} steps")
+    return count
+
+
+def _elements(xs: Tree, count: int) -> list[Tree]:
+    """The slices of ``xs`` along the first axis."""
+    if is_tensor(xs):
+        return list(manipulation.unstack(xs))
+    columns = [(None,) * count if leaf is None else manipulation.unstack(leaf) for leaf in _tree.leaves(xs)]
+    return [_tree.unflatten(xs, [column[i] for column in columns]) for i in range(count)]
+
+
+def _stacked(home: _backends.Backend, ys: list[Tree], beside: Any) -> Tree:
+    """The trees as one, whose leaves have a new first axis."""
+    return _tree.map(
+        lambda *leaves: (
+            None if leaves[0] is None else manipulation.stack([_tensor(home, leaf, beside) for leaf in leaves])
+        ),
+        *ys,
+    )
+
+
+def _f_of_zeros(home: _backends.Backend, f: Callable[..., Any], xs: Tree) -> Tree:
+    """What ``f`` answers to zeros, where there is no slice of ``xs`` to show shapes and dtypes."""
+    # A sum over nothing is a zero on the right engine and device.
+    answer = f(_tree.map(lambda x: None if x is None else dtypes.cast(stats.sum(x, axis=0), x.dtype), xs))
+    return _tree.map(lambda leaf: _tensor(home, leaf, _first(home, xs)), answer)
+
+
+def _none_of(x: Any) -> Any:
+    """No tensors like ``x``, stacked."""
+    return None if x is None else manipulation.expand_dims(x, axis=0)[:0]

@@ -1,1 +1,545 @@
-"""The category fft."""
+"""Fourier transforms, their frequencies, and the cosine and short-time transforms made of them.
+
+A transform has the precision of its argument: float64 and complex128 are transformed in double precision, float32,
+complex64 and halves in single precision, and integers in that of the default float. MLX has no complex128, so that
+double precision is an ``UnsupportedError`` there where the answer is complex, and computed on the host where it is
+real.
+
+All of it is in ``ops`` and, under the same names, on the function ``ops.fft``: ``ops.ifft`` is ``ops.fft.ifft``.
+
+Args common to all of them:
+    n, s: the length of the transformed axis, or of each of them; what is longer is cut, what is shorter is
+        continued with zeros. A length of -1 leaves an axis as it is.
+    axis, axes: the transformed axis, or axes; by default the last one, or all (the last ones, if ``s`` is given).
+    norm: where the factor ``1/n`` goes: to the ``"backward"`` transform, the ``"forward"`` one, or, as its root, to
+        both (``"ortho"``).
+"""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml.contract import op
+from ember_ml.dtypes import as_dtype, default_float, floating, free, kept
+from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
+
+
+@op(free)
+def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The discrete Fourier transform ``sum over j of x[j] exp(-2 pi i j k / n)`` along an axis; complex.
+
+    >>> fft([1.0, 2.0, 3.0, 4.0]).tolist()
+    [(10+0j), (-2+2j), (-2+0j), (-2-2j)]
+    """
+    ...
+
+
+@op(free)
+def ifft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of ``fft``, ``1/n sum over k of x[k] exp(2 pi i j k / n)``; complex.
+
+    >>> ifft([10, -2 + 2j, -2, -2 - 2j]).tolist()
+    [(1+0j), (2+0j), (3+0j), (4+0j)]
+    """
+    ...
+
+
+@op(free)
+def fft2(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """The discrete Fourier transform along two axes; complex.
+
+    >>> fft2([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
+    """
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+@op(free)
+def ifft2(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """The inverse of ``fft2``; complex.
+
+    >>> ifft2([[10.0, -2.0], [-4.0, 0.0]]).tolist()
+    [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
+    """
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+@op(free)
+def fftn(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The discrete Fourier transform along several axes; complex.
+
+    >>> fftn([[1.0, 2.0], [3.0, 4.0]], axes=(0,)).tolist()
+    [[(4+0j), (6+0j)], [(-2+0j), (-2+0j)]]
+    """
+    ...
+
+
+@op(free)
+def ifftn(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The inverse of ``fftn``; complex.
+
+    >>> ifftn([[4.0, 6.0], [-2.0, -2.0]], axes=(0,)).tolist()
+    [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
+    """
+    ...
+
+
+@op(free, kinds="real")
+def rfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The first ``n // 2 + 1`` elements of ``fft`` of real numbers, which the others mirror; complex.
+
+    >>> rfft([1.0, 2.0, 3.0, 4.0]).tolist()
+    [(10+0j), (-2+2j), (-2+0j)]
+    """
+    ...
+
+
+@op(free)
+def irfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of ``rfft``; real.
+
+    Args:
+        n: the length of the answer, by default twice that of ``x`` less two. An odd length must be given.
+
+    >>> irfft([10, -2 + 2j, -2]).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    ...
+
+
+@op(free, kinds="real")
+def rfft2(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """The Fourier transform of real numbers along two axes, the last of them halved; complex.
+
+    >>> rfft2([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
+    """
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+@op(free)
+def irfft2(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+) -> Tensor:
+    """The inverse of ``rfft2``; real.
+
+    >>> irfft2([[10.0, -2.0], [-4.0, 0.0]]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return irfftn(x, s=s, axes=axes, norm=norm)
+
+
+@op(free, kinds="real")
+def rfftn(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The Fourier transform of real numbers along several axes, the last of them halved; complex.
+
+    >>> rfftn([[1.0, 2.0], [3.0, 4.0]], axes=(1, 0)).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
+    """
+    ...
+
+
+@op(free)
+def irfftn(
+    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Tensor:
+    """The inverse of ``rfftn``; real.
+
+    >>> irfftn([[10.0, -2.0], [-4.0, 0.0]]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    ...
+
+
+_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _opposite(norm: str) -> str:
+    if norm not in _OPPOSITE:
+        raise ValueError(f"norm is backward, forward or ortho, not {norm!r}")
+    return _OPPOSITE[norm]
+
+
+@op(free)
+def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The Fourier transform of a signal whose second half is the mirrored conjugate of its first, ``x``; real.
+
+    Args:
+        n: the length of the answer, by default twice that of ``x`` less two. An odd length must be given.
+
+    >>> hfft([1.0, 2.0, 3.0]).tolist()
+    [8.0, -2.0, 0.0, -2.0]
+    """
+    mirrored = math.conj(x) if dtypes.is_complex(x) else x
+    return irfft(mirrored, n=n, axis=axis, norm=_opposite(norm))
+
+
+@op(free, kinds="real")
+def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of ``hfft``: the first half of a signal whose transform is real; complex.
+
+    >>> ihfft([8.0, -2.0, 0.0, -2.0]).tolist()
+    [(1-0j), (2-0j), (3-0j)]
+    """
+    return math.conj(rfft(x, n=n, axis=axis, norm=_opposite(norm)))
+
+
+@op(free)
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The frequencies of the ``n`` elements of ``fft``, in cycles per unit of the spacing ``d`` of the samples.
+
+    >>> fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
+    steps = creation.arange(-(n // 2), (n + 1) // 2, device=device)
+    return _frequencies(ifftshift(steps), n, d, dtype)
+
+
+@op(free)
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """The frequencies of the ``n // 2 + 1`` elements of ``rfft``, as those of ``fftfreq``.
+
+    >>> rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
+    return _frequencies(creation.arange(n // 2 + 1, device=device), n, d, dtype)
+
+
+def _frequencies(steps: Any, n: int, d: float, dtype: Any) -> Tensor:
+    if n < 1:
+        raise ValueError(f"a transform has at least one element, not {n}")
+    own = default_float() if dtype is None else as_dtype(dtype)
+    if own.kind != "real floating":
+        raise TypeError(f"frequencies are real floating numbers, not {own.name}")
+    wide = dtypes.cast(steps, "float64" if own.bits == 64 else "float32")
+    return dtypes.cast(math.multiply(wide, 1 / (n * d)), own)
+
+
+@op(kept)
+def fftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """``x`` with its halves exchanged along the given axes, by default all: the frequency zero goes to the middle.
+
+    >>> fftshift([0, 1, 2, -2, -1]).tolist()
+    [-2, -1, 0, 1, 2]
+    """
+    return _shifted(x, axes, lambda length: length // 2)
+
+
+@op(kept)
+def ifftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """The inverse of ``fftshift``; another one where a length is odd.
+
+    >>> ifftshift([-2, -1, 0, 1, 2]).tolist()
+    [0, 1, 2, -2, -1]
+    """
+    return _shifted(x, axes, lambda length: -(length // 2))
+
+
+def _shifted(x: Any, axes: int | Sequence[int] | None, step: Any) -> Tensor:
+    places = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    _check_axes(places, x.ndim)
+    shifts = [step(x.shape[place]) for place in places]
+    return manipulation.roll(x, shifts, axis=tuple(places)) if shifts else x
+
+
+def _check_axes(axes: Sequence[int], rank: int) -> None:
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+
+
+@op(free, kinds="real")
+def stft(
+    x: TensorLike,
+    /,
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    window: object = "hann",
+    center: bool = True,
+) -> Tensor:
+    """The short-time Fourier transform: ``rfft`` of stretches of the last axis; complex.
+
+    The answer has the shape ``(..., stretches, fft_length // 2 + 1)``, with the values of ``torch.stft``.
+
+    Args:
+        sequence_length: the length of the window.
+        sequence_stride: how far one stretch begins after the other.
+        fft_length: the length of a stretch; a shorter window stands in its middle.
+        window: the factors of a stretch: ``"hann"`` or ``"hamming"`` (both periodic), a tensor, or ``None`` for ones.
+        center: whether the signal is mirrored at both ends, by half a stretch, so that stretch ``t`` has its middle
+            at ``t * sequence_stride``.
+
+    >>> stft([1.0, 2.0, 3.0, 4.0], 2, 2, 2, window=None, center=False).tolist()
+    [[(3+0j), (-1+0j)], [(7+0j), (-1+0j)]]
+    """
+    signal: Any = _single(x)
+    _check_stretches(sequence_length, sequence_stride, fft_length)
+    if signal.ndim == 0:
+        raise ValueError("stft needs at least one dimension")
+    if center:
+        half = fft_length // 2
+        signal = manipulation.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(half, half)], "reflect")
+    stretches = manipulation.sliding_window(signal, fft_length, -1)[..., ::sequence_stride, :]
+    return rfft(math.multiply(stretches, _window(window, sequence_length, fft_length, signal)))
+
+
+@op(free, kinds="complex floating")
+def istft(
+    x: TensorLike,
+    /,
+    sequence_length: int,
+    sequence_stride: int,
+    fft_length: int,
+    length: int | None = None,
+    window: object = "hann",
+    center: bool = True,
+) -> Tensor:
+    """The inverse of ``stft``: the signal whose stretches are nearest, in the least squares, to those of ``x``; real.
+
+    Samples that no window reaches are zero.
+
+    Args:
+        length: the length of the signal, which is cut or continued with zeros; by default what the stretches span,
+            less half of one at both ends with ``center``.
+
+    >>> istft([[3 + 0j, -1 + 0j], [7 + 0j, -1 + 0j]], 2, 2, 2, window=None, center=False).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    spectra: Any = x
+    _check_stretches(sequence_length, sequence_stride, fft_length)
+    if spectra.ndim < 2 or spectra.shape[-2] == 0 or spectra.shape[-1] != fft_length // 2 + 1:
+        raise ValueError(
+            f"istft takes the shape (..., stretches, {fft_length // 2 + 1}), not {tuple(spectra.shape)}, "
+            f"for an fft_length of {fft_length}"
+        )
+    if length is not None and length < 0:
+        raise ValueError(f"length is at least 0, not {length}")
+    stretches = irfft(spectra, n=fft_length)
+    factors = _window(window, sequence_length, fft_length, stretches)
+    total = _overlapped(math.multiply(stretches, factors), sequence_stride)
+    squares = manipulation.broadcast_to(math.square(factors), tuple(stretches.shape[-2:]))
+    weight = _overlapped(squares, sequence_stride)
+    reached = comparison.greater(weight, 1e-11)
+    signal: Any = comparison.where(reached, math.divide(total, comparison.where(reached, weight, 1)), 0)
+    trim = fft_length // 2 if center else 0
+    end = signal.shape[-1] - trim if length is None else trim + length
+    return _resized(signal[..., trim:end], length)
+
+
+def _check_stretches(sequence_length: int, sequence_stride: int, fft_length: int) -> None:
+    if not 0 < sequence_length <= fft_length:
+        raise ValueError(f"sequence_length is from 1 to fft_length ({fft_length}), not {sequence_length}")
+    if sequence_stride < 1:
+        raise ValueError(f"sequence_stride is at least 1, not {sequence_stride}")
+
+
+_WINDOWS = {"hann": creation.hanning, "hamming": creation.hamming}
+
+
+def _window(window: Any, length: int, fft_length: int, like: Any) -> Any:
+    """The factors of a stretch, in the dtype and on the device of ``like``."""
+    place: dict[str, Any] = {"dtype": dtypes.dtype(like), "device": device.get_device(like)}
+    if window is None or (isinstance(window, str) and length == 1):
+        window = creation.ones(length, **place)
+    elif isinstance(window, str):
+        if window not in _WINDOWS:
+            raise ValueError(f"window is hann, hamming, a tensor or None, not {window!r}")
+        # A window is periodic if its last point would be its first again.
+        window = _WINDOWS[window](length + 1, **place)[:-1]
+    else:
+        window = creation.asarray(window, **place)
+    if tuple(window.shape) != (length,):
+        raise ValueError(f"the window has the shape {tuple(window.shape)}, not ({length},)")
+    before = (fft_length - length) // 2
+    return manipulation.pad(window, (before, fft_length - length - before)) if length < fft_length else window
+
+
+def _overlapped(stretches: Any, stride: int) -> Any:
+    """The sum of stretches, each beginning ``stride`` after the one before it."""
+    *batch, count, length = stretches.shape
+    parts = -(-length // stride)
+    still = [(0, 0)] * len(batch)
+    blocks = manipulation.pad(stretches, [*still, (0, 0), (0, parts * stride - length)])
+    blocks = manipulation.swapaxes(manipulation.reshape(blocks, (*batch, count, parts, stride)), -3, -2)
+    # Rows that are read one block shorter than they were written move by one more block each.
+    padded = manipulation.pad(blocks, [*still, (0, 0), (0, parts), (0, 0)])
+    rows = manipulation.reshape(padded, (*batch, parts * (count + parts) * stride))
+    width = count + parts - 1
+    rows = manipulation.reshape(rows[..., : parts * width * stride], (*batch, parts, width * stride))
+    return stats.sum(rows, axis=-2)[..., : length + (count - 1) * stride]
+
+
+def _single(x: Any) -> Any:
+    """``x`` in the precision that it is transformed in: halves in float32, integers in the default float."""
+    own = dtypes.dtype(x)
+    if own.kind in ("real floating", "complex floating"):
+        return x if own.bits > 16 else dtypes.cast(x, "float32")
+    return dtypes.cast(x, "float64" if default_float().bits == 64 else "float32")
+
+
+@op(floating, kinds="real")
+def dct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
+    """The discrete cosine transform along an axis, of one of four types, as ``scipy.fft.dct``.
+
+    With ``n`` the length of the axis and ``j`` from 0 to ``n - 1``, element ``k`` is
+
+    - type 1: ``x[0] + (-1)^k x[n-1] + 2 sum over 0 < j < n-1 of x[j] cos(pi j k / (n-1))``
+    - type 2: ``2 sum over j of x[j] cos(pi (2j+1) k / 2n)``
+    - type 3: ``x[0] + 2 sum over j > 0 of x[j] cos(pi j (2k+1) / 2n)``
+    - type 4: ``2 sum over j of x[j] cos(pi (2j+1) (2k+1) / 4n)``
+
+    Args:
+        kind: the type.
+        norm: ``None`` or ``"backward"`` for these sums; ``"forward"`` for the sums divided by ``2n`` (``2n - 2`` for
+            type 1); ``"ortho"`` for the orthonormal transform, which also scales the first element, and for type 1
+            the last.
+
+    >>> dct([1.0, 2.0, 3.0], 1).tolist()
+    [8.0, -2.0, 0.0]
+    >>> [f"{y:.4f}" for y in dct([1.0, 2.0], norm="ortho").tolist()]
+    ['2.1213', '-0.7071']
+    """
+    return _cosine(x, kind, n, axis, norm or "backward")
+
+
+@op(floating, kinds="real")
+def idct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of ``dct`` of the same type and ``norm``.
+
+    >>> idct([8.0, -2.0, 0.0], 1).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return _cosine(x, _INVERSE.get(kind, kind), n, axis, _opposite(norm or "backward"))
+
+
+_INVERSE = {2: 3, 3: 2}
+
+
+def _cosine(x: Any, kind: int, n: int | None, axis: int, norm: str) -> Tensor:
+    _opposite(norm)
+    if kind not in _COSINES:
+        raise ValueError(f"the type of a cosine transform is 1, 2, 3 or 4, not {kind!r}")
+    _check_axes((axis,), x.ndim)
+    if n is not None and n < 1:
+        raise ValueError(f"a transform has at least one element, not {n}")
+    row: Any = _resized(manipulation.moveaxis(_single(x), axis, -1), n)
+    length = row.shape[-1]
+    least = 2 if kind == 1 else 1
+    if length < least:
+        raise ValueError(f"a cosine transform of type {kind} needs at least {least} elements, not {length}")
+    period = 2 * (length - 1 if kind == 1 else length)
+    if norm == "ortho" and kind in (1, 3):
+        row = _with_ends(row, _math.sqrt(2), both=kind == 1)
+    row = _COSINES[kind](row)
+    if norm == "ortho" and kind in (1, 2):
+        row = _with_ends(row, _math.sqrt(0.5), both=kind == 1)
+    if norm != "backward":
+        row = math.multiply(row, 1 / period if norm == "forward" else _math.sqrt(1 / period))
+    row, own = manipulation.moveaxis(row, -1, axis), dtypes.dtype(x)
+    return dtypes.cast(row, own) if own.kind == "real floating" and own.bits == 16 else row
+
+
+def _resized(row: Any, n: int | None) -> Tensor:
+    """``row`` cut, or continued with zeros, to ``n`` elements."""
+    lacking = 0 if n is None else n - row.shape[-1]
+    if lacking > 0:
+        return manipulation.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, lacking)])
+    cut: Tensor = row if lacking == 0 else row[..., :n]
+    return cut
+
+
+def _with_ends(row: Any, factor: float, *, both: bool) -> Any:
+    """``row`` with its first element, or its first and last, multiplied by ``factor``."""
+    if not both:
+        return manipulation.concat([math.multiply(row[..., :1], factor), row[..., 1:]], axis=-1)
+    first, last = (math.multiply(end, factor) for end in (row[..., :1], row[..., -1:]))
+    return manipulation.concat([first, row[..., 1:-1], last], axis=-1)
+
+
+def _angles(like: Any, count: int, step: float, first: float = 0.0) -> tuple[Any, Any]:
+    """Cosines and sines of ``first``, ``first + step`` and so on, beside ``like``."""
+    steps = creation.arange(count, dtype=dtypes.dtype(like), device=device.get_device(like))
+    turned = math.add(math.multiply(steps, step), first)
+    return math.cos(turned), math.sin(turned)
+
+
+def _complex(real: Any, imag: Any) -> Any:
+    return manipulation.view_as_complex(manipulation.stack([real, imag], axis=-1))
+
+
+def _reversed(row: Any) -> Any:
+    return manipulation.flip(row, axis=-1)
+
+
+def _first(row: Any) -> Any:
+    """Type 1: the transform of the row and its mirror image, which is real."""
+    return math.real(rfft(manipulation.concat([row, _reversed(row[..., 1:-1])], axis=-1)))
+
+
+def _second(row: Any) -> Any:
+    """Type 2, by one transform of real numbers in the order even, then odd backwards (Makhoul 1980)."""
+    n = row.shape[-1]
+    spectrum = rfft(manipulation.concat([row[..., ::2], _reversed(row[..., 1::2])], axis=-1))
+    real, imag = math.real(spectrum), math.imag(spectrum)
+    cos, sin = _angles(row, n // 2 + 1, _math.pi / (2 * n))
+    low, high = real * cos + imag * sin, real * sin - imag * cos
+    return manipulation.concat([low, _reversed(high[..., 1 : (n + 1) // 2])], axis=-1) * 2
+
+
+def _third(row: Any) -> Any:
+    """Type 3: the steps of type 2 backwards."""
+    n = row.shape[-1]
+    low, cut = row[..., : n // 2 + 1], n - n // 2
+    high = manipulation.concat([creation.zeros_like(row[..., :1]), _reversed(row[..., cut:])], axis=-1)
+    cos, sin = _angles(row, n // 2 + 1, _math.pi / (2 * n))
+    mixed = irfft(_complex(low * cos + high * sin, low * sin - high * cos), n=n, norm="forward")
+    half = (n + 1) // 2
+    pairs = manipulation.stack([mixed[..., :half], _reversed(mixed)[..., :half]], axis=-1)
+    return manipulation.reshape(pairs, (*row.shape[:-1], 2 * half))[..., :n]
+
+
+def _fourth(row: Any) -> Any:
+    """Type 4, by a transform of pairs, one of each from the front and one from the back."""
+    n = row.shape[-1]
+    if n % 2:
+        return _fourth_of_odd(row)
+    front, back = row[..., ::2], _reversed(row)[..., ::2]
+    cos, sin = _angles(row, n // 2, _math.pi / n, _math.pi / (4 * n))
+    spectrum = fft(_complex(front * cos + back * sin, back * cos - front * sin))
+    real, imag = math.real(spectrum), math.imag(spectrum)
+    cos, sin = _angles(row, n // 2, _math.pi / n)
+    pairs = manipulation.stack([real * cos + imag * sin, _reversed(real * sin - imag * cos)], axis=-1)
+    return manipulation.reshape(pairs, row.shape) * 2
+
+
+def _fourth_of_odd(row: Any) -> Any:
+    """Type 4 where one element is left over, by a transform of twice the length."""
+    n = row.shape[-1]
+    cos, sin = _angles(row, n, _math.pi / (2 * n))
+    spectrum = fft(_complex(row * cos, row * -sin), n=2 * n)[..., :n]
+    cos, sin = _angles(row, n, _math.pi / (2 * n), _math.pi / (4 * n))
+    return (math.real(spectrum) * cos + math.imag(spectrum) * sin) * 2
+
+
+_COSINES = {1: _first, 2: _second, 3: _third, 4: _fourth}
+
+# The function takes the module's place in ``ops``, and so offers what the module does.
+for _function in [value for value in vars().values() if getattr(value, "__module__", None) == __name__]:
+    if hasattr(_function, "__operation__"):
+        setattr(fft, _function.__name__, _function)

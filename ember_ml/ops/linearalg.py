@@ -1,1 +1,1159 @@
-"""The category linearalg."""
+"""Linear algebra: products, norms, decompositions, solvers and functions of matrices.
+
+Matrices stand in the last two axes; the axes before them are a batch. Halves are decomposed in float32 and the answer
+is cast back. A matrix that is singular, not positive definite, or whose decomposition does not converge raises
+``LinAlgError`` on every engine (on MLX outside compiled code and ``unchecked()``, since it must wait for the answer).
+
+Eigenvectors and singular vectors are unique only up to a factor of modulus one. One rule fixes it on every engine: of
+each column, the first component whose magnitude is (to one percent) the largest is real and positive. For ``svd`` the
+rule is on ``U``, and ``Vh`` follows. In ``qr`` the diagonal of ``R`` is real and not negative.
+"""
+
+from __future__ import annotations
+
+import functools as _functools
+import math as _math
+import os as _os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ember_ml import backend as _backends
+from ember_ml import threefry as _threefry
+from ember_ml.contract import op
+from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
+from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
+
+# As floating, for operations with several answers, whose dtypes differ where the tensor is complex.
+_several = floating._replace(answer=None)
+
+
+class SlogdetResult(NamedTuple):
+    """Sign (or phase) of a determinant, and the logarithm of its magnitude."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class LstsqResult(NamedTuple):
+    """Least-squares solution, sums of squared residuals, rank of the matrix and its singular values."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+class LUResult(NamedTuple):
+    """Permutation matrix, unit lower and upper triangle with ``x = P @ L @ U``."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactorResult(NamedTuple):
+    """Both triangles in one matrix, and the row that each row was exchanged with."""
+
+    lu: Tensor
+    pivots: Tensor
+
+
+class QRResult(NamedTuple):
+    """Orthonormal columns and upper triangle with ``x = Q @ R``."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVDResult(NamedTuple):
+    """Singular vectors and values with ``x = U @ diag(S) @ Vh``."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors of length one as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+@op(promoted, kinds="numeric")
+def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Matrix product over the last two axes; one axis alone is a row on the left and a column on the right.
+
+    >>> matmul([[1, 2], [3, 4]], [1, 1]).tolist()
+    [3, 7]
+    """
+    ...
+
+
+@op(promoted, kinds="numeric")
+def dot(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Sum of products over the last axis of ``x`` and the last but one (or only) axis of ``y``.
+
+    >>> dot([1, 2, 3], [4, 5, 6]).tolist()
+    32
+    """
+    if not _rank(x) or not _rank(y):
+        return math.multiply(x, y)
+    if _rank(y) <= 2:
+        return matmul(x, y)
+    return tensordot(x, y, axes=((-1,), (-2,)))
+
+
+@op(promoted, kinds="numeric")
+def vdot(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Sum of products of all elements, those of ``x`` conjugated.
+
+    >>> vdot([[1, 2], [3, 4]], [[1, 1], [2, 2]]).tolist()
+    17
+    """
+    return matmul(_conjugate(manipulation.ravel(x)), manipulation.ravel(y))
+
+
+@op(promoted, kinds="numeric")
+def inner(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Sum of products over the last axes of both.
+
+    >>> inner([[1, 2], [3, 4]], [1, 10]).tolist()
+    [21, 43]
+    """
+    if not _rank(x) or not _rank(y):
+        return math.multiply(x, y)
+    return tensordot(x, y, axes=((-1,), (-1,)))
+
+
+@op(promoted, kinds="numeric")
+def outer(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Product of every element of ``x1`` with every element of ``x2``, as a matrix.
+
+    >>> outer([1, 2], [3, 4]).tolist()
+    [[3, 4], [6, 8]]
+    """
+    return math.multiply(manipulation.reshape(x1, (-1, 1)), manipulation.reshape(x2, (1, -1)))
+
+
+@op(promoted, kinds="numeric")
+def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
+    """Sum of products along ``axis``, the elements of ``x1`` conjugated.
+
+    >>> vecdot([[1, 2], [3, 4]], [1, 10]).tolist()
+    [21, 43]
+    """
+    _axis(axis, _rank(x1))
+    _axis(axis, _rank(x2))
+    if _shape(x1)[axis] != _shape(x2)[axis]:
+        raise ValueError(f"vectors of {_shape(x1)[axis]} and of {_shape(x2)[axis]} components have no product")
+    if axis >= 0 and _rank(x1) != _rank(x2):
+        x1, x2 = manipulation.broadcast_arrays(x1, x2)
+    return stats.sum(math.multiply(_conjugate(x1), x2), axis=axis, dtype=_dtype(x1))
+
+
+@op(promoted, kinds="numeric")
+def tensordot(
+    x1: TensorLike, x2: TensorLike, /, *, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2
+) -> Tensor:
+    """Sum of products over several axes of both.
+
+    Args:
+        axes: how many of the last axes of ``x1`` and the first of ``x2``, or a pair: axes of ``x1`` and axes of ``x2``.
+
+    >>> tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]]).tolist()
+    5
+    """
+    left, right = _paired_axes(x1, x2, axes)
+    if [_shape(x1)[i] for i in left] != [_shape(x2)[i] for i in right]:
+        raise ValueError(f"axes {axes} of shapes {list(_shape(x1))} and {list(_shape(x2))} have different lengths")
+    rows = [i for i in range(_rank(x1)) if i not in left]
+    columns = [i for i in range(_rank(x2)) if i not in right]
+    shape = [_shape(x1)[i] for i in rows] + [_shape(x2)[i] for i in columns]
+    count = _math.prod([_shape(x1)[i] for i in left])
+    a = manipulation.reshape(manipulation.permute_dims(x1, rows + left), (_math.prod(shape[: len(rows)]), count))
+    b = manipulation.reshape(manipulation.permute_dims(x2, right + columns), (count, _math.prod(shape[len(rows) :])))
+    return manipulation.reshape(matmul(a, b), shape)
+
+
+def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
+    """The axes of each tensor that are summed over, counted from the front."""
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ValueError(f"there are no {axes} axes to sum over in shapes {list(x1.shape)} and {list(x2.shape)}")
+        return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    left, right = ([one] if isinstance(one, int) else list(one) for one in axes)
+    if len(left) != len(right):
+        raise ValueError(f"axes {axes} are not as many of one tensor as of the other")
+    return [_axis(i, x1.ndim) for i in left], [_axis(i, x2.ndim) for i in right]
+
+
+@op(promoted, kinds="numeric")
+def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
+    """Sum of products in Einstein's notation.
+
+    Each operand's axes are named by letters, ``...`` for those that broadcast; what is not named after ``->`` is
+    summed over. Three operands or more are multiplied pairwise, in the order of least work.
+
+    >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [1, 1]]).tolist()
+    [[3, 2], [7, 4]]
+    >>> einsum("ii", [[1, 2], [3, 4]]).tolist()
+    5
+    """
+    terms, output = _terms(equation, operands)
+    sizes = _sizes(terms, operands)
+    parts = [_unstretched(labels, x, sizes) for labels, x in zip(terms, operands, strict=True)]
+    for places in _order(tuple(labels for labels, _ in parts), output, tuple(sizes.items())):
+        chosen = [parts[i] for i in places]
+        parts = [part for i, part in enumerate(parts) if i not in places]
+        needed = set(output).union(*(labels for labels, _ in parts))
+        merged = _summed(*chosen[0], needed.union(*(labels for labels, _ in chosen[1:])))
+        for i, other in enumerate(chosen[1:], 2):
+            kept_labels = needed.union(*(labels for labels, _ in chosen[i:]))
+            merged = _contracted(merged, _summed(*other, kept_labels | set(merged[0])), kept_labels)
+        parts.append(merged)
+    labels, x = _summed(*parts[0], set(output))
+    return manipulation.permute_dims(x, [labels.index(one) for one in output]) if labels != output else x
+
+
+def _terms(equation: str, operands: Sequence[Any]) -> tuple[list[str], str]:
+    """The labels of each operand and of the answer, with a label of its own for each axis that ``...`` stands for."""
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum takes an equation like 'ij,jk->ik' first, not a {type(equation).__name__}")
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands):
+        raise TypeError(f"the equation {equation!r} names {len(terms)} operands, {len(operands)} are given")
+    named = [term.replace("...", "") for term in terms]
+    letters = "".join(named) + right.replace("...", "")
+    if not letters.isalpha() and letters:
+        raise ValueError(f"the equation {equation!r} has names that are no letters")
+    extra = [x.ndim - len(name) if "..." in term else 0 for term, name, x in zip(terms, named, operands, strict=True)]
+    # Characters that are no letters, so that no equation holds them.
+    dots = "".join(chr(0x2460 + i) for i in range(max(extra, default=0)))
+    found = [term.replace("...", dots[len(dots) - n :]) for term, n in zip(terms, extra, strict=True)]
+    for term, labels, n, x in zip(terms, found, extra, operands, strict=True):
+        if n < 0 or len(labels) != x.ndim:
+            raise ValueError(f"{term!r} does not name the axes of an operand of shape {list(x.shape)}")
+    if not arrow:
+        once = "".join(sorted(one for one in set(letters) if letters.count(one) == 1))
+        return found, dots + once
+    output = right.replace("...", dots)
+    if len(set(output)) < len(output) or not set(output) <= set("".join(found)):
+        raise ValueError(f"the answer of {equation!r} names an axis twice, or one that no operand has")
+    return found, output
+
+
+def _sizes(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, int]:
+    """The length of every axis that the labels name; one stretches to any other."""
+    sizes: dict[str, int] = {}
+    for labels, x in zip(terms, operands, strict=True):
+        for label, size in zip(labels, x.shape, strict=True):
+            if sizes.setdefault(label, size) != size and 1 not in (size, sizes[label]):
+                raise ValueError(f"einsum was given {sizes[label]} and {size} as lengths of one axis")
+            if sizes[label] == 1:
+                sizes[label] = size
+    return sizes
+
+
+def _unstretched(labels: str, x: Any, sizes: dict[str, int]) -> tuple[str, Any]:
+    """An operand without the axes of length one that are longer elsewhere, and with each label once."""
+    thin = [i for i, label in enumerate(labels) if x.shape[i] == 1 != sizes[label]]
+    if thin:
+        x = manipulation.reshape(x, [n for i, n in enumerate(x.shape) if i not in thin])
+        labels = "".join(label for i, label in enumerate(labels) if i not in thin)
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            x = diagonal(manipulation.moveaxis(x, (first, second), (-2, -1)))
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
+    return labels, x
+
+
+@_functools.lru_cache(maxsize=256)
+def _order(terms: tuple[str, ...], output: str, sizes: tuple[tuple[str, int], ...]) -> list[tuple[int, ...]]:
+    """Which operands to multiply, step by step; each product goes to the end of the list."""
+    if len(terms) <= 2:
+        return [tuple(range(len(terms)))]
+    import opt_einsum  # type: ignore[import-untyped] # slow to import, and needed only here
+
+    lengths = dict(sizes)
+    shapes = [tuple(lengths[label] for label in term) for term in terms]
+    path, _ = opt_einsum.contract_path(f"{','.join(terms)}->{output}", *shapes, shapes=True)
+    return [tuple(sorted(step)) for step in path]
+
+
+def _summed(labels: str, x: Any, needed: set[str]) -> tuple[str, Any]:
+    """An operand summed over the axes that nothing needs."""
+    axes = tuple(i for i, label in enumerate(labels) if label not in needed)
+    if not axes:
+        return labels, x
+    return "".join(label for label in labels if label in needed), stats.sum(x, axis=axes, dtype=_dtype(x))
+
+
+def _contracted(one: tuple[str, Any], other: tuple[str, Any], needed: set[str]) -> tuple[str, Any]:
+    """The product of two operands, by one (batched) matrix product where there is something to sum over."""
+    (a, x), (b, y) = one, other
+    batch = [label for label in a if label in b and label in needed]
+    shared = [label for label in a if label in b and label not in needed]
+    rows, columns = [label for label in a if label not in b], [label for label in b if label not in a]
+    x = manipulation.permute_dims(x, [a.index(label) for label in batch + rows + shared])
+    y = manipulation.permute_dims(y, [b.index(label) for label in batch + shared + columns])
+    front = list(x.shape[: len(batch)])
+    down, across = list(x.shape[len(batch) : len(batch) + len(rows)]), list(y.shape[len(batch) + len(shared) :])
+    labels = "".join(batch + rows + columns)
+    if not shared:
+        x = manipulation.reshape(x, front + down + [1] * len(columns))
+        return labels, math.multiply(x, manipulation.reshape(y, front + [1] * len(rows) + across))
+    count = _math.prod(y.shape[len(batch) : len(batch) + len(shared)])
+    x = manipulation.reshape(x, [*front, _math.prod(down), count])
+    y = manipulation.reshape(y, [*front, count, _math.prod(across)])
+    return labels, manipulation.reshape(matmul(x, y), front + down + across)
+
+
+@op(promoted, kinds="numeric")
+def multi_dot(arrays: Sequence[TensorLike], /) -> Tensor:
+    """Product of several matrices, multiplied in the order of least work; the first and the last may be vectors.
+
+    >>> multi_dot([[[1, 2]], [[3], [4]], [[5, 6]]]).tolist()
+    [[55, 66]]
+    """
+    if len(arrays) < 2:
+        raise ValueError(f"multi_dot takes two matrices or more, not {len(arrays)}")
+    ranks = [_rank(x) for x in arrays]
+    if set(ranks[1:-1]) - {2} or {ranks[0], ranks[-1]} - {1, 2}:
+        raise ValueError("multi_dot takes matrices, and vectors at its ends only")
+    matrices: list[Any] = list(arrays)
+    if ranks[0] == 1:
+        matrices[0] = manipulation.reshape(arrays[0], (1, -1))
+    if ranks[-1] == 1:
+        matrices[-1] = manipulation.reshape(arrays[-1], (-1, 1))
+    ends = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
+    product = _chain(matrices, 0, len(matrices) - 1, _cuts(ends))
+    return manipulation.reshape(product, _shape(product)[2 - ranks[0] : ranks[-1]])
+
+
+def _cuts(ends: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to cut each run of matrices of these lengths so that the products cost least."""
+    count = len(ends) - 1
+    cost = {(i, i): 0 for i in range(count)}
+    cuts: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            prices = {k: cost[i, k] + cost[k + 1, j] + ends[i] * ends[k + 1] * ends[j + 1] for k in range(i, j)}
+            cuts[i, j] = min(prices, key=prices.__getitem__)
+            cost[i, j] = prices[cuts[i, j]]
+    return cuts
+
+
+def _chain(matrices: list[Any], first: int, last: int, cuts: dict[tuple[int, int], int]) -> Any:
+    if first == last:
+        return matrices[first]
+    cut = cuts[first, last]
+    return matmul(_chain(matrices, first, cut, cuts), _chain(matrices, cut + 1, last, cuts))
+
+
+@op(promoted, kinds="numeric")
+def kron(x: TensorLike, y: TensorLike, /) -> Tensor:
+    """Kronecker product: ``x`` with each element replaced by its product with ``y``.
+
+    >>> kron([1, 10], [1, 2]).tolist()
+    [1, 2, 10, 20]
+    """
+    rank = max(_rank(x), _rank(y))
+    a = [1] * (rank - _rank(x)) + list(_shape(x))
+    b = [1] * (rank - _rank(y)) + list(_shape(y))
+    left = manipulation.reshape(x, [n for size in a for n in (size, 1)])
+    right = manipulation.reshape(y, [n for size in b for n in (1, size)])
+    return manipulation.reshape(math.multiply(left, right), [m * n for m, n in zip(a, b, strict=True)])
+
+
+@op(promoted, kinds="numeric")
+def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
+    """Vector product of the triples along ``axis``.
+
+    >>> cross([1, 0, 0], [0, 1, 0]).tolist()
+    [0, 0, 1]
+    """
+    if not (-_rank(x1) <= axis < _rank(x1) and -_rank(x2) <= axis < _rank(x2)):
+        raise ValueError(f"axis {axis} is out of range for tensors with {_rank(x1)} and {_rank(x2)} axes")
+    if _shape(x1)[axis] != 3 or _shape(x2)[axis] != 3:
+        raise ValueError(f"vector products are of 3 components, not {_shape(x1)[axis]} and {_shape(x2)[axis]}")
+    if _rank(x1) != _rank(x2) and axis >= 0:
+        x1, x2 = manipulation.broadcast_arrays(x1, x2)
+    ahead, behind = (manipulation.roll(x1, -step, axis=axis) for step in (1, 2))
+    after, before = (manipulation.roll(x2, -step, axis=axis) for step in (1, 2))
+    return math.subtract(math.multiply(ahead, before), math.multiply(behind, after))
+
+
+@op(accumulated, kinds="numeric")
+def trace(x: TensorLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+    """Sum of the diagonal of each matrix.
+
+    Args:
+        offset: which diagonal: above the main one if positive, below it if negative.
+
+    >>> trace([[1, 2], [3, 4]]).tolist()
+    5
+    """
+    return stats.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+@op(kept)
+def diagonal(x: TensorLike, /, *, offset: int = 0) -> Tensor:
+    """Diagonal of each matrix.
+
+    Args:
+        offset: which diagonal: above the main one if positive, below it if negative.
+
+    >>> diagonal([[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
+    ...
+
+
+@op(promoted, kinds="numeric")
+def matrix_power(x: TensorLike, n: int, /) -> Tensor:
+    """Product of ``n`` copies of each matrix; of its inverse, if ``n`` is negative.
+
+    >>> matrix_power([[1, 1], [0, 1]], 5).tolist()
+    [[1, 5], [0, 1]]
+    """
+    _check_square(x)
+    if n < 0:
+        if not dtypes.isdtype(_dtype(x), ("real floating", "complex floating")):
+            raise TypeError(f"matrices of {_dtype(x).name} have no negative powers; cast them to a floating dtype")
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        return manipulation.broadcast_to(_identity(x), _shape(x))
+    half = matrix_power(x, n // 2) if n > 1 else None
+    if half is None:
+        return creation.copy(x)
+    even = matmul(half, half)
+    return matmul(even, x) if n % 2 else even
+
+
+@op(measured, kinds="numeric")
+def norm(x: TensorLike, /, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Norm of vectors or of matrices.
+
+    Args:
+        ord: as in ``vector_norm`` or ``matrix_norm``; the root of the sum of squares if not given.
+        axis: one axis for norms of vectors, two for norms of matrices; if not given, all elements, or with ``ord`` the
+            vector or matrix that ``x`` is.
+
+    >>> norm([[3.0, 0.0], [0.0, 4.0]]).tolist()
+    5.0
+    """
+    if axis is None:
+        if ord is None:
+            return vector_norm(x, keepdims=keepdims)
+        if _rank(x) not in (1, 2):
+            raise ValueError(f"a tensor with {_rank(x)} axes is neither vector nor matrix; give axis")
+        axis = tuple(range(_rank(x)))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes[0], ord=2 if ord is None else _number(ord), keepdims=keepdims)
+    if len(axes) != 2:
+        raise ValueError(f"norms are of one axis or of two, not of {len(axes)}")
+    places = [_axis(i, _rank(x)) for i in axes]
+    if places[0] == places[1]:
+        raise ValueError(f"axis {axis} names an axis twice")
+    answer = matrix_norm(manipulation.moveaxis(x, places, (-2, -1)), ord="fro" if ord is None else ord)
+    return manipulation.expand_dims(answer, axis=sorted(places)) if keepdims else answer
+
+
+def _number(ord: Any) -> Any:
+    if isinstance(ord, str):
+        raise ValueError(f"vectors have no norm {ord!r}")
+    return ord
+
+
+@op(measured, kinds="numeric")
+def vector_norm(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
+    """Norm of the vectors along ``axis``: ``sum(|x| ** ord) ** (1 / ord)``.
+
+    Args:
+        axis: all of them if not given: the norm of all elements as one vector.
+        ord: infinity for the largest magnitude, minus infinity for the smallest, 0 for how many are not zero.
+
+    >>> vector_norm([3.0, 4.0]).tolist(), vector_norm([3.0, -4.0], ord=1).tolist()
+    (5.0, 7.0)
+    """
+    size = math.abs(_wide(x))
+    if ord == _math.inf:
+        answer = stats.max(size, axis=axis, keepdims=keepdims)
+    elif ord == -_math.inf:
+        answer = stats.min(size, axis=axis, keepdims=keepdims)
+    elif ord == 0:
+        count = comparison.not_equal(size, 0)
+        answer = stats.sum(dtypes.cast(count, _dtype(size)), axis=axis, keepdims=keepdims)
+    elif ord == 1:
+        answer = stats.sum(size, axis=axis, keepdims=keepdims)
+    elif ord == 2:
+        answer = math.sqrt(stats.sum(math.square(size), axis=axis, keepdims=keepdims))
+    else:
+        total = stats.sum(math.power(size, ord), axis=axis, keepdims=keepdims)
+        answer = math.power(total, 1 / ord)
+    return _like(x, answer)
+
+
+@op(measured, kinds="numeric")
+def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Tensor:
+    """Norm of each matrix.
+
+    Args:
+        ord: ``"fro"`` (root of the sum of squares), ``"nuc"`` (sum of the singular values), 2 and -2 (largest and
+            smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), infinity and minus
+            infinity (of a row).
+
+    >>> matrix_norm([[3.0, 0.0], [0.0, 4.0]], ord=1).tolist()
+    4.0
+    """
+    _check_matrix(x)
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    wide = _wide(x)
+    if ord in ("nuc", 2, -2):
+        reduce: Callable[..., Any] = {"nuc": stats.sum, 2: stats.max, -2: stats.min}[ord]
+        answer = reduce(svdvals(wide), axis=-1)
+    elif ord in (1, -1, _math.inf, -_math.inf):
+        along = stats.sum(math.abs(wide), axis=-2 if ord in (1, -1) else -1)
+        answer = stats.max(along, axis=-1) if ord > 0 else stats.min(along, axis=-1)
+    else:
+        raise ValueError(f"matrices have no norm {ord!r}")
+    return _like(x, manipulation.expand_dims(answer, axis=(-2, -1)) if keepdims else answer)
+
+
+@op(measured, kinds="numeric")
+def cond(x: TensorLike, /, p: int | float | str | None = None) -> Tensor:
+    """Condition number of each matrix: the norm of it times the norm of its inverse; infinite if it is singular.
+
+    Args:
+        p: the norm, as in ``matrix_norm``; 2 if not given: the largest by the smallest singular value.
+
+    >>> cond([[2.0, 0.0], [0.0, 4.0]]).tolist()
+    2.0
+    """
+    _check_matrix(x)
+    wide = _wide(x)
+    if p in (None, 2, -2):
+        values = svdvals(wide)
+        most, least = values[..., 0], values[..., -1]
+        answer = math.divide(least, most) if p == -2 else math.divide(most, least)
+        return _like(x, comparison.where(comparison.isnan(answer), _math.inf, answer))
+    singular = comparison.equal(det(wide), 0)
+    safe = comparison.where(singular[..., None, None], _identity(wide), wide)
+    answer = math.multiply(matrix_norm(wide, ord=p), matrix_norm(inv(safe), ord=p))
+    return _like(x, comparison.where(singular, _math.inf, answer))
+
+
+@op(floating, kinds="numeric")
+def det(x: TensorLike, /) -> Tensor:
+    """Determinant of each matrix.
+
+    >>> det([[2.0, 0.0], [0.0, 4.0]]).tolist()
+    8.0
+    """
+    ...
+
+
+@op(_several, kinds="numeric")
+def slogdet(x: TensorLike, /) -> SlogdetResult:
+    """Sign (if complex, phase) of the determinant of each matrix, and the logarithm of its magnitude.
+
+    >>> sign, logabsdet = slogdet([[-1.0, 0.0], [0.0, 1.0]])
+    >>> sign.tolist(), logabsdet.tolist()
+    (-1.0, 0.0)
+    """
+    ...
+
+
+@op(floating, kinds="numeric")
+def logdet(x: TensorLike, /) -> Tensor:
+    """Logarithm of the determinant of each matrix; NaN if that is real and negative.
+
+    >>> logdet([[1.0, 5.0], [0.0, 1.0]]).tolist()
+    0.0
+    """
+    sign, magnitude = slogdet(_wide(x))
+    return _like(x, math.add(math.log(sign), magnitude))
+
+
+@op(indexed, kinds="numeric", differentiable=False)
+def matrix_rank(x: TensorLike, /, *, rtol: float | None = None) -> Tensor:
+    """Number of singular values of each matrix that are not, next to the largest, zero.
+
+    Args:
+        rtol: what part of the largest counts as zero; the rounding error of its dtype times the longer side of the
+            matrix if not given.
+
+    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
+    1
+    """
+    _check_matrix(x)
+    values = svdvals(x)
+    if 0 in _shape(x)[-2:]:
+        return creation.zeros(tuple(_shape(x)[:-2]), dtype="int64", device=device.get_device(x))
+    least = math.multiply(values[..., :1], _tolerance(x, rtol))
+    return stats.sum(comparison.greater(values, least), axis=-1)
+
+
+@op(floating, kinds="numeric")
+def inv(x: TensorLike, /) -> Tensor:
+    """Inverse of each matrix.
+
+    >>> inv([[2.0, 1.0], [1.0, 1.0]]).tolist()
+    [[1.0, -1.0], [-1.0, 2.0]]
+    """
+    ...
+
+
+matrix_inv = inv
+
+
+@op(floating, kinds="numeric")
+def pinv(x: TensorLike, /, *, rtol: float | None = None) -> Tensor:
+    """Pseudo-inverse (Moore and Penrose's) of each matrix.
+
+    Args:
+        rtol: as in ``matrix_rank``.
+
+    >>> pinv([[2.0, 0.0], [0.0, 0.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    _check_matrix(x)
+    if 0 in _shape(x):
+        return creation.zeros_like(manipulation.matrix_transpose(x))
+    u, s, vh = svd(_wide(x), full_matrices=False)
+    inverse = _inverted(s, _tolerance(x, rtol))
+    return _like(x, matmul(math.multiply(_adjoint(vh), inverse[..., None, :]), _adjoint(u)))
+
+
+def _inverted(s: Any, rtol: float) -> Any:
+    """The reciprocals of singular values, zero for those that are, next to the largest, zero."""
+    small = comparison.less_equal(s, math.multiply(s[..., :1], rtol))
+    return comparison.where(small, 0.0, math.reciprocal(comparison.where(small, 1.0, s)))
+
+
+@op(floating, kinds="numeric")
+def solve(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+    """Solution ``x`` of ``x1 @ x = x2``.
+
+    Args:
+        x2: matrices; one vector, if it has one axis.
+
+    >>> solve([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0]).tolist()
+    [0.5, 0.25]
+    """
+    ...
+
+
+@op(floating, kinds="numeric")
+def solve_triangular(
+    a: TensorLike,
+    b: TensorLike,
+    /,
+    *,
+    lower: bool = False,
+    adjoint: bool = False,
+    unit_diagonal: bool = False,
+) -> Tensor:
+    """Solution ``x`` of ``a @ x = b`` for a triangle ``a``; its other half is not looked at.
+
+    Args:
+        lower: ``a`` is a lower triangle.
+        adjoint: solve with the conjugate transpose of ``a`` instead.
+        unit_diagonal: take the diagonal of ``a`` to be ones, whatever it is.
+
+    >>> solve_triangular([[2.0, 9.0], [1.0, 4.0]], [2.0, 5.0], lower=True).tolist()
+    [1.0, 1.0]
+    """
+    _check_square(a)
+    wide, right = _wide(a), _wide(b)
+    if _rank(b) == 1:
+        return _like(
+            a,
+            solve_triangular(wide, right[:, None], lower=lower, adjoint=adjoint, unit_diagonal=unit_diagonal)[..., 0],
+        )
+    triangle = creation.tril(wide) if lower else creation.triu(wide)
+    if unit_diagonal:
+        eye = _identity(wide)
+        triangle = math.add(math.multiply(triangle, math.subtract(1, eye)), eye)
+    if adjoint:
+        triangle, lower = _adjoint(triangle), not lower
+    return _like(a, _substituted(triangle, right, lower))
+
+
+def _substituted(a: Any, b: Any, lower: bool) -> Any:
+    """Substitution by halves: all but small blocks on the diagonal is matrix products."""
+    n = a.shape[-1]
+    if n <= 64:
+        return solve(a, b)
+    half = n // 2
+    top, bottom = a[..., :half, :half], a[..., half:, half:]
+    if lower:
+        first = _substituted(top, b[..., :half, :], lower)
+        rest = math.subtract(b[..., half:, :], matmul(a[..., half:, :half], first))
+        parts = [first, _substituted(bottom, rest, lower)]
+    else:
+        last = _substituted(bottom, b[..., half:, :], lower)
+        rest = math.subtract(b[..., :half, :], matmul(a[..., :half, half:], last))
+        parts = [_substituted(top, rest, lower), last]
+    return manipulation.concat(parts, axis=-2)
+
+
+@op(_several, kinds="numeric")
+def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqResult:
+    """Solution ``x`` of ``a @ x = b`` with the least sum of squared residuals, and of those the shortest.
+
+    The residuals are their sums of squares, one per column of ``b``; none if ``a`` has no more rows than columns. The
+    rank is an int64 tensor.
+
+    Args:
+        rcond: as ``rtol`` in ``matrix_rank``.
+
+    >>> solution, residuals, rank, values = lstsq([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]], [1.0, 1.0, 2.0])
+    >>> [f"{v:.2f}" for v in solution.tolist()], f"{float(residuals[0]):.2f}", int(rank)
+    (['1.00', '0.50'], '4.00', 2)
+    """
+    _check_matrix(a)
+    wide, right = _wide(a), _wide(b)
+    columns = right[:, None] if _rank(b) == 1 else right
+    if columns.shape[-2] != _shape(a)[-2]:
+        raise ValueError(f"a matrix of shape {list(_shape(a))} and a right side of shape {list(_shape(b))} do not fit")
+    u, s, vh = svd(wide, full_matrices=False)
+    rtol = _tolerance(a, rcond)
+    share = math.multiply(_inverted(s, rtol)[..., :, None], matmul(_adjoint(u), columns))
+    solution = matmul(_adjoint(vh), share)
+    left = math.square(math.abs(math.subtract(columns, matmul(wide, solution))))
+    residuals = stats.sum(left, axis=-2) if _shape(a)[-2] > _shape(a)[-1] else stats.sum(left, axis=-2)[..., :0]
+    rank = stats.sum(comparison.greater(s, math.multiply(s[..., :1], rtol)), axis=-1)
+    answer = solution[..., 0] if _rank(b) == 1 else solution
+    return LstsqResult(_like(a, answer), _like(a, residuals), rank, _like(a, s))
+
+
+@op(floating, kinds="numeric")
+def cholesky(x: TensorLike, /, *, upper: bool = False) -> Tensor:
+    """Lower triangle ``L`` with ``x = L @ L^H``, of each symmetric (Hermitian) positive definite matrix.
+
+    Only the lower half of ``x`` is looked at.
+
+    Args:
+        upper: answer with the upper triangle ``L^H`` instead.
+
+    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    ...
+
+
+@op(floating, kinds="numeric")
+def cholesky_solve(b: TensorLike, l: TensorLike, /, *, upper: bool = False) -> Tensor:  # noqa: E741 - the factor's name
+    """Solution ``x`` of ``l @ l^H @ x = b``, for the Cholesky factor ``l`` of a matrix.
+
+    Args:
+        upper: ``l`` is the upper triangle.
+
+    >>> cholesky_solve([[4.0], [5.0]], [[2.0, 0.0], [0.0, 1.0]]).tolist()
+    [[1.0], [5.0]]
+    """
+    first = solve_triangular(_wide(l), _wide(b), lower=not upper, adjoint=upper)
+    return _like(b, solve_triangular(_wide(l), first, lower=not upper, adjoint=not upper))
+
+
+@op(floating, kinds="numeric")
+def cholesky_inverse(l: TensorLike, /, *, upper: bool = False) -> Tensor:  # noqa: E741 - the factor's name
+    """Inverse of ``l @ l^H``, for the Cholesky factor ``l`` of a matrix.
+
+    Args:
+        upper: ``l`` is the upper triangle.
+
+    >>> cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).tolist()
+    [[0.25, 0.0], [0.0, 1.0]]
+    """
+    _check_square(l)
+    wide = _wide(l)
+    return _like(l, cholesky_solve(manipulation.broadcast_to(_identity(wide), _shape(l)), wide, upper=upper))
+
+
+@op(floating, kinds="numeric")
+def lu(x: TensorLike, /) -> LUResult:
+    """Permutation ``P``, unit lower triangle ``L`` and upper triangle ``U`` with ``x = P @ L @ U``.
+
+    >>> p, l, u = lu([[0.0, 2.0], [4.0, 1.0]])
+    >>> p.tolist(), l.tolist(), u.tolist()
+    ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[4.0, 1.0], [0.0, 2.0]])
+    """
+    ...
+
+
+@op(_several, kinds="numeric")
+def lu_factor(x: TensorLike, /) -> LUFactorResult:
+    """Both triangles of ``lu`` in one matrix, and for each row the row (int64) that it was exchanged with in its turn.
+
+    >>> factors, pivots = lu_factor([[0.0, 2.0], [4.0, 1.0]])
+    >>> factors.tolist(), pivots.tolist()
+    ([[4.0, 1.0], [0.0, 2.0]], [1, 1])
+    """
+    ...
+
+
+@op(floating, kinds="numeric")
+def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
+    """Orthonormal columns ``Q`` and upper triangle ``R`` with ``x = Q @ R``; the diagonal of ``R`` is not negative.
+
+    Args:
+        mode: ``"reduced"`` for as many columns of ``Q`` as the shorter side of ``x``, ``"complete"`` for a square one.
+
+    >>> q, r = qr([[0.0, -2.0], [1.0, 1.0]])
+    >>> [[f"{v:z.2f}" for v in row] for row in r.tolist()]
+    [['1.00', '1.00'], ['0.00', '2.00']]
+    """
+    ...
+
+
+@op(_several, kinds="numeric")
+def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
+    """Singular value decomposition ``x = U @ diag(S) @ Vh`` of each matrix, the values falling.
+
+    Of each column of ``U``, the first component whose magnitude is (to one percent) the largest is real and positive.
+
+    Args:
+        full_matrices: answer with square ``U`` and ``Vh``, and not only with what belongs to the values.
+
+    >>> u, s, vh = svd([[3.0, 0.0], [0.0, -4.0]])
+    >>> [f"{v:.2f}" for v in s.tolist()], [[f"{v:z.2f}" for v in row] for row in vh.tolist()]
+    (['4.00', '3.00'], [['0.00', '-1.00'], ['1.00', '0.00']])
+    """
+    ...
+
+
+@op(measured, kinds="numeric")
+def svdvals(x: TensorLike, /) -> Tensor:
+    """Singular values of each matrix, falling.
+
+    >>> [f"{v:.2f}" for v in svdvals([[3.0, 0.0], [0.0, -4.0]]).tolist()]
+    ['4.00', '3.00']
+    """
+    ...
+
+
+@op(_several, kinds="numeric")
+def eig(x: TensorLike, /) -> EigResult:
+    """Eigenvalues of each matrix and its eigenvectors of length one, as columns; both complex.
+
+    The eigenvalues rise by real part, those that agree in it (to rounding) by imaginary part. Of each eigenvector, the
+    first component whose magnitude is (to one percent) the largest is real and positive. Complex matrices of MLX are
+    computed by NumPy on the host.
+
+    >>> values, vectors = eig([[2.0, 0.0], [0.0, 1.0]])
+    >>> [f"{v.real:.2f}" for v in values.tolist()], [f"{v.real:z.2f}" for v in vectors[:, 0].tolist()]
+    (['1.00', '2.00'], ['0.00', '1.00'])
+    """
+    ...
+
+
+@op(_several, kinds="numeric")
+def eigvals(x: TensorLike, /) -> Tensor:
+    """Eigenvalues of each matrix, complex, in the order of ``eig``.
+
+    >>> [f"{v.imag:.2f}" for v in eigvals([[0.0, 1.0], [-1.0, 0.0]]).tolist()]
+    ['-1.00', '1.00']
+    """
+    ...
+
+
+@op(_several, kinds="numeric")
+def eigh(x: TensorLike, /) -> EigResult:
+    """Eigenvalues (real, rising) and orthonormal eigenvectors of each symmetric or Hermitian matrix.
+
+    Only the lower half of ``x`` is looked at. Of each eigenvector, the first component whose magnitude is (to one
+    percent) the largest is real and positive.
+
+    >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
+    >>> [f"{v:.2f}" for v in values.tolist()], [f"{v:.2f}" for v in vectors[:, 0].tolist()]
+    (['1.00', '3.00'], ['0.71', '-0.71'])
+    """
+    ...
+
+
+@op(measured, kinds="numeric")
+def eigvalsh(x: TensorLike, /) -> Tensor:
+    """Eigenvalues of each symmetric or Hermitian matrix, rising.
+
+    >>> [f"{v:.2f}" for v in eigvalsh([[2.0, 1.0], [1.0, 2.0]]).tolist()]
+    ['1.00', '3.00']
+    """
+    ...
+
+
+# Coefficients of the approximant of exp with numerator and denominator of degree 13, and the norm up to which it is
+# exact to rounding (Higham 2005).
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_PADE_NORM = 5.371920351148152
+_SQUARINGS = 20
+
+
+@op(floating, kinds="numeric")
+def expm(x: TensorLike, /) -> Tensor:
+    """Exponential of each matrix: ``sum(x ** k / k!)``.
+
+    >>> expm([[0.0, 1.0], [0.0, 0.0]]).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    _check_square(x)
+    if 0 in _shape(x):
+        return creation.copy(x)
+    wide = _wide(x)
+    size = math.divide(matrix_norm(wide, ord=1), _PADE_NORM)
+    # How often to halve is a matter of the values, how often to try is not: so compilers can trace it.
+    halvings = math.clip(math.ceil(math.log2(math.maximum(size, 1.0))), 0, _SQUARINGS)
+    answer = _pade(math.multiply(wide, math.exp2(math.negative(halvings))[..., None, None]))
+    for i in range(_SQUARINGS):
+        answer = comparison.where(comparison.greater(halvings, i)[..., None, None], matmul(answer, answer), answer)
+    return _like(x, answer)
+
+
+def _pade(a: Any) -> Any:
+    eye = manipulation.broadcast_to(_identity(a), tuple(a.shape))
+    a2 = matmul(a, a)
+    a4 = matmul(a2, a2)
+    powers = (eye, a2, a4, matmul(a2, a4))
+    # Scaled so that the largest coefficient is one, which float32 needs.
+    c = [value / _PADE[0] for value in _PADE]
+
+    def of(first: int) -> Any:
+        high = _mixed([c[8 + first], c[10 + first], c[12 + first]], powers[1:])
+        return math.add(matmul(powers[3], high), _mixed([c[first + 2 * k] for k in range(4)], powers))
+
+    odd, even = matmul(a, of(1)), of(0)
+    return solve(math.subtract(even, odd), math.add(even, odd))
+
+
+def _mixed(coefficients: Sequence[float], matrices: Sequence[Any]) -> Any:
+    total = math.multiply(matrices[0], coefficients[0])
+    for coefficient, matrix in zip(coefficients[1:], matrices[1:], strict=True):
+        total = math.add(total, math.multiply(matrix, coefficient))
+    return total
+
+
+@op(floating, kinds="numeric")
+def logm_spd(x: TensorLike, /) -> Tensor:
+    """Logarithm of each symmetric (Hermitian) positive definite matrix: what ``expm`` gives it back of.
+
+    >>> [f"{v:z.2f}" for v in logm_spd([[1.0, 0.0], [0.0, 2.0]])[1].tolist()]
+    ['0.00', '0.69']
+    """
+    _check_square(x)
+    wide = _wide(x)
+    # The only check that an engine makes before the values are known.
+    cholesky(wide)
+    return _like(x, _by_eigenvalues(wide, math.log))
+
+
+@op(floating, kinds="numeric")
+def sqrtm_spd(x: TensorLike, /) -> Tensor:
+    """Square root of each symmetric (Hermitian) positive semidefinite matrix, itself one.
+
+    >>> [f"{v:z.2f}" for v in sqrtm_spd([[4.0, 0.0], [0.0, 9.0]])[1].tolist()]
+    ['0.00', '3.00']
+    """
+    _check_square(x)
+    wide = _wide(x)
+    if 0 in _shape(x):
+        return creation.copy(x)
+    # Zero eigenvalues come out a little negative: only what rounding cannot explain is refused.
+    slack = math.multiply(matrix_norm(wide, keepdims=True), 4 * _tolerance(x, None))
+    slack = math.add(slack, dtypes.finfo(_dtype(wide)).smallest_normal)
+    cholesky(math.add(wide, math.multiply(_identity(wide), slack)))
+    return _like(x, _by_eigenvalues(wide, lambda values: math.sqrt(math.maximum(values, 0.0))))
+
+
+def _by_eigenvalues(x: Any, function: Callable[[Any], Any]) -> Any:
+    values, vectors = eigh(x)
+    return matmul(math.multiply(vectors, function(values)[..., None, :]), _adjoint(vectors))
+
+
+@op(free)
+def orthogonal(
+    shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = None, key: int | Sequence[int] | None = None
+) -> Tensor:
+    """A random matrix with orthonormal columns (rows, if they are fewer), all such matrices equally likely.
+
+    Args:
+        shape: of the matrix, or of a batch of them.
+        gain: a number to multiply it by.
+        key: an integer, or two of 32 bits, that decides which matrix: the same on every engine. By default one comes
+            from the operating system; compiled code, which would keep that one, should be given a key.
+
+    >>> q = orthogonal((3, 3), key=7)
+    >>> bool(allclose(matmul(q, matrix_transpose(q)), eye(3), atol=1e-5))
+    True
+    """
+    if isinstance(shape, int) or len(shape) < 2:
+        raise ValueError(f"a matrix has two axes: {shape} is not its shape")
+    *batch, m, n = shape
+    kind = None if dtype is None else dtypes.to_dtype_str(dtype)
+    wide = "float32" if kind in ("float16", "bfloat16") else kind
+    seed = int.from_bytes(_os.urandom(8), "big") if key is None else key
+    drawn = _threefry.normal(seed, (*batch, max(m, n), min(m, n)), wide)
+    columns = math.multiply(orthogonalize(drawn), gain)
+    answer = manipulation.matrix_transpose(columns) if m < n else columns
+    return answer if wide == kind else dtypes.cast(answer, kind)
+
+
+@op(floating, kinds="numeric")
+def orthogonalize(x: TensorLike, /) -> Tensor:
+    """Orthonormal columns that span, from the first on, what those of ``x`` span: those of Gram and Schmidt.
+
+    >>> [[f"{v:z.2f}" for v in row] for row in orthogonalize([[2.0, 3.0], [0.0, -4.0]]).tolist()]
+    [['1.00', '0.00'], ['0.00', '-1.00']]
+    """
+    return qr(x).Q
+
+
+@op(floating, kinds="real numeric")
+def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
+    """Distance of every row of ``x`` from every row of ``y``, by the ``p``-norm of their difference.
+
+    >>> cdist([[0.0, 0.0], [3.0, 0.0]], [[0.0, 4.0]]).tolist()
+    [[4.0], [5.0]]
+    """
+    _check_matrix(x)
+    _check_matrix(y)
+    if _shape(x)[-1] != _shape(y)[-1]:
+        raise ValueError(f"points of {_shape(x)[-1]} and of {_shape(y)[-1]} coordinates have no distance")
+    if p < 0:
+        raise ValueError(f"distances are by norms of positive order, not {p}")
+    apart = math.subtract(_wide(x)[..., :, None, :], _wide(y)[..., None, :, :])
+    if not _shape(x)[-1]:
+        return _like(x, stats.sum(apart, axis=-1))
+    return _like(x, vector_norm(apart, axis=-1, ord=p))
+
+
+@op(_several, kinds="numeric", lazy=False)
+def conjugate_gradient(
+    a: object, b: TensorLike, /, x0: TensorLike | None = None, *, tol: float = 1e-5, maxiter: int | None = None
+) -> tuple[Tensor, int]:
+    """Solution ``x`` of ``a @ x = b`` for a symmetric (Hermitian) positive definite ``a``, by conjugate gradients.
+
+    The second answer is 0, or how many steps were taken if they were not enough.
+
+    Args:
+        a: a matrix, or a function that multiplies a vector by it; vectors lie along the last axis.
+        x0: where to start; zero if not given.
+        tol: the length of the residual, as a part of that of ``b``, to stop at.
+        maxiter: how many steps to take at most; ten times the length of ``b`` if not given.
+
+    >>> x, info = conjugate_gradient([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0])
+    >>> [f"{v:.2f}" for v in x.tolist()], info
+    (['0.50', '0.25'], 0)
+    """
+    right = _wide(b)
+    multiplied = a if callable(a) else _multiplier(a, right)
+    x = creation.zeros_like(right) if x0 is None else manipulation.broadcast_to(_wide(x0), tuple(right.shape))
+    residual = math.subtract(right, multiplied(x)) if x0 is not None else right
+    direction, size = residual, _squared(residual)
+    enough = math.multiply(_squared(right), tol * tol)
+    steps = 10 * _shape(b)[-1] if maxiter is None else maxiter
+    for _ in range(steps):
+        if bool(comparison.all(comparison.less_equal(size, enough))):
+            return _like(b, x), 0
+        image = multiplied(direction)
+        length = _ratio(size, _real(vecdot(direction, image)))
+        x = math.add(x, math.multiply(length, direction))
+        residual = math.subtract(residual, math.multiply(length, image))
+        size, before = _squared(residual), size
+        direction = math.add(residual, math.multiply(_ratio(size, before), direction))
+    done = bool(comparison.all(comparison.less_equal(size, enough)))
+    return _like(b, x), 0 if done else steps
+
+
+def _multiplier(a: Any, b: Any) -> Callable[[Any], Any]:
+    matrix = dtypes.cast(creation.asarray(a, device=device.get_device(b)), _dtype(b))
+    _check_square(matrix)
+    return lambda x: matmul(matrix, x[..., None])[..., 0]
+
+
+def _squared(x: Any) -> Any:
+    return stats.sum(math.square(math.abs(x)), axis=-1)
+
+
+def _ratio(x: Any, y: Any) -> Any:
+    """``x / y`` for each vector of a batch, zero for those that are done."""
+    none = comparison.equal(y, 0)
+    return comparison.where(none, 0.0, math.divide(x, comparison.where(none, 1.0, y)))[..., None]
+
+
+def _real(x: Any) -> Any:
+    return math.real(x) if _dtype(x).kind == "complex floating" else x
+
+
+def _conjugate(x: Any) -> Any:
+    return math.conj(x) if _dtype(x).kind == "complex floating" else x
+
+
+def _adjoint(x: Any) -> Any:
+    return _conjugate(manipulation.matrix_transpose(x))
+
+
+def _identity(x: Any) -> Any:
+    return creation.eye(x.shape[-1], dtype=_dtype(x), device=device.get_device(x))
+
+
+def _dtype(x: Any) -> EmberDType:
+    return _backends.current().dtype_of(x)
+
+
+def _wide(x: Any) -> Any:
+    """Halves as float32: what is computed of them in several steps is rounded once, at the end."""
+    return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
+
+
+def _like(x: Any, answer: Any) -> Tensor:
+    """``answer`` in the dtype of ``x`` where that is a half."""
+    own = _dtype(x)
+    narrowed: Tensor = dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
+    return narrowed
+
+
+def _tolerance(x: Any, rtol: float | None) -> float:
+    """What part of the largest singular value counts as zero."""
+    if rtol is not None:
+        return rtol
+    own = _dtype(x)
+    precision = own if own.kind in ("real floating", "complex floating") and own.bits > 16 else "float32"
+    return max(_shape(x)[-2:]) * float(dtypes.finfo(precision).eps)
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def _rank(x: Any) -> int:
+    rank: int = x.ndim
+    return rank
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+    return axis % ndim
+
+
+def _check_matrix(x: Any) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+
+
+def _check_square(x: Any) -> None:
+    _check_matrix(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")

@@ -1,1 +1,527 @@
-"""The category losses."""
+"""Losses: how far predictions are from what is true.
+
+The truth comes first, ``(y_true, y_pred)``. Losses of single numbers take tensors of one shape, or one of them 0-d;
+they never stretch one over the other. ``reduction`` is ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for
+one loss per element, or per row where a loss is made of the elements along ``axis``.
+"""
+
+from __future__ import annotations
+
+import math as _math
+from typing import Any
+
+from ember_ml.contract import op
+from ember_ml.dtypes import floating
+from ember_ml.ops import activations, comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.types import Indices, Tensor, TensorLike
+
+
+@op(floating, kinds="real")
+def mean_squared_error(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """``(y_true - y_pred) ** 2``, averaged.
+
+    >>> mse([1.0, 2.0], [2.0, 4.0]).tolist(), mse([1.0, 2.0], [2.0, 4.0], reduction="none").tolist()
+    (2.5, [1.0, 4.0])
+    """
+    return math._in_single(_mean_squared_error, y_true, y_pred, reduction=reduction)
+
+
+def _mean_squared_error(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
+    return _reduced(math.square(_error(y_true, y_pred)), reduction)
+
+
+mse = mean_squared_error
+
+
+@op(floating, kinds="real")
+def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """``abs(y_true - y_pred)``, averaged.
+
+    >>> mae([1.0, 2.0], [2.0, 4.0]).tolist()
+    1.5
+    """
+    return math._in_single(_mean_absolute_error, y_true, y_pred, reduction=reduction)
+
+
+def _mean_absolute_error(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
+    return _reduced(math.abs(_error(y_true, y_pred)), reduction)
+
+
+mae = mean_absolute_error
+
+
+@op(floating, kinds="real")
+def huber_loss(y_true: TensorLike, y_pred: TensorLike, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """Half the squared error up to an error of ``delta``, and a straight line of the same slope from there on.
+
+    >>> huber_loss([0.0, 0.0], [1.0, 3.0], reduction="none").tolist()
+    [0.5, 2.5]
+    """
+    if delta <= 0:
+        raise ValueError(f"huber_loss takes a delta above 0, not {delta}")
+    return math._in_single(_huber_loss, y_true, y_pred, delta=delta, reduction=reduction)
+
+
+def _huber_loss(y_true: Any, y_pred: Any, delta: float, reduction: str) -> Tensor:
+    size: Any = math.abs(_error(y_true, y_pred))
+    curved: Any = math.square(math.minimum(size, delta))
+    return _reduced(comparison.where(size >= delta, (size - delta / 2) * delta, curved / 2), reduction)
+
+
+@op(floating, kinds="real")
+def log_cosh_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """``log(cosh(y_pred - y_true))``, averaged: half the squared error near zero, the absolute error far away.
+
+    >>> f"{float(log_cosh_loss(0.0, 1.0)):.4f}", f"{float(log_cosh_loss(0.0, 1e4)):.1f}"
+    ('0.4338', '9999.3')
+    """
+    return math._in_single(_log_cosh_loss, y_true, y_pred, reduction=reduction)
+
+
+def _log_cosh_loss(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
+    # cosh(x) - 1 is half the square of 2 sinh(x / 2), which keeps small errors exact; large ones would overflow.
+    size: Any = math.abs(_error(y_true, y_pred))
+    near: Any = math.log1p(2 * math.square(math.sinh(math.minimum(size, 1) / 2)))
+    far: Any = size + math.log1p(math.exp(-2 * size)) - _math.log(2)
+    return _reduced(comparison.where(size < 1, near, far), reduction)
+
+
+@op(floating, kinds="real")
+def binary_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    *,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """``-(y_true * log(y_pred) + (1 - y_true) * log(1 - y_pred))``, averaged.
+
+    Args:
+        from_logits: ``y_pred`` is what a sigmoid makes probabilities of. It is exact where probabilities are rounded
+            to 0 or 1, which otherwise are kept away from these by the dtype's ``eps``.
+        label_smoothing: how far labels are moved towards 1/2, from 0 (not at all) to 1.
+
+    >>> binary_crossentropy([1.0, 0.0], [-1e4, 1e4], from_logits=True).tolist()
+    10000.0
+    >>> f"{float(binary_crossentropy([1.0], [0.5])):.4f}"
+    '0.6931'
+    """
+    return math._in_single(
+        _binary_crossentropy, y_true, y_pred, logits=from_logits, smoothing=label_smoothing, reduction=reduction
+    )
+
+
+def _binary_crossentropy(y_true: Any, y_pred: Any, logits: bool, smoothing: float, reduction: str) -> Tensor:
+    _check_shapes(y_true, y_pred)
+    return _reduced(_binary(_smoothed(y_true, smoothing, 2), y_pred, logits), reduction)
+
+
+def _binary(y_true: Any, y_pred: Any, logits: bool) -> Any:
+    """The binary cross-entropy of every element."""
+    if logits:
+        for_true, for_false = activations._softplus(-y_pred), activations._softplus(y_pred)
+    else:
+        inside = _inside(y_pred)
+        for_true, for_false = -math.log(inside), -math.log1p(-inside)
+    return math.add(y_true * for_true, (1 - y_true) * for_false)
+
+
+@op(floating, kinds="real")
+def categorical_crossentropy(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    *,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+    reduction: str = "mean",
+) -> Tensor:
+    """``-sum(y_true * log(y_pred))`` over the classes, which are along ``axis``, averaged.
+
+    Args:
+        from_logits: ``y_pred`` is what a softmax makes probabilities of. It is exact where probabilities are rounded
+            to 0. Probabilities are divided by their sum, and kept away from 0 and 1 by the dtype's ``eps``.
+        label_smoothing: how far labels are moved towards the same for all classes, from 0 (not at all) to 1.
+
+    >>> categorical_crossentropy([[0.0, 1.0]], [[1e4, 0.0]], from_logits=True).tolist()
+    10000.0
+    """
+    return math._in_single(
+        _categorical_crossentropy,
+        y_true,
+        y_pred,
+        logits=from_logits,
+        smoothing=label_smoothing,
+        axis=axis,
+        reduction=reduction,
+    )
+
+
+def _categorical_crossentropy(
+    y_true: Any, y_pred: Any, logits: bool, smoothing: float, axis: int, reduction: str
+) -> Tensor:
+    _check_shapes(y_true, y_pred)
+    (axis,) = stats._axes(axis, y_pred.ndim)
+    logs = _log_probabilities(y_pred, logits, axis)
+    y_true = _smoothed(y_true, smoothing, y_pred.shape[axis])
+    # A class that is impossible, and known to be, costs nothing.
+    costs = comparison.where(comparison.equal(y_true, 0), 0, y_true * -logs)
+    return _reduced(stats.sum(costs, axis=axis), reduction)
+
+
+@op(floating, kinds="real")
+def sparse_categorical_crossentropy(
+    y_true: Indices,
+    y_pred: TensorLike,
+    *,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+    reduction: str = "mean",
+) -> Tensor:
+    """``categorical_crossentropy`` with the number of the true class for ``y_true``.
+
+    Args:
+        from_logits: as in ``categorical_crossentropy``.
+        label_smoothing: as in ``categorical_crossentropy``.
+
+    >>> sparse_categorical_crossentropy([1, 0], [[1e4, 0.0], [1e4, 0.0]], from_logits=True).tolist()
+    5000.0
+    """
+    return math._in_single(
+        _sparse_categorical_crossentropy,
+        y_pred,
+        y_true=y_true,
+        logits=from_logits,
+        smoothing=label_smoothing,
+        axis=axis,
+        reduction=reduction,
+    )
+
+
+def _sparse_categorical_crossentropy(
+    y_pred: Any, y_true: Any, logits: bool, smoothing: float, axis: int, reduction: str
+) -> Tensor:
+    (axis,) = stats._axes(axis, y_pred.ndim)
+    rest = tuple(n for i, n in enumerate(y_pred.shape) if i != axis)
+    if tuple(y_true.shape) != rest:
+        raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
+    logs = _log_probabilities(y_pred, logits, axis)
+    losses: Any = -_picked(logs, manipulation.expand_dims(y_true, axis=axis), axis)
+    losses = manipulation.squeeze(losses, axis)
+    if smoothing:
+        _check_smoothing(smoothing)
+        losses = losses * (1 - smoothing) - stats.mean(logs, axis=axis) * smoothing
+    return _reduced(losses, reduction)
+
+
+def _picked(logs: Any, classes: Any, axis: int) -> Any:
+    """The values of these classes. A negative number, which would count from the end, is made one that is refused."""
+    return indexing.take_along_axis(logs, comparison.where(classes < 0, logs.shape[axis], classes), axis=axis)
+
+
+@op(floating, kinds="real")
+def kl_divergence(y_true: TensorLike, y_pred: TensorLike, *, axis: int = -1, reduction: str = "mean") -> Tensor:
+    """``sum(y_true * log(y_true / y_pred))`` over the probabilities along ``axis``, averaged.
+
+    Probabilities are at least the dtype's ``eps`` and at most 1.
+
+    >>> f"{float(kl_divergence([[0.5, 0.5]], [[0.25, 0.75]])):.4f}"
+    '0.1438'
+    """
+    return math._in_single(_kl_divergence, y_true, y_pred, axis=axis, reduction=reduction)
+
+
+def _kl_divergence(y_true: Any, y_pred: Any, axis: int, reduction: str) -> Tensor:
+    _check_shapes(y_true, y_pred)
+    low = _eps(y_pred)
+    y_true, y_pred = math.clip(y_true, low, 1), math.clip(y_pred, low, 1)
+    return _reduced(stats.sum(y_true * (math.log(y_true) - math.log(y_pred)), axis=axis), reduction)
+
+
+@op(floating, kinds="real")
+def hinge_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
+    """``maximum(1 - y_true * y_pred, 0)``, averaged; labels are -1 and 1, and 0 counts as -1.
+
+    >>> hinge_loss([-1.0, 1.0, 0.0], [-2.0, 0.25, 1.0], reduction="none").tolist()
+    [0.0, 0.75, 2.0]
+    """
+    return math._in_single(_hinge_loss, y_true, y_pred, reduction=reduction)
+
+
+def _hinge_loss(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
+    _check_shapes(y_true, y_pred)
+    signs = comparison.where(comparison.equal(y_true, 0), -1, y_true)
+    return _reduced(math.maximum(1 - signs * y_pred, 0), reduction)
+
+
+@op(floating, kinds="real")
+def cosine_similarity_loss(
+    y_true: TensorLike, y_pred: TensorLike, *, axis: int = -1, reduction: str = "mean"
+) -> Tensor:
+    """One less the cosine of the angle between the vectors along ``axis``, averaged: from 0 (alike) to 2 (opposite).
+
+    A vector of zeros is at right angles to every other.
+
+    >>> cosine_similarity_loss([[3.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, -1.0]], reduction="none").tolist()
+    [0.0, 2.0]
+    """
+    return math._in_single(_cosine_similarity_loss, y_true, y_pred, axis=axis, reduction=reduction)
+
+
+def _cosine_similarity_loss(y_true: Any, y_pred: Any, axis: int, reduction: str) -> Tensor:
+    _check_shapes(y_true, y_pred)
+    cosine: Any = stats.sum(_unit(y_true, axis) * _unit(y_pred, axis), axis=axis)
+    return _reduced(1 - cosine, reduction)
+
+
+def _unit(x: Any, axis: int) -> Any:
+    """``x`` divided by its length along ``axis``; the floor keeps the gradient of zeros finite."""
+    squares = stats.sum(math.square(x), axis=axis, keepdims=True)
+    return x * math.rsqrt(math.maximum(squares, 1e-16))
+
+
+@op(floating, kinds="real")
+def triplet_loss(
+    anchor: TensorLike,
+    positive: TensorLike,
+    negative: TensorLike,
+    *,
+    margin: float = 1.0,
+    p: float = 2.0,
+    axis: int = -1,
+    reduction: str = "mean",
+) -> Tensor:
+    """``maximum(d(anchor, positive) - d(anchor, negative) + margin, 0)`` for vectors along ``axis``, averaged.
+
+    Args:
+        p: the norm that measures the distance ``d``. As in PyTorch, 1e-6 is added to every difference, so that the
+            distance of equals has a gradient.
+
+    >>> triplet_loss([[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 4.0]], margin=5.0).tolist()
+    2.0
+    """
+    if not p > 0:
+        raise ValueError(f"triplet_loss takes a norm p above 0, not {p}")
+    return math._in_single(
+        _triplet_loss, anchor, positive, negative, margin=margin, p=p, axis=axis, reduction=reduction
+    )
+
+
+def _triplet_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float, p: float, axis: int, reduction: str
+) -> Tensor:
+    _check_shapes(anchor, positive)
+    _check_shapes(anchor, negative)
+    near, far = _distance(anchor, positive, p, axis), _distance(anchor, negative, p, axis)
+    return _reduced(math.maximum(near - far + margin, 0), reduction)
+
+
+def _distance(x: Any, y: Any, p: float, axis: int) -> Any:
+    gap = x - y + 1e-6
+    if p == 2:
+        return math.sqrt(stats.sum(math.square(gap), axis=axis))
+    size = math.abs(gap)
+    if p == _math.inf:
+        return stats.max(size, axis=axis)
+    if p == 1:
+        return stats.sum(size, axis=axis)
+    return math.power(stats.sum(math.power(size, p), axis=axis), 1 / p)
+
+
+@op(floating, kinds="real")
+def focal_loss(
+    y_true: TensorLike,
+    y_pred: TensorLike,
+    *,
+    alpha: float | None = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``binary_crossentropy`` times ``(1 - p) ** gamma``, ``p`` being the probability that was given to the truth.
+
+    Args:
+        alpha: the weight of label 1; label 0 has the rest of one. ``None`` for no weights.
+        gamma: how much less what is easily told counts.
+        from_logits: as in ``binary_crossentropy``.
+
+    >>> f"{float(focal_loss([1.0], [0.5])):.4f}", f"{float(focal_loss([1.0], [0.5], alpha=None, gamma=0.0)):.4f}"
+    ('0.0433', '0.6931')
+    """
+    return math._in_single(
+        _focal_loss, y_true, y_pred, alpha=alpha, gamma=gamma, logits=from_logits, reduction=reduction
+    )
+
+
+def _focal_loss(y_true: Any, y_pred: Any, alpha: float | None, gamma: float, logits: bool, reduction: str) -> Tensor:
+    _check_shapes(y_true, y_pred)
+    if logits:
+        yes, no = activations._sigmoid(y_pred), activations._sigmoid(-y_pred)
+    else:
+        yes = _inside(y_pred)
+        no = 1 - yes
+    doubt = y_true * no + (1 - y_true) * yes
+    losses = math.power(doubt, gamma) * _binary(y_true, y_pred, logits)
+    if alpha is not None:
+        losses = losses * (y_true * alpha + (1 - y_true) * (1 - alpha))
+    return _reduced(losses, reduction)
+
+
+@op(floating, kinds="real")
+def ctc_loss(
+    y_true: Indices,
+    y_pred: TensorLike,
+    target_length: Indices,
+    output_length: Indices,
+    *,
+    mask_index: int = 0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Connectionist temporal classification: minus the log-probability of all paths that spell the target, averaged.
+
+    A path names a class or the blank at every time; it spells what is left of it without repetitions and blanks. A
+    target that no path of the given length can spell costs infinity. The mean is over the batch, one loss counting
+    as much as another however long its target is.
+
+    Args:
+        y_true: targets, of shape ``(batch, longest target)``; what is beyond a target's length is not looked at.
+        y_pred: logits or log-probabilities, of shape ``(batch, time, classes)``.
+        target_length: of shape ``(batch,)``.
+        output_length: of shape ``(batch,)``: at how many times there is something.
+        mask_index: the class that stands for the blank.
+
+    >>> even = [[[0.0, 0.0], [0.0, 0.0]]]
+    >>> f"{float(ctc_loss([[1]], even, [1], [2])):.4f}"
+    '0.2877'
+    """
+    lengths = (target_length, output_length)
+    return math._in_single(_ctc_loss, y_pred, y_true=y_true, lengths=lengths, blank=mask_index, reduction=reduction)
+
+
+def _ctc_loss(y_pred: Any, y_true: Any, lengths: tuple[Any, Any], blank: int, reduction: str) -> Tensor:
+    _check_sequences(y_true, y_pred, *lengths, blank)
+    return _reduced(_path_losses(y_true, y_pred, *lengths, blank), reduction)
+
+
+def _check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, mask_index: int) -> None:
+    if y_pred.ndim != 3 or y_true.ndim != 2:
+        raise ValueError(
+            "ctc_loss takes targets with axes (batch, length) and predictions with axes (batch, time, classes), "
+            f"not shapes {list(y_true.shape)} and {list(y_pred.shape)}"
+        )
+    batch, times, classes = y_pred.shape
+    if y_true.shape[0] != batch or tuple(target_length.shape) != (batch,) or tuple(output_length.shape) != (batch,):
+        raise ValueError(f"ctc_loss takes {batch} targets and lengths for {batch} predictions")
+    if not 0 <= mask_index < classes:
+        raise ValueError(f"mask_index {mask_index} is none of {classes} classes")
+    if times == 0:
+        raise ValueError("ctc_loss takes predictions for at least one time")
+
+
+# The logarithm of zero: infinity would make gradients NaN.
+_NEVER = -1e30
+
+
+def _path_losses(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, blank: int) -> Any:
+    """The loss of every target, by a sum over paths that grows with time."""
+    batch, times, _ = y_pred.shape
+    target_length = _within(target_length, y_true.shape[1])
+    output_length = _within(output_length, times)
+    places = _count(y_true.shape[1], y_true)
+    labels = comparison.where(places < manipulation.expand_dims(target_length, axis=1), y_true, blank)
+    states = _interleaved(labels, blank)
+    count = states.shape[1]
+    index = manipulation.broadcast_to(manipulation.expand_dims(states, axis=1), (batch, times, count))
+    logs = _picked(activations.log_softmax(y_pred), index, 2)
+    # A blank may be left out between labels that differ.
+    jumps = comparison.logical_and(states[:, 2:] != blank, states[:, 2:] != states[:, :-2])
+    paths: Any = comparison.where(_count(count, y_true) == 0, creation.zeros_like(logs[:, 0]), _NEVER)
+    for time in range(times):
+        step = manipulation.pad(paths[:, :-1], ((0, 0), (1, 0)), constant_values=_NEVER)
+        jump: Any = comparison.where(jumps, paths[:, :-2], _NEVER)
+        jump = manipulation.pad(jump, ((0, 0), (count - jump.shape[1], 0)), constant_values=_NEVER)
+        ways: Any = math.logsumexp(manipulation.stack([paths, step, jump]), axis=0)
+        going = manipulation.expand_dims(output_length > time, axis=1)
+        paths = comparison.where(going, math.maximum(ways + logs[:, time], _NEVER), paths)
+    return _ending(paths, target_length)
+
+
+def _count(n: int, x: Any) -> Any:
+    """The numbers from 0 to ``n - 1``, beside ``x``."""
+    return creation.arange(n, device=device.get_device(x))
+
+
+def _within(lengths: Any, longest: int) -> Any:
+    """The lengths, looked up in a table of those that are possible: others are refused."""
+    return _picked(_count(longest + 1, lengths), lengths, 0)
+
+
+def _interleaved(labels: Any, blank: int) -> Any:
+    """Labels with a blank before, between and after them."""
+    blanks = creation.full_like(labels, blank)
+    pairs = manipulation.stack([blanks, labels], axis=-1)
+    joined = manipulation.reshape(pairs, (labels.shape[0], 2 * labels.shape[1]))
+    last = creation.full((labels.shape[0], 1), blank, dtype="int64", device=device.get_device(labels))
+    return manipulation.concat([joined, last], axis=1)
+
+
+def _ending(paths: Any, target_length: Any) -> Any:
+    """Minus the log-probability of the paths that end in a target's last label, or in the blank after it."""
+    last: Any = manipulation.expand_dims(target_length * 2, axis=1)
+    in_blank: Any = indexing.take_along_axis(paths, last, axis=1)
+    in_label = indexing.take_along_axis(paths, math.maximum(last - 1, 0), axis=1)
+    in_label = comparison.where(last > 0, in_label, _NEVER)
+    total: Any = math.logsumexp(manipulation.concat([in_blank, in_label], axis=1), axis=1)
+    return comparison.where(total < _NEVER / 2, _math.inf, -total)
+
+
+def _error(y_true: Any, y_pred: Any) -> Any:
+    _check_shapes(y_true, y_pred)
+    return math.subtract(y_true, y_pred)
+
+
+def _check_shapes(x: Any, y: Any) -> None:
+    """Both are of one shape, or one is 0-d: rows against columns would be a table of losses that nobody wants."""
+    if tuple(x.shape) != tuple(y.shape) and x.ndim and y.ndim:
+        raise ValueError(f"a loss takes tensors of one shape, not {list(x.shape)} and {list(y.shape)}")
+
+
+def _reduced(losses: Any, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return stats.mean(losses)
+    if reduction == "sum":
+        return stats.sum(losses)
+    if reduction == "none":
+        return losses  # type: ignore[no-any-return]
+    raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+
+
+def _smoothed(y_true: Any, smoothing: float, classes: int) -> Any:
+    """Labels moved towards the same for all classes."""
+    if not smoothing:
+        return y_true
+    _check_smoothing(smoothing)
+    return y_true * (1 - smoothing) + smoothing / classes
+
+
+def _check_smoothing(smoothing: float) -> None:
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"label_smoothing is from 0 to 1, not {smoothing}")
+
+
+def _log_probabilities(y_pred: Any, logits: bool, axis: int) -> Any:
+    if logits:
+        return activations.log_softmax(y_pred, axis)
+    return math.log(_inside(y_pred / stats.sum(y_pred, axis=axis, keepdims=True)))
+
+
+def _inside(y_pred: Any) -> Any:
+    """Probabilities that have a logarithm, and whose rest has one."""
+    low = _eps(y_pred)
+    return math.clip(y_pred, low, 1 - low)
+
+
+def _eps(x: Any) -> float:
+    return dtypes.finfo(x.dtype).eps

@@ -1,1 +1,659 @@
-"""The category neural."""
+"""Primitives of neural networks: convolutions, pools, normalisations, attention, embeddings and resizing."""
+
+from __future__ import annotations
+
+import functools as _functools
+import math as _math
+import os as _os
+from collections.abc import Callable as _Callable
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import threefry as _threefry
+from ember_ml import windows as _windows
+from ember_ml.contract import op
+from ember_ml.dtypes import floating, kept, promoted
+from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
+
+
+@op(floating, kinds="real")
+def conv(
+    x: TensorLike,
+    kernel: TensorLike,
+    /,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution over one to three spatial axes: products of the kernel with every window of ``x``, summed.
+
+    ``x`` has the axes (batch, spatial..., channels), or (batch, channels, spatial...) if channels are first. The
+    kernel has the axes (spatial..., channels / groups, filters) in either case, and is not flipped. On CUDA, torch may
+    compute float32 convolutions in TF32, as its ``torch.backends.cudnn.allow_tf32`` says.
+
+    Args:
+        padding: zeros around ``x``: "valid" for none, "same" for as many as make the output ``ceil(size / stride)``
+            long (an odd one goes to the end), or the number, for all axes, for each axis, or for both ends of each.
+        dilation_rate: distance between the elements of ``x`` that a window looks at.
+        groups: the channels and the filters are cut into so many groups, each convolved on its own.
+
+    >>> conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]]).tolist()
+    [[[-1.0], [-2.0]]]
+    """
+    ...
+
+
+@op(floating, kinds="real")
+def conv_transpose(
+    x: TensorLike,
+    kernel: TensorLike,
+    /,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    output_padding: int | Sequence[int] | None = None,
+    data_format: str = "channels_last",
+    dilation_rate: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Transposed convolution, the gradient of a convolution: every element of ``x`` spreads the kernel over the output.
+
+    The kernel has the axes (spatial..., filters / groups, channels). An axis becomes
+    ``(size - 1) * stride + dilation * (kernel - 1) + 1`` long, less the padding, plus the output padding.
+
+    Args:
+        padding: what is cut off the ends: "valid" for nothing, "same" for what leaves ``size * stride``, or a number,
+            for all axes, for each axis, or for both ends of each.
+        output_padding: what is added to the end of each axis.
+
+    >>> conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], strides=2).tolist()
+    [[[1.0], [10.0], [2.0], [20.0]]]
+    """
+    ...
+
+
+@op(floating, kinds="real")
+def depthwise_conv(
+    x: TensorLike,
+    kernel: TensorLike,
+    /,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Convolution of each channel with filters of its own; the kernel's axes are (spatial..., channels, multiplier).
+
+    The filters of the first channel come first in the output, then those of the second. The options are those of
+    ``conv``.
+
+    >>> depthwise_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]]).tolist()
+    [[[1.0, 20.0], [3.0, 40.0]]]
+    """
+    shape = _shape(kernel)
+    if len(shape) < 3:
+        raise ValueError(f"the kernel has spatial axes and two of channels, not a shape of {list(shape)}")
+    flat = manipulation.reshape(kernel, (*shape[:-2], 1, shape[-2] * shape[-1]))
+    return conv(x, flat, strides, padding, data_format, dilation_rate, shape[-2])
+
+
+@op(floating, kinds="real")
+def separable_conv(
+    x: TensorLike,
+    depthwise_kernel: TensorLike,
+    pointwise_kernel: TensorLike,
+    /,
+    strides: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """``depthwise_conv`` followed by a convolution with windows of one element, which mixes the channels.
+
+    The pointwise kernel has the axes (1..., channels * multiplier, filters).
+
+    >>> separable_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]], [[[1.0], [1.0]]]).tolist()
+    [[[21.0], [43.0]]]
+    """
+    deep = depthwise_conv(x, depthwise_kernel, strides, padding, data_format, dilation_rate)
+    return conv(deep, pointwise_kernel, 1, "valid", data_format)
+
+
+@op(promoted, kinds="real numeric")
+def max_pool(
+    x: TensorLike,
+    /,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: str | int | Sequence[Any] = "valid",
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Maximum of every window over one to three spatial axes; padding is never the maximum.
+
+    Args:
+        strides: distance between windows; their size, if not given.
+        padding: as in ``conv``.
+
+    >>> max_pool([[[1.0], [3.0], [2.0], [5.0]]], 2).tolist()
+    [[[3.0], [5.0]]]
+    """
+    ...
+
+
+@op(floating, kinds="real")
+def average_pool(
+    x: TensorLike,
+    /,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: str | int | Sequence[Any] = "valid",
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Mean of every window over one to three spatial axes; padding does not count.
+
+    Args:
+        strides: distance between windows; their size, if not given.
+        padding: as in ``conv``.
+
+    >>> average_pool([[[1.0], [3.0], [2.0]]], 2, padding="same").tolist()
+    [[[2.0], [2.0]]]
+    """
+    ...
+
+
+@op(floating, kinds="real")
+def adaptive_average_pool(
+    x: TensorLike, /, output_size: int | Sequence[int], data_format: str = "channels_last"
+) -> Tensor:
+    """Means of ``output_size`` windows that cover each spatial axis evenly.
+
+    Window ``i`` of ``n`` reaches from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``, so that windows overlap
+    where ``n`` does not divide the size.
+
+    >>> adaptive_average_pool([[[1.0], [2.0], [6.0]]], 2).tolist()
+    [[[1.5], [4.0]]]
+    """
+    return math._in_single(_adaptive, x, output_size=output_size, data_format=data_format, reduce=_mean_of_windows)
+
+
+@op(promoted, kinds="real numeric")
+def adaptive_max_pool(x: TensorLike, /, output_size: int | Sequence[int], data_format: str = "channels_last") -> Tensor:
+    """Maxima of ``output_size`` windows that cover each spatial axis evenly, as in ``adaptive_average_pool``.
+
+    >>> adaptive_max_pool([[[1.0], [2.0], [6.0]]], 2).tolist()
+    [[[2.0], [6.0]]]
+    """
+    return _adaptive(x, output_size=output_size, data_format=data_format, reduce=_maximum_of_windows)
+
+
+@op(floating, kinds="real")
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    /,
+    axis: int = -1,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with one of each for every place along ``axis``.
+
+    >>> batch_normalization([[1.0, 2.0], [3.0, 6.0]], [2.0, 4.0], [1.0, 4.0], epsilon=0.0).tolist()
+    [[-1.0, -1.0], [1.0, 1.0]]
+    """
+    return math._in_single(_batch_normalization, x, mean, variance, offset, scale, axis=axis, epsilon=epsilon)
+
+
+@op(floating, kinds="real")
+def layer_normalization(
+    x: TensorLike,
+    /,
+    scale: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    axis: Axis = -1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """``x`` with mean 0 and variance 1 along ``axis``, times ``scale``, plus ``offset``.
+
+    Args:
+        scale: one factor for every place along ``axis``; for several axes, in their order in ``x``.
+        epsilon: added to the variance.
+
+    >>> layer_normalization([[1.0, 3.0], [2.0, 6.0]], epsilon=0.0).tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
+    """
+    return math._in_single(_layer_normalization, x, scale, offset, axis=axis, epsilon=epsilon)
+
+
+@op(floating, kinds="real")
+def rms_normalization(
+    x: TensorLike, /, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-5
+) -> Tensor:
+    """``x / sqrt(mean(x ** 2) + epsilon)`` along ``axis``, times ``scale``.
+
+    >>> rms_normalization([[2.0, 2.0], [-4.0, 4.0]], epsilon=0.0).tolist()
+    [[1.0, 1.0], [-1.0, 1.0]]
+    """
+    return math._in_single(_rms_normalization, x, scale, axis=axis, epsilon=epsilon)
+
+
+@op(floating, kinds="real")
+def group_normalization(
+    x: TensorLike,
+    /,
+    groups: int,
+    scale: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """``x`` with mean 0 and variance 1 over each group of channels of each example, times ``scale``, plus ``offset``.
+
+    Args:
+        groups: number of groups that the channels are cut into.
+        axis: the axis of the channels; the first axis is that of the examples.
+        scale: one factor for every channel.
+
+    >>> group_normalization([[1.0, 3.0, 2.0, 6.0]], 2, epsilon=0.0).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+    return math._in_single(_group_normalization, x, scale, offset, groups=groups, axis=axis, epsilon=epsilon)
+
+
+@op(floating, kinds="real")
+def dot_product_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    /,
+    mask: Mask | None = None,
+    bias: TensorLike | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Tensor:
+    """``softmax(query @ key.T * scale + bias) @ value`` for every head.
+
+    The axes are (batch, length, heads, size). Keys and values may have fewer heads than queries, if their number
+    divides that of the queries: each then serves a run of query heads.
+
+    Args:
+        mask: true where a query may see a key; broadcast to (batch, heads, queries, keys). A query that may see none
+            answers zero.
+        bias: added to the scores; broadcast as the mask.
+        scale: ``1 / sqrt(size)``, if not given.
+        is_causal: query ``i`` sees the keys up to ``i`` only.
+
+    >>> query, key = [[[[0.0]], [[0.0]]]], [[[[1.0]], [[2.0]]]]
+    >>> dot_product_attention(query, key, [[[[4.0]], [[8.0]]]], is_causal=True).tolist()
+    [[[[4.0]], [[6.0]]]]
+    """
+    ...
+
+
+@op(kept)
+def embedding_lookup(table: TensorLike, indices: Indices, /) -> Tensor:
+    """Rows of ``table``, one for every index.
+
+    >>> embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 0, 1]).tolist()
+    [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
+    """
+    return indexing.take(table, indices, axis=0)
+
+
+@op(floating)
+def dropout(x: TensorLike, /, rate: float, *, training: bool = True, key: object = None) -> Tensor:
+    """``x`` with a random part of its elements zero and the rest divided by ``1 - rate``.
+
+    Args:
+        rate: the probability that an element becomes zero.
+        training: if false, ``x`` itself.
+        key: an integer, or two of 32 bits, that decides which elements: the same on every engine. By default one
+            comes from the operating system; compiled code, which would keep that one, should be given a key.
+
+    >>> dropout([1.0, 2.0, 3.0, 4.0], 0.5, key=3).tolist()
+    [0.0, 4.0, 6.0, 8.0]
+    """
+    if not 0 <= rate <= 1:
+        raise ValueError(f"the rate is a probability, not {rate!r}")
+    if not training or rate == 0:
+        return x  # type: ignore[return-value]
+    if rate == 1:
+        return creation.zeros_like(x)
+    seed: Any = int.from_bytes(_os.urandom(8), "big") if key is None else key
+    shape = _shape(x)
+    words = _threefry.bits(seed, _math.prod(shape), device=device.get_device(x))
+    stays = manipulation.reshape(comparison.greater_equal(words, round(rate * 2**32)), shape)
+    return comparison.where(stays, math.multiply(x, 1 / (1 - rate)), 0)
+
+
+@op(floating)
+def normalize(x: TensorLike, /, axis: Axis = -1, order: float = 2, epsilon: float = 1e-12) -> Tensor:
+    """``x`` divided by its norm along ``axis``, or by ``epsilon`` if that is larger.
+
+    Args:
+        order: ``sum(abs(x) ** order) ** (1 / order)`` is the norm; ``inf`` for the largest absolute value.
+
+    >>> normalize([[3.0, 4.0], [0.0, 0.0]]).tolist()[1]
+    [0.0, 0.0]
+    >>> normalize([[2.0, -6.0]], order=1).tolist()
+    [[0.25, -0.75]]
+    """
+    return math._in_single(_normalize, x, axis=axis, order=order, epsilon=epsilon)
+
+
+@op(floating, kinds="real")
+def rotary_embedding(
+    x: TensorLike,
+    /,
+    positions: Indices | None = None,
+    *,
+    offset: int = 0,
+    base: float = 10000.0,
+    interleaved: bool = False,
+    axis: int = 1,
+) -> Tensor:
+    """``x`` with pairs of its last axis turned by angles proportional to their position along ``axis``.
+
+    Pair ``i`` of ``n`` at position ``p`` is turned by ``p * base ** (-i / n)``. The pairs are made of the two halves of
+    the last axis.
+
+    Args:
+        positions: those of the places along ``axis``, one row for all or one for each place on the first axis; 0, 1,
+            2 and so on, if not given.
+        offset: added to the positions.
+        interleaved: pairs are made of neighbours instead.
+
+    >>> rotary_embedding([[[1.0, 2.0], [1.0, 0.0]]]).tolist()[0][0]
+    [1.0, 2.0]
+    """
+    return math._in_single(
+        _rotary_embedding, x, positions=positions, offset=offset, base=base, interleaved=interleaved, axis=axis
+    )
+
+
+@op(floating, kinds="real")
+def resize(
+    images: TensorLike,
+    size: Sequence[int],
+    /,
+    interpolation: str = "bilinear",
+    antialias: bool = False,
+    data_format: str = "channels_last",
+) -> Tensor:
+    """Images of another height and width; the corners of the outermost pixels stay where they are.
+
+    The axes are (batch, height, width, channels), or (batch, channels, height, width) if channels are first; there may
+    be no batch.
+
+    Args:
+        size: the new height and width.
+        interpolation: "nearest" (the pixel that the new pixel's centre is in), "bilinear" or "bicubic" (Keys' cubic
+            with -0.75, and with -0.5 if antialiased).
+        antialias: widen the filter where the image becomes smaller, so that every pixel counts.
+
+    >>> resize([[[1.0], [3.0]]], (1, 4)).tolist()
+    [[[1.0], [1.5], [2.5], [3.0]]]
+    """
+    _windows.check_resize(_shape(images), size, interpolation, antialias, data_format)
+    return math._in_single(
+        _resize, images, size=size, interpolation=interpolation, antialias=antialias, data_format=data_format
+    )
+
+
+@op(floating, kinds="real")
+def fold(
+    x: TensorLike,
+    /,
+    output_size: Shape,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Images put together from windows, the elements that windows share being sums; undoes what ``unfold`` does.
+
+    ``x`` has the axes (batch, channels * window, windows), the images (batch, channels, height, width).
+
+    >>> fold([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]], (1, 4), (1, 2)).tolist()
+    [[[[1.0, 6.0, 8.0, 6.0]]]]
+    """
+    ...
+
+
+@op(floating, kinds="real")
+def unfold(
+    x: TensorLike,
+    /,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Every window of images (batch, channels, height, width), as columns: (batch, channels * window, windows).
+
+    >>> unfold([[[[1.0, 2.0, 3.0, 4.0]]]], (1, 2)).tolist()
+    [[[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]]
+    """
+    shape = _shape(x)
+    if len(shape) != 4:
+        raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(shape)}")
+    found = _windows.windows(shape[2:], kernel_size, stride, padding, dilation)
+    padded: Any = manipulation.pad(x, ((0, 0), (0, 0), *found.pads)) if any(map(any, found.pads)) else x
+    parts = [padded[(..., *cut)] for cut in _windows.cuts(found)]
+    return manipulation.reshape(
+        manipulation.stack(parts, axis=2), (shape[0], shape[1] * len(parts), _math.prod(found.counts))
+    )
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def _adaptive(x: Any, *, output_size: Any, data_format: str, reduce: _Callable[..., Tensor]) -> Tensor:
+    rank = len(_windows.spatial(x.shape, data_format))
+    first = 1 if _windows.is_last(data_format) else 2
+    for axis, count in enumerate(_windows.several(output_size, rank, "output sizes"), first):
+        shape = _shape(x)
+        size = shape[axis]
+        if not size:
+            raise ValueError("an axis of no elements has no windows")
+        starts = [i * size // count for i in range(count)]
+        lengths = [-(-(i + 1) * size // count) - start for i, start in enumerate(starts)]
+        longest = max(lengths)
+        if size % count:
+            places = [start + min(i, n - 1) for start, n in zip(starts, lengths, strict=True) for i in range(longest)]
+            x = indexing.take(x, places, axis=axis)
+        x = reduce(manipulation.reshape(x, (*shape[:axis], count, longest, *shape[axis + 1 :])), axis + 1, lengths)
+    return x  # type: ignore[no-any-return]
+
+
+def _maximum_of_windows(x: Any, axis: int, lengths: list[int]) -> Tensor:
+    return stats.max(x, axis=axis)
+
+
+def _mean_of_windows(x: Any, axis: int, lengths: list[int]) -> Tensor:
+    longest = x.shape[axis]
+    if min(lengths) == longest:
+        return stats.mean(x, axis=axis)
+    counted = [[i < length for i in range(longest)] for length in lengths]
+    shape = (len(lengths), longest) + (1,) * (x.ndim - axis - 1)
+    home = device.get_device(x)
+    within = manipulation.reshape(creation.asarray(counted, device=home), shape)
+    divisors = manipulation.reshape(creation.asarray(lengths, dtype=x.dtype, device=home), (shape[0], *shape[2:]))
+    return math.divide(stats.sum(comparison.where(within, x, 0), axis=axis), divisors)
+
+
+def _batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, axis: int, epsilon: float
+) -> Tensor:
+    axes = math._axes(x, axis)
+    factor = math.rsqrt(math.add(variance, epsilon))
+    if scale is not None:
+        factor = math.multiply(factor, scale)
+    shift = math.negative(math.multiply(mean, factor))
+    return _scaled(x, factor, shift if offset is None else math.add(shift, offset), axes)
+
+
+def _layer_normalization(x: Any, scale: Any, offset: Any, *, axis: Axis, epsilon: float) -> Tensor:
+    axes = math._axes(x, axis)
+    return _scaled(_standard(x, axes, epsilon), scale, offset, axes)
+
+
+def _rms_normalization(x: Any, scale: Any, *, axis: Axis, epsilon: float) -> Tensor:
+    axes = math._axes(x, axis)
+    power = stats.mean(math.square(x), axis=axes, keepdims=True)
+    return _scaled(math.multiply(x, math.rsqrt(math.add(power, epsilon))), scale, None, axes)
+
+
+def _group_normalization(x: Any, scale: Any, offset: Any, *, groups: int, axis: int, epsilon: float) -> Tensor:
+    (place,) = math._axes(x, axis)
+    shape = _shape(x)
+    if place == 0 or groups < 1 or shape[place] % groups:
+        raise ValueError(f"axis {axis} of {list(shape)} does not hold {groups} groups of channels")
+    rest = tuple(i for i in range(1, len(shape)) if i != place)
+    sizes = tuple(1 if i in rest else n for i, n in enumerate(shape))
+
+    def mean(values: Any) -> Any:
+        """The mean of each group, for each of its channels; channels first, since that is along whole axes."""
+        parts = manipulation.reshape(stats.mean(values, axis=rest), (shape[0], groups, shape[place] // groups))
+        means = stats.mean(parts, axis=-1, keepdims=True)
+        return manipulation.reshape(manipulation.broadcast_to(means, parts.shape), sizes)
+
+    centred = math.subtract(x, mean(x))
+    standard = math.multiply(centred, math.rsqrt(math.add(mean(math.square(centred)), epsilon)))
+    return _scaled(standard, scale, offset, (place,))
+
+
+def _standard(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+    """``x`` with mean 0 and variance 1 along the axes."""
+    centred = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
+    variance = stats.mean(math.square(centred), axis=axes, keepdims=True)
+    return math.multiply(centred, math.rsqrt(math.add(variance, epsilon)))
+
+
+def _scaled(x: Any, scale: Any, offset: Any, axes: tuple[int, ...]) -> Tensor:
+    if scale is not None:
+        x = math.multiply(x, _along(scale, x, axes))
+    return x if offset is None else math.add(x, _along(offset, x, axes))
+
+
+def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Tensor:
+    """One value for every place along the axes of ``x``, ready to be broadcast with it."""
+    wanted = tuple(x.shape[axis] for axis in sorted(axes))
+    if _shape(values) != wanted:
+        raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
+    return manipulation.reshape(values, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+
+
+def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
+    if order <= 0:
+        raise ValueError(f"the order of a norm is positive, not {order!r}")
+    axes = math._axes(x, axis)
+    size = math.abs(x)
+    if order == 2:
+        norm = math.sqrt(stats.sum(math.square(size), axis=axes, keepdims=True))
+    elif order == 1:
+        norm = stats.sum(size, axis=axes, keepdims=True)
+    elif order == _math.inf:
+        norm = stats.max(size, axis=axes, keepdims=True)
+    else:
+        norm = math.power(stats.sum(math.power(size, order), axis=axes, keepdims=True), 1 / order)
+    return math.divide(x, math.maximum(norm, epsilon))
+
+
+def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, interleaved: bool, axis: int) -> Tensor:
+    (place,) = math._axes(x, axis)
+    shape = _shape(x)
+    half = shape[-1] // 2
+    if shape[-1] % 2 or place == len(shape) - 1:
+        raise ValueError(f"the last axis holds pairs, and is not that of the positions: {list(shape)}, axis {axis}")
+    home = device.get_device(x)
+    if positions is None:
+        positions = creation.arange(shape[place], dtype="int64", device=home)
+    if _shape(positions) not in ((shape[place],), (shape[0], shape[place])):
+        raise ValueError(f"positions {list(positions.shape)} do not go with axis {axis} of {list(shape)}")
+    spread = [1] * len(shape)
+    spread[place] = shape[place]
+    if positions.ndim == 2:
+        spread[0] = shape[0]
+    steps = dtypes.cast(math.add(positions, offset), x.dtype)
+    speeds = creation.asarray([base ** (-i / half) for i in range(half)], dtype=x.dtype, device=home)
+    angles = math.multiply(manipulation.reshape(steps, spread), speeds)
+    cosine, sine = math.cos(angles), math.sin(angles)
+    first, second = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+    turned = [
+        math.subtract(math.multiply(first, cosine), math.multiply(second, sine)),
+        math.add(math.multiply(second, cosine), math.multiply(first, sine)),
+    ]
+    if interleaved:
+        return manipulation.reshape(manipulation.stack(turned, axis=-1), shape)
+    return manipulation.concat(turned, axis=-1)
+
+
+def _resize(images: Any, *, size: Any, interpolation: str, antialias: bool, data_format: str) -> Tensor:
+    first = images.ndim - (3 if _windows.is_last(data_format) else 2)
+    for axis, count in enumerate(size, first):
+        taps = _taps(images.shape[axis], count, interpolation, antialias)
+        total: Any = None
+        for places, weights in taps:
+            part = indexing.take(images, places, axis=axis)
+            if len(taps) > 1:
+                factors = creation.asarray(weights, dtype=images.dtype, device=device.get_device(images))
+                part = math.multiply(part, manipulation.reshape(factors, (-1, *(1,) * (images.ndim - axis - 1))))
+            total = part if total is None else math.add(total, part)
+        images = total
+    return images  # type: ignore[no-any-return]
+
+
+_Taps = tuple[tuple[list[int], list[float]], ...]
+
+
+@_functools.lru_cache(maxsize=64)
+def _taps(size: int, count: int, interpolation: str, antialias: bool) -> _Taps:
+    """For each term of an interpolation along an axis, the pixels that it takes and their weights."""
+    if interpolation == "nearest":
+        return ((_nearest(size, count), []),)
+    find = _wide_taps if antialias else _cubic_taps if interpolation == "bicubic" else _linear_taps
+    rows = [find(i, size, count, interpolation) for i in range(count)]
+    longest = max(len(row) for row in rows)
+    for row in rows:
+        row += [(row[0][0], 0.0)] * (longest - len(row))
+    return tuple(([row[k][0] for row in rows], [row[k][1] for row in rows]) for k in range(longest))
+
+
+def _nearest(size: int, count: int) -> list[int]:
+    """The pixels that the centres of the new pixels are in."""
+    return [(2 * i + 1) * size // (2 * count) for i in range(count)]
+
+
+def _linear_taps(i: int, size: int, count: int, _: str) -> list[tuple[int, float]]:
+    place = max((i + 0.5) * size / count - 0.5, 0.0)
+    low = min(int(place), size - 1)
+    return [(low, 1 - (place - low)), (min(low + 1, size - 1), place - low)]
+
+
+def _cubic_taps(i: int, size: int, count: int, _: str) -> list[tuple[int, float]]:
+    place = (i + 0.5) * size / count - 0.5
+    low = _math.floor(place)
+    return [(min(max(low + k, 0), size - 1), _cubic(place - low - k, -0.75)) for k in (-1, 0, 1, 2)]
+
+
+def _wide_taps(i: int, size: int, count: int, interpolation: str) -> list[tuple[int, float]]:
+    scale = max(size / count, 1.0)
+    reach = scale * (2 if interpolation == "bicubic" else 1)
+    centre = (i + 0.5) * size / count
+    places = range(max(int(centre - reach + 0.5), 0), min(int(centre + reach + 0.5), size))
+    distances = [(place - centre + 0.5) / scale for place in places]
+    weights = [_cubic(d, -0.5) if interpolation == "bicubic" else max(1 - abs(d), 0.0) for d in distances]
+    return [(place, weight / sum(weights)) for place, weight in zip(places, weights, strict=True)]
+
+
+def _cubic(distance: float, a: float) -> float:
+    """Keys' piecewise cubic."""
+    d = abs(distance)
+    if d < 1:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+    return ((d - 5) * d + 8) * d * a - 4 * a if d < 2 else 0.0

@@ -1,1 +1,19 @@
-"""The category control."""
+"""Control flow: Python decides where values are known; inside ``mx.compile`` and ``mx.vmap`` both ways are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+from mlx.core import vmap as vectorized
+
+from ember_ml import tree as _tree
+
+
+def stop_gradient(x: mx.array, /) -> mx.array:
+    return mx.stop_gradient(x)
+
+
+def eval(*trees: Any) -> Any:
+    mx.eval([leaf for leaf in _tree.leaves(trees) if isinstance(leaf, mx.array)])
+    return trees[0] if len(trees) == 1 else trees

@@ -1,1 +1,302 @@
-"""The category linearalg."""
+"""Linear algebra on MLX, whose decompositions run on the CPU and know float32 and float64.
+
+A complex matrix is given to them as a real one of twice the size, each number ``a + bi`` as ``[[a, -b], [b, a]]``:
+products, inverses, Cholesky factors and triangles with a positive diagonal keep that form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.errors import LinAlgError, UnsupportedError
+from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
+from ember_ml.unchecked import is_checked
+
+
+def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
+    if mx.issubdtype(x1.dtype, mx.inexact):
+        return mx.matmul(x1, x2)
+    return _whole(x1, x2)
+
+
+def _whole(x1: mx.array, x2: mx.array) -> mx.array:
+    """The product of integers by sums: MLX multiplies matrices of floats only."""
+    if not x1.ndim or not x2.ndim:
+        raise ValueError("matrix products are of tensors with one axis or more")
+    rows = x1[None, :] if x1.ndim == 1 else x1
+    columns = x2[:, None] if x2.ndim == 1 else x2
+    if rows.shape[-1] != columns.shape[-2]:
+        raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
+    products = rows[..., :, :, None] * columns[..., None, :, :]
+    shape = (*products.shape[:-2], products.shape[-1])
+    answer = products.sum(-2).astype(x1.dtype) if products.size else mx.zeros(shape, x1.dtype)
+    answer = answer.squeeze(-1) if x2.ndim == 1 else answer
+    return answer.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else answer
+
+
+def diagonal(x: mx.array, /, *, offset: int = 0) -> mx.array:
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+    m, n = x.shape[-2:]
+    if not -m < offset < n:
+        return mx.zeros((*x.shape[:-2], 0), x.dtype)
+    return mx.diagonal(x, offset, -2, -1)
+
+
+def det(x: mx.array, /) -> mx.array:
+    # MLX's own goes by logarithms, which costs digits.
+    factors, pivots = mx.linalg.lu_factor(_real(_square(x)), stream=mx.cpu)
+    exchanges = mx.sum(pivots != mx.arange(x.shape[-1], dtype=pivots.dtype), -1)
+    product = mx.prod(mx.diagonal(factors, 0, -2, -1), -1)
+    return mx.where(exchanges % 2 == 1, -product, product).astype(x.dtype)
+
+
+def slogdet(x: mx.array, /) -> SlogdetResult:
+    a = _real(_square(x))
+    return SlogdetResult(*(part.astype(x.dtype) for part in mx.linalg.slogdet(a, stream=mx.cpu)))
+
+
+def inv(x: mx.array, /) -> mx.array:
+    a = _square(x)
+    answer = _settled(mx.linalg.inv(_doubled(a), stream=mx.cpu))[0]
+    return _halved(answer, a).astype(x.dtype)
+
+
+def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
+    a, b = _together(x1, x2)
+    answer = _settled(mx.linalg.solve(_doubled(a), _doubled(b), stream=mx.cpu))[0]
+    return _column(_halved(answer, a), x2).astype(x1.dtype)
+
+
+def solve_triangular(
+    a: mx.array,
+    b: mx.array,
+    /,
+    *,
+    lower: bool = False,
+    adjoint: bool = False,
+    unit_diagonal: bool = False,
+) -> mx.array:
+    triangle, right = _together(a, b)
+    triangle = mx.tril(triangle) if lower else mx.triu(triangle)
+    if unit_diagonal:
+        eye = mx.eye(a.shape[-1], dtype=triangle.dtype)
+        triangle = triangle * (1 - eye) + eye
+    if adjoint:
+        triangle, lower = _adjoint(triangle), not lower
+    if triangle.dtype == mx.complex64:
+        answer = mx.linalg.solve(_doubled(triangle), _doubled(right), stream=mx.cpu)
+    else:
+        answer = mx.linalg.solve_triangular(triangle, right, upper=not lower, stream=mx.cpu)
+    return _column(_halved(_settled(answer)[0], triangle), b).astype(a.dtype)
+
+
+def _together(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
+    """A square matrix and a right side of columns, with one batch."""
+    a, b = _square(x1), _wide(x2[:, None] if x2.ndim == 1 else x2)
+    if not b.size:
+        raise NotImplementedError("MLX decomposes no matrices without elements")
+    if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
+        raise ValueError(f"a matrix of shape {list(x1.shape)} and a right side of shape {list(x2.shape)} do not fit")
+    batch = mx.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return mx.broadcast_to(a, (*batch, *a.shape[-2:])), mx.broadcast_to(b, (*batch, *b.shape[-2:]))
+
+
+def _column(answer: mx.array, right: mx.array) -> mx.array:
+    return answer.squeeze(-1) if right.ndim == 1 else answer
+
+
+def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
+    a = mx.tril(_square(x))
+    if a.dtype == mx.complex64:
+        below = mx.tril(a, -1)
+        a = below + _adjoint(below) + mx.real(a * mx.eye(a.shape[-1]))
+    else:
+        a = a + mx.tril(a, -1).swapaxes(-2, -1)
+    factor = mx.linalg.cholesky(_doubled(a), stream=mx.cpu)
+    # MLX does not say that it stopped, but leaves what it stopped at on the diagonal.
+    _refuse(factor, mx.diagonal(factor, 0, -2, -1) > 0, "the matrix is not positive definite")
+    factor = _halved(factor, a).astype(x.dtype)
+    return _adjoint(factor) if upper else factor
+
+
+def lu(x: mx.array, /) -> LUResult:
+    rows, lower, upper = mx.linalg.lu(_real(_matrix(x)), stream=mx.cpu)
+    permutation = rows[..., :, None] == mx.arange(x.shape[-2])
+    return LUResult(permutation.astype(x.dtype), lower.astype(x.dtype), upper.astype(x.dtype))
+
+
+def lu_factor(x: mx.array, /) -> LUFactorResult:
+    factors, pivots = mx.linalg.lu_factor(_real(_matrix(x)), stream=mx.cpu)
+    return LUFactorResult(factors.astype(x.dtype), pivots.astype(mx.int64))
+
+
+def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+    a = _matrix(x)
+    m, n = a.shape[-2:]
+    if mode == "complete" and m > n:
+        # Columns that complete the basis: those of the identity, made orthogonal to what is there.
+        a = mx.concatenate([a, mx.broadcast_to(mx.eye(m, dtype=a.dtype), (*a.shape[:-1], m))], -1)
+    q, r = _settled(*mx.linalg.qr(_doubled(a), stream=mx.cpu))
+    sign = _unit(mx.diagonal(r, 0, -2, -1))
+    q, r = _halved(q * sign[..., None, :], a), _halved(r * sign[..., :, None], a)
+    if mode == "complete" and m > n:
+        r = mx.triu(r[..., :, :n])
+        q = mx.concatenate([q[..., :, :n], _fixed(q[..., :, n:])], -1)
+    return QRResult(q.astype(x.dtype), r.astype(x.dtype))
+
+
+def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
+    answers: Any = mx.linalg.svd(_matrix(x), stream=mx.cpu)
+    u, s, vh = _settled(*answers)
+    k = s.shape[-1]
+    if not full_matrices:
+        u, vh = u[..., :, :k], vh[..., :k, :]
+    phase = _phases(u)
+    vectors = vh[..., :k, :] * mx.conj(phase[..., 0, :k, None])
+    if vh.shape[-2] > k:
+        rest = _fixed(vh[..., k:, :].swapaxes(-2, -1)).swapaxes(-2, -1)
+        vectors = mx.concatenate([vectors, rest], -2)
+    return SVDResult(_narrow(u * phase, x), _narrow(s, x), _narrow(vectors, x))
+
+
+def svdvals(x: mx.array, /) -> mx.array:
+    answer: Any = mx.linalg.svd(_matrix(x), compute_uv=False, stream=mx.cpu)
+    return _narrow(_settled(answer)[0], x)
+
+
+def eig(x: mx.array, /) -> EigResult:
+    # MLX conjugates the eigenvectors of complex matrices.
+    values, vectors = _settled(*mx.linalg.eig(_real(_general(x)), stream=mx.cpu))
+    order = _order(values)
+    vectors = mx.take_along_axis(vectors, mx.broadcast_to(order[..., None, :], vectors.shape), -1)
+    return EigResult(mx.take_along_axis(values, order, -1), _fixed(vectors))
+
+
+def eigvals(x: mx.array, /) -> mx.array:
+    values = _settled(mx.linalg.eigvals(_general(x), stream=mx.cpu))[0]
+    return mx.take_along_axis(values, _order(values), -1)
+
+
+def _general(x: mx.array) -> mx.array:
+    if x.dtype == mx.float64:
+        raise UnsupportedError("the eigenvalues of float64 matrices are complex128, which the mlx engine has not")
+    a = _square(x)
+    _refuse(a, mx.isfinite(a), "the eigenvalues did not converge: the matrix holds NaN or infinities")
+    return a
+
+
+def _order(values: mx.array) -> mx.array:
+    """The order by real part, then by imaginary part; real parts that differ by rounding are taken as equal."""
+    step = mx.abs(values).max(-1, keepdims=True) * mx.finfo(mx.float32).eps ** 0.5
+    real = mx.round(mx.real(values) / mx.where(step == 0, 1, step))
+    first = mx.argsort(mx.imag(values), -1)
+    return mx.take_along_axis(first, mx.argsort(mx.take_along_axis(real, first, -1), -1), -1)
+
+
+def eigh(x: mx.array, /) -> EigResult:
+    values, vectors = mx.linalg.eigh(_square(x), stream=mx.cpu)
+    _settled(values, vectors)
+    _refuse(vectors, mx.isfinite(vectors), "the eigenvalues did not converge: the matrix holds NaN or infinities")
+    return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
+
+
+def eigvalsh(x: mx.array, /) -> mx.array:
+    return _narrow(_settled(mx.linalg.eigvalsh(_square(x), stream=mx.cpu))[0], x)
+
+
+def _fixed(vectors: mx.array) -> mx.array:
+    """Columns whose leading component is real and positive."""
+    return vectors * _phases(vectors)
+
+
+def _phases(vectors: mx.array) -> mx.array:
+    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    size = mx.abs(vectors)
+    lead = mx.argmax(size >= 0.99 * size.max(-2, keepdims=True), -2, keepdims=True)
+    return mx.conj(_unit(mx.take_along_axis(vectors, mx.stop_gradient(lead), -2)))
+
+
+def _unit(x: mx.array) -> mx.array:
+    """The sign of each number, or its phase; one for zero."""
+    size = mx.abs(x)
+    return mx.where(size > 0, x, mx.ones_like(x)) / mx.where(size > 0, size, mx.ones_like(size))
+
+
+def _adjoint(x: mx.array) -> mx.array:
+    return mx.conj(x.swapaxes(-2, -1)) if x.dtype == mx.complex64 else x.swapaxes(-2, -1)
+
+
+def _doubled(x: mx.array) -> mx.array:
+    """A complex matrix as a real one of twice the size; a real one as it is."""
+    if x.dtype != mx.complex64:
+        return x
+    real, imaginary = mx.real(x), mx.imag(x)
+    blocks = mx.stack([mx.stack([real, -imaginary], -1), mx.stack([imaginary, real], -1)], -3)
+    return blocks.reshape((*x.shape[:-2], 2 * x.shape[-2], 2 * x.shape[-1]))
+
+
+def _halved(answer: mx.array, x: mx.array) -> mx.array:
+    """What ``_doubled`` was made of, where ``x`` was complex."""
+    if x.dtype != mx.complex64:
+        return answer
+    return answer[..., ::2, ::2] + mx.array(1j, mx.complex64) * answer[..., 1::2, ::2]
+
+
+def _matrix(x: mx.array) -> mx.array:
+    """A matrix that MLX decomposes: halves as float32, and none without elements, which the reference takes."""
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+    if not x.size:
+        raise NotImplementedError("MLX decomposes no matrices without elements")
+    return _wide(x)
+
+
+def _square(x: mx.array) -> mx.array:
+    if x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")
+    return _matrix(x)
+
+
+def _real(x: mx.array) -> mx.array:
+    """A real matrix; a complex one is left to the reference."""
+    if x.dtype == mx.complex64:
+        raise NotImplementedError("MLX has no such decomposition of complex matrices")
+    return x
+
+
+def _wide(x: mx.array) -> mx.array:
+    return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
+
+
+def _narrow(answer: mx.array, x: mx.array) -> mx.array:
+    """What was computed in float32 for halves, as halves again."""
+    return answer.astype(x.dtype) if x.dtype in (mx.float16, mx.bfloat16) else answer
+
+
+def _settled(*answers: mx.array) -> tuple[mx.array, ...]:
+    """The answers, computed now, so that a failure is raised here and in its own class; compilers compute later."""
+    if is_checked():
+        try:
+            mx.eval(*answers)
+        except RuntimeError as error:
+            raise LinAlgError(f"the matrix is singular, or did not converge: {error}") from error
+        except ValueError:
+            # Compiled code has no values yet.
+            pass
+    return answers
+
+
+def _refuse(answer: mx.array, sound: Any, message: str) -> None:
+    """Raise unless all of ``sound`` is true; compiled code has no values to look at."""
+    if is_checked():
+        try:
+            fine = bool(mx.all(sound))
+        except ValueError:
+            return
+        if not fine:
+            raise LinAlgError(message)

@@ -1,1 +1,1 @@
-"""The category losses."""
+"""Losses on MLX: their definitions serve."""

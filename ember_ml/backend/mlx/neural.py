@@ -1,1 +1,257 @@
-"""The category neural."""
+"""Primitives of neural networks on MLX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from ember_ml.backend.mlx.math import exp
+from ember_ml.contract import REGISTRY
+from ember_ml.windows import (
+    Windows,
+    check_attention,
+    check_kernel,
+    cut,
+    cuts,
+    folding,
+    framed,
+    is_last,
+    pools,
+    shares,
+    spatial,
+    transposed,
+    windows,
+)
+
+
+def conv(
+    x: mx.array,
+    kernel: mx.array,
+    /,
+    strides: Any = 1,
+    padding: Any = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    groups: int = 1,
+) -> mx.array:
+    check_kernel(x.shape, kernel.shape, data_format, groups)
+    found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    inner = _channels_last(x, data_format)
+    if x.dtype == mx.float64:
+        return _restored(_by_places(inner, kernel, found, groups), data_format)
+    options = {"stride": found.strides, "kernel_dilation": found.dilation, "padding": _ends(found.pads)}
+    return _restored(_in_groups(inner, mx.moveaxis(kernel, -1, 0), groups, options), data_format)
+
+
+def _in_groups(x: mx.array, filters: mx.array, groups: int, options: dict[str, Any]) -> mx.array:
+    """MLX's convolution, group by group over three axes, where it knows none."""
+    if groups == 1 or x.ndim < 5:
+        return mx.conv_general(x, filters, groups=groups, **options)
+    parts = zip(mx.split(x, groups, -1), mx.split(filters, groups, 0), strict=True)
+    return mx.concatenate([mx.conv_general(part, own, **options) for part, own in parts], -1)
+
+
+def _by_places(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.array:
+    """A sum over the places of the kernel, in float64, which MLX's convolution lacks."""
+    x = _padded(x, found, 0.0)
+    inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
+    filters = mx.moveaxis(kernel.reshape(-1, inner, groups, outer), 2, 1)
+    total = mx.zeros((x.shape[0], *found.counts, groups, 1, outer), x.dtype)
+    for i, places in enumerate(cuts(found)):
+        part = x[(slice(None), *places)]
+        total = total + part.reshape(*part.shape[:-1], groups, 1, inner) @ filters[i]
+    return total.reshape(*total.shape[:-3], groups * outer)
+
+
+def _ends(pads: Any) -> tuple[list[int], list[int]]:
+    return [low for low, _ in pads], [high for _, high in pads]
+
+
+def conv_transpose(
+    x: mx.array,
+    kernel: mx.array,
+    /,
+    strides: Any = 1,
+    padding: Any = "valid",
+    output_padding: Any = None,
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    groups: int = 1,
+) -> mx.array:
+    check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
+    sizes = spatial(x.shape, data_format)
+    found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    inner = _channels_last(x, data_format)
+    if x.dtype == mx.float64:
+        whole = _spread(inner, kernel, found, groups)
+    else:
+        channels = kernel.shape[-1] // groups
+        filters = kernel.reshape(*found.kernel, kernel.shape[-2], groups, channels)
+        filters = mx.moveaxis(mx.moveaxis(filters, -2, 0), -2, 1).reshape(-1, *found.kernel, channels)
+        options = {
+            "input_dilation": found.strides,
+            "kernel_dilation": found.dilation,
+            "padding": [span - 1 for span in found.spans],
+            "flip": True,
+        }
+        whole = _in_groups(inner, filters, groups, options)
+    ends = [(0, max(0, -high)) for _, high in found.pads]
+    if any(map(any, ends)):
+        whole = mx.pad(whole, [(0, 0), *ends, (0, 0)])
+    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(whole.shape[1:], found.pads, strict=False))
+    return _restored(whole[(slice(None), *kept)], data_format)
+
+
+def _spread(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.array:
+    """A transposed convolution as a sum over the places of the kernel."""
+    inner, outer = kernel.shape[-1] // groups, kernel.shape[-2]
+    filters = mx.moveaxis(kernel.reshape(-1, outer, groups, inner), 1, -1)
+    rows = x.reshape(*x.shape[:-1], groups, 1, inner)
+    total = mx.zeros((x.shape[0], *found.sizes, groups * outer), x.dtype)
+    for i, places in enumerate(cuts(found)):
+        part = (rows @ filters[i]).reshape(*x.shape[:-1], groups * outer)
+        where = (slice(None), *places)
+        total[where] = total[where] + part
+    return total
+
+
+def max_pool(
+    x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
+) -> mx.array:
+    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    least = -math.inf if mx.issubdtype(x.dtype, mx.floating) else mx.iinfo(x.dtype).min
+    return _restored(_pooled(_channels_last(x, data_format), found, least, mx.max, mx.maximum), data_format)
+
+
+def average_pool(
+    x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
+) -> mx.array:
+    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    total = _pooled(_channels_last(_wide(x), data_format), found, 0.0, mx.sum, mx.add)
+    for axis in range(len(found.sizes)):
+        counts = mx.array(shares(found, axis), total.dtype)
+        total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
+    return _restored(total.astype(x.dtype), data_format)
+
+
+def _pooled(
+    x: mx.array, found: Windows, blank: Any, reduce: Callable[..., mx.array], join: Callable[..., mx.array]
+) -> mx.array:
+    """Windows that lie side by side reduced at once; others joined along one axis after the other."""
+    x = _padded(x, found, blank)
+    if found.kernel == found.strides:
+        x = x[(slice(None), *(slice(0, n * size) for n, size in zip(found.counts, found.kernel, strict=True)))]
+        split = [n for pair in zip(found.counts, found.kernel, strict=True) for n in pair]
+        return reduce(x.reshape(x.shape[0], *split, x.shape[-1]), tuple(range(2, 2 * len(found.kernel) + 1, 2)))
+    for axis, size in enumerate(found.kernel):
+        before = (slice(None),) * (axis + 1)
+        total = x[(*before, cut(found, axis, 0))]
+        for place in range(1, size):
+            total = join(total, x[(*before, cut(found, axis, place))])
+        x = total
+    return x
+
+
+def layer_normalization(
+    x: mx.array,
+    /,
+    scale: mx.array | None = None,
+    offset: mx.array | None = None,
+    axis: Any = -1,
+    epsilon: float = 1e-5,
+) -> mx.array:
+    if not _is_fast(x, axis, scale, offset):
+        return REGISTRY["layer_normalization"].definition(x, scale, offset, axis, epsilon)  # type: ignore[misc]
+    return mx.fast.layer_norm(x, scale, offset, epsilon)
+
+
+def rms_normalization(x: mx.array, /, scale: mx.array | None = None, axis: Any = -1, epsilon: float = 1e-5) -> mx.array:
+    if not _is_fast(x, axis, scale):
+        return REGISTRY["rms_normalization"].definition(x, scale, axis, epsilon)  # type: ignore[misc]
+    return mx.fast.rms_norm(x, scale, epsilon)
+
+
+def _is_fast(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
+    """Whether MLX's own kernel does it: over the last axis, and no float64, which it computes in float32."""
+    last = isinstance(axis, int) and x.ndim > 0 and x.size > 0 and axis in (-1, x.ndim - 1)
+    fits = last and all(one is None or one.shape == x.shape[-1:] for one in weights)
+    return fits and x.dtype != mx.float64
+
+
+def dot_product_attention(
+    query: mx.array,
+    key: mx.array,
+    value: mx.array,
+    /,
+    mask: mx.array | None = None,
+    bias: mx.array | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> mx.array:
+    repeats = check_attention(query.shape, key.shape, value.shape)
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    q, k, v = (x.swapaxes(1, 2) for x in (query, key, value))
+    rows, columns = q.shape[-2], k.shape[-2]
+    lone = is_causal and mask is None and bias is None and rows == columns
+    allowed = mask
+    if is_causal and not lone:
+        causal = mx.tri(rows, columns, dtype=mx.bool_)
+        allowed = causal if mask is None else mask & causal
+    if query.dtype == mx.float64:
+        if is_causal and allowed is None:
+            allowed = mx.tri(rows, columns, dtype=mx.bool_)
+        answer = _attention(q, mx.repeat(k, repeats, 1), mx.repeat(v, repeats, 1), allowed, bias, factor)
+    else:
+        added = allowed if bias is None else bias if allowed is None else mx.where(allowed, bias, -math.inf)
+        answer = mx.fast.scaled_dot_product_attention(q, k, v, scale=factor, mask="causal" if lone else added)
+    if mask is not None and allowed is not None:
+        # MLX answers the mean of all values, or NaN, to a query that sees none.
+        answer = mx.where(mx.any(allowed, -1, keepdims=True), answer, 0)
+    return answer.swapaxes(1, 2)
+
+
+def _attention(
+    q: mx.array, k: mx.array, v: mx.array, allowed: mx.array | None, bias: mx.array | None, factor: float
+) -> mx.array:
+    """Attention in float64, which MLX's own computes in float32."""
+    scores = (q * factor) @ k.swapaxes(-1, -2)
+    scores = scores if bias is None else scores + bias
+    scores = scores if allowed is None else mx.where(allowed, scores, -math.inf)
+    weights = exp(scores - mx.max(scores, -1, keepdims=True))
+    return (weights @ v) / mx.sum(weights, -1, keepdims=True)
+
+
+def fold(
+    x: mx.array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> mx.array:
+    found = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(found)
+    taps = math.prod(found.kernel)
+    parts = _wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *found.counts)
+    total = mx.zeros((*parts.shape[:2], *sizes), parts.dtype)
+    for i, places in enumerate(cuts(found)):
+        where = (slice(None), slice(None), *places)
+        total[where] = total[where] + parts[:, :, i]
+    return total[(..., *inside)].astype(x.dtype)
+
+
+def _wide(x: mx.array) -> mx.array:
+    """Halves as float32."""
+    return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
+
+
+def _channels_last(x: mx.array, data_format: str) -> mx.array:
+    return x if is_last(data_format) else mx.moveaxis(x, 1, -1)
+
+
+def _restored(answer: mx.array, data_format: str) -> mx.array:
+    return answer if is_last(data_format) else mx.moveaxis(answer, -1, 1)
+
+
+def _padded(x: mx.array, found: Windows, blank: Any) -> mx.array:
+    if not any(map(any, found.pads)):
+        return x
+    return mx.pad(x, [(0, 0), *found.pads, (0, 0)], constant_values=mx.array(blank, x.dtype))

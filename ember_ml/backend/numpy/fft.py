@@ -1,1 +1,83 @@
-"""The category fft."""
+"""Fourier transforms on NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.numpy.core import DTYPES
+from ember_ml.backend.numpy.manipulation import _axis
+from ember_ml.dtypes import default_float
+
+Array = Any
+
+_READY = frozenset(DTYPES[name] for name in ("float32", "float64", "complex64", "complex128"))
+
+
+def _entered(x: Array) -> Array:
+    """``x`` in the precision that it is transformed in: halves in float32, integers in the default float."""
+    if x.dtype in _READY:
+        return x
+    return x.astype(np.float64 if x.dtype.kind in "biu" and default_float().bits == 64 else np.float32)
+
+
+def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    return np.fft.fft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+
+
+def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    return np.fft.ifft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+
+
+def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    return _over_axes(np.fft.fftn, x, *_places(x.shape, s, axes), norm)
+
+
+def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    return _over_axes(np.fft.ifftn, x, *_places(x.shape, s, axes), norm)
+
+
+def _over_axes(run: Callable[..., Array], x: Array, s: Sequence[int], axes: Sequence[int], norm: str) -> Array:
+    x = _entered(x)
+    return run(x, s, axes, norm) if axes else x.astype(np.result_type(x.dtype, np.complex64))
+
+
+def _places(lengths: Sequence[int], s: Any, axes: Any, *, real: str = "") -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lengths and the axes of a transform over several axes, all of them given.
+
+    ``real`` says which side of the transform is real, if one is: ``"before"`` or ``"after"``. It halves the last axis.
+    """
+    rank = len(lengths)
+    if axes is None:
+        axes = range(rank) if s is None else range(-len(s), 0)
+    places = tuple(_axis(a, rank) for a in axes)
+    if len(set(places)) < len(places):
+        raise ValueError(f"axes {tuple(axes)} name an axis twice")
+    if real and not places:
+        raise ValueError("a transform between real and complex numbers needs an axis")
+    own = [lengths[place] for place in places]
+    if real == "after":
+        own[-1] = 2 * (own[-1] - 1)
+    if s is None:
+        return tuple(own), places
+    if len(s) != len(places):
+        raise ValueError(f"{len(s)} lengths do not go with {len(places)} axes")
+    return tuple(length if n == -1 else n for n, length in zip(s, own, strict=True)), places
+
+
+def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    return np.fft.rfft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+
+
+def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    return np.fft.irfft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+
+
+def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    return np.fft.rfftn(_entered(x), *_places(x.shape, s, axes, real="before"), norm)  # type: ignore[arg-type]
+
+
+def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+    return np.fft.irfftn(_entered(x), *_places(x.shape, s, axes, real="after"), norm)  # type: ignore[arg-type]

@@ -1,1 +1,195 @@
-"""The category linearalg."""
+"""Linear algebra on NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend.numpy.core import DTYPES
+from ember_ml.errors import LinAlgError
+from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
+
+Array = np.ndarray[Any, Any]
+
+_HALVES = (DTYPES["float16"], DTYPES["bfloat16"])
+
+
+def matmul(x1: Array, x2: Array, /) -> Array:
+    if x1.dtype in _HALVES:
+        # NumPy has no BLAS for halves, and rounds every partial sum of bfloat16.
+        return np.matmul(_wide(x1), _wide(x2)).astype(x1.dtype)
+    return np.matmul(x1, x2)
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    return np.diagonal(x, offset, -2, -1)
+
+
+def det(x: Array, /) -> Array:
+    return _narrow(np.linalg.det(_wide(x)), x)
+
+
+def slogdet(x: Array, /) -> SlogdetResult:
+    return SlogdetResult(*(_narrow(part, x) for part in np.linalg.slogdet(_wide(x))))
+
+
+def inv(x: Array, /) -> Array:
+    return _narrow(np.linalg.inv(_wide(x)), x)
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    return _narrow(np.linalg.solve(_wide(x1), _wide(x2)), x1)
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    factor = np.linalg.cholesky(_wide(x))
+    if np.isnan(np.diagonal(factor, 0, -2, -1)).any():
+        raise LinAlgError("the matrix is not positive definite: it holds NaN")
+    return _narrow(factor.swapaxes(-2, -1).conj() if upper else factor, x)
+
+
+def lu(x: Array, /) -> LUResult:
+    factors, _, order = _factored(x)
+    m, n = x.shape[-2:]
+    lower = np.tril(factors[..., :, : min(m, n)], -1) + np.eye(m, min(m, n), dtype=factors.dtype)
+    permutation = np.arange(m)[:, None] == order[..., None, :]
+    return LUResult(permutation.astype(x.dtype), _narrow(lower, x), _narrow(np.triu(factors[..., : min(m, n), :]), x))
+
+
+def lu_factor(x: Array, /) -> LUFactorResult:
+    factors, pivots, _ = _factored(x)
+    return LUFactorResult(_narrow(factors, x), pivots)
+
+
+_BLOCK = 32
+
+
+def _factored(x: Array) -> tuple[Array, Array, Array]:
+    """LU factors in one matrix, the exchanges of rows, and the order of rows that they lead to.
+
+    NumPy offers no factorisation of its own: this one goes by blocks of columns, so that most of it is products.
+    """
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+    m, n = x.shape[-2:]
+    a = np.array(_wide(x)).reshape((-1, m, n)) if x.size else np.zeros((0, m, n), _wide(x).dtype)
+    count, batch = min(m, n), np.arange(len(a))
+    order = np.tile(np.arange(m), (len(a), 1))
+    pivots = np.zeros((len(a), count), np.int64)
+    for start in range(0, count, _BLOCK):
+        stop = min(start + _BLOCK, count)
+        for j in range(start, stop):
+            pivots[:, j] = chosen = j + np.argmax(_size(a[:, j:, j]), axis=1)
+            for rows in (a, order):
+                rows[batch, chosen], rows[:, j] = rows[:, j].copy(), rows[batch, chosen]
+            pivot = a[:, j, j]
+            a[:, j + 1 :, j] /= np.where(pivot == 0, 1, pivot)[:, None]
+            a[:, j + 1 :, j + 1 : stop] -= a[:, j + 1 :, j, None] * a[:, None, j, j + 1 : stop]
+        if stop < n:
+            corner = np.tril(a[:, start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
+            a[:, start:stop, stop:] = np.linalg.solve(corner, a[:, start:stop, stop:])
+            a[:, stop:, stop:] -= a[:, stop:, start:stop] @ a[:, start:stop, stop:]
+    shape = x.shape[:-2]
+    if not x.size:
+        empty = np.tile(np.arange(m), (*shape, 1))
+        return np.zeros(x.shape, a.dtype), np.zeros((*shape, count), np.int64), empty
+    return a.reshape(x.shape), pivots.reshape((*shape, count)), order.reshape((*shape, m))
+
+
+def _size(x: Array) -> Array:
+    """What LAPACK compares pivots by."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
+def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+    q, r = np.linalg.qr(_wide(x), "complete" if mode == "complete" else "reduced")
+    phase = _unit(np.diagonal(r, 0, -2, -1))
+    k = phase.shape[-1]
+    r[..., :k, :] *= phase[..., :, None].conj()
+    q[..., :, :k] *= phase[..., None, :]
+    q[..., :, k:] = _fixed(q[..., :, k:])
+    return QRResult(_narrow(q, x), _narrow(r, x))
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    u, s, vh = np.linalg.svd(_wide(x), full_matrices)
+    if x.size:
+        k = s.shape[-1]
+        phase = _phases(u)
+        u *= phase
+        vh[..., :k, :] *= phase[..., 0, :k, None].conj()
+        vh[..., k:, :] = _fixed(vh[..., k:, :].swapaxes(-2, -1)).swapaxes(-2, -1)
+    return SVDResult(_narrow(u, x), _narrow(s, x), _narrow(vh, x))
+
+
+def svdvals(x: Array, /) -> Array:
+    return _narrow(np.linalg.svd(_wide(x), compute_uv=False), x)
+
+
+def eig(x: Array, /) -> EigResult:
+    values, vectors = np.linalg.eig(_wide(x))
+    values, vectors = _complex(values), _complex(vectors)
+    order = _order(values)
+    return EigResult(
+        np.take_along_axis(values, order, -1), _fixed(np.take_along_axis(vectors, order[..., None, :], -1))
+    )
+
+
+def eigvals(x: Array, /) -> Array:
+    values = _complex(np.linalg.eigvals(_wide(x)))
+    return np.take_along_axis(values, _order(values), -1)
+
+
+def _complex(x: Array) -> Array:
+    return x if x.dtype.kind == "c" else x.astype(np.complex64 if x.dtype == np.float32 else np.complex128)
+
+
+def _order(values: Array) -> Array:
+    """The order by real part, then by imaginary part; real parts that differ by rounding are taken as equal."""
+    if not values.size:
+        return np.zeros(values.shape, np.int64)
+    step = np.abs(values).max(-1, keepdims=True) * np.sqrt(np.finfo(values.dtype).eps)
+    real = np.round(values.real / np.where(step == 0, 1, step))
+    return np.lexsort((values.imag, real), -1)
+
+
+def eigh(x: Array, /) -> EigResult:
+    values, vectors = np.linalg.eigh(_wide(x))
+    if np.isnan(vectors).any():
+        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+    return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
+
+
+def eigvalsh(x: Array, /) -> Array:
+    return _narrow(np.linalg.eigvalsh(_wide(x)), x)
+
+
+def _fixed(vectors: Array) -> Array:
+    """Columns whose leading component is real and positive."""
+    return vectors * _phases(vectors) if vectors.size else vectors
+
+
+def _phases(vectors: Array) -> Array:
+    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    size = np.abs(vectors)
+    lead = np.argmax(size >= 0.99 * size.max(-2, keepdims=True), -2)
+    return _unit(np.take_along_axis(vectors, lead[..., None, :], -2)).conj()
+
+
+def _unit(x: Array) -> Array:
+    """The sign of each number, or its phase; one for zero."""
+    size = np.abs(x)
+    return np.where(size > 0, x, 1) / np.where(size > 0, size, 1).astype(x.dtype)
+
+
+def _wide(x: Array) -> Array:
+    """Halves as float32, which LAPACK knows."""
+    return x.astype(np.float32) if x.dtype in _HALVES else x
+
+
+def _narrow(answer: Array, x: Array) -> Array:
+    """What was computed in float32 for halves, as halves again."""
+    return answer.astype(x.dtype) if x.dtype in _HALVES else answer

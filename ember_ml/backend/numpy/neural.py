@@ -1,1 +1,200 @@
-"""The category neural."""
+"""Primitives of neural networks on NumPy: convolutions through one matrix product, pools axis by axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ember_ml.windows import (
+    Windows,
+    check_attention,
+    check_kernel,
+    cut,
+    cuts,
+    folding,
+    framed,
+    is_last,
+    pools,
+    shares,
+    spatial,
+    transposed,
+    windows,
+)
+
+Array = np.ndarray[Any, Any]
+
+
+def conv(
+    x: Array,
+    kernel: Array,
+    /,
+    strides: Any = 1,
+    padding: Any = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    groups: int = 1,
+) -> Array:
+    check_kernel(x.shape, kernel.shape, data_format, groups)
+    found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    wide, filters = _padded(_channels_last(_wide(x), data_format), found, 0), _wide(kernel)
+    run = _by_channel if groups > 1 and kernel.shape[-2] == 1 else _by_columns
+    return _restored(run(wide, filters, found, groups), x, data_format)
+
+
+def _by_columns(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
+    """The windows of each group as the rows of a matrix, times the kernel as another."""
+    inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(found.kernel)
+    parts = np.moveaxis(x.reshape(*x.shape[:-1], groups, inner), -2, 0)
+    axes = tuple(range(2, parts.ndim - 1))
+    view = np.lib.stride_tricks.sliding_window_view(parts, found.spans, axes)
+    steps: tuple[Any, ...] = tuple(slice(None, None, s) for s in found.strides)
+    holes: tuple[Any, ...] = tuple(slice(None, None, d) for d in found.dilation)
+    rows = np.moveaxis(view[(slice(None), slice(None), *steps, slice(None), *holes)], len(axes) + 2, -1)
+    matrices = np.moveaxis(kernel.reshape(taps * inner, groups, outer), 1, 0)
+    answer = rows.reshape(groups, len(x) * math.prod(found.counts), taps * inner) @ matrices
+    return np.moveaxis(answer, 0, 1).reshape(len(x), *found.counts, groups * outer)
+
+
+def _by_channel(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
+    """A sum over the places of the kernel, where each channel has filters of its own."""
+    filters = kernel.reshape(-1, kernel.shape[-1])
+    x = np.repeat(x, filters.shape[1] // groups, -1) if filters.shape[1] > groups else x
+    total = np.zeros((len(x), *found.counts, filters.shape[1]), x.dtype)
+    term = np.empty_like(total)
+    for weights, places in zip(filters, cuts(found), strict=True):
+        total += np.multiply(x[(slice(None), *places)], weights, out=term)
+    return total
+
+
+def conv_transpose(
+    x: Array,
+    kernel: Array,
+    /,
+    strides: Any = 1,
+    padding: Any = "valid",
+    output_padding: Any = None,
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    groups: int = 1,
+) -> Array:
+    check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
+    sizes = spatial(x.shape, data_format)
+    found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    wide, filters = _channels_last(_wide(x), data_format), _wide(kernel)
+    inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(found.kernel)
+    rows = np.moveaxis(wide.reshape(-1, groups, inner), 1, 0)
+    columns = np.moveaxis(filters.reshape(taps * outer, groups, inner), 0, -1)
+    spread = np.moveaxis((rows @ columns).reshape(groups, len(x), *sizes, taps, outer), 0, -2)
+    ends = tuple(max(0, -high) for _, high in found.pads)
+    total = np.zeros((len(x), *(n + end for n, end in zip(found.sizes, ends, strict=True)), groups, outer), wide.dtype)
+    for i, places in enumerate(cuts(found)):
+        total[(slice(None), *places)] += spread[..., i, :, :]
+    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], found.pads, strict=False))
+    answer = total[(slice(None), *kept)]
+    return _restored(answer.reshape(*answer.shape[:-2], groups * outer), x, data_format)
+
+
+def max_pool(
+    x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
+) -> Array:
+    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    return _restored(_pooled(_channels_last(x, data_format), found, _least(x.dtype), np.maximum), x, data_format)
+
+
+def average_pool(
+    x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
+) -> Array:
+    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    total = _pooled(_channels_last(_wide(x), data_format), found, 0, np.add)
+    for axis in range(len(found.sizes)):
+        counts = np.asarray(shares(found, axis), total.dtype)
+        total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
+    return _restored(total, x, data_format)
+
+
+def _pooled(x: Array, found: Windows, blank: Any, join: Callable[..., Array]) -> Array:
+    """Windows joined along one axis after the other: as many steps as a window is wide and high, not as it is large."""
+    x = _padded(x, found, blank)
+    for axis, size in enumerate(found.kernel):
+        before = (slice(None),) * (axis + 1)
+        total = x[(*before, cut(found, axis, 0))]
+        if size > 1:
+            total = join(total, x[(*before, cut(found, axis, 1))])
+        for place in range(2, size):
+            join(total, x[(*before, cut(found, axis, place))], out=total)
+        x = total
+    return x
+
+
+def _least(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
+
+
+def dot_product_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    /,
+    mask: Array | None = None,
+    bias: Array | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Array:
+    repeats = check_attention(query.shape, key.shape, value.shape)
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    q, k, v = (_wide(x).swapaxes(1, 2) for x in (query, key, value))
+    if repeats > 1:
+        k, v = np.repeat(k, repeats, 1), np.repeat(v, repeats, 1)
+    scores = (q * np.asarray(factor, q.dtype)) @ k.swapaxes(-1, -2)
+    if bias is not None:
+        scores += _wide(bias)
+    allowed = None if mask is None else np.broadcast_to(mask, scores.shape)
+    if is_causal:
+        causal = np.tri(scores.shape[-2], scores.shape[-1], dtype=bool)
+        allowed = causal if allowed is None else allowed & causal
+    if allowed is not None:
+        scores[~np.broadcast_to(allowed, scores.shape)] = -np.inf
+    peak = scores.max(-1, keepdims=True, initial=-np.inf)
+    scores -= np.where(np.isneginf(peak), 0, peak)
+    np.exp(scores, out=scores)
+    total = scores.sum(-1, keepdims=True)
+    answer = (scores @ v) / np.where(total == 0, 1, total)
+    return np.ascontiguousarray(answer.swapaxes(1, 2)).astype(query.dtype, copy=False)
+
+
+def fold(
+    x: Array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Array:
+    found = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(found)
+    whole: tuple[Any, Any] = (slice(None), slice(None))
+    taps = math.prod(found.kernel)
+    parts = _wide(x).reshape(len(x), x.shape[1] // taps, taps, *found.counts)
+    total = np.zeros((*parts.shape[:2], *sizes), parts.dtype)
+    for i, places in enumerate(cuts(found)):
+        total[(*whole, *places)] += parts[:, :, i]
+    return total[(*whole, *inside)].astype(x.dtype, copy=False)
+
+
+def _wide(x: Array) -> Array:
+    """Halves as float32."""
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
+
+
+def _channels_last(x: Array, data_format: str) -> Array:
+    return x if is_last(data_format) else np.moveaxis(x, 1, -1)
+
+
+def _restored(answer: Array, x: Array, data_format: str) -> Array:
+    """An answer with channels last, in the layout and dtype of ``x``."""
+    answer = answer.astype(x.dtype, copy=False)
+    return answer if is_last(data_format) else np.ascontiguousarray(np.moveaxis(answer, -1, 1))
+
+
+def _padded(x: Array, found: Windows, blank: Any) -> Array:
+    if not any(map(any, found.pads)):
+        return x
+    return np.pad(x, ((0, 0), *found.pads, (0, 0)), constant_values=blank)

@@ -1,1 +1,1 @@
-"""The category vector."""
+"""Vectors and waves on NumPy: all by definition."""

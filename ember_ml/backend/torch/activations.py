@@ -1,1 +1,63 @@
-"""The category activations."""
+"""Activations on PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, celu, relu, selu, sigmoid
+from torch import hardshrink as hard_shrink
+from torch.nn import functional
+from torch.nn.functional import elu, leaky_relu, mish, relu6, silu, softsign
+from torch.nn.functional import hardsigmoid as hard_sigmoid
+from torch.nn.functional import hardswish as hard_silu
+from torch.nn.functional import hardtanh as hard_tanh
+from torch.nn.functional import logsigmoid as log_sigmoid
+from torch.nn.functional import tanhshrink as tanh_shrink
+
+from ember_ml.backend.torch.indexing import _axis
+
+
+def gelu(x: Tensor, /, approximate: bool = False) -> Tensor:
+    return functional.gelu(x, approximate="tanh" if approximate else "none")
+
+
+def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:
+    if threshold < 0:
+        raise ValueError(f"soft_shrink takes a threshold of at least 0, not {threshold}")
+    return functional.softshrink(x, threshold)
+
+
+def softplus(x: Tensor, /, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    if beta == 0:
+        raise ValueError("softplus divides by beta, which is 0")
+    return functional.softplus(x, beta, threshold)
+
+
+def softmax(x: Tensor, /, axis: Any = -1) -> Tensor:
+    return _along(torch.softmax, x, axis)
+
+
+def log_softmax(x: Tensor, /, axis: Any = -1) -> Tensor:
+    return _along(torch.log_softmax, x, axis)
+
+
+def _along(function: Any, x: Tensor, axis: Any) -> Tensor:
+    """``function`` along one axis, or along several that are joined into one at the end for it."""
+    if isinstance(axis, int):
+        return function(x, _axis(axis, x.ndim))
+    axes = [_axis(i, x.ndim) for i in (range(x.ndim) if axis is None else axis)]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"axis {axis} names an axis twice")
+    kept = x.ndim - len(axes)
+    ends = list(range(kept, x.ndim))
+    moved = x.movedim(axes, ends)
+    joined = function(moved.reshape(*moved.shape[:kept], -1 if moved.numel() else 0), -1)
+    return joined.reshape(moved.shape).movedim(ends, axes)
+
+
+def glu(x: Tensor, /, axis: int = -1) -> Tensor:
+    return functional.glu(x, _axis(axis, x.ndim))
+
+
+threshold = torch.threshold

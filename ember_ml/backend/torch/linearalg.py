@@ -1,1 +1,224 @@
-"""The category linearalg."""
+"""Linear algebra on PyTorch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, linalg
+
+from ember_ml.errors import LinAlgError
+from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
+from ember_ml.unchecked import is_checked
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    if x1.is_cpu or x1.is_floating_point() or x1.is_complex():
+        return torch.matmul(x1, x2)
+    return _whole(x1, x2)
+
+
+def _whole(x1: Tensor, x2: Tensor) -> Tensor:
+    """The product of integers by sums, where there is no kernel for it."""
+    rows = x1[None, :] if x1.ndim == 1 else x1
+    columns = x2[:, None] if x2.ndim == 1 else x2
+    if rows.shape[-1] != columns.shape[-2]:
+        raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
+    answer = torch.sum(rows[..., :, :, None] * columns[..., None, :, :], -2, dtype=x1.dtype)
+    answer = answer.squeeze(-1) if x2.ndim == 1 else answer
+    return answer.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else answer
+
+
+def einsum(equation: str, /, *operands: Tensor) -> Tensor:
+    if len(operands) != _count(equation):
+        raise TypeError(f"the equation {equation!r} names {_count(equation)} operands, {len(operands)} are given")
+    if not operands[0].is_cpu and not (operands[0].is_floating_point() or operands[0].is_complex()):
+        raise NotImplementedError("integers have no products on this device")
+    return torch.einsum(equation, *operands)
+
+
+def _count(equation: str) -> int:
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum takes an equation like 'ij,jk->ik' first, not a {type(equation).__name__}")
+    return equation.partition("->")[0].count(",") + 1
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+    m, n = x.shape[-2:]
+    if not -m <= offset <= n:
+        return x.new_zeros((*x.shape[:-2], 0))
+    return torch.diagonal(x, offset, -2, -1)
+
+
+def det(x: Tensor, /) -> Tensor:
+    return linalg.det(_wide(x)).to(x.dtype)
+
+
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    sign, size = linalg.slogdet(_wide(x))
+    return SlogdetResult(_narrow(sign, x), _narrow(size, x))
+
+
+def inv(x: Tensor, /) -> Tensor:
+    return linalg.inv(_wide(x)).to(x.dtype)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    a, b = _wide(x1), _wide(x2)
+    if x2.ndim == 1:
+        return linalg.solve(a, b[:, None]).squeeze(-1).to(x1.dtype)
+    if x1.ndim - 1 == x2.ndim and x1.shape[:-1] == x2.shape:
+        # torch would take this for a batch of vectors.
+        b = b[None]
+    return linalg.solve(a, b).to(x1.dtype)
+
+
+def solve_triangular(
+    a: Tensor,
+    b: Tensor,
+    /,
+    *,
+    lower: bool = False,
+    adjoint: bool = False,
+    unit_diagonal: bool = False,
+) -> Tensor:
+    triangle, right = _wide(a), _wide(b)
+    if not unit_diagonal and _may_look() and bool((torch.diagonal(triangle, 0, -2, -1) == 0).any()):
+        raise LinAlgError("the matrix is singular: there is a zero on its diagonal")
+    if adjoint:
+        triangle, lower = triangle.mH, not lower
+    columns = right[:, None] if b.ndim == 1 else right
+    answer = linalg.solve_triangular(triangle, columns, upper=not lower, unitriangular=unit_diagonal).to(a.dtype)
+    return answer.squeeze(-1) if b.ndim == 1 else answer
+
+
+def _may_look() -> bool:
+    """Whether values may be looked at: not in compiled code."""
+    return not torch.compiler.is_compiling() and is_checked()
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    factor = linalg.cholesky(_wide(x)).to(x.dtype)
+    return factor.mH if upper else factor
+
+
+def lu(x: Tensor, /) -> LUResult:
+    return LUResult(*(part.to(x.dtype) for part in linalg.lu(_wide(x))))
+
+
+def lu_factor(x: Tensor, /) -> LUFactorResult:
+    # The plain function refuses singular matrices.
+    factors, pivots, _ = linalg.lu_factor_ex(_wide(x))
+    return LUFactorResult(factors.to(x.dtype), pivots.to(torch.int64) - 1)
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+    q, r = linalg.qr(_wide(x), mode)
+    phase = _unit(torch.diagonal(r, 0, -2, -1)).conj()
+    k = phase.shape[-1]
+    if not r.numel():
+        return QRResult(q.to(x.dtype), r.to(x.dtype))
+    if q.shape[-1] == k:
+        q, r = q * phase[..., None, :].conj(), r * phase[..., :, None]
+    else:
+        q = torch.cat([q[..., :, :k] * phase[..., None, :].conj(), _fixed(q[..., :, k:])], -1)
+        r = torch.cat([r[..., :k, :] * phase[..., :, None], r[..., k:, :]], -2)
+    return QRResult(q.to(x.dtype), r.to(x.dtype))
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    u, s, vh = linalg.svd(_wide(x), full_matrices)
+    if x.numel():
+        k = s.shape[-1]
+        phase = _phases(u)
+        u = u * phase
+        rest = vh[..., k:, :]
+        vh = vh[..., :k, :] * phase[..., 0, :k, None].conj()
+        vh = torch.cat([vh, _fixed(rest.mT).mT], -2) if rest.shape[-2] else vh
+    return SVDResult(_narrow(u, x), _narrow(s, x), _narrow(vh, x))
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    return _narrow(linalg.svdvals(_wide(x)), x)
+
+
+def eig(x: Tensor, /) -> EigResult:
+    values, vectors = linalg.eig(_finite(x))
+    order = _order(values)
+    vectors = torch.take_along_dim(vectors, order[..., None, :].expand(vectors.shape), -1)
+    return EigResult(torch.take_along_dim(values, order, -1), _fixed(vectors))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    # Given values that are not finite, torch's own ends the process; compiled code cannot look at them first.
+    values = linalg.eigvals(_finite(x)) if _may_look() else linalg.eig(_wide(x)).eigenvalues
+    return torch.take_along_dim(values, _order(values), -1)
+
+
+def _finite(x: Tensor) -> Tensor:
+    if _may_look() and not bool(torch.isfinite(x).all()):
+        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+    return _wide(x)
+
+
+def _order(values: Tensor) -> Tensor:
+    """The order by real part, then by imaginary part; real parts that differ by rounding are taken as equal."""
+    if not values.numel():
+        return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
+    step = values.abs().amax(-1, keepdim=True) * torch.finfo(values.dtype).eps ** 0.5
+    real = torch.round(values.real / torch.where(step == 0, 1, step))
+    first = torch.argsort(values.imag, dim=-1, stable=True)
+    second = torch.argsort(torch.take_along_dim(real, first, -1), dim=-1, stable=True)
+    return torch.take_along_dim(first, second, -1)
+
+
+def eigh(x: Tensor, /) -> EigResult:
+    values, vectors = linalg.eigh(_wide(x))
+    if _may_look() and bool(torch.isnan(vectors).any()):
+        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+    return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    return _narrow(linalg.eigvalsh(_wide(x)), x)
+
+
+def expm(x: Tensor, /) -> Tensor:
+    return torch.matrix_exp(_wide(x)).to(x.dtype)
+
+
+def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
+    if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"points of {x.shape[-1]} and of {y.shape[-1]} coordinates have no distance")
+    # The way by a matrix product loses the distance of points that are close.
+    return torch.cdist(_wide(x), _wide(y), p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)
+
+
+def _fixed(vectors: Tensor) -> Tensor:
+    """Columns whose leading component is real and positive."""
+    return vectors * _phases(vectors) if vectors.numel() else vectors
+
+
+def _phases(vectors: Tensor) -> Tensor:
+    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    size = vectors.abs()
+    lead = torch.argmax((size >= 0.99 * size.amax(-2, keepdim=True)).to(torch.uint8), -2, keepdim=True)
+    return _unit(torch.take_along_dim(vectors, lead, -2)).conj()
+
+
+def _unit(x: Tensor) -> Tensor:
+    """The sign of each number, or its phase; one for zero."""
+    size = x.abs()
+    return torch.where(size > 0, x, 1) / torch.where(size > 0, size, 1)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Halves as float32, which LAPACK knows."""
+    return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _narrow(answer: Tensor, x: Tensor) -> Tensor:
+    """What was computed in float32 for halves, as halves again."""
+    return answer.to(x.dtype) if x.dtype in (torch.float16, torch.bfloat16) else answer

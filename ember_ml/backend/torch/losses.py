@@ -1,1 +1,122 @@
-"""The category losses."""
+"""Losses on PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ember_ml.backend.torch.indexing import _check, _check_off_cpu
+from ember_ml.contract import REGISTRY
+
+
+def mean_squared_error(y_true: Tensor, y_pred: Tensor, *, reduction: str = "mean") -> Tensor:
+    return _elementwise(functional.mse_loss, y_true, y_pred, reduction)
+
+
+def mean_absolute_error(y_true: Tensor, y_pred: Tensor, *, reduction: str = "mean") -> Tensor:
+    return _elementwise(functional.l1_loss, y_true, y_pred, reduction)
+
+
+def huber_loss(y_true: Tensor, y_pred: Tensor, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
+    if delta <= 0:
+        raise ValueError(f"huber_loss takes a delta above 0, not {delta}")
+    return _elementwise(functional.huber_loss, y_true, y_pred, reduction, delta=delta)
+
+
+def _elementwise(loss: Callable[..., Tensor], y_true: Tensor, y_pred: Tensor, reduction: str, **options: Any) -> Tensor:
+    """PyTorch's loss of tensors of one shape, or one of them 0-d; of types of 16 bits, computed in float32."""
+    if y_true.shape != y_pred.shape:
+        if y_true.ndim and y_pred.ndim:
+            raise ValueError(f"a loss takes tensors of one shape, not {list(y_true.shape)} and {list(y_pred.shape)}")
+        y_true, y_pred = torch.broadcast_tensors(y_true, y_pred)
+    if y_pred.dtype.itemsize == 2:
+        return loss(y_pred.float(), y_true.float(), reduction=reduction, **options).to(y_pred.dtype)
+    return loss(y_pred, y_true, reduction=reduction, **options)
+
+
+def binary_crossentropy(
+    y_true: Tensor,
+    y_pred: Tensor,
+    *,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    if not from_logits or label_smoothing:
+        return _defined(
+            "binary_crossentropy",
+            y_true,
+            y_pred,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
+        )
+    return _elementwise(functional.binary_cross_entropy_with_logits, y_true, y_pred, reduction)
+
+
+def sparse_categorical_crossentropy(
+    y_true: Tensor,
+    y_pred: Tensor,
+    *,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+    reduction: str = "mean",
+) -> Tensor:
+    if not from_logits or label_smoothing or y_pred.ndim != 2 or axis not in (1, -1) or y_pred.dtype.itemsize == 2:
+        return _defined(
+            "sparse_categorical_crossentropy",
+            y_true,
+            y_pred,
+            from_logits=from_logits,
+            label_smoothing=label_smoothing,
+            axis=axis,
+            reduction=reduction,
+        )
+    if y_true.shape != y_pred.shape[:1]:
+        raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
+    _check_off_cpu(y_true, 0, y_pred.shape[1])
+    # No class is to be passed over; PyTorch insists on one that is.
+    return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
+
+
+def _defined(name: str, *args: Tensor, **options: Any) -> Tensor:
+    """The operation by its definition."""
+    definition = REGISTRY[name].definition
+    assert definition is not None
+    return definition(*args, **options)
+
+
+def ctc_loss(
+    y_true: Tensor,
+    y_pred: Tensor,
+    target_length: Tensor,
+    output_length: Tensor,
+    *,
+    mask_index: int = 0,
+    reduction: str = "mean",
+) -> Tensor:
+    if torch.compiler.is_compiling():
+        # It cannot trace PyTorch's own.
+        lengths = (target_length, output_length)
+        return _defined("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
+    if y_pred.ndim != 3 or y_true.ndim != 2 or y_true.shape[0] != y_pred.shape[0]:
+        raise ValueError(f"shapes {list(y_true.shape)} and {list(y_pred.shape)} are not those of a batch of sequences")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+    batch, times, classes = y_pred.shape
+    _check(target_length, 0, y_true.shape[1] + 1)
+    _check(output_length, 0, times + 1)
+    places = torch.arange(y_true.shape[1], device=y_true.device)
+    labels = torch.where(places < target_length.reshape(batch, 1), y_true, mask_index)
+    # PyTorch would read wherever they point.
+    _check(labels, 0, classes)
+    logs = torch.log_softmax(y_pred, -1, torch.float32 if y_pred.dtype.itemsize == 2 else None)
+    losses = functional.ctc_loss(
+        logs.transpose(0, 1), labels, output_length, target_length, blank=mask_index, reduction="none"
+    ).to(y_pred.dtype)
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()

@@ -1,1 +1,291 @@
-"""The category neural."""
+"""Primitives of neural networks on PyTorch: its fused kernels, with layouts and paddings made to fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - its usual name
+
+from ember_ml.windows import (
+    Windows,
+    check_attention,
+    check_kernel,
+    check_resize,
+    folding,
+    framed,
+    is_last,
+    pools,
+    several,
+    shares,
+    spatial,
+    transposed,
+    windows,
+)
+
+_CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+_CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+_MAX_POOL = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
+_AVERAGE_POOL: dict[int, Any] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
+_ADAPTIVE_AVERAGE: dict[int, Any] = {1: F.adaptive_avg_pool1d, 2: F.adaptive_avg_pool2d, 3: F.adaptive_avg_pool3d}
+_ADAPTIVE_MAX: dict[int, Any] = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}
+
+
+def conv(
+    x: torch.Tensor,
+    kernel: torch.Tensor,
+    /,
+    strides: Any = 1,
+    padding: Any = "valid",
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    groups: int = 1,
+) -> torch.Tensor:
+    check_kernel(x.shape, kernel.shape, data_format, groups)
+    found = windows(spatial(x.shape, data_format), tuple(kernel.shape[:-2]), strides, padding, dilation_rate)
+    inner, pads = _padded(_channels_first(x, data_format), found, 0.0, even=True)
+    filters = kernel.movedim((-1, -2), (0, 1))
+    answer = _CONV[len(pads)](inner, filters, None, found.strides, pads, found.dilation, groups)
+    return _restored(answer, data_format)
+
+
+def conv_transpose(
+    x: torch.Tensor,
+    kernel: torch.Tensor,
+    /,
+    strides: Any = 1,
+    padding: Any = "valid",
+    output_padding: Any = None,
+    data_format: str = "channels_last",
+    dilation_rate: Any = 1,
+    groups: int = 1,
+) -> torch.Tensor:
+    check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
+    sizes = spatial(x.shape, data_format)
+    found = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
+    inner = _channels_first(x, data_format)
+    filters = kernel.movedim((-1, -2), (0, 1))
+    shared = [max(min(pair), 0) for pair in found.pads]
+    run = _CONV_TRANSPOSE[len(sizes)]
+    answer = run(inner, filters, None, found.strides, shared, 0, groups, found.dilation)
+    rest = [(both - low, both - high) for both, (low, high) in zip(shared, found.pads, strict=True)]
+    return _restored(_widened(answer, rest, 0.0), data_format)
+
+
+def max_pool(
+    x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
+) -> torch.Tensor:
+    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    least = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
+    inner, pads = _padded(_channels_first(x, data_format), found, least)
+    return _restored(_MAX_POOL[len(pads)](inner, found.kernel, found.strides, pads), data_format)
+
+
+def average_pool(
+    x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
+) -> torch.Tensor:
+    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    inner, pads = _padded(_channels_first(x, data_format), found, 0.0)
+    padded_here = inner.shape[2:] != found.sizes
+    run = _AVERAGE_POOL[len(pads)]
+    answer = run(inner, found.kernel, found.strides, pads, count_include_pad=False)
+    if padded_here:
+        for axis, size in enumerate(found.kernel):
+            factors = torch.tensor([size / n for n in shares(found, axis)], dtype=x.dtype, device=x.device)
+            answer = answer * factors.reshape(-1, *(1,) * (len(pads) - axis - 1))
+    return _restored(answer, data_format)
+
+
+def adaptive_average_pool(x: torch.Tensor, /, output_size: Any, data_format: str = "channels_last") -> torch.Tensor:
+    return _adaptive(_ADAPTIVE_AVERAGE, x, output_size, data_format)
+
+
+def adaptive_max_pool(x: torch.Tensor, /, output_size: Any, data_format: str = "channels_last") -> torch.Tensor:
+    return _adaptive(_ADAPTIVE_MAX, x, output_size, data_format)
+
+
+def _adaptive(run: dict[int, Any], x: torch.Tensor, output_size: Any, data_format: str) -> torch.Tensor:
+    rank = len(spatial(x.shape, data_format))
+    sizes = several(output_size, rank, "output sizes")
+    return _restored(run[rank](_channels_first(x, data_format), sizes[0] if rank == 1 else sizes), data_format)
+
+
+def batch_normalization(
+    x: torch.Tensor,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    /,
+    axis: int = -1,
+    offset: torch.Tensor | None = None,
+    scale: torch.Tensor | None = None,
+    epsilon: float = 1e-5,
+) -> torch.Tensor:
+    (place,) = _axes(axis, x.ndim)
+    for one in (mean, variance, offset, scale):
+        _check_along(one, (x.shape[place],), axis)
+    # Not F.batch_norm, which takes the mean and the variance for constants and gives them no gradient.
+    wide = torch.promote_types(x.dtype, torch.float32)
+    factor = torch.rsqrt(variance.to(wide) + epsilon)
+    factor = factor if scale is None else factor * scale
+    shift = -mean * factor if offset is None else offset - mean * factor
+    sizes = (-1, *(1,) * (x.ndim - place - 1))
+    return torch.addcmul(shift.reshape(sizes), x.to(wide), factor.reshape(sizes)).to(x.dtype)
+
+
+def layer_normalization(
+    x: torch.Tensor,
+    /,
+    scale: torch.Tensor | None = None,
+    offset: torch.Tensor | None = None,
+    axis: Any = -1,
+    epsilon: float = 1e-5,
+) -> torch.Tensor:
+    if axis == -1:
+        return F.layer_norm(x, x.shape[-1:], scale, offset, epsilon)
+    return _over_last(F.layer_norm, x, (scale, offset), axis, epsilon)
+
+
+def rms_normalization(
+    x: torch.Tensor, /, scale: torch.Tensor | None = None, axis: Any = -1, epsilon: float = 1e-5
+) -> torch.Tensor:
+    if axis == -1:
+        return F.rms_norm(x, x.shape[-1:], scale, epsilon)
+    return _over_last(F.rms_norm, x, (scale,), axis, epsilon)
+
+
+def _over_last(run: Any, x: torch.Tensor, weights: tuple[Any, ...], axis: Any, epsilon: float) -> torch.Tensor:
+    """A normalisation of torch's, which knows the last axes only, over any axes."""
+    axes = _axes(axis, x.ndim)
+    last = tuple(range(x.ndim - len(axes), x.ndim))
+    shape = tuple(x.shape[i] for i in axes)
+    for one in weights:
+        _check_along(one, shape, axis)
+    if not axes:
+        shape, last, axes, x = (1,), (-1,), (-1,), x[..., None]
+        return run(x, shape, *(one if one is None else one[None] for one in weights), eps=epsilon)[..., 0]
+    if axes == last:
+        return run(x, shape, *weights, eps=epsilon)
+    return run(x.movedim(axes, last), shape, *weights, eps=epsilon).movedim(last, axes)
+
+
+def _check_along(values: torch.Tensor | None, shape: tuple[int, ...], axis: Any) -> None:
+    if values is not None and tuple(values.shape) != shape:
+        raise ValueError(f"values along axis {axis} have the shape {list(shape)}, not {list(values.shape)}")
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes in order, counted from the front."""
+    given = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = sorted(one + rank if one < 0 else one for one in given)
+    if len(set(axes)) < len(axes) or any(not 0 <= one < rank for one in axes):
+        raise ValueError(f"axis {axis} does not fit a tensor with {rank} axes")
+    return tuple(axes)
+
+
+def group_normalization(
+    x: torch.Tensor,
+    /,
+    groups: int,
+    scale: torch.Tensor | None = None,
+    offset: torch.Tensor | None = None,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+) -> torch.Tensor:
+    (place,) = _axes(axis, x.ndim)
+    if place == 0 or groups < 1 or x.shape[place] % groups:
+        raise ValueError(f"axis {axis} of {list(x.shape)} does not hold {groups} groups of channels")
+    return F.group_norm(x.movedim(place, 1), groups, scale, offset, epsilon).movedim(1, place)
+
+
+def dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    /,
+    mask: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> torch.Tensor:
+    repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape))
+    q, k, v = (x.transpose(1, 2) for x in (query, key, value))
+    lone = is_causal and mask is None and bias is None
+    allowed = mask
+    if is_causal and not lone:
+        causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+        allowed = causal if mask is None else mask & causal
+    added = allowed if bias is None else bias if allowed is None else torch.where(allowed, bias, -torch.inf)
+    answer = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=added, is_causal=lone, scale=scale, enable_gqa=repeats > 1
+    )
+    return answer.transpose(1, 2)
+
+
+def resize(
+    images: torch.Tensor,
+    size: Any,
+    /,
+    interpolation: str = "bilinear",
+    antialias: bool = False,
+    data_format: str = "channels_last",
+) -> torch.Tensor:
+    check_resize(tuple(images.shape), size, interpolation, antialias, data_format)
+    if interpolation == "nearest":
+        return _nearest(images, size, images.ndim - (3 if is_last(data_format) else 2))
+    inner = _channels_first(images if images.ndim == 4 else images[None], data_format)
+    inner = F.interpolate(inner, tuple(size), mode=interpolation, align_corners=False, antialias=antialias)
+    answer = _restored(inner, data_format)
+    return answer if images.ndim == 4 else answer[0]
+
+
+def _nearest(images: torch.Tensor, size: Any, first: int) -> torch.Tensor:
+    """In whole numbers: torch's own rounds, and may take the neighbour where a centre falls between two pixels."""
+    for axis, count in enumerate(size, first):
+        centres = torch.arange(count, device=images.device) * 2 + 1
+        images = images.index_select(axis, centres * images.shape[axis] // (2 * count))
+    return images
+
+
+def fold(
+    x: torch.Tensor, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> torch.Tensor:
+    found = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(found)
+    whole = F.fold(x, sizes, found.kernel, found.dilation, 0, found.strides)
+    return whole[(slice(None), slice(None), *inside)]
+
+
+def unfold(x: torch.Tensor, /, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> torch.Tensor:
+    if x.ndim != 4:
+        raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(x.shape)}")
+    found = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
+    inner, pads = _padded(x, found, 0.0, even=True)
+    return F.unfold(inner, found.kernel, found.dilation, pads, found.strides)
+
+
+def _channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
+    return x.movedim(-1, 1) if is_last(data_format) else x
+
+
+def _restored(answer: torch.Tensor, data_format: str) -> torch.Tensor:
+    return answer.movedim(1, -1) if is_last(data_format) else answer
+
+
+def _padded(x: torch.Tensor, found: Windows, blank: float, even: bool = False) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """``x`` with what padding torch's function cannot add itself, and what is left to it.
+
+    It takes the same at both ends, and for pools (unless ``even``) no more than half a window.
+    """
+    whole = all(
+        low == high and (even or 2 * low <= size) for (low, high), size in zip(found.pads, found.kernel, strict=True)
+    )
+    if whole:
+        return x, tuple(low for low, _ in found.pads)
+    return _widened(x, list(found.pads), blank), (0,) * len(found.pads)
+
+
+def _widened(x: torch.Tensor, pads: list[tuple[int, int]], blank: float) -> torch.Tensor:
+    """The spatial axes with elements added before and after, or taken away where the number is negative."""
+    if not any(map(any, pads)):
+        return x
+    return F.pad(x, [n for pair in reversed(pads) for n in pair], value=blank)

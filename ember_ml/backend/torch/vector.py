@@ -1,1 +1,1 @@
-"""The category vector."""
+"""Vectors and waves on PyTorch: all by definition."""

@@ -1,0 +1,1 @@
+"""Neural networks, made of operations alone."""

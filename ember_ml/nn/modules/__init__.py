@@ -1,0 +1,1 @@
+"""Modules: the parts that networks are made of."""

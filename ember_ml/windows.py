@@ -1,0 +1,189 @@
+"""Where the windows of convolutions and pools lie, and which shapes go together; numbers only, for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+
+class Windows(NamedTuple):
+    """The windows over the spatial axes, one entry per axis: how many there are, how large, and how far apart."""
+
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    spans: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    counts: tuple[int, ...]
+
+
+def windows(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, dilation: Any = 1) -> Windows:
+    """The windows of that kernel over axes of these sizes."""
+    rank = len(sizes)
+    kernel = several(kernel, rank, "window sizes")
+    strides = several(strides, rank, "strides")
+    dilation = several(dilation, rank, "dilation rates")
+    spans = spans_of(kernel, dilation)
+    if padding == "same":
+        pads = tuple(_balanced(*axis) for axis in zip(sizes, spans, strides, strict=True))
+    else:
+        pads = pads_of(padding, rank)
+    counts = tuple(
+        (size + low + high - span) // stride + 1
+        for size, (low, high), span, stride in zip(sizes, pads, spans, strides, strict=True)
+    )
+    if min(counts) < 1:
+        raise ValueError(f"windows of {list(spans)} do not fit into axes of {list(sizes)} with padding {padding!r}")
+    return Windows(sizes, kernel, spans, strides, dilation, pads, counts)
+
+
+def transposed(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, extra: Any, dilation: Any) -> Windows:
+    """The windows that a transposed convolution spreads its input over; pads say what is cut off, or added if negative.
+
+    ``sizes`` of the answer are those of the whole output, ``counts`` those of the input.
+    """
+    rank = len(sizes)
+    kernel = several(kernel, rank, "window sizes")
+    strides = several(strides, rank, "strides")
+    dilation = several(dilation, rank, "dilation rates")
+    more = several(0 if extra is None else extra, rank, "output paddings", least=0)
+    spans = spans_of(kernel, dilation)
+    if padding == "same":
+        spare = [span - stride for span, stride in zip(spans, strides, strict=True)]
+        pads = tuple((max(one, 0) // 2, one - max(one, 0) // 2) for one in spare)
+    else:
+        pads = pads_of(padding, rank)
+    pads = tuple((low, high - add) for (low, high), add in zip(pads, more, strict=True))
+    whole = tuple((size - 1) * stride + span for size, stride, span in zip(sizes, strides, spans, strict=True))
+    if min(size - low - high for size, (low, high) in zip(whole, pads, strict=True)) < 1:
+        raise ValueError(f"padding {padding!r} leaves nothing of a transposed convolution's {list(whole)}")
+    return Windows(whole, kernel, spans, strides, dilation, pads, sizes)
+
+
+def pools(sizes: tuple[int, ...], pool_size: Any, strides: Any, padding: Any) -> Windows:
+    """The windows of a pool, none of them in the padding alone."""
+    found = windows(sizes, pool_size, pool_size if strides is None else strides, padding)
+    if any(max(pads) >= size for pads, size in zip(found.pads, found.kernel, strict=True)):
+        raise ValueError(f"a pool of {list(found.kernel)} cannot have a padding of its own size or more: {padding!r}")
+    return found
+
+
+def cuts(found: Windows) -> Iterator[tuple[slice, ...]]:
+    """For each place in the kernel, in order, the elements of the padded axes that it meets."""
+    for places in product(*(range(size) for size in found.kernel)):
+        yield tuple(cut(found, axis, place) for axis, place in enumerate(places))
+
+
+def cut(found: Windows, axis: int, place: int) -> slice:
+    """The elements of a padded axis that one place in the kernel meets."""
+    start, stride = place * found.dilation[axis], found.strides[axis]
+    return slice(start, start + (found.counts[axis] - 1) * stride + 1, stride)
+
+
+def shares(found: Windows, axis: int) -> list[int]:
+    """How many elements of each window along an axis are not padding."""
+    low, size, kernel = found.pads[axis][0], found.sizes[axis], found.kernel[axis]
+    starts = [i * found.strides[axis] - low for i in range(found.counts[axis])]
+    return [min(start + kernel, size) - max(start, 0) for start in starts]
+
+
+def spans_of(kernel: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    """How far windows reach."""
+    return tuple((size - 1) * rate + 1 for size, rate in zip(kernel, dilation, strict=True))
+
+
+def several(value: Any, count: int, name: str, least: int = 1) -> tuple[int, ...]:
+    """One number for each axis, given as such or as one for all."""
+    numbers = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(numbers) != count or min(numbers, default=least) < least:
+        raise ValueError(f"the {name} are one or {count} integers from {least} on, not {value!r}")
+    return numbers
+
+
+def pads_of(padding: Any, rank: int) -> tuple[tuple[int, int], ...]:
+    """How much is added before and after each axis, where that does not depend on sizes."""
+    if padding == "valid":
+        padding = 0
+    if isinstance(padding, str):
+        raise ValueError(f"the padding is 'valid', 'same', an integer, or one or two for each axis, not {padding!r}")
+    each = (padding,) * rank if isinstance(padding, int) else tuple(padding)
+    pads = tuple((one, one) if isinstance(one, int) else tuple(one) for one in each)
+    if len(pads) != rank or any(len(pair) != 2 or min(pair) < 0 for pair in pads):
+        raise ValueError(f"the padding is one integer from 0 on, or one or two for each of {rank} axes: {padding!r}")
+    return pads
+
+
+def _balanced(size: int, span: int, stride: int) -> tuple[int, int]:
+    """The padding that leaves as many windows as there are strides in the axis; the odd one goes to the end."""
+    total = max((-(-size // stride) - 1) * stride + span - size, 0)
+    return total // 2, total - total // 2
+
+
+def is_last(data_format: str) -> bool:
+    """Whether channels are the last axis, or else the second."""
+    if data_format not in ("channels_last", "channels_first"):
+        raise ValueError(f"the data format is channels_last or channels_first, not {data_format!r}")
+    return data_format == "channels_last"
+
+
+def spatial(shape: Any, data_format: str) -> tuple[int, ...]:
+    """The sizes of the axes that are neither batch nor channels."""
+    if not 3 <= len(shape) <= 5:
+        raise ValueError(f"one to three axes beside batch and channels are needed, not a shape of {list(shape)}")
+    return tuple(shape[1:-1]) if is_last(data_format) else tuple(shape[2:])
+
+
+def check_kernel(shape: Any, kernel: Any, data_format: str, groups: int, across: bool = False) -> None:
+    """A kernel (spatial..., in / groups, out) goes with the input; one (spatial..., out / groups, in) if ``across``."""
+    rank = len(spatial(shape, data_format))
+    channels = shape[-1 if is_last(data_format) else 1]
+    if len(kernel) != rank + 2:
+        raise ValueError(f"the kernel has {rank} spatial axes and two of channels, not a shape of {list(kernel)}")
+    if groups < 1 or channels % groups or (kernel[-1] % groups and not across):
+        raise ValueError(f"{channels} channels and {kernel[-1]} filters do not make {groups} groups")
+    wanted, given = (channels, kernel[-1]) if across else (channels // groups, kernel[-2])
+    if given != wanted:
+        raise ValueError(f"the kernel {list(kernel)} takes {given} channels, not {wanted}")
+
+
+def check_attention(query: Any, key: Any, value: Any) -> int:
+    """How many query heads each head of keys and values serves."""
+    shown = f"queries {list(query)}, keys {list(key)} and values {list(value)}"
+    if not len(query) == len(key) == len(value) == 4:
+        raise ValueError(f"attention takes the axes (batch, length, heads, size), not {shown}")
+    if key[:3] != value[:3] or query[0] != key[0] or query[3] != key[3] or not key[2] or query[2] % key[2]:
+        raise ValueError(f"attention cannot bring together {shown}")
+    return int(query[2] // key[2])
+
+
+def folding(shape: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Windows:
+    """The windows that columns of that shape come from."""
+    found = windows(several(output_size, 2, "output sizes"), kernel_size, stride, padding, dilation)
+    if len(shape) != 3 or shape[1] % prod(found.kernel) or shape[2] != prod(found.counts):
+        raise ValueError(
+            f"columns have the axes (batch, channels * {prod(found.kernel)}, {prod(found.counts)}), "
+            f"not a shape of {list(shape)}"
+        )
+    return found
+
+
+def check_resize(shape: Any, size: Any, interpolation: str, antialias: bool, data_format: str) -> None:
+    """Images of that shape can be resized so."""
+    is_last(data_format)
+    if len(shape) not in (3, 4) or 0 in tuple(shape)[-3:]:
+        raise ValueError(f"images have a height, a width, channels and at most a batch, not {list(shape)}")
+    if interpolation not in ("nearest", "bilinear", "bicubic"):
+        raise ValueError(f"the interpolation is nearest, bilinear or bicubic, not {interpolation!r}")
+    if antialias and interpolation == "nearest":
+        raise ValueError("the nearest pixel cannot be antialiased")
+    if isinstance(size, int) or len(size) != 2 or min(size) < 1:
+        raise ValueError(f"the size is a height and a width, not {size!r}")
+
+
+def framed(found: Windows) -> tuple[tuple[int, ...], tuple[slice, ...]]:
+    """The sizes of the axes with their padding, and where in them the axes lie."""
+    pairs = list(zip(found.sizes, found.pads, strict=True))
+    return tuple(n + low + high for n, (low, high) in pairs), tuple(slice(low, low + n) for n, (low, _) in pairs)

@@ -1,0 +1,364 @@
+"""What the contract cannot say of linear algebra: other libraries agree, failures are one class, signs have a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.spatial.distance
+from agreement import assert_close, host
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.backend import Backend
+from ember_ml.errors import LinAlgError, UnsupportedError
+
+RNG = np.random.default_rng(5)
+GENERAL = RNG.normal(size=(3, 5, 5))
+TALL = RNG.normal(size=(2, 6, 4))
+PHASED = GENERAL + 1j * RNG.normal(size=GENERAL.shape)
+DEFINITE = GENERAL @ GENERAL.swapaxes(-2, -1) + np.eye(5)
+HERMITIAN = PHASED @ PHASED.conj().swapaxes(-2, -1) + np.eye(5)
+SINGULAR = np.asarray([[1.0, 2.0], [2.0, 4.0]], np.float32)
+
+
+def in_each(backend: Backend, *arrays: np.ndarray) -> list[tuple[float, list[np.ndarray]]]:
+    """The arrays in single and in double precision, each with a tolerance, where the engine has the dtype."""
+    cases = []
+    for tolerance, dtypes in ((2e-4, ("float32", "complex64")), (1e-9, ("float64", "complex128"))):
+        cast = [a.astype(dtypes[a.dtype.kind == "c"]) for a in arrays]
+        if all(a.dtype.name in backend.dtypes for a in cast):
+            cases.append((tolerance, cast))
+    return cases
+
+
+def adjoint(x: np.ndarray) -> np.ndarray:
+    return x.conj().swapaxes(-2, -1)
+
+
+@pytest.mark.parametrize("x", [GENERAL, PHASED], ids=["real", "complex"])
+@pytest.mark.parametrize("name", ["inv", "det", "pinv", "matrix_rank"])
+def test_functions_of_one_matrix_are_numpy(backend: Backend, name: str, x: np.ndarray) -> None:
+    for tolerance, (a,) in in_each(backend, x):
+        assert_close(host(getattr(ops, name)(a)), getattr(np.linalg, name)(x), tolerance * 10)
+
+
+@pytest.mark.parametrize("x", [TALL, GENERAL, PHASED, TALL.swapaxes(-2, -1)], ids=["tall", "square", "complex", "wide"])
+def test_factors_multiply_to_the_matrix(backend: Backend, x: np.ndarray) -> None:
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    for tolerance, (a,) in in_each(backend, x):
+        p, lower, upper = map(host, ops.linearalg.lu(a))
+        assert_close(p @ lower @ upper, x, tolerance)
+        for mode, width in (("reduced", k), ("complete", m)):
+            q, r = map(host, ops.linearalg.qr(a, mode=mode))
+            assert q.shape[-1] == width
+            assert_close(q @ r, x, tolerance)
+            assert_close(
+                adjoint(q) @ q, np.broadcast_to(np.eye(width, dtype=q.dtype), (len(x), width, width)), tolerance
+            )
+            assert (np.diagonal(r, 0, -2, -1).real >= 0).all()
+        for full in (True, False):
+            u, s, vh = map(host, ops.linearalg.svd(a, full_matrices=full))
+            assert u.shape[-1] == (m if full else k)
+            assert vh.shape[-2] == (n if full else k)
+            assert_close(u[..., :k] * s[..., None, :] @ vh[..., :k, :], x, tolerance)
+            assert_close(s, np.linalg.svdvals(x), tolerance)
+
+
+@pytest.mark.parametrize("x", [GENERAL, PHASED], ids=["real", "complex"])
+def test_eigenvectors_are_eigenvectors(backend: Backend, x: np.ndarray) -> None:
+    for a in (x.astype("float32" if x.dtype.kind == "f" else "complex64"),):
+        values, vectors = map(host, ops.eig(a))
+        assert values.dtype == vectors.dtype == np.complex64
+        assert_close(a @ vectors, vectors * values[..., None, :], 2e-4)
+        assert_close(host(ops.eigvals(a)), values, 2e-4)
+        assert_close(np.sort_complex(values[0]), np.sort_complex(np.linalg.eigvals(x[0])), 2e-4)
+
+
+@pytest.mark.parametrize("x", [DEFINITE, HERMITIAN], ids=["real", "complex"])
+def test_symmetric_matrices(backend: Backend, x: np.ndarray) -> None:
+    for tolerance, (a,) in in_each(backend, x):
+        values, vectors = map(host, ops.eigh(a))
+        assert_close(values, np.linalg.eigvalsh(x), tolerance)
+        assert_close(x @ vectors, vectors * values[..., None, :], tolerance * 10)
+        factor = host(ops.cholesky(a))
+        assert_close(factor, np.linalg.cholesky(x), tolerance * 10)
+        assert_close(host(ops.cholesky(a, upper=True)), adjoint(factor), tolerance)
+        assert_close(host(ops.cholesky_inverse(ops.cholesky(a))), np.linalg.inv(x), tolerance * 10)
+        assert_close(host(ops.sqrtm_spd(a))[0], scipy.linalg.sqrtm(x[0]), tolerance * 10)
+        assert_close(host(ops.logm_spd(a))[0], scipy.linalg.logm(x[0]), tolerance * 10)
+
+
+@pytest.mark.parametrize("name", ["eigh", "eig", "svd", "complex eigh"])
+def test_vectors_follow_the_sign_rule(backend: Backend, name: str) -> None:
+    a = (HERMITIAN if "complex" in name else DEFINITE + GENERAL * (name != "eigh")).astype(
+        "complex64" if "complex" in name else "float32"
+    )
+    found = getattr(ops, name.split()[-1])(a)
+    vectors = host(found[0] if name == "svd" else found[1])
+    size = np.abs(vectors)
+    lead = np.argmax(size >= 0.99 * size.max(-2, keepdims=True), -2)
+    components = np.take_along_axis(vectors, lead[..., None, :], -2)
+    assert (components.real > 0).all()
+    assert np.abs(components.imag).max() < 1e-6
+
+
+def test_equal_components_leave_no_doubt(backend: Backend) -> None:
+    vectors = host(ops.eigh(np.ones((2, 2), np.float32) + np.eye(2, dtype=np.float32)).eigenvectors)
+    assert_close(vectors, np.asarray([[1, 1], [-1, 1]]) / np.sqrt(2), 1e-6)
+
+
+def test_eigenvalues_rise_by_real_then_by_imaginary_part(backend: Backend) -> None:
+    turns = np.zeros((5, 5), np.float32)
+    turns[0, 1], turns[1, 0], turns[2, 3], turns[3, 2], turns[4, 4] = 1, -1, 2, -2, -3
+    assert_close(host(ops.eigvals(turns)), np.asarray([-3, -2j, -1j, 1j, 2j]), 1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"lower": True}, {"adjoint": True}, {"lower": True, "adjoint": True}])
+@pytest.mark.parametrize("unit", [False, True])
+def test_triangles_are_solved_as_by_scipy(backend: Backend, options: dict[str, bool], unit: bool) -> None:
+    x = RNG.normal(size=(150, 150)) / 150 + np.eye(150)
+    b = RNG.normal(size=(150, 3))
+    trans = "C" if options.get("adjoint") else "N"
+    expected = scipy.linalg.solve_triangular(x, b, trans=trans, lower=options.get("lower", False), unit_diagonal=unit)
+    for tolerance, (a, right) in in_each(backend, x, b):
+        assert_close(host(ops.solve_triangular(a, right, unit_diagonal=unit, **options)), expected, tolerance)
+
+
+def test_large_factorisations_are_scipy(backend: Backend) -> None:
+    x = RNG.normal(size=(70, 70))
+    factors, pivots = ops.lu_factor(x)
+    expected, rows = scipy.linalg.lu_factor(x)
+    assert_close(host(factors), expected, 1e-8)
+    assert host(pivots).tolist() == rows.tolist()
+
+
+def test_least_squares_are_numpy(backend: Backend) -> None:
+    b = RNG.normal(size=(6, 3))
+    expected = np.linalg.lstsq(TALL[0], b, rcond=None)
+    for tolerance, (a, right) in in_each(backend, TALL[0], b):
+        found = ops.lstsq(a, right)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert_close(host(mine), theirs, tolerance)
+        assert found.rank.tolist() == 4
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 30.0])
+def test_exponentials_are_scipy(backend: Backend, size: float) -> None:
+    x = (GENERAL - GENERAL.swapaxes(-2, -1)) * size
+    for tolerance, (a,) in in_each(backend, x):
+        assert_close(host(ops.expm(a)), scipy.linalg.expm(x), tolerance * 5)
+    assert_close(host(ops.expm(ops.logm_spd(DEFINITE))), DEFINITE, 1e-8)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 4.0, float("inf")])
+def test_distances_are_scipy(backend: Backend, p: float) -> None:
+    metric = {"metric": "chebyshev"} if p == float("inf") else {"metric": "minkowski", "p": p}
+    expected = scipy.spatial.distance.cdist(TALL[0], TALL[1], **metric)
+    assert_close(host(ops.cdist(TALL[0], TALL[1], p)), expected, 1e-9)
+
+
+def test_close_points_keep_their_distance(backend: Backend) -> None:
+    points = np.asarray([[1000.0, 1000.0]] * 40, np.float32)
+    assert_close(host(ops.cdist(points, points + np.float32(0.25))), np.full((40, 40), 0.25 * np.sqrt(2)), 1e-5)
+
+
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_norms_and_conditions_are_numpy(backend: Backend, order: Any) -> None:
+    for tolerance, (a,) in in_each(backend, GENERAL):
+        assert_close(host(ops.norm(a[0], order)), np.linalg.norm(GENERAL[0], order), tolerance)
+        assert_close(host(ops.norm(a, order, (0, 2))), np.linalg.norm(GENERAL, order, (0, 2)), tolerance)
+        assert_close(host(ops.linearalg.cond(a, order)), np.linalg.cond(GENERAL, order), tolerance * 10)
+
+
+EQUATIONS = {
+    "ab,bc,cd,de->ae": [(4, 5), (5, 2), (2, 6), (6, 3)],
+    "ab,ac,ad->bcd": [(3, 2), (3, 4), (3, 5)],
+    "...ab,...bc,...cd->...ad": [(2, 3, 4), (4, 5), (2, 5, 2)],
+    "abc,bcd,d": [(2, 3, 4), (3, 4, 5), (5,)],
+    "aab,bc->ac": [(3, 3, 4), (4, 2)],
+    "a...,...->a...": [(3, 2, 2), (2, 2)],
+    "abab->ab": [(2, 3, 2, 3)],
+    "ab,cd,ef->": [(2, 3), (4, 5), (2, 2)],
+}
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_is_numpy(backend: Backend, equation: str) -> None:
+    operands = [RNG.normal(size=shape) for shape in EQUATIONS[equation]]
+    whole = [np.round(x * 3).astype(np.int64) for x in operands]
+    assert_close(host(ops.einsum(equation, *operands)), np.einsum(equation, *operands), 1e-9)
+    assert host(ops.einsum(equation, *whole)).tolist() == np.einsum(equation, *whole).tolist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_einsum_of_any_equation_is_numpy(data: st.DataObject) -> None:
+    sizes = {"a": 2, "b": 3, "c": 1, "d": 4}
+    label = st.sampled_from("abcd")
+    terms = data.draw(st.lists(st.lists(label, max_size=3, unique=True).map("".join), min_size=1, max_size=4))
+    used = sorted(set("".join(terms)))
+    output = "".join(data.draw(st.permutations(used)))[: data.draw(st.integers(0, len(used)))]
+    operands = [np.arange(np.prod([sizes[x] for x in t], dtype=int)).reshape([sizes[x] for x in t]) - 2 for t in terms]
+    equation = f"{','.join(terms)}->{output}"
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            assert host(ops.einsum(equation, *operands)).tolist() == np.einsum(equation, *operands).tolist()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(["int8", "uint8", "int32", "int64", "uint32"]), st.integers(0, 3), st.integers(0, 3))
+def test_integer_products_wrap_as_numpy_does(dtype: str, rows: int, columns: int) -> None:
+    limits = np.iinfo(dtype)
+    a = RNG.integers(limits.min, limits.max, (rows, 3), dtype, endpoint=True)
+    b = RNG.integers(limits.min, limits.max, (3, columns), dtype, endpoint=True)
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            assert host(ops.matmul(a, b)).tolist() == (a @ b).tolist()
+
+
+NAN = np.asarray([[np.nan, 1.0], [1.0, 1.0]], np.float32)
+
+FAILURES: dict[str, Callable[[], Any]] = {
+    "inv": lambda: ops.inv(SINGULAR * 0),
+    "inv in a batch": lambda: ops.inv(np.stack([np.eye(2, dtype=np.float32), SINGULAR])),
+    "solve": lambda: ops.solve(SINGULAR, SINGULAR),
+    "matrix_power": lambda: ops.matrix_power(SINGULAR, -1),
+    "cholesky": lambda: ops.cholesky(-np.eye(2, dtype=np.float32)),
+    "cholesky of a large matrix": lambda: ops.cholesky(np.diag(np.r_[np.ones(149), -1e-3]).astype(np.float32)),
+    "cholesky in a batch": lambda: ops.cholesky(np.stack([np.eye(2), [[1, 2], [2, 1]]]).astype(np.float32)),
+    "cholesky of nan": lambda: ops.cholesky(NAN),
+    "complex cholesky": lambda: ops.cholesky(np.asarray([[1, 2j], [-2j, 1]], np.complex64)),
+    "solve_triangular": lambda: ops.solve_triangular(SINGULAR * 0, SINGULAR),
+    "logm_spd": lambda: ops.logm_spd(-np.eye(2, dtype=np.float32)),
+    "sqrtm_spd": lambda: ops.sqrtm_spd(-np.eye(2, dtype=np.float32)),
+    "svd": lambda: ops.svd(NAN),
+    "svdvals": lambda: ops.svdvals(NAN),
+    "eigh": lambda: ops.eigh(NAN),
+    "eig": lambda: ops.eig(NAN),
+    "eigvals": lambda: ops.eigvals(NAN),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failures_are_one_class(backend: Backend, name: str) -> None:
+    with pytest.raises(LinAlgError):
+        FAILURES[name]()
+
+
+def test_unchecked_lifts_what_has_to_wait(backend: Backend) -> None:
+    if backend.name == "mlx":
+        with ember_ml.unchecked():
+            ops.cholesky(-np.eye(2, dtype=np.float32))
+
+
+MISTAKES: dict[str, Callable[[], Any]] = {
+    "inv of no square": lambda: ops.inv(np.ones((2, 3), np.float32)),
+    "det of a vector": lambda: ops.det(np.ones(3, np.float32)),
+    "cholesky of no square": lambda: ops.cholesky(np.ones((2, 3), np.float32)),
+    "eigh of no square": lambda: ops.eigh(np.ones((2, 3), np.float32)),
+    "eig of no square": lambda: ops.eig(np.ones((2, 3), np.float32)),
+    "solve of other rows": lambda: ops.solve(np.eye(2, dtype=np.float32), np.ones((3, 1), np.float32)),
+    "matmul of other lengths": lambda: ops.matmul(np.ones((2, 3)), np.ones((2, 3))),
+    "matmul of other integer lengths": lambda: ops.matmul(np.ones((2, 3), int), np.ones((2, 3), int)),
+    "matmul of a number": lambda: ops.matmul(np.ones((2, 3)), 2.0),
+    "svd of a vector": lambda: ops.svd(np.ones(3, np.float32)),
+    "qr of an unknown mode": lambda: ops.qr(np.eye(2), mode="raw"),
+    "lu of a vector": lambda: ops.linearalg.lu(np.ones(3, np.float32)),
+    "norm of an unknown order": lambda: ops.norm(np.eye(2), "max"),
+    "norm of three axes": lambda: ops.norm(np.ones((2, 2, 2)), 1),
+    "cross of two components": lambda: ops.cross(np.ones(2), np.ones(2)),
+    "vecdot of other lengths": lambda: ops.vecdot(np.ones(2), np.ones(3)),
+    "tensordot of other lengths": lambda: ops.tensordot(np.ones((2, 3)), np.ones((2, 3)), axes=1),
+    "einsum of other lengths": lambda: ops.einsum("ij,jk", np.ones((2, 3)), np.ones((2, 3))),
+    "einsum of too few axes": lambda: ops.einsum("ijk", np.ones((2, 3))),
+    "einsum into an unknown axis": lambda: ops.einsum("ij->k", np.ones((2, 3))),
+    "multi_dot of one": lambda: ops.multi_dot([np.eye(2)]),
+    "cdist of other lengths": lambda: ops.cdist(np.ones((2, 3)), np.ones((2, 2))),
+    "lstsq of other rows": lambda: ops.lstsq(np.ones((3, 2)), np.ones(2)),
+    "orthogonal of a vector": lambda: ops.orthogonal((3,)),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_value_errors(backend: Backend, name: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
+        MISTAKES[name]()
+
+
+def test_an_equation_for_another_number_of_operands_is_a_type_error(backend: Backend) -> None:
+    with pytest.raises(TypeError):
+        ops.einsum("ij,jk", np.eye(2))
+
+
+def test_integers_have_no_negative_powers(backend: Backend) -> None:
+    with pytest.raises(TypeError):
+        ops.matrix_power(np.eye(2, dtype=np.int64), -1)
+
+
+def test_complex_answers_that_mlx_cannot_hold(backend: Backend) -> None:
+    if backend.name == "mlx":
+        with pytest.raises(UnsupportedError):
+            ops.eig(np.eye(2))
+
+
+def test_multi_dot_multiplies_the_short_way(backend: Backend) -> None:
+    # The other way round, the product in the middle would not fit into memory.
+    tall, flat = np.ones((200_000, 1), np.float32), np.ones((1, 200_000), np.float32)
+    assert host(ops.multi_dot([flat, tall, flat, tall])).tolist() == [[4e10]]
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (6, 3), (3, 6), (2, 4, 4)])
+def test_orthogonal_matrices_are_orthogonal(backend: Backend, shape: tuple[int, ...]) -> None:
+    q = host(ops.orthogonal(shape, 2.0, dtype="float64", key=3)) / 2
+    product = q @ q.swapaxes(-2, -1) if shape[-2] < shape[-1] else q.swapaxes(-2, -1) @ q
+    assert_close(product, np.broadcast_to(np.eye(min(shape[-2:])), product.shape), 1e-9)
+    assert host(ops.orthogonal(shape)).tolist() != host(ops.orthogonal(shape)).tolist()
+
+
+def test_conjugate_gradients_take_a_function(backend: Backend) -> None:
+    a, b = DEFINITE[0], TALL[0, :5, 0]
+    matrix = ops.asarray(a)
+    x, info = ops.conjugate_gradient(lambda v: ops.matmul(matrix, v), ops.asarray(b), tol=1e-12)
+    assert info == 0
+    assert_close(host(x), np.linalg.solve(a, b), 1e-8)
+    _, info = ops.conjugate_gradient(matrix, ops.asarray(b), tol=1e-12, maxiter=2)
+    assert info == 2
+
+
+def test_results_have_names(backend: Backend) -> None:
+    a = np.eye(2, dtype=np.float32)
+    assert ops.eigh(a)._fields == ops.eig(a)._fields == ("eigenvalues", "eigenvectors")
+    assert ops.svd(a)._fields == ("U", "S", "Vh")
+    assert ops.qr(a)._fields == ("Q", "R")
+    assert ops.slogdet(a)._fields == ("sign", "logabsdet")
+    assert ops.linalg is ops.linearalg
+    assert ops.matrix_inv is ops.inv
+
+
+@pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch is not installed")
+@pytest.mark.parametrize(
+    "name",
+    ["matmul", "solve", "inv", "det", "cholesky", "eigh", "svd", "qr", "solve_triangular", "einsum", "expm", "norm"],
+)
+def test_gradients_flow_through_torch(name: str) -> None:
+    torch = backends.load("torch")
+    x = torch.convert(DEFINITE[0], None, None).requires_grad_()
+    calls: dict[str, Callable[[], Any]] = {
+        "matmul": lambda: ops.matmul(x, x),
+        "solve": lambda: ops.solve(x, ops.ones_like(x)),
+        "solve_triangular": lambda: ops.solve_triangular(x, ops.ones_like(x)),
+        "einsum": lambda: ops.einsum("ij,jk,kl->il", x, x, x),
+    }
+    answer = calls.get(name, lambda: getattr(ops, name)(x))()
+    parts = answer if isinstance(answer, tuple) else (answer,)
+    sum(ops.sum(part) for part in parts).backward()
+    assert np.isfinite(host(x.grad)).all()
+    assert np.abs(host(x.grad)).max() > 0

@@ -1,0 +1,286 @@
+"""Losses against PyTorch's own and scikit-learn's definitions, from logits that overflow, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.metrics
+import torch
+from torch.nn import functional
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.backend import Backend
+
+RNG = np.random.default_rng(11)
+TRUE, GUESS = RNG.normal(size=(2, 6, 5)) * 2
+LABELS = RNG.integers(0, 2, (6, 5)).astype(float)
+CHANCES = RNG.uniform(0.02, 0.98, (6, 5))
+SHARES = RNG.dirichlet(np.ones(5), 6)
+GUESSED_SHARES = RNG.dirichlet(np.ones(5), 6)
+CLASSES = RNG.integers(0, 5, 6)
+
+tensor = torch.tensor
+
+
+def _focal(y: torch.Tensor, z: torch.Tensor, reduction: str) -> torch.Tensor:
+    """As in torchvision."""
+    p = torch.sigmoid(z)
+    truth = p * y + (1 - p) * (1 - y)
+    loss = functional.binary_cross_entropy_with_logits(z, y, reduction="none") * (1 - truth) ** 2
+    loss = loss * (0.25 * y + 0.75 * (1 - y))
+    return {"mean": loss.mean, "sum": loss.sum, "none": lambda: loss}[reduction]()
+
+
+def _reduced(losses: torch.Tensor, reduction: str) -> torch.Tensor:
+    return {"mean": losses.mean, "sum": losses.sum, "none": lambda: losses}[reduction]()
+
+
+# Name: the loss, PyTorch's own of (y_true, y_pred), and what both are given.
+CASES: dict[str, tuple[Any, Any, tuple[np.ndarray, ...]]] = {
+    "mse": (ops.mse, lambda y, z, r: functional.mse_loss(z, y, reduction=r), (TRUE, GUESS)),
+    "mae": (ops.mae, lambda y, z, r: functional.l1_loss(z, y, reduction=r), (TRUE, GUESS)),
+    "huber": (ops.huber_loss, lambda y, z, r: functional.huber_loss(z, y, reduction=r), (TRUE, GUESS)),
+    "huber, delta": (
+        lambda y, z, reduction: ops.huber_loss(y, z, delta=0.3, reduction=reduction),
+        lambda y, z, r: functional.huber_loss(z, y, delta=0.3, reduction=r),
+        (TRUE, GUESS),
+    ),
+    "log cosh": (
+        ops.log_cosh_loss,
+        lambda y, z, r: _reduced(torch.log(torch.cosh(y - z)), r),
+        (TRUE, GUESS),
+    ),
+    "binary": (
+        ops.binary_crossentropy,
+        lambda y, z, r: functional.binary_cross_entropy(z, y, reduction=r),
+        (LABELS, CHANCES),
+    ),
+    "binary, logits": (
+        lambda y, z, reduction: ops.binary_crossentropy(y, z, from_logits=True, reduction=reduction),
+        lambda y, z, r: functional.binary_cross_entropy_with_logits(z, y, reduction=r),
+        (LABELS, GUESS * 5),
+    ),
+    "categorical, logits": (
+        lambda y, z, reduction: ops.categorical_crossentropy(y, z, from_logits=True, reduction=reduction),
+        lambda y, z, r: functional.cross_entropy(z, y, reduction=r),
+        (SHARES, GUESS * 5),
+    ),
+    "categorical, smoothed": (
+        lambda y, z, reduction: ops.categorical_crossentropy(
+            y, z, from_logits=True, label_smoothing=0.1, reduction=reduction
+        ),
+        lambda y, z, r: functional.cross_entropy(z, y, label_smoothing=0.1, reduction=r),
+        (SHARES, GUESS * 5),
+    ),
+    "categorical": (
+        ops.categorical_crossentropy,
+        lambda y, p, r: _reduced(-(y * p.log()).sum(-1), r),
+        (SHARES, GUESSED_SHARES),
+    ),
+    "sparse, logits": (
+        lambda y, z, reduction: ops.sparse_categorical_crossentropy(y, z, from_logits=True, reduction=reduction),
+        lambda y, z, r: functional.cross_entropy(z, y, reduction=r),
+        (CLASSES, GUESS * 5),
+    ),
+    "sparse, smoothed": (
+        lambda y, z, reduction: ops.sparse_categorical_crossentropy(
+            y, z, from_logits=True, label_smoothing=0.1, reduction=reduction
+        ),
+        lambda y, z, r: functional.cross_entropy(z, y, label_smoothing=0.1, reduction=r),
+        (CLASSES, GUESS * 5),
+    ),
+    "sparse": (
+        ops.sparse_categorical_crossentropy,
+        lambda y, p, r: functional.nll_loss(p.log(), y, reduction=r),
+        (CLASSES, GUESSED_SHARES),
+    ),
+    "kl": (
+        ops.kl_divergence,
+        lambda y, p, r: _reduced(functional.kl_div(p.log(), y, reduction="none").sum(-1), r),
+        (SHARES, GUESSED_SHARES),
+    ),
+    "cosine": (
+        ops.cosine_similarity_loss,
+        lambda y, z, r: functional.cosine_embedding_loss(y, z, torch.ones(6), reduction=r),
+        (TRUE, GUESS),
+    ),
+    "triplet": (
+        ops.triplet_loss,
+        lambda a, p, n, r: functional.triplet_margin_loss(a, p, n, reduction=r),
+        (TRUE, GUESS, CHANCES),
+    ),
+    "triplet, p": (
+        lambda a, p, n, reduction: ops.triplet_loss(a, p, n, p=1.5, margin=2.0, reduction=reduction),
+        lambda a, p, n, r: functional.triplet_margin_loss(a, p, n, p=1.5, margin=2.0, reduction=r),
+        (TRUE, GUESS, CHANCES),
+    ),
+    "focal": (
+        lambda y, z, reduction: ops.focal_loss(y, z, from_logits=True, reduction=reduction),
+        _focal,
+        (LABELS, GUESS * 3),
+    ),
+}
+
+
+def on_host(x: Any) -> np.ndarray:
+    return np.asarray(ops.to_numpy(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_those_of_pytorch(name: str, dtype: str, backend: Backend) -> None:
+    loss, oracle, given = CASES[name]
+    arrays = [a if a is CLASSES else a.astype(dtype) for a in given]
+    tolerance = 1e-6 if dtype == "float32" else 1e-12
+    for reduction in ("mean", "sum", "none"):
+        answer = on_host(loss(*map(ops.asarray, arrays), reduction=reduction))
+        expected = oracle(*map(tensor, arrays), reduction).numpy()
+        assert answer.shape == expected.shape
+        np.testing.assert_allclose(answer, expected, rtol=2 * tolerance, atol=tolerance, err_msg=reduction)
+
+
+@pytest.mark.parametrize("blank", [0, 3])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-10)])
+def test_ctc_is_that_of_pytorch(blank: int, dtype: str, tolerance: float, backend: Backend) -> None:
+    outputs = RNG.normal(size=(4, 12, 5)).astype(dtype) * 3
+    targets = np.asarray([[1, 2, 2, 4], [4, 1, 4, 1], [2, 2, 2, 2], [1, 1, 4, 2]])
+    lengths, times = np.asarray([4, 3, 2, 0]), np.asarray([12, 5, 3, 7])
+    logs = functional.log_softmax(tensor(outputs), -1).transpose(0, 1)
+    for reduction in ("sum", "none"):
+        expected = functional.ctc_loss(
+            logs, tensor(targets), tensor(times), tensor(lengths), blank=blank, reduction=reduction
+        )
+        answer = ops.ctc_loss(targets, ops.asarray(outputs), lengths, times, mask_index=blank, reduction=reduction)
+        np.testing.assert_allclose(on_host(answer), expected.numpy(), rtol=tolerance)
+
+
+def test_ctc_of_a_target_that_does_not_fit_is_infinite(backend: Backend) -> None:
+    losses = ops.ctc_loss([[1, 1], [1, 2]], ops.zeros((2, 2, 3)), [2, 2], [2, 2], reduction="none")
+    np.testing.assert_allclose(on_host(losses), [np.inf, np.log(9.0)], rtol=1e-6)
+
+
+def test_logits_are_not_rounded_to_probabilities_first(backend: Backend) -> None:
+    wrong = ops.categorical_crossentropy([[1.0, 0.0]], [[0.0, 500.0]], from_logits=True)
+    assert float(wrong) == 500.0
+    assert float(ops.sparse_categorical_crossentropy([0], [[0.0, 500.0]], from_logits=True)) == 500.0
+    assert float(ops.binary_crossentropy([1.0], [-500.0], from_logits=True)) == 500.0
+    assert float(ops.focal_loss([1.0], [-500.0], alpha=None, from_logits=True)) == 500.0
+    # The probability of the truth is 1 less 4.5e-5: a difference of rounded numbers would not have these digits.
+    surely = on_host(ops.binary_crossentropy([1.0], [10.0], from_logits=True))
+    np.testing.assert_allclose(surely, np.log1p(np.exp(-10.0)), rtol=1e-6)
+
+
+def test_probabilities_of_zero_and_one_are_kept_off_by_eps(backend: Backend) -> None:
+    largest = -np.log(np.finfo(np.float32).eps)
+    for loss in (
+        ops.binary_crossentropy([1.0, 0.0], [0.0, 1.0]),
+        ops.categorical_crossentropy([[1.0, 0.0]], [[0.0, 1.0]]),
+        ops.sparse_categorical_crossentropy([0], [[0.0, 1.0]]),
+    ):
+        np.testing.assert_allclose(on_host(loss), largest, rtol=1e-6)
+    assert float(ops.kl_divergence([[0.0, 1.0]], [[0.0, 1.0]])) == 0.0
+
+
+def test_hinge_loss_is_that_of_scikit_learn(backend: Backend) -> None:
+    signs = LABELS[:, 0] * 2 - 1
+    expected = sklearn.metrics.hinge_loss(signs, GUESS[:, 0])
+    for labels in (signs, LABELS[:, 0]):
+        np.testing.assert_allclose(on_host(ops.hinge_loss(labels, GUESS[:, 0])), expected, rtol=1e-9)
+
+
+def test_cross_entropy_is_that_of_scikit_learn(backend: Backend) -> None:
+    expected = sklearn.metrics.log_loss(CLASSES, GUESSED_SHARES, labels=range(5))
+    np.testing.assert_allclose(on_host(ops.sparse_categorical_crossentropy(CLASSES, GUESSED_SHARES)), expected)
+    expected = sklearn.metrics.log_loss(LABELS[:, 0], CHANCES[:, 0])
+    np.testing.assert_allclose(on_host(ops.binary_crossentropy(LABELS[:, 0], CHANCES[:, 0])), expected)
+
+
+def test_classes_may_be_along_any_axis(backend: Backend) -> None:
+    logits = RNG.normal(size=(2, 3, 4))
+    classes = RNG.integers(0, 3, (2, 4))
+    expected = functional.cross_entropy(tensor(logits), tensor(classes), reduction="none").numpy()
+    answer = ops.sparse_categorical_crossentropy(classes, logits, from_logits=True, axis=1, reduction="none")
+    np.testing.assert_allclose(on_host(answer), expected, rtol=1e-10)
+    one_hot = ops.one_hot(classes, 3, axis=1, dtype="float64")
+    answer = ops.categorical_crossentropy(one_hot, logits, from_logits=True, axis=1, reduction="none")
+    np.testing.assert_allclose(on_host(answer), expected, rtol=1e-10)
+
+
+def test_other_names_are_the_same_functions() -> None:
+    assert ops.mse is ops.mean_squared_error
+    assert ops.mae is ops.mean_absolute_error
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: ops.mse([1.0], [1.0], reduction="median"),
+        lambda: ops.hinge_loss([1.0], [1.0], reduction="median"),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1], [1], reduction="median"),
+        lambda: ops.mse([1.0, 2.0], [[1.0], [2.0]]),
+        lambda: ops.mae([1.0, 2.0], [1.0]),
+        lambda: ops.binary_crossentropy([1.0, 0.0], [[0.5], [0.5]]),
+        lambda: ops.huber_loss([1.0], [1.0], delta=0.0),
+        lambda: ops.huber_loss([1.0], [1.0], delta=-1.0),
+        lambda: ops.binary_crossentropy([1.0], [0.5], label_smoothing=1.5),
+        lambda: ops.sparse_categorical_crossentropy([[0]], [[0.5, 0.5]]),
+        lambda: ops.triplet_loss([[1.0]], [[1.0]], [[1.0]], p=0),
+        lambda: ops.ctc_loss([1], [[[0.0, 0.0]]], [1], [1]),
+        lambda: ops.ctc_loss([[1]], [[0.0, 0.0]], [1], [1]),
+        lambda: ops.ctc_loss([[1], [1]], [[[0.0, 0.0]]], [1], [1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1, 1], [1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1], [1, 1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1], [1], mask_index=2),
+        lambda: ops.ctc_loss([[1]], ops.zeros((1, 0, 2)), [1], [0]),
+    ],
+)
+def test_bad_values_are_value_errors(backend: Backend, wrong: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
+        wrong()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: ops.sparse_categorical_crossentropy([2], [[0.5, 0.5]]),
+        lambda: ops.sparse_categorical_crossentropy([-1], [[0.5, 0.5]]),
+        lambda: ops.ctc_loss([[2]], [[[0.0, 0.0]]], [1], [1]),
+        lambda: ops.ctc_loss([[-1]], [[[0.0, 0.0]]], [1], [1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [2], [1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1], [2]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1], [-1]),
+    ],
+)
+def test_classes_and_lengths_out_of_range_are_index_errors(backend: Backend, wrong: Any) -> None:
+    with pytest.raises(IndexError):
+        wrong()
+
+
+# Those of PyTorch do not divide probabilities by their sum, and so have another gradient.
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("categorical", "sparse")])
+def test_gradients_are_those_of_pytorch(name: str) -> None:
+    loss, oracle, given = CASES[name]
+
+    def gradient(function: Any) -> torch.Tensor:
+        first, second, *others = map(tensor, given)
+        second.requires_grad_()
+        function(first, second, *others).backward()
+        return second.grad
+
+    with ember_ml.use_backend("torch"):
+        mine = gradient(lambda *args: loss(*args, reduction="mean"))
+    torch.testing.assert_close(mine, gradient(lambda *args: oracle(*args, "mean")), rtol=1e-7, atol=1e-9)
+
+
+def test_gradients_are_finite_where_losses_are_extreme() -> None:
+    with ember_ml.use_backend("torch"):
+        z = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
+        y = torch.tensor([[0.0, 1.0, 0.0]])
+        total = ops.binary_crossentropy(y, z, from_logits=True) + ops.categorical_crossentropy(y, z, from_logits=True)
+        total = total + ops.focal_loss(y, z, from_logits=True) + ops.log_cosh_loss(y, z) + ops.huber_loss(y, z)
+        total = total + ops.cosine_similarity_loss(y, z * 0) + ops.triplet_loss(z, z, z)
+        total.backward()
+        assert torch.isfinite(z.grad).all()

@@ -87,17 +87,25 @@ def agree(found: Any, wanted: Any, relative: float = 1e-4, absolute: float = 1e-
 def medians(
     timers: dict[str, timeit.Timer], repeats: int, turn: float, settle: Callable[[], Any] = lambda: None
 ) -> dict[str, float]:
-    """The median time of every statement over interleaved turns; ``timeit`` keeps the garbage collector away."""
+    """The median time of every statement over interleaved turns, in microseconds."""
+    found = turns(timers, repeats, turn, settle)
+    return {way: statistics.median(times) * 1e6 for way, times in found.items()}
+
+
+def turns(
+    timers: dict[str, timeit.Timer], repeats: int, turn: float, settle: Callable[[], Any] = lambda: None
+) -> dict[str, list[float]]:
+    """The time of every statement in interleaved turns, in seconds; ``timeit`` keeps the garbage collector away."""
     counts = {way: _count(timer, turn) for way, timer in timers.items()}
-    times: dict[str, list[float]] = {way: [] for way in timers}
+    found: dict[str, list[float]] = {way: [] for way in timers}
     order = deque(timers.items())
     for _ in range(repeats):
         for way, timer in order:
-            times[way].append(timer.timeit(counts[way]) / counts[way])
+            found[way].append(timer.timeit(counts[way]) / counts[way])
         # None of them always comes after the same one.
         order.rotate(1)
         settle()
-    return {way: statistics.median(found) * 1e6 for way, found in times.items()}
+    return found
 
 
 def _count(timer: timeit.Timer, turn: float) -> int:

@@ -90,7 +90,7 @@ def test_is_documented(operation: Operation) -> None:
 @every_operation
 def test_example_runs(operation: Operation, backend: Backend) -> None:
     names = {name: value for name, value in vars(ops).items() if hasattr(value, "__operation__")}
-    names |= {"ops": ops, "ember_ml": ember_ml}
+    names |= {"ops": ops, "ember_ml": ember_ml, operation.name: operation.call}
     parsed = doctest.DocTestParser().get_doctest(operation.call.__doc__ or "", names, operation.name, None, 0)
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

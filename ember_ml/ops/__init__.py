@@ -20,8 +20,9 @@ from ember_ml.ops.neural import *
 from ember_ml.ops.stats import *
 from ember_ml.ops.vector import *
 
-# The categories with a public namespace of their own, and a name that two of them have.
+# The categories with a public namespace of their own, and the one of two `cond` that has the short name.
 from ember_ml.ops import bitwise as bitwise  # isort: skip
+from ember_ml.ops.control import cond as cond  # isort: skip
 from ember_ml.ops import linearalg as linalg  # isort: skip
 from ember_ml.ops import linearalg as linearalg  # isort: skip
 from ember_ml.ops import stats as stats  # isort: skip

@@ -898,12 +898,14 @@ _PADE = (
     10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
 )  # fmt: skip
 _PADE_NORM = 5.371920351148152
-_SQUARINGS = 20
+_SQUARINGS = 24
 
 
 @op(floating, kinds="numeric")
 def expm(x: TensorLike, /) -> Tensor:
     """Exponential of each matrix: ``sum(x ** k / k!)``.
+
+    By scaling, a Padé approximant and squaring. Code compiled for MLX is exact for matrices of norms up to 1e8.
 
     >>> expm([[0.0, 1.0], [0.0, 0.0]]).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -913,12 +915,21 @@ def expm(x: TensorLike, /) -> Tensor:
         return creation.copy(x)
     wide = _wide(x)
     size = math.divide(matrix_norm(wide, ord=1), _PADE_NORM)
-    # How often to halve is a matter of the values, how often to try is not: so compilers can trace it.
-    halvings = math.clip(math.ceil(math.log2(math.maximum(size, 1.0))), 0, _SQUARINGS)
+    halvings = math.ceil(math.log2(math.maximum(size, 1.0)))
+    steps = _largest(halvings)
+    halvings = math.minimum(halvings, steps)
     answer = _pade(math.multiply(wide, math.exp2(math.negative(halvings))[..., None, None]))
-    for i in range(_SQUARINGS):
+    for i in range(steps):
         answer = comparison.where(comparison.greater(halvings, i)[..., None, None], matmul(answer, answer), answer)
     return _like(x, answer)
+
+
+def _largest(halvings: Any) -> int:
+    """How often the largest of the matrices must be halved; compilers, which have no values, try ``_SQUARINGS`` times."""
+    try:
+        return int(stats.max(halvings))
+    except (ValueError, OverflowError):
+        return _SQUARINGS
 
 
 def _pade(a: Any) -> Any:

@@ -553,14 +553,15 @@ def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
         raise ValueError(f"the order of a norm is positive, not {order!r}")
     axes = math._axes(x, axis)
     size = math.abs(x)
-    if order == 2:
-        norm = math.sqrt(stats.sum(math.square(size), axis=axes, keepdims=True))
+    if order == _math.inf:
+        norm = stats.max(size, axis=axes, keepdims=True)
     elif order == 1:
         norm = stats.sum(size, axis=axes, keepdims=True)
-    elif order == _math.inf:
-        norm = stats.max(size, axis=axes, keepdims=True)
     else:
-        norm = math.power(stats.sum(math.power(size, order), axis=axes, keepdims=True), 1 / order)
+        powers = math.square(size) if order == 2 else math.power(size, order)
+        # The root has no slope at zero, so zero does not get there.
+        total = math.maximum(stats.sum(powers, axis=axes, keepdims=True), epsilon**order)
+        norm = math.sqrt(total) if order == 2 else math.power(total, 1 / order)
     return math.divide(x, math.maximum(norm, epsilon))
 
 

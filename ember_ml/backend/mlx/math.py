@@ -115,8 +115,9 @@ def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
 def exp(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.exp(x)
-    # MLX computes float64 in float32 here, but not in expm1. Halves keep the answer from underflow.
-    half = mx.expm1(mx.abs(x) * 0.5) + 1
+    # MLX computes float64 in float32 here, but not in expm1. Halves keep the answer from underflow, the limit its
+    # gradient from 0 times infinity.
+    half = mx.expm1(mx.minimum(mx.abs(x), 1400) * 0.5) + 1
     return mx.where(x < 0, mx.square(1 / half), mx.where(mx.isnan(x), x, mx.expm1(x) + 1))
 
 

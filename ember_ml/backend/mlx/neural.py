@@ -200,16 +200,19 @@ def dot_product_attention(
     if is_causal and not lone:
         causal = mx.tri(rows, columns, dtype=mx.bool_)
         allowed = causal if mask is None else mask & causal
+    sees = None
+    if mask is not None and allowed is not None:
+        # MLX answers the mean of all values, or NaN, to a query that sees none; so it sees all, and answers zero after.
+        sees = mx.any(allowed, -1, keepdims=True)
+        allowed = allowed | ~sees
     if query.dtype == mx.float64:
-        if is_causal and allowed is None:
-            allowed = mx.tri(rows, columns, dtype=mx.bool_)
+        allowed = mx.tri(rows, columns, dtype=mx.bool_) if lone else allowed
         answer = _attention(q, mx.repeat(k, repeats, 1), mx.repeat(v, repeats, 1), allowed, bias, factor)
     else:
         added = allowed if bias is None else bias if allowed is None else mx.where(allowed, bias, -math.inf)
         answer = mx.fast.scaled_dot_product_attention(q, k, v, scale=factor, mask="causal" if lone else added)
-    if mask is not None and allowed is not None:
-        # MLX answers the mean of all values, or NaN, to a query that sees none.
-        answer = mx.where(mx.any(allowed, -1, keepdims=True), answer, 0)
+    if sees is not None:
+        answer = mx.where(sees, answer, 0)
     return answer.swapaxes(1, 2)
 
 
@@ -219,8 +222,13 @@ def _attention(
     """Attention in float64, which MLX's own computes in float32."""
     scores = (q * factor) @ k.swapaxes(-1, -2)
     scores = scores if bias is None else scores + bias
-    scores = scores if allowed is None else mx.where(allowed, scores, -math.inf)
-    weights = exp(scores - mx.max(scores, -1, keepdims=True))
+    seen = scores if allowed is None else mx.where(allowed, scores, -math.inf)
+    peak = mx.stop_gradient(mx.max(seen, -1, keepdims=True))
+    if allowed is None:
+        weights = exp(scores - peak)
+    else:
+        # Not the exponential of an infinity, which is zero but has no gradient here.
+        weights = mx.where(allowed, exp(mx.where(allowed, scores - peak, 0)), 0)
     return (weights @ v) / mx.sum(weights, -1, keepdims=True)
 
 

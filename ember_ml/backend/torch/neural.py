@@ -194,6 +194,9 @@ def group_normalization(
     (place,) = _axes(axis, x.ndim)
     if place == 0 or groups < 1 or x.shape[place] % groups:
         raise ValueError(f"axis {axis} of {list(x.shape)} does not hold {groups} groups of channels")
+    if scale is None and offset is not None:
+        # torch fails in the gradient where there is a bias alone.
+        scale = torch.ones_like(offset)
     return F.group_norm(x.movedim(place, 1), groups, scale, offset, epsilon).movedim(1, place)
 
 

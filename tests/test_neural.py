@@ -298,3 +298,15 @@ def test_statistics_of_a_batch_have_gradients() -> None:
         return ops.batch_normalization(v, v.mean(0), v.var(0, correction=0))
 
     assert torch.autograd.gradcheck(standard, (x,))
+
+
+def test_gradients_where_they_are_easily_lost() -> None:
+    x, offset = torch.zeros(2, 4, requires_grad=True), torch.ones(4, requires_grad=True)
+    (slope,) = torch.autograd.grad(ops.normalize(x).sum(), x)
+    assert torch.isfinite(slope).all()
+    (slope,) = torch.autograd.grad(ops.group_normalization(x, 2, None, offset).sum(), offset)
+    assert slope.tolist() == [2.0] * 4
+    query = torch.randn(1, 3, 2, 4, requires_grad=True)
+    mask = torch.tensor([[True, True, True], [False, False, False], [True, False, False]])
+    (slope,) = torch.autograd.grad(ops.dot_product_attention(query, query, query, mask).sum(), query)
+    assert torch.isfinite(slope).all()

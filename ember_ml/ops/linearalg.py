@@ -428,7 +428,7 @@ def matrix_power(x: TensorLike, n: int, /) -> Tensor:
             raise TypeError(f"matrices of {_dtype(x).name} have no negative powers; cast them to a floating dtype")
         return matrix_power(inv(x), -n)
     if n == 0:
-        return manipulation.broadcast_to(_identity(x), _shape(x))
+        return _identity(x)
     half = matrix_power(x, n // 2) if n > 1 else None
     if half is None:
         return creation.copy(x)
@@ -777,7 +777,7 @@ def cholesky_inverse(l: TensorLike, /, *, upper: bool = False) -> Tensor:  # noq
     """
     _check_square(l)
     wide = _wide(l)
-    return _like(l, cholesky_solve(manipulation.broadcast_to(_identity(wide), _shape(l)), wide, upper=upper))
+    return _like(l, cholesky_solve(_identity(wide), wide, upper=upper))
 
 
 @op(floating, kinds="numeric")
@@ -933,7 +933,7 @@ def _largest(halvings: Any) -> int:
 
 
 def _pade(a: Any) -> Any:
-    eye = manipulation.broadcast_to(_identity(a), tuple(a.shape))
+    eye = _identity(a)
     a2 = matmul(a, a)
     a4 = matmul(a2, a2)
     powers = (eye, a2, a4, matmul(a2, a4))
@@ -1116,7 +1116,8 @@ def _adjoint(x: Any) -> Any:
 
 
 def _identity(x: Any) -> Any:
-    return creation.eye(x.shape[-1], dtype=_dtype(x), device=device.get_device(x))
+    """As many identity matrices as ``x`` has matrices, beside it."""
+    return creation.tril(creation.triu(creation.ones_like(x)))
 
 
 def _dtype(x: Any) -> EmberDType:

@@ -26,6 +26,9 @@ from ember_ml.windows import (
 
 Array = np.ndarray[Any, Any]
 
+# Elements that a processor's cache holds with ease.
+_CACHED = 1 << 16
+
 
 def conv(
     x: Array,
@@ -47,15 +50,26 @@ def conv(
 def _by_columns(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
     """The windows of each group as the rows of a matrix, times the kernel as another."""
     inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(found.kernel)
-    parts = np.moveaxis(x.reshape(*x.shape[:-1], groups, inner), -2, 0)
-    axes = tuple(range(2, parts.ndim - 1))
-    view = np.lib.stride_tricks.sliding_window_view(parts, found.spans, axes)
+    matrices = np.moveaxis(kernel.reshape(taps * inner, groups, outer), 1, 0)
+    answer = np.empty((len(x), *found.counts, groups, outer), x.dtype)
+    # The rows of a few examples at a time: they are many times larger than the examples themselves.
+    few = max(1, 16 * _CACHED // max(1, math.prod(found.counts) * taps * inner * groups))
+    for start in range(0, len(x), few):
+        part = x[start : start + few]
+        rows = _windows_of(part.reshape(*part.shape[:-1], groups, inner), found)
+        product = rows.reshape(groups, len(part) * math.prod(found.counts), taps * inner) @ matrices
+        answer[start : start + few] = np.moveaxis(product, 0, 1).reshape(len(part), *answer.shape[1:])
+    return answer.reshape(len(x), *found.counts, groups * outer)
+
+
+def _windows_of(x: Array, found: Windows) -> Array:
+    """A view of all windows: groups, examples, places, then the window with its channels last."""
+    rank = len(found.sizes)
+    parts = np.moveaxis(x, -2, 0)
+    view = np.lib.stride_tricks.sliding_window_view(parts, found.spans, tuple(range(2, rank + 2)))
     steps: tuple[Any, ...] = tuple(slice(None, None, s) for s in found.strides)
     holes: tuple[Any, ...] = tuple(slice(None, None, d) for d in found.dilation)
-    rows = np.moveaxis(view[(slice(None), slice(None), *steps, slice(None), *holes)], len(axes) + 2, -1)
-    matrices = np.moveaxis(kernel.reshape(taps * inner, groups, outer), 1, 0)
-    answer = rows.reshape(groups, len(x) * math.prod(found.counts), taps * inner) @ matrices
-    return np.moveaxis(answer, 0, 1).reshape(len(x), *found.counts, groups * outer)
+    return np.moveaxis(view[(slice(None), slice(None), *steps, slice(None), *holes)], rank + 2, -1)
 
 
 def _by_channel(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
@@ -63,9 +77,13 @@ def _by_channel(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
     filters = kernel.reshape(-1, kernel.shape[-1])
     x = np.repeat(x, filters.shape[1] // groups, -1) if filters.shape[1] > groups else x
     total = np.zeros((len(x), *found.counts, filters.shape[1]), x.dtype)
-    term = np.empty_like(total)
-    for weights, places in zip(filters, cuts(found), strict=True):
-        total += np.multiply(x[(slice(None), *places)], weights, out=term)
+    # A few examples at a time, so that their sums stay in the processor's cache.
+    few = max(1, _CACHED // max(1, math.prod(total.shape[1:])))
+    for start in range(0, len(x), few):
+        part, sums = x[start : start + few], total[start : start + few]
+        term = np.empty_like(sums)
+        for weights, places in zip(filters, cuts(found), strict=True):
+            sums += np.multiply(part[(slice(None), *places)], weights, out=term)
     return total
 
 

@@ -130,6 +130,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     u, s, vh = linalg.svd(_wide(x), full_matrices)
+    _check_numbers(s)
     if x.numel():
         k = s.shape[-1]
         phase = _phases(u)
@@ -141,7 +142,15 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    return _narrow(linalg.svdvals(_wide(x)), x)
+    values = linalg.svdvals(_wide(x))
+    _check_numbers(values)
+    return _narrow(values, x)
+
+
+def _check_numbers(values: Tensor) -> None:
+    """Raise if the decomposition failed, which torch says on the CPU only."""
+    if not values.is_cpu and _may_look() and bool(torch.isnan(values).any()):
+        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
 
 
 def eig(x: Tensor, /) -> EigResult:

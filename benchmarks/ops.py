@@ -598,7 +598,7 @@ def show(found: list[dict[str, Any]], console: Any) -> None:
 def _table(mine: list[dict[str, Any]], summary: dict[str, Any]) -> Any:
     made = table(f"{summary['engine']}, milliseconds")
     made.add_column("operation", no_wrap=True, min_width=max(len(row["case"]) for row in mine))
-    made.add_column("size", no_wrap=True)
+    made.add_column("size", no_wrap=True, max_width=20)
     for column, width in {"native": 6, "ember_ml": 8, "ratio": 5, "again": 5}.items():
         style = "bold" if column == "ratio" else ""
         made.add_column(column, justify="right", no_wrap=True, min_width=width, style=style)

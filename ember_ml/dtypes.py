@@ -36,7 +36,7 @@ class EmberDType(str):
     def __eq__(self, other: object) -> builtins.bool:
         if isinstance(other, str):
             return str.__eq__(self, other)
-        return _find(other) is self
+        return find(other) is self
 
     def __ne__(self, other: object) -> builtins.bool:
         return not self == other
@@ -68,34 +68,39 @@ complex128 = EmberDType("complex128", "complex floating", 128)
 
 DTYPES: dict[str, EmberDType] = {name: globals()[name] for name in __all__}
 
-# Engines' own dtype objects, by their type: a look-up then compares no object of one engine with one of another.
-_by_object: dict[type, dict[Any, EmberDType]] = {
-    str: dict(DTYPES) | {"bool_": bool},
-    type: {builtins.bool: bool, int: int64},
+# Names of engines' own dtype objects, by their type: a look-up then compares no object of one engine with another's.
+_names: dict[type, dict[Any, str]] = {
+    str: {name: name for name in DTYPES} | {"bool_": "bool"},
+    type: {builtins.bool: "bool", int: "int64"},
 }
 
 
-def _find(value: Any) -> EmberDType | None:
-    """The dtype that ``value`` stands for; remembers an engine's object, whose printed name ends in ours."""
-    if isinstance(value, EmberDType):
-        return value
-    if value is float or value is complex:
-        return default_dtype(value)
+def name_of(value: Any) -> str:
+    """The name of the dtype that ``value`` stands for, or nothing; an engine prints it at the end of its own."""
     if type(value).__hash__ is None:
-        return None
-    known = _by_object.setdefault(type(value), {})
-    found = known.get(value)
-    if found is None and not isinstance(value, str):
-        name = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
-        found = _by_object[str].get(name)
-        if found is not None:
+        return ""
+    known = _names.setdefault(type(value), {})
+    found = known.get(value, "")
+    if not found and not isinstance(value, str):
+        printed = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
+        found = _names[str].get(printed, "")
+        if found:
             known[value] = found
     return found
 
 
+def find(value: Any) -> EmberDType | None:
+    """The dtype that ``value`` stands for, if it does for any."""
+    if isinstance(value, EmberDType):
+        return value
+    if value is float or value is complex:
+        return default_dtype(value)
+    return DTYPES.get(name_of(value))
+
+
 def as_dtype(value: object) -> EmberDType:
     """The ``EmberDType`` that ``value`` names: one itself, a name, a Python type or an engine's own dtype."""
-    found = _find(value)
+    found = find(value)
     if found is None:
         raise TypeError(f"{value!r} is not a dtype; known names: {', '.join(DTYPES)}")
     return found
@@ -283,6 +288,6 @@ def describe(value: Any) -> str:
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         return repr(value) if isinstance(value, int | float | complex) else type(value).__name__
-    found = _find(dtype)
+    found = find(dtype)
     name = str(dtype) if found is None else found.name
     return f"{name}{list(shape)}"

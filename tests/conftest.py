@@ -13,6 +13,8 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml.contract import REGISTRY
 
+pytest_plugins = ["triples"]
+
 DEVICE = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
 
 
@@ -24,9 +26,18 @@ def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
     ember_ml.set_backend(request.param)
     if DEVICE != "cpu" and DEVICE in loaded.devices():
         loaded.device = loaded.find_device(DEVICE)
+        _in_full_precision(request.param)
     yield loaded
     loaded.device = before
     ember_ml.set_backend("numpy")
+
+
+def _in_full_precision(name: str) -> None:
+    """Keep cuDNN from rounding float32 to TensorFloat32, which no tolerance for float32 allows for."""
+    if name == "torch":
+        import torch
+
+        torch.backends.cudnn.allow_tf32 = False
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,7 +12,7 @@ from ember_ml.ops.dtypes import *
 from ember_ml.ops.fft import *
 from ember_ml.ops.indexing import *
 from ember_ml.ops.io import *
-from ember_ml.ops.linearalg import *
+from ember_ml.ops.linearalg import *  # type: ignore[assignment] # its cond gives way below
 from ember_ml.ops.losses import *
 from ember_ml.ops.manipulation import *
 from ember_ml.ops.math import *

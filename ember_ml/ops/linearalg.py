@@ -429,9 +429,9 @@ def matrix_power(x: TensorLike, n: int, /) -> Tensor:
         return matrix_power(inv(x), -n)
     if n == 0:
         return _identity(x)
-    half = matrix_power(x, n // 2) if n > 1 else None
-    if half is None:
+    if n == 1:
         return creation.copy(x)
+    half = matrix_power(x, n // 2)
     even = matmul(half, half)
     return matmul(even, x) if n % 2 else even
 
@@ -483,7 +483,8 @@ def vector_norm(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False, 
     >>> vector_norm([3.0, 4.0]).tolist(), vector_norm([3.0, -4.0], ord=1).tolist()
     (5.0, 7.0)
     """
-    size = math.abs(_wide(x))
+    wide = _wide(x)
+    size = wide if ord == 2 and _dtype(wide).kind == "real floating" else math.abs(wide)
     if ord == _math.inf:
         answer = stats.max(size, axis=axis, keepdims=keepdims)
     elif ord == -_math.inf:
@@ -925,7 +926,7 @@ def expm(x: TensorLike, /) -> Tensor:
 
 
 def _largest(halvings: Any) -> int:
-    """How often the largest of the matrices must be halved; compilers, which have no values, try ``_SQUARINGS`` times."""
+    """How often to halve the largest of the matrices; compilers, which have no values, try ``_SQUARINGS`` times."""
     try:
         return int(stats.max(halvings))
     except (ValueError, OverflowError):
@@ -1115,7 +1116,7 @@ def _adjoint(x: Any) -> Any:
     return _conjugate(manipulation.matrix_transpose(x))
 
 
-def _identity(x: Any) -> Any:
+def _identity(x: Any) -> Tensor:
     """As many identity matrices as ``x`` has matrices, beside it."""
     return creation.tril(creation.triu(creation.ones_like(x)))
 

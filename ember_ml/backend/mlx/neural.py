@@ -224,11 +224,9 @@ def _attention(
     scores = scores if bias is None else scores + bias
     seen = scores if allowed is None else mx.where(allowed, scores, -math.inf)
     peak = mx.stop_gradient(mx.max(seen, -1, keepdims=True))
-    if allowed is None:
-        weights = exp(scores - peak)
-    else:
-        # Not the exponential of an infinity, which is zero but has no gradient here.
-        weights = mx.where(allowed, exp(mx.where(allowed, scores - peak, 0)), 0)
+    weights = exp(scores - peak if allowed is None else mx.where(allowed, scores - peak, 0))
+    # Not the exponential of an infinity, which is zero but has no gradient here.
+    weights = weights if allowed is None else mx.where(allowed, weights, 0)
     return (weights @ v) / mx.sum(weights, -1, keepdims=True)
 
 

@@ -9,17 +9,29 @@ from torch import Tensor, celu, relu, selu, sigmoid
 from torch import hardshrink as hard_shrink
 from torch.nn import functional
 from torch.nn.functional import elu, leaky_relu, mish, relu6, silu, softsign
-from torch.nn.functional import hardsigmoid as hard_sigmoid
-from torch.nn.functional import hardswish as hard_silu
 from torch.nn.functional import hardtanh as hard_tanh
 from torch.nn.functional import logsigmoid as log_sigmoid
 from torch.nn.functional import tanhshrink as tanh_shrink
 
 from ember_ml.backend.torch.indexing import _axis
+from ember_ml.contract import definition_of
 
 
 def gelu(x: Tensor, /, approximate: bool = False) -> Tensor:
     return functional.gelu(x, approximate="tanh" if approximate else "none")
+
+
+def hard_sigmoid(x: Tensor, /) -> Tensor:
+    return definition_of("hard_sigmoid")(x) if _is_rounded(x) else functional.hardsigmoid(x)
+
+
+def hard_silu(x: Tensor, /) -> Tensor:
+    return definition_of("hard_silu")(x) if _is_rounded(x) else functional.hardswish(x)
+
+
+def _is_rounded(x: Tensor) -> bool:
+    """Whether torch's kernel has a sixth in float32 only, as those for float64 on CUDA have."""
+    return x.is_cuda and x.dtype is torch.float64
 
 
 def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:

@@ -9,13 +9,16 @@ import numpy as np
 import torch
 
 from ember_ml import backend as backends
+from ember_ml import dtypes
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.dtypes import default_dtype
 from ember_ml.errors import LinAlgError
 
-# torch.compile cannot trace the reading of a ContextVar; what it holds is fixed while a graph is traced.
+# torch.compile cannot trace the reading of a ContextVar, nor the hash of another engine's dtype; what these answer is
+# fixed while a graph is traced.
 torch.compiler.assume_constant_result(backends.here)
+torch.compiler.assume_constant_result(dtypes.name_of)
 
 TENSORS = (torch.Tensor, torch.nn.Parameter)
 

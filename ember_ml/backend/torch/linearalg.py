@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, linalg
 
@@ -48,6 +50,13 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     if not -m <= offset <= n:
         return x.new_zeros((*x.shape[:-2], 0))
     return torch.diagonal(x, offset, -2, -1)
+
+
+def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
+    if axis == () or axis == []:
+        # torch takes this to mean all axes.
+        return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
+    return _narrow(linalg.vector_norm(_wide(x), ord, axis, keepdims), x)
 
 
 def det(x: Tensor, /) -> Tensor:

@@ -264,8 +264,9 @@ def cosine_similarity_loss(
 
     A vector of zeros is at right angles to every other.
 
-    >>> round(float(cosine_similarity_loss([[3.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, -1.0]])), 4)
-    1.0
+    >>> loss = cosine_similarity_loss([[3.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, -1.0]])
+    >>> f"{float(loss):.4f}"
+    '1.0000'
     """
     return math._in_single(_cosine_similarity_loss, y_true, y_pred, axis=axis, reduction=reduction)
 

@@ -67,7 +67,7 @@ def values(operation: Operation, shape: tuple[int, ...], dtype: str = "float32",
     low, high = given(operation, "DOMAIN", (-3.0, 3.0))
     rng = np.random.default_rng([zlib.crc32(operation.name.encode()), seed])
     if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return rng.integers(1 if low > 0 else 0, 2, shape).astype(bool)
     if "int" in dtype:
         bottom = max(1, int(np.ceil(low)))
         return rng.integers(bottom, max(bottom + 1, min(6, int(high) + 1)), shape).astype(dtype)

@@ -129,8 +129,8 @@ def find_device(name: Any) -> torch.device:
     """The engine's own object for a device name."""
     if isinstance(name, torch.device):
         name = str(name)
-    if name == "cpu":
-        return torch.device("cpu")
+    if name == "cpu" or (torch.compiler.is_compiling() and name != "gpu"):
+        return torch.device(name)
     found = devices()
     if name == "gpu":
         name = next((d for d in ("cuda", "mps") if d in found), "gpu")

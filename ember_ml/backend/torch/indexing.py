@@ -15,14 +15,26 @@ from ember_ml.unchecked import is_checked, shift
 # torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
 torch.compiler.assume_constant_result(shift)
 
+# From so many indices on, to look whether any is negative takes longer than to let torch complain.
+_MANY = 5000
+
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = _axis(axis, x.ndim)
-    places = _wrapped(indices, x.shape[axis])
-    found = torch.index_select(x, axis, places.reshape(-1))
+    found = _selected(x, axis, indices.reshape(-1))
     return found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def _selected(x: Tensor, axis: int, indices: Tensor) -> Tensor:
+    if indices.numel() > _MANY and type(indices) is Tensor and indices.is_cpu and not torch.compiler.is_compiling():
+        try:
+            return torch.index_select(x, axis, indices)
+        except (IndexError, RuntimeError):
+            # There is a negative one, or another mistake, which comes up again.
+            pass
+    return torch.index_select(x, axis, _wrapped(indices, x.shape[axis]))
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -227,6 +239,9 @@ def _check_off_cpu(indices: Tensor, low: int, high: int) -> None:
 def _wrapped(indices: Tensor, size: int) -> Tensor:
     """Indices counted from the front, which is all that most of torch's functions know."""
     _check_off_cpu(indices, -size, size)
+    if indices.is_cpu and not torch.compiler.is_compiling():
+        if not indices.numel() or _is_true(indices.min() >= 0):
+            return indices
     return torch.where(indices < 0, indices + size, indices)
 
 

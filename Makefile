@@ -19,7 +19,8 @@ types: .venv/.installed
 
 bench: .venv/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/ops.py
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -357,7 +357,7 @@ def gelu(np: Any, erf: Any, x: Any) -> Any:
 
 def layer_normalized(np: Any, x: Any, scale: Any, offset: Any) -> Any:
     answer = x - x.mean(-1, keepdims=True)
-    variance = np.einsum("ij,ij->i", answer, answer) / np.float32(x.shape[-1])
+    variance = np.vecdot(answer, answer) / np.float32(x.shape[-1])
     answer *= (1 / np.sqrt(variance + np.float32(1e-5)))[:, None]
     answer *= scale
     answer += offset
@@ -365,7 +365,7 @@ def layer_normalized(np: Any, x: Any, scale: Any, offset: Any) -> Any:
 
 
 def rms_normalized(np: Any, x: Any, scale: Any) -> Any:
-    square = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[-1])
+    square = np.vecdot(x, x) / np.float32(x.shape[-1])
     answer = x * (1 / np.sqrt(square + np.float32(1e-5)))[:, None]
     answer *= scale
     return answer

@@ -104,17 +104,35 @@ class TestAsarray:
         found = [dtype_of(ops.asarray(x)) for x in (True, 1, 1.0, 1j, [1], [[1.0]], [1j], [False])]
         assert found == ["bool", "int64", "float32", "complex64", "int64", "float32", "complex64", "bool"]
 
-    @pytest.mark.parametrize("wrong", [None, "1", object(), {1: 2}, ["a"], [None]], ids=lambda value: type(value).__name__)
+    @pytest.mark.parametrize(
+        "wrong", [None, "1", object(), {1: 2}, ["a"], [None]], ids=lambda value: type(value).__name__
+    )
     def test_what_holds_no_numbers_is_a_type_error(self, backend: Backend, wrong: object) -> None:
         with pytest.raises(TypeError):
             ops.asarray(wrong)
 
-    @pytest.mark.parametrize(("number", "dtype"), [(300, "uint8"), (-1, "uint64"), (1 << 63, None)])
-    def test_numbers_out_of_range_are_value_errors(self, backend: Backend, number: int, dtype: str | None) -> None:
+    @pytest.mark.parametrize(
+        ("number", "dtype"),
+        [
+            (300, "uint8"),
+            (-1, "uint64"),
+            (1 << 63, None),
+            (math.inf, "int64"),
+            (-math.inf, "uint8"),
+            (math.nan, "int32"),
+            (128.0, "int8"),
+            (-1.0, "uint16"),
+            (2.0**63, "int64"),
+            (2.0**64, "uint64"),
+        ],
+    )
+    def test_numbers_out_of_range_are_value_errors(self, backend: Backend, number: float, dtype: str | None) -> None:
         with pytest.raises(ValueError, match="cannot hold"):
             ops.asarray(number, dtype=dtype)
         with pytest.raises(ValueError, match="cannot hold"):
             ops.full(2, number, dtype=dtype)
+        with pytest.raises(ValueError, match="cannot hold"):
+            ops.full_like([1, 2], number, dtype=dtype)
 
     def test_ragged_rows_are_a_value_error(self, backend: Backend) -> None:
         for ragged in ([[1], [2, 3]], [[1], 2], [[ops.asarray(1)], [2, 3]], [ops.zeros(2), 1]):

@@ -178,6 +178,8 @@ def test_shapes_and_axes_may_be_numpy_integers(backend: Backend) -> None:
 
 
 BAD_VALUES = [
+    lambda: ops.pad([1], 1, constant_values=float("inf")),
+    lambda: ops.pad(ops.asarray([1], dtype="uint8"), 1, constant_values=(0, 256)),
     lambda: ops.reshape([1, 2, 3], (2, 2)),
     lambda: ops.reshape([1, 2, 3, 4], (-1, -1)),
     lambda: ops.reshape([1, 2, 3, 4], (-2, -2)),
@@ -253,6 +255,9 @@ def test_impossible_values(backend: Backend, place: int) -> None:
 def test_impossible_kinds(backend: Backend) -> None:
     for call in (
         lambda: ops.pad([1], 1.5),
+        lambda: ops.pad([1.0], 1, constant_values=1j),
+        lambda: ops.pad([1], 1, constant_values=(2, 1j)),
+        lambda: ops.pad([True], 1, constant_values=1j),
         lambda: ops.roll([1, 2], 1.5),
         lambda: ops.reshape([1], None),
         lambda: ops.view_as_real([1.0]),

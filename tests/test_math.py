@@ -257,6 +257,24 @@ def test_logsumexp_of_large_numbers(backend: Backend) -> None:
     close(ops.logsumexp(x), scipy.special.logsumexp(x), 1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_lerp_is_its_formula_in_every_step(dtype: str, backend: Backend) -> None:
+    x = ops.asarray([1e4, 1.0, 1.0, -math.inf, math.nan, 0.3], dtype=dtype)
+    y = ops.asarray([-1.75, math.inf, -math.inf, 2.0, 1.0, 0.7], dtype=dtype)
+    a, b = host(x), host(y)
+    for weight in (0.0, 0.3, 0.5, 0.7, 1.0, -2.0):
+        with np.errstate(invalid="ignore"):
+            expected = a + np.asarray(weight, a.dtype) * (b - a)
+        np.testing.assert_array_equal(host(ops.lerp(x, y, weight)).astype(float), expected.astype(float))
+    assert ops.lerp([1.0], math.inf, 1.0).tolist() == [math.inf]
+
+
+def test_complex_infinities_keep_the_other_part(backend: Backend) -> None:
+    z = complex(math.nan, math.inf)
+    assert ops.nan_to_num([z], nan=2.0, posinf=math.inf).tolist() == [complex(2.0, math.inf)]
+    assert ops.expm1([500 + 300j]).tolist() == [complex(-math.inf, -math.inf)]
+
+
 def test_complex_numbers_have_no_order(backend: Backend) -> None:
     for operation in (ops.maximum, ops.minimum, ops.fmax, ops.floor_divide, ops.remainder, ops.hypot, ops.atan2):
         with pytest.raises(TypeError):

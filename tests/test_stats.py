@@ -236,6 +236,17 @@ def test_complex_numbers_have_no_order(backend: Backend) -> None:
             getattr(ops, name)([1j, 2.0])
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "nansum", "nanprod", "cumsum", "cumprod", "nancumsum", "nancumprod"])
+def test_imaginary_parts_are_not_dropped(backend: Backend, name: str) -> None:
+    run, x = getattr(ops, name), ops.asarray([1 + 2j, 2 - 1j])
+    for dtype in ("float16", "float32", "float64", "int32", "int64", "uint64"):
+        for axis in (None, 0):
+            with pytest.raises(TypeError, match="real part"):
+                run(x, axis=axis, dtype=dtype)
+    assert host(run(x, dtype="complex64")).dtype == np.complex64
+    assert host(run(x, dtype="bool")).all()
+
+
 def test_stats_has_the_order_statistics_of_indexing() -> None:
     for name in ("argmax", "argmin", "sort", "argsort"):
         assert getattr(ops.stats, name) is getattr(ops, name)

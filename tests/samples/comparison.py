@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from samples import call
@@ -90,6 +91,7 @@ REDUCED = [
     call(NOTHING, axis=0),
     call(NOTHING, axis=1),
 ]
+HALVES = np.asarray([1.0, 2.0, 4.0, NAN] * 10, ml_dtypes.bfloat16)
 MEMBERS = np.asarray([[1.0, 2.0, NAN], [-0.5, 2.5, 0.0]], np.float32)
 
 CALLS = {
@@ -161,5 +163,6 @@ CALLS = {
         call(TRUTH, np.asarray([False])),
         call(np.asarray([1, 2], np.int8), np.asarray([1.0, 2.5], np.float32)),
         call(SPECIAL, SPECIAL),
+        call(HALVES, np.asarray([NAN] * 20 + [1.0, 3.0, 2.0], ml_dtypes.bfloat16)),
     ],
 }

@@ -89,6 +89,11 @@ CALLS = {
         call(np.zeros((0, 2), np.uint8), 3),
         call(F, np.arange(3, dtype=np.float32)),
         call(F, float("inf")),
+        call(F, 1e30, dtype="float16"),
+        call(I, -2.75, dtype="int8"),
+        call(I, 127.5, dtype="int8"),
+        call(I, -0.5, dtype="uint8"),
+        call(I, float("nan"), dtype="bool"),
     ],
     "empty_like": [call(np.zeros((0, 3), np.float32)), call(np.zeros((2, 0), np.int32), dtype="bool")],
     "eye": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from samples import call
@@ -122,6 +123,8 @@ ORDERS = [
     call(np.array([0, 2**64 - 1, 2**63], np.uint64)),
     call(b(True, False, True), descending=True),
 ]
+
+HALVES = np.array([2.0, np.nan, 1.0], ml_dtypes.bfloat16)
 
 CALLS = {
     "take": [
@@ -278,6 +281,8 @@ CALLS = {
     "argpartition": [call(X, 1), call(X, [0, 2], axis=0), call(SPECIAL, -1), call(TIES, 2, axis=1)],
     "top_k": [
         call(X, 2),
+        call(np.array([1, 2**32 - 1, 2**31, 5], np.uint32), 3),
+        call(f(1.0, 1.0, np.inf, np.nan, np.inf), 4),
         call(X, 2, axis=0),
         call(X, 3, largest=False),
         call(TIES, 3),
@@ -314,7 +319,7 @@ CALLS = {
         call(f(1.0, 2.0), f(3.0, 2.0), assume_unique=True),
         call(f(), LINE),
     ],
-    "union1d": [call(LINE, f(1.0, 5.0, 3.0)), call(X, LINE), call(f(), LINE)],
+    "union1d": [call(LINE, f(1.0, 5.0, 3.0)), call(HALVES, HALVES + 1), call(X, LINE), call(f(), LINE)],
     "setdiff1d": [
         call(LINE, f(1.0, 5.0)),
         call(X, LINE),

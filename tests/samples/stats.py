@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from samples import Call, call
@@ -20,6 +21,7 @@ BYTES = np.asarray([[200, 100, 255], [1, 2, 3]], np.uint8)
 TRUTH = np.asarray([[True, False, True], [True, True, True]])
 COMPLEX = np.asarray([[1 + 2j, -3j, 2.5], [1 - 1j, 4, 0.5 + 0.5j]], np.complex64)
 DOUBLE = MATRIX.astype(np.float64) * 1e100
+HALF_DTYPES = (np.float16, ml_dtypes.bfloat16)
 # Sums that float16 itself would round to something else, or that pass through values it cannot hold.
 HALVES = np.full((4096,), 0.1, np.float16)
 LARGE_HALVES = np.full((300, 2), 1000.0, np.float16)
@@ -120,7 +122,7 @@ EXTREMES = [
     *RUNNING[:1],
     *(c for c in RUNNING[2:] if "axis" in c.kwargs and c.args[0].dtype.kind != "c"),
     call(ENDLESS, axis=0),
-    call(np.asarray([1.0, 2.0, NAN, 5.0, 0.0], np.float32), axis=0),
+    *(call(np.asarray([1.0, 2.0, NAN, 5.0, 0.0], dtype), axis=0) for dtype in (np.float32, *HALF_DTYPES)),
     call(np.asarray([[1.0, 2.0], [NAN, 1.0], [3.0, NAN], [0.0, 0.0]], np.float32), axis=0),
 ]
 TYPED = [

@@ -302,7 +302,7 @@ def _behind(x: mx.array, side: str) -> Callable[[mx.array], mx.array]:
 def _rank(x: mx.array) -> mx.array:
     """Integers of 32 bits, as int64, in the order of ``x``, NaN being the last and both zeros one."""
     if not mx.issubdtype(x.dtype, mx.floating):
-        return x.astype(mx.int64)
+        return x.astype(mx.int64) - (1 << 31) if x.dtype == mx.uint32 else x.astype(mx.int64)
     x = mx.where(mx.isnan(x), math.nan, x.astype(mx.float32) + 0.0)
     bits = x.view(mx.int32).astype(mx.int64)
     return mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits)

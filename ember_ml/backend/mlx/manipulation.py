@@ -13,9 +13,9 @@ from ember_ml.backend.numpy.manipulation import (
     _axis,
     _check_lengths,
     _check_parts,
+    _constants,
     _counts,
     _mirrored,
-    _pairs,
     _parts,
     _shape,
     _widths,
@@ -143,9 +143,9 @@ def roll(x: mx.array, /, shift: Any, *, axis: Any = None) -> mx.array:
 
 def pad(x: mx.array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> mx.array:
     widths = _widths(pad_width, x.shape, mode)
+    values = _constants(constant_values, x)
     if mode == "edge":
         return mx.pad(x, widths, mode="edge") if widths else x
-    values = _pairs(constant_values, x.ndim)
     if mode == "constant" and len(set(sum(values, ()))) == 1:
         return mx.pad(x, widths, constant_values=mx.array(values[0][0]).astype(x.dtype))
     for axis, ((before, after), (first, last)) in enumerate(zip(widths, values, strict=True)):

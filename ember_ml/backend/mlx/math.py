@@ -42,6 +42,7 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
+from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.contract import definition_of
 
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
@@ -129,7 +130,12 @@ def expm1(x: mx.array, /) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.expm1(x)
     a, b = mx.real(x), mx.imag(x)
-    return mx.expm1(a) * mx.cos(b) - 2 * mx.square(mx.sin(b / 2)) + 1j * (mx.exp(a) * mx.sin(b))
+    return _complex(mx.expm1(a) * mx.cos(b) - 2 * mx.square(mx.sin(b / 2)), mx.exp(a) * mx.sin(b))
+
+
+def _complex(a: mx.array, b: mx.array) -> mx.array:
+    """``a + 1j * b``, which would be NaN where ``b`` is infinite."""
+    return view_as_complex(mx.stack([a, b], -1))
 
 
 def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
@@ -167,7 +173,7 @@ def nan_to_num(
 ) -> mx.array:
     if x.dtype == mx.complex64:
         a, b = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (mx.real(x), mx.imag(x)))
-        return a + 1j * b
+        return _complex(a, b)
     if x.dtype not in _REAL:
         return x
     limits = mx.finfo(x.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,9 @@ from ember_ml.windows import (
     transposed,
     windows,
 )
+
+# From this length on, windows side by side are reduced quicker than their places are joined.
+_LONG = 8
 
 
 def conv(
@@ -140,18 +144,16 @@ def average_pool(
 def _pooled(
     x: mx.array, found: Windows, blank: Any, reduce: Callable[..., mx.array], join: Callable[..., mx.array]
 ) -> mx.array:
-    """Windows that lie side by side reduced at once; others joined along one axis after the other."""
+    """Windows along one axis after the other: MLX is slow to reduce several axes at once."""
     x = _padded(x, found, blank)
-    if found.kernel == found.strides:
-        x = x[(slice(None), *(slice(0, n * size) for n, size in zip(found.counts, found.kernel, strict=True)))]
-        split = [n for pair in zip(found.counts, found.kernel, strict=True) for n in pair]
-        return reduce(x.reshape(x.shape[0], *split, x.shape[-1]), tuple(range(2, 2 * len(found.kernel) + 1, 2)))
-    for axis, size in enumerate(found.kernel):
-        before = (slice(None),) * (axis + 1)
-        total = x[(*before, cut(found, axis, 0))]
-        for place in range(1, size):
-            total = join(total, x[(*before, cut(found, axis, place))])
-        x = total
+    for axis, (size, stride) in enumerate(zip(found.kernel, found.strides, strict=True), 1):
+        before = (slice(None),) * axis
+        if size == stride and size >= _LONG:
+            count = found.counts[axis - 1]
+            whole = x[(*before, slice(0, count * size))]
+            x = reduce(whole.reshape(*x.shape[:axis], count, size, *x.shape[axis + 1 :]), axis + 1)
+        else:
+            x = functools.reduce(join, (x[(*before, cut(found, axis - 1, place))] for place in range(size)))
     return x
 
 

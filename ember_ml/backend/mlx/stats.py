@@ -10,15 +10,21 @@ import mlx.core as mx
 from mlx.core import max, min
 
 from ember_ml.backend.mlx.comparison import _sound
+from ember_ml.backend.mlx.dtypes import cast
 
 
 def sum(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
-    x = _sound(x)
+    x = _uncut(_sound(x), dtype)
     return mx.sum(x, axis, keepdims) if dtype is None else mx.sum(x.astype(dtype), axis, keepdims).astype(dtype)
 
 
+def _uncut(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
+    """``x``, cast if it is complex: ``cast`` does not let imaginary parts get lost, as MLX would."""
+    return cast(x, dtype) if dtype is not None and x.dtype == mx.complex64 else x
+
+
 def prod(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
-    x = _sound(x)
+    x = _uncut(_sound(x), dtype)
     return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
 
 
@@ -80,7 +86,7 @@ def _accumulated(
 ) -> mx.array:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    x = x if dtype is None else x.astype(dtype)
+    x = x if dtype is None else _uncut(x, dtype).astype(dtype)
     running = run(_wide(x), axis=axis).astype(x.dtype)
     if not include_initial:
         return running
@@ -90,8 +96,9 @@ def _accumulated(
 
 
 def cummax(x: mx.array, /, *, axis: int) -> mx.array:
-    return mx.cummax(x, axis=axis)
+    # Of halves, MLX forgets NaN.
+    return mx.cummax(_wide(x), axis=axis).astype(x.dtype)
 
 
 def cummin(x: mx.array, /, *, axis: int) -> mx.array:
-    return mx.cummin(x, axis=axis)
+    return mx.cummin(_wide(x), axis=axis).astype(x.dtype)

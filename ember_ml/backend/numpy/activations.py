@@ -8,19 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.contract import REGISTRY
-
-_BLOCK = 1 << 17
-
-
-def _blockwise(step: Callable[[Any, Any], None], x: Any) -> Any:
-    """What ``step(x, out)`` writes, block by block; float32 for types of 16 bits, until the end."""
-    answer = np.empty(x.shape, np.float32 if x.dtype.itemsize == 2 else x.dtype)
-    flat, out = np.asarray(x, answer.dtype).reshape(-1), answer.reshape(-1)
-    with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _BLOCK):
-            step(flat[start : start + _BLOCK], out[start : start + _BLOCK])
-    return answer.astype(x.dtype, copy=False)
+from ember_ml.backend.numpy.math import blockwise, erf_step
 
 
 def relu(x: Any, /) -> Any:
@@ -34,11 +22,11 @@ def leaky_relu(x: Any, /, negative_slope: float = 0.01) -> Any:
         out *= negative_slope
         out += np.clip(x, 0, np.inf)
 
-    return _blockwise(step, x)
+    return blockwise(step, x)
 
 
 def elu(x: Any, /, alpha: float = 1.0) -> Any:
-    return _blockwise(_elu_step(1.0, alpha, 1.0), x)
+    return blockwise(_elu_step(1.0, alpha, 1.0), x)
 
 
 def _elu_step(slope: float, alpha: float, scale: float) -> Callable[[Any, Any], None]:
@@ -60,60 +48,42 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def selu(x: Any, /) -> Any:
-    return _blockwise(_elu_step(_SELU_SCALE, _SELU_SCALE * _SELU_ALPHA, 1.0), x)
+    return blockwise(_elu_step(_SELU_SCALE, _SELU_SCALE * _SELU_ALPHA, 1.0), x)
 
 
 def celu(x: Any, /, alpha: float = 1.0) -> Any:
     if alpha == 0:
         raise ValueError("celu divides by alpha, which is 0")
-    return _blockwise(_elu_step(1.0, alpha, 1 / alpha), x)
+    return blockwise(_elu_step(1.0, alpha, 1 / alpha), x)
 
 
 def gelu(x: Any, /, approximate: bool = False) -> Any:
-    if approximate:
-        return _blockwise(_gelu_tanh, x)
-    if x.dtype == np.float64:
-        definition = REGISTRY["gelu"].definition
-        assert definition is not None
-        return definition(x)
-    return _blockwise(_gelu, x)
+    return blockwise(_gelu_tanh if approximate else _gelu, x)
 
 
 def _gelu_tanh(x: Any, out: Any) -> None:
     np.multiply(x, x, out=out)
     out *= 0.044715 * math.sqrt(2 / math.pi)
     out += math.sqrt(2 / math.pi)
+    out *= x
+    np.tanh(out, out=out)
+    _gate(x, out)
+
+
+def _gelu(x: Any, out: Any) -> None:
+    erf_step(x * math.sqrt(0.5), out)
     _gate(x, out)
 
 
 def _gate(x: Any, out: Any) -> None:
-    """``x / 2 * (1 + tanh(x * out))``."""
-    out *= x
-    np.tanh(out, out=out)
+    """``x / 2 * (1 + out)``."""
     out += 1
     out *= x
     out *= 0.5
 
 
-# erf(x / sqrt(2)) = tanh(x * P(x * x)), fitted so that x times it is right to 7e-8.
-_P = (
-    1.8139582347140134e-09, -1.3378458159069427e-07, 3.97409314460757e-06, -5.527355042649892e-05,
-    -3.302615608972354e-05, 0.036334148400608626, 0.797884268629001,
-)  # fmt: skip
-
-
-def _gelu(x: Any, out: Any) -> None:
-    squares = x * x
-    np.multiply(squares, _P[0], out=out)
-    for coefficient in _P[1:-1]:
-        out += coefficient
-        out *= squares
-    out += _P[-1]
-    _gate(x, out)
-
-
 def silu(x: Any, /) -> Any:
-    return _blockwise(_silu, x)
+    return blockwise(_silu, x)
 
 
 def _silu(x: Any, out: Any) -> None:
@@ -124,7 +94,7 @@ def _silu(x: Any, out: Any) -> None:
 
 
 def mish(x: Any, /) -> Any:
-    return _blockwise(_mish, x)
+    return blockwise(_mish, x)
 
 
 def _mish(x: Any, out: Any) -> None:
@@ -134,7 +104,7 @@ def _mish(x: Any, out: Any) -> None:
 
 
 def sigmoid(x: Any, /) -> Any:
-    return _blockwise(_sigmoid, x)
+    return blockwise(_sigmoid, x)
 
 
 def _sigmoid(x: Any, out: Any) -> None:
@@ -155,7 +125,7 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
         out /= beta
         np.copyto(out, x, where=scaled > threshold)
 
-    return _blockwise(step, x)
+    return blockwise(step, x)
 
 
 def _softplus(x: Any, out: Any) -> None:
@@ -186,7 +156,7 @@ def log_softmax(x: Any, /, axis: Any = -1) -> Any:
 
 
 def log_sigmoid(x: Any, /) -> Any:
-    return _blockwise(_log_sigmoid, x)
+    return blockwise(_log_sigmoid, x)
 
 
 def _log_sigmoid(x: Any, out: Any) -> None:

@@ -10,7 +10,6 @@ from numpy import (
     greater,
     greater_equal,
     isfinite,
-    isin,
     isinf,
     isnan,
     isneginf,
@@ -53,3 +52,10 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _axes(axis: Any) -> Any:
     return tuple(axis) if type(axis) is list else axis
+
+
+def isin(x: Any, test_elements: Any, /, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    if x.dtype == DTYPES["bfloat16"]:
+        # NumPy sorts to find them, and has no order of bfloat16 in which NaN comes last.
+        x, test_elements = x.astype(np.float32), test_elements.astype(np.float32)
+    return np.isin(x, test_elements, assume_unique, invert)

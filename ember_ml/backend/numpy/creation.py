@@ -12,7 +12,7 @@ from numpy import diag
 from ember_ml.backend import Backend
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.door import species_of
-from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, int64, promote
+from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, promote
 
 Array = np.ndarray[Any, Any]
 NUMBERS = (bool, int, float, complex)
@@ -37,11 +37,12 @@ def asarray(
 
 def _check_number(value: object, dtype: EmberDType | None) -> None:
     """A number that the dtype cannot hold is an error; engines differ in what they would make of it."""
-    if isinstance(value, int):
-        dtype = dtype or int64
+    if isinstance(value, (int, float)):
+        dtype = dtype or default_dtype(_kind(value))
         signed = dtype.kind == "signed integer"
+        # What is between two integers is truncated, which no NaN or infinity can be.
         if (signed or dtype.kind == "unsigned integer") and not (
-            -(1 << dtype.bits - 1) * signed <= value < 1 << dtype.bits - signed
+            -(1 << dtype.bits - 1) * signed - 1 < value < 1 << dtype.bits - signed
         ):
             raise ValueError(f"{dtype.name} cannot hold {value}")
     elif isinstance(value, complex) and dtype is not None and dtype.kind != "complex floating":

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import argwhere, intersect1d, setdiff1d, take_along_axis, union1d
+from numpy import argwhere, take_along_axis
 
 from ember_ml.backend.numpy.core import DTYPES, parse
+from ember_ml.dtypes import default_float
 
 _Array = np.ndarray[Any, Any]
 
@@ -77,8 +78,9 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    found = _flipped(_ordered(x), axis, descending)
-    found = np.sort(found, axis=axis, stable=stable)
+    # Equal values have no order to keep. NumPy's stable sort is the quick one only where it counts digits.
+    digits = x.dtype.kind in "iub" and x.dtype.itemsize <= 2
+    found = np.sort(_ordered(x), axis=axis, stable=digits)
     return _flipped(found, axis, descending).astype(x.dtype, copy=False)
 
 
@@ -96,13 +98,10 @@ def top_k(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = T
     size = rows.shape[-1]
     if not 0 <= k <= size:
         raise ValueError(f"top_k cannot take {k} of {size} elements")
-    if x.dtype.itemsize > 4 or not 0 < k < size:
-        places = argsort(rows, descending=largest)[..., :k]
+    if 0 < k < size:
+        places = _chosen(_ordered(rows).reshape(-1, size), k, largest).reshape(*rows.shape[:-1], k)
     else:
-        # Value and position in one key: so a partition suffices, and of equal elements the first ones are taken.
-        rank = ~_rank(rows) if largest else _rank(rows)
-        keys = np.partition((rank << 32) | np.arange(size), k - 1)[..., :k]
-        places = np.sort(keys) & 0xFFFFFFFF
+        places = argsort(rows, descending=largest)[..., :k]
     return np.moveaxis(np.take_along_axis(rows, places, -1), -1, axis), np.moveaxis(places, -1, axis)
 
 
@@ -122,6 +121,21 @@ def unique(
     return (found[0].astype(x.dtype, copy=False), *found[1:])
 
 
+def intersect1d(x1: Any, x2: Any, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    if not return_indices:
+        return np.intersect1d(_ordered(x1), _ordered(x2), assume_unique).astype(x1.dtype)
+    common, *places = np.intersect1d(_ordered(x1), _ordered(x2), assume_unique, return_indices=True)
+    return common.astype(x1.dtype), *places
+
+
+def union1d(x1: Any, x2: Any, /) -> Any:
+    return np.union1d(_ordered(x1), _ordered(x2)).astype(x1.dtype)
+
+
+def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> Any:
+    return np.setdiff1d(_ordered(x1), _ordered(x2), assume_unique).astype(x1.dtype)
+
+
 def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     _check(indices, 0, math.prod(sizes))
@@ -133,6 +147,21 @@ def ravel_multi_index(multi_index: Any, shape: Any, /) -> Any:
     for indices, size in zip(multi_index, sizes, strict=True):
         _check(indices, 0, size)
     return np.asarray(np.ravel_multi_index(tuple(multi_index), sizes), np.int64)
+
+
+def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
+    axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim + 1)
+    shape = (*x.shape[:axis], max(0, num_classes), *x.shape[axis:])
+    answer = np.zeros(shape, DTYPES[default_float().name] if dtype is None else dtype)
+    if not answer.size:
+        return answer
+    after = math.prod(x.shape[axis:])
+    classes = x.reshape(-1, after)
+    # Positions in the flattened answer: a third less time than indices along each axis.
+    places = np.arange(0, answer.size, num_classes * after)[:, None] + (classes * after + np.arange(after))
+    inside = (classes >= 0) & (classes < num_classes)
+    answer.reshape(-1)[places.reshape(-1) if inside.all() else places[inside]] = 1
+    return answer
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
@@ -162,10 +191,38 @@ def _ordered(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype == DTYPES["bfloat16"] else x
 
 
+def _chosen(rows: _Array, k: int, largest: bool) -> _Array:
+    """Positions of the ``k`` largest or smallest elements of each row, in order: a partition finds the last of them."""
+    size = rows.shape[-1]
+    last = size - k if largest else k - 1
+    edge = np.partition(rows, last)[:, last : last + 1]
+    # NaN, the largest of all, is not less than the edge.
+    taken = ~(rows < edge) if largest else rows <= edge
+    unclear = np.count_nonzero(taken, axis=-1) != k
+    if unclear.any():
+        taken[unclear] = _first_ones(rows[unclear], edge[unclear], k, largest)
+    found = np.flatnonzero(taken).reshape(-1, k)
+    values = np.take(rows, found)
+    if values.dtype.itemsize > 4:
+        return np.take_along_axis(found % size, argsort(values, descending=largest), -1)
+    # Value and position in one key: so the quickest sort keeps the order of equal elements.
+    rank = ~_rank(values) if largest else _rank(values)
+    return np.sort((rank << 32) | (found % size)) & 0xFFFFFFFF
+
+
+def _first_ones(rows: _Array, edge: _Array, k: int, largest: bool) -> _Array:
+    """Which elements to take where more than enough equal the last one, or where some are NaN, the largest of all."""
+    lost, beyond = np.isnan(rows), np.isnan(edge)
+    within = (rows > edge) | (lost & ~beyond) if largest else (rows < edge) | (beyond & ~lost)
+    level = (rows == edge) | (lost & beyond)
+    room = k - np.count_nonzero(within, axis=-1, keepdims=True)
+    return within | (level & (np.cumsum(level, axis=-1) <= room))
+
+
 def _rank(x: _Array) -> _Array:
     """Integers of 32 bits, as int64, in the order of ``x``, NaN being the last and both zeros one."""
     if x.dtype.kind in "iub":
-        return x.astype(np.int64)
+        return x.astype(np.int64) - (1 << 31 if x.dtype == np.uint32 else 0)
     x = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32) + np.float32(0))
     bits = x.view(np.int32).astype(np.int64)
     return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)

@@ -9,6 +9,9 @@ import numpy as np
 from numpy import broadcast_to, matrix_transpose, moveaxis, ravel, swapaxes, transpose
 from numpy import transpose as permute_dims
 
+from ember_ml.backend.numpy.creation import _check_number
+from ember_ml.dtypes import as_dtype
+
 Array = np.ndarray[Any, Any]
 
 
@@ -115,10 +118,11 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
 
 def pad(x: Array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:
     widths = _widths(pad_width, x.shape, mode)
+    values = _constants(constant_values, x)
     if not widths:
         return x
     if mode == "constant":
-        return np.pad(x, widths, constant_values=_pairs(constant_values, x.ndim))
+        return np.pad(x, widths, constant_values=values)
     return np.pad(x, widths, mode)  # type: ignore[call-overload]
 
 
@@ -152,6 +156,15 @@ def _pairs(value: Any, rank: int) -> list[tuple[Any, Any]]:
     pairs = pairs * rank if len(pairs) == 1 else pairs
     if len(pairs) != rank or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise ValueError(f"{value} is neither a number, a pair of them nor one pair for each of {rank} axes")
+    return pairs
+
+
+def _constants(value: Any, x: Any) -> list[tuple[Any, Any]]:
+    """The numbers that go before and after each axis of ``x``; its dtype can hold them."""
+    pairs = _pairs(value, x.ndim)
+    dtype = as_dtype(x.dtype)
+    for number in {number for pair in pairs for number in pair}:
+        _check_number(number, dtype)
     return pairs
 
 

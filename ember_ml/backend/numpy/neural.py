@@ -151,6 +151,59 @@ def _least(dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
+def layer_normalization(
+    x: Array, /, scale: Array | None = None, offset: Array | None = None, axis: Any = -1, epsilon: float = 1e-5
+) -> Array:
+    axes = _axes(x, axis)
+    wide = _wide(x)
+    answer = np.subtract(wide, _mean(wide, axes), out=np.empty_like(wide))
+    np.multiply(answer, _inverse_size(answer, axes, epsilon), out=answer)
+    if scale is not None:
+        answer *= _along(scale, x, axes)
+    if offset is not None:
+        answer += _along(offset, x, axes)
+    return answer.astype(x.dtype, copy=False)
+
+
+def rms_normalization(x: Array, /, scale: Array | None = None, axis: Any = -1, epsilon: float = 1e-5) -> Array:
+    axes = _axes(x, axis)
+    wide = _wide(x)
+    answer = np.multiply(wide, _inverse_size(wide, axes, epsilon), out=np.empty_like(wide))
+    if scale is not None:
+        answer *= _along(scale, x, axes)
+    return answer.astype(x.dtype, copy=False)
+
+
+def _axes(x: Array, axis: Any) -> tuple[int, ...]:
+    return tuple(range(x.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
+
+
+def _mean(x: Array, axes: tuple[int, ...]) -> Any:
+    """The mean along the axes, which remain; where nothing lies along them, no mean is asked for."""
+    return np.add.reduce(x, axes, keepdims=True) / max(1, math.prod([x.shape[axis] for axis in axes]))
+
+
+def _inverse_size(x: Array, axes: tuple[int, ...], epsilon: float) -> Any:
+    """``1 / sqrt(mean(x ** 2) + epsilon)`` along the axes, which remain."""
+    first = x.ndim - len(axes)
+    width = math.prod(x.shape[first:])
+    if x.size > 0 and width <= _CACHED and x.flags.c_contiguous and min(axes, default=0) == first:
+        # Products of rows make no array of the squares. They add up from left to right, so not those of long rows.
+        rows = x.reshape(-1, width)
+        power = (np.vecdot(rows, rows) / width).reshape(x.shape[:first] + (1,) * len(axes))
+    else:
+        power = _mean(np.square(x), axes)
+    return 1 / np.sqrt(power + epsilon)
+
+
+def _along(values: Array, x: Array, axes: tuple[int, ...]) -> Array:
+    """One value for every place along the axes of ``x``, ready to be broadcast with it."""
+    wanted = tuple(x.shape[axis] for axis in sorted(axes))
+    if values.shape != wanted:
+        raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
+    return values.reshape([n if i in axes else 1 for i, n in enumerate(x.shape)])
+
+
 def dot_product_attention(
     query: Array,
     key: Array,

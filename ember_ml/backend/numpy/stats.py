@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.numpy.core import DTYPES
+from ember_ml.backend.numpy.dtypes import cast
 from ember_ml.contract import definition_of
 
 # Straight to the loops: np.sum and its like spend more time on their arguments than on small arrays.
@@ -23,11 +24,17 @@ _WIDE = {DTYPES["float16"]: np.float32, DTYPES["bfloat16"]: np.float32}
 def _reduced(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     if type(axis) is list:
         axis = tuple(axis)
+    x = _uncut(x, dtype)
     answer = x.dtype if dtype is None else dtype
     wide = _WIDE.get(answer)
     if wide is None:
         return reduce(x, axis, dtype, None, keepdims)
     return reduce(x, axis, wide, None, keepdims).astype(answer)
+
+
+def _uncut(x: Any, dtype: Any) -> Any:
+    """``x``, cast if it is complex: ``cast`` does not let imaginary parts get lost, as NumPy would."""
+    return cast(x, dtype) if dtype is not None and x.dtype.kind == "c" else x
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -128,6 +135,7 @@ def cumprod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: 
 def _accumulated(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
     if axis is None:
         x, axis = x.reshape(-1), 0
+    x = _uncut(x, dtype)
     answer = x.dtype if dtype is None else dtype
     running = ufunc.accumulate(x, axis, _WIDE.get(answer, answer)).astype(answer, copy=False)
     if not include_initial:

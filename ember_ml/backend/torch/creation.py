@@ -100,7 +100,11 @@ def full(
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if type(fill_value) in NUMBERS:
         _check_number(fill_value, _PORTABLE.get(dtype))
-        return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
+        try:
+            return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
+        except RuntimeError:
+            # torch refuses what becomes infinite, and what is between the end of the dtype and the integer beyond.
+            pass
     return asarray(fill_value, dtype=dtype, device=device).expand(shape).clone()
 
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, argwhere, masked_select
 
 from ember_ml.backend.numpy.indexing import Part, parts_of
-from ember_ml.backend.torch.core import convert
+from ember_ml.backend.torch.core import DTYPES, convert
+from ember_ml.dtypes import default_float
 from ember_ml.unchecked import is_checked, shift
 
 # torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
@@ -191,6 +192,19 @@ def ravel_multi_index(multi_index: Any, shape: Any, /) -> Tensor:
     return answer
 
 
+def one_hot(x: Tensor, num_classes: int, axis: int = -1, dtype: torch.dtype | None = None) -> Tensor:
+    axis = _axis(axis, x.ndim + 1)
+    count = max(math.ceil(num_classes), 0)
+    kind = DTYPES[default_float().name] if dtype is None else dtype
+    answer = x.new_zeros((*x.shape[:axis], count, *x.shape[axis:]), dtype=kind)
+    if not count:
+        return answer
+    if _is_within(x, count):
+        return answer.scatter_(axis, x.unsqueeze(axis), 1)
+    hits = ((x >= 0) & (x < count)).to(kind)
+    return answer.scatter(axis, x.clamp(0, count - 1).unsqueeze(axis), hits.unsqueeze(axis))
+
+
 def segment_sum(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
     return _segments(0, data, segment_ids, num_segments).index_add(0, segment_ids, data)
 
@@ -239,10 +253,18 @@ def _check_off_cpu(indices: Tensor, low: int, high: int) -> None:
 def _wrapped(indices: Tensor, size: int) -> Tensor:
     """Indices counted from the front, which is all that most of torch's functions know."""
     _check_off_cpu(indices, -size, size)
-    if indices.is_cpu and not torch.compiler.is_compiling():
-        if not indices.numel() or _is_true(indices.min() >= 0):
-            return indices
-    return torch.where(indices < 0, indices + size, indices)
+    return indices if _is_within(indices, size) else torch.where(indices < 0, indices + size, indices)
+
+
+def _is_within(indices: Tensor, size: int) -> bool:
+    """Whether all indices are surely from 0 to ``size - 1``: in compiled code and on a GPU, nobody looks."""
+    if not indices.is_cpu or torch.compiler.is_compiling():
+        return False
+    try:
+        least, most = _extremes(indices)
+    except RuntimeError:
+        return False
+    return least >= 0 and most < size
 
 
 def _aligned(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[int, Tensor, Tensor]:

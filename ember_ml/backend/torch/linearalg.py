@@ -8,7 +8,15 @@ import torch
 from torch import Tensor, linalg
 
 from ember_ml.errors import LinAlgError
-from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
+from ember_ml.ops.linearalg import (
+    EigResult,
+    LUFactorResult,
+    LUResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    _is_by_product,
+)
 from ember_ml.unchecked import is_checked
 
 
@@ -34,7 +42,9 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
         raise TypeError(f"the equation {equation!r} names {_count(equation)} operands, {len(operands)} are given")
     if not operands[0].is_cpu and not (operands[0].is_floating_point() or operands[0].is_complex()):
         raise NotImplementedError("integers have no products on this device")
-    return torch.einsum(equation, *operands)
+    answer = torch.einsum(equation, *operands)
+    # torch widens the sum of a single operand of integers.
+    return answer if answer.dtype is operands[0].dtype else answer.to(operands[0].dtype)
 
 
 def _count(equation: str) -> int:
@@ -194,7 +204,8 @@ def _order(values: Tensor) -> Tensor:
 
 def eigh(x: Tensor, /) -> EigResult:
     values, vectors = linalg.eigh(_wide(x))
-    if _may_look() and bool(torch.isnan(vectors).any()):
+    # A sum is NaN where anything is, and quicker to look at.
+    if _may_look() and bool(torch.isnan(vectors.sum())):
         raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
     return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
 
@@ -210,8 +221,12 @@ def expm(x: Tensor, /) -> Tensor:
 def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
         raise ValueError(f"points of {x.shape[-1]} and of {y.shape[-1]} coordinates have no distance")
-    # The way by a matrix product loses the distance of points that are close.
-    return torch.cdist(_wide(x), _wide(y), p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)
+    a, b = _wide(x), _wide(y)
+    if not _is_by_product(x, y, p):
+        return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)
+    # Around a common centre the squares are small, and so is the error of their difference.
+    centre = a.detach().mean(0).nan_to_num(0.0, 0.0, 0.0)
+    return torch.cdist(a - centre, b - centre).to(x.dtype)
 
 
 def _fixed(vectors: Tensor) -> Tensor:
@@ -223,11 +238,13 @@ def _phases(vectors: Tensor) -> Tensor:
     """For each column, the factor of modulus one that makes its leading component real and positive."""
     size = vectors.abs()
     lead = torch.argmax((size >= 0.99 * size.amax(-2, keepdim=True)).to(torch.uint8), -2, keepdim=True)
-    return _unit(torch.take_along_dim(vectors, lead, -2)).conj()
+    return vectors.gather(-2, lead).sgn().conj()
 
 
 def _unit(x: Tensor) -> Tensor:
     """The sign of each number, or its phase; one for zero."""
+    if not x.is_complex():
+        return torch.where(x < 0, -1, 1).to(x.dtype)
     size = x.abs()
     return torch.where(size > 0, x, 1) / torch.where(size > 0, size, 1)
 

@@ -12,9 +12,9 @@ from ember_ml.backend.numpy.manipulation import (
     _axes,
     _axis,
     _check_parts,
+    _constants,
     _counts,
     _mirrored,
-    _pairs,
     _parts,
     _shape,
     _widths,
@@ -139,7 +139,9 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
 
 def pad(x: Tensor, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
     widths = _widths(pad_width, x.shape, mode)
-    values = _pairs(constant_values, x.ndim)
+    values = _constants(constant_values, x)
+    if mode == "constant" and isinstance(constant_values, (int, float, complex)):
+        return torch.constant_pad_nd(x, [width for pair in reversed(widths) for width in pair], constant_values)
     for axis, ((before, after), (first, last)) in enumerate(zip(widths, values, strict=True)):
         if before == after == 0:
             continue

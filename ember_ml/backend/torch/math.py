@@ -35,7 +35,6 @@ from torch import (
     hypot,
     i0,
     lcm,
-    lerp,
     lgamma,
     log,
     log1p,

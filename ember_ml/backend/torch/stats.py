@@ -6,17 +6,25 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend.torch.dtypes import cast
+
 
 def sum(
     x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, keepdims: bool = False
 ) -> torch.Tensor:
     if axis is None and dtype is None and not keepdims and x.dtype is not torch.uint64:
         return torch.sum(x)
+    x = _uncut(x, dtype)
     if dtype is torch.uint64 or x.dtype is torch.uint64:
         return _unsigned(sum, x, dtype, axis=axis, keepdims=keepdims)
     if _is_nothing(axis):
         return x if dtype is None else x.to(dtype)
     return torch.sum(x, axis, keepdims, dtype=dtype)
+
+
+def _uncut(x: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """``x``, cast if it is complex: ``cast`` does not let imaginary parts get lost, as torch would."""
+    return cast(x, dtype) if dtype is not None and x.is_complex() else x
 
 
 def _is_nothing(axis: Any) -> bool:
@@ -36,6 +44,7 @@ def _signed(x: torch.Tensor) -> torch.Tensor:
 def prod(
     x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, keepdims: bool = False
 ) -> torch.Tensor:
+    x = _uncut(x, dtype)
     if dtype is torch.uint64 or x.dtype is torch.uint64:
         return _unsigned(prod, x, dtype, axis=axis, keepdims=keepdims)
     if _is_nothing(axis):
@@ -138,6 +147,7 @@ def cumprod(
 def _accumulated(
     run: Any, first: int, x: torch.Tensor, axis: int | None, dtype: torch.dtype | None, include_initial: bool
 ) -> torch.Tensor:
+    x = _uncut(x, dtype)
     if axis is None:
         x, axis = x.reshape(-1), 0
     if dtype is torch.uint64 or x.dtype is torch.uint64:

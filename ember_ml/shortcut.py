@@ -323,7 +323,15 @@ def _number(x: str, y: str, guides: dict[str, str], arguments: str, checked: boo
         lifted = ", ".join(f"_lift({y}, {x})" if a == y else a for a in arguments.split(", "))
     lines = [
         f"elif _t is float or _t is int and 0 <= {y} < 128:",
-        f" if (_u := _type({x})) in LIFTS:",
+        f" _u = _type({x})",
+    ]
+    if not guides:
+        lines += [
+            f" if _u is HOST and host_raw and {x}.dtype is host_first: return host({arguments})",
+            f" if _u is FRESH and fresh_raw and {x}.itemsize == usual: return fresh({arguments})",
+        ]
+    lines += [
+        " if _u in LIFTS:",
         "  _lift, _takers = LIFTS[_u]",
         f"  if (_d := {x}.dtype) in _takers[_t]:",
     ]

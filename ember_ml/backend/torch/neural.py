@@ -221,6 +221,10 @@ def dot_product_attention(
     answer = F.scaled_dot_product_attention(
         q, k, v, attn_mask=added, is_causal=lone, scale=scale, enable_gqa=repeats > 1
     )
+    if added is not None and answer.is_cuda:
+        # Some of the fused kernels answer a query that sees nothing with something else than zero.
+        seen = added if added.dtype is torch.bool else added > -torch.inf
+        answer = torch.where(seen.any(-1, keepdim=True), answer, 0)
     return answer.transpose(1, 2)
 
 

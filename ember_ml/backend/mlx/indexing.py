@@ -92,13 +92,18 @@ def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: m
         raise ValueError(f"the side is left or right, not {side!r}")
     if sorter is not None:
         x1 = take(x1, sorter)
-    place = mx.zeros(x2.shape, mx.int64)
-    is_behind = _behind(x2, side)
-    for bit in reversed(range(x1.size.bit_length())):
-        further = place + (1 << bit)
-        seen = mx.take(x1, mx.minimum(further, x1.size) - 1)
-        place = mx.where(mx.logical_and(further <= x1.size, is_behind(seen)), further, place)
-    return place
+    # Halving, with the sorted elements made up to a power of two by some that nothing is put behind.
+    size, steps = x1.size, x1.size.bit_length()
+    last = _last(x1.dtype)
+    filled = mx.concatenate([x1, mx.full(((1 << steps) - 1 - size,), convert(last, x1.dtype, None))])
+    place = mx.zeros(x2.shape, mx.uint32)
+    for step in (1 << bit for bit in reversed(range(steps))):
+        seen = mx.take(filled, place + (step - 1))
+        place = place + (seen < x2 if side == "left" else seen <= x2).astype(mx.uint32) * step
+    if isinstance(last, float):
+        numbers = size if side == "right" else mx.sum(x1 == x1).astype(mx.uint32)
+        place = mx.where(mx.isnan(x2), numbers, place)
+    return mx.minimum(place, size).astype(mx.int64)
 
 
 def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
@@ -291,12 +296,11 @@ def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) ->
     return mx.full((count, *data.shape[1:]), convert(empty, data.dtype, None), data.dtype), ids
 
 
-def _behind(x: mx.array, side: str) -> Callable[[mx.array], mx.array]:
-    """Whether ``x`` is to be put behind given elements, NaN being the last."""
-    is_nan = mx.isnan(x)
-    if side == "right":
-        return lambda seen: mx.logical_or(seen <= x, is_nan)
-    return lambda seen: mx.logical_or(seen < x, mx.logical_and(is_nan, seen == seen))
+def _last(dtype: mx.Dtype) -> float | int | bool:
+    """What sorts behind every other element of the dtype."""
+    if mx.issubdtype(dtype, mx.floating):
+        return math.nan
+    return True if dtype == mx.bool_ else mx.iinfo(dtype).max
 
 
 def _rank(x: mx.array) -> mx.array:
@@ -304,8 +308,8 @@ def _rank(x: mx.array) -> mx.array:
     if not mx.issubdtype(x.dtype, mx.floating):
         return x.astype(mx.int64) - (1 << 31) if x.dtype == mx.uint32 else x.astype(mx.int64)
     x = mx.where(mx.isnan(x), math.nan, x.astype(mx.float32) + 0.0)
-    bits = x.view(mx.int32).astype(mx.int64)
-    return mx.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    bits = x.view(mx.int32)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(mx.int64)
 
 
 def _flipped(x: mx.array, axis: int, descending: bool) -> mx.array:

@@ -47,8 +47,8 @@ def std(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: 
 
 def _variance(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
     x = _wide(_sound(x))
-    squares = mx.square(mx.abs(x - mx.mean(x, axis, True)))
-    total = mx.sum(squares, axis, keepdims)
+    apart = x - mx.mean(x, axis, True)
+    total = mx.sum(mx.square(mx.abs(apart) if apart.dtype == mx.complex64 else apart), axis, keepdims)
     freedom = _count(x, axis) - correction
     return total / freedom if freedom > 0 else mx.where(total > 0, mx.inf, mx.nan)
 

@@ -179,15 +179,27 @@ def eigvalsh(x: Array, /) -> Array:
 def cdist(x: Array, y: Array, /, p: float = 2.0) -> Array:
     if x.shape[-1:] != y.shape[-1:] or not _is_by_product(x, y, p):
         return REGISTRY["cdist"].definition(x, y, p)  # type: ignore[misc]
-    # In float64, which costs less than twice as much and keeps all the digits of float32.
     centre = np.mean(x, 0, dtype=np.float64)
     centre = np.where(np.isfinite(centre), centre, 0)
     a, b = x - centre, y - centre
-    ones = np.ones((max(len(x), len(y)), 1))
-    left = np.concatenate([a * -2, _squares(a), ones[: len(x)]], 1)
-    right = np.concatenate([b, ones[: len(y)], _squares(b)], 1)
-    answer = left @ right.T
-    return np.sqrt(np.maximum(answer, 0, out=answer), out=answer).astype(x.dtype, copy=False)
+    answer = _apart(a.astype(x.dtype, copy=False), b.astype(x.dtype, copy=False)) if x.dtype == np.float32 else None
+    if answer is None:
+        answer = _squared_distances(a, b).astype(x.dtype, copy=False)
+    return np.sqrt(np.maximum(answer, 0, out=answer), out=answer)
+
+
+def _apart(a: Array, b: Array) -> Array | None:
+    """Squared distances in float32, if no two points are so close that little would be left of their digits."""
+    answer = _squared_distances(a, b)
+    reach = np.max(_squares(a), initial=0) + np.max(_squares(b), initial=0)
+    return answer if np.min(answer, initial=np.inf) >= 0.1 * reach else None
+
+
+def _squared_distances(a: Array, b: Array) -> Array:
+    answer = a @ (b * -2).T
+    answer += _squares(a)
+    answer += _squares(b).T
+    return answer
 
 
 def _squares(x: Array) -> Array:

@@ -123,7 +123,8 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    return torch.sort(x, dim=_axis(axis, x.ndim), descending=descending, stable=True).values
+    # Equal values cannot be told apart, and keeping their order costs more.
+    return torch.sort(x, dim=_axis(axis, x.ndim), descending=descending).values
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -136,12 +137,15 @@ def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool 
         raise ValueError(f"top_k cannot take {k} of {x.shape[axis]} elements")
     if not 0 < k < x.shape[axis] or x.dtype is torch.bool:
         return _first_of_sorted(x, k, axis, largest)
-    values, places = torch.topk(x, k, axis, largest)
-    edge = values.narrow(axis, k - 1, 1)
-    rivals = (~(x < edge if largest else x > edge)).sum(axis)
-    if _is_true((rivals > k).any()) is not False:
+    # One more than asked for tells whether elements are equal, of which torch takes any.
+    values, places = torch.topk(x, k + 1, axis, largest)
+    before, after = values.narrow(axis, 0, k), values.narrow(axis, 1, k)
+    apart = before > after if largest else before < after
+    if _is_true(apart.all()):
+        return before, places.narrow(axis, 0, k)
+    if not _is_true(apart.narrow(axis, k - 1, 1).all()):
         return _first_of_sorted(x, k, axis, largest)
-    places = places.sort(axis).values
+    places = places.narrow(axis, 0, k).sort(axis).values
     values, order = torch.sort(x.gather(axis, places), dim=axis, descending=largest, stable=True)
     return values, places.gather(axis, order)
 
@@ -157,7 +161,9 @@ def unique(
 ) -> Any:
     if axis is not None or x.is_complex():
         raise NotImplementedError("torch neither sorts slices nor complex numbers")
-    values, order = torch.sort(x.reshape(-1), stable=True)
+    if not (x.is_floating_point() or return_index or return_inverse or return_counts):
+        return torch.unique(x)
+    values, order = torch.sort(x.reshape(-1), stable=return_index)
     differs = values[1:] != values[:-1]
     if equal_nan and x.is_floating_point():
         differs &= ~(values[1:].isnan() & values[:-1].isnan())

@@ -209,8 +209,10 @@ def installed() -> list[str]:
     return [name for name in MODULES if find_spec(name) is not None]
 
 
-def add_options(parser: argparse.ArgumentParser, ops: list[str], repeats: int, quick: int) -> None:
-    """The options that every benchmark has."""
+def add_options(
+    parser: argparse.ArgumentParser, ops: list[str], repeats: int, quick: int, *, plot: bool = True
+) -> None:
+    """The options that every benchmark has; not all of them draw."""
     engines = installed()
     add = parser.add_argument
     add("--engines", nargs="+", choices=engines, default=engines, metavar="NAME", help=", ".join(engines))
@@ -218,13 +220,14 @@ def add_options(parser: argparse.ArgumentParser, ops: list[str], repeats: int, q
     add("--repeats", type=positive, metavar="N", help=f"turns that a median is taken over (default: {repeats})")
     add("--quick", action="store_true", help=f"{quick} turns instead of {repeats}")
     add("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")
-    add("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
+    if plot:
+        add("--plot", metavar="FILE.png", help="also draw the ratios as bars (needs matplotlib)")
 
 
 def parsed(parser: argparse.ArgumentParser, given: list[str] | None) -> argparse.Namespace:
     """The options as given; engines use one thread from here on."""
     options = parser.parse_args(given)
-    if options.plot and find_spec("matplotlib") is None:
+    if getattr(options, "plot", None) and find_spec("matplotlib") is None:
         parser.error("--plot needs matplotlib: pip install 'ember-ml[bench]'")
     os.environ.update(dict.fromkeys(THREADS, "1"))
     return options

@@ -1,0 +1,295 @@
+"""Scaling of features: to unit variance, to a range, by quantiles, and of whole rows to unit length."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ember_ml import ops
+from ember_ml.nn.features.transformer import Transformer, wide_dtype
+from ember_ml.types import Tensor, TensorLike
+
+
+class _Scaler(Transformer):
+    """A transformation of each feature on its own: ``(x - centre) / scale``. NaN is left out of account, and stays."""
+
+    def _offsets(self) -> tuple[Any, Any]:
+        """What is subtracted and then divided by; ``None`` where nothing is."""
+        raise NotImplementedError
+
+    def transform(self, x: TensorLike) -> Tensor:
+        rows = self._rows(x)
+        centre, scale = (_beside(value, rows) for value in self._offsets())
+        if centre is not None:
+            rows = ops.subtract(rows, centre)
+        return rows if scale is None else ops.divide(rows, scale)
+
+    def inverse_transform(self, x: TensorLike) -> Tensor:
+        """The rows that ``transform`` makes ``x`` of."""
+        rows = self._rows(x)
+        centre, scale = (_beside(value, rows) for value in self._offsets())
+        if scale is not None:
+            rows = ops.multiply(rows, scale)
+        return rows if centre is None else ops.add(rows, centre)
+
+
+class StandardScaler(_Scaler):
+    """Features with mean 0 and variance 1.
+
+    Means and variances are added up in float64 where the device has it. A feature that is constant is left unscaled.
+    ``partial_fit`` takes the rows in portions, with the same result.
+
+    Args:
+        with_mean: subtract the mean.
+        with_std: divide by the standard deviation.
+
+    >>> StandardScaler().fit_transform([[1.0, 5.0], [3.0, 5.0]]).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+
+    mean_: Tensor
+    var_: Tensor
+    scale_: Tensor | None
+    n_samples_seen_: Tensor
+
+    def __init__(self, with_mean: bool = True, with_std: bool = True) -> None:
+        self.with_mean = with_mean
+        self.with_std = with_std
+
+    def fit(self, x: TensorLike, y: object = None) -> Self:
+        self._forget()
+        return self.partial_fit(x)
+
+    def partial_fit(self, x: TensorLike, y: object = None) -> Self:
+        """This scaler, fitted to the rows of ``x`` and those that came before."""
+        first = not self.__sklearn_is_fitted__()
+        rows = self._rows(x, fitting=first)
+        count, mean, var = _moments(rows)
+        if not first:
+            count, mean, var = _pooled((self.n_samples_seen_, self.mean_, self.var_), (count, mean, var))
+        self.n_samples_seen_, self.mean_, self.var_ = count, mean, var
+        self.scale_ = _without_zeros(ops.sqrt(var), _is_constant(count, mean, var)) if self.with_std else None
+        self.n_features_in_ = int(rows.shape[1])
+        return self
+
+    def _offsets(self) -> tuple[Any, Any]:
+        return (self.mean_ if self.with_mean else None), self.scale_
+
+
+class MinMaxScaler(_Scaler):
+    """Features whose smallest and largest values are the ends of a range.
+
+    Args:
+        feature_range: the ends.
+        clip: values that were not seen in fitting do not leave the range.
+
+    >>> MinMaxScaler().fit_transform([[1.0], [2.0], [5.0]]).tolist()
+    [[0.0], [0.25], [1.0]]
+    """
+
+    data_min_: Tensor
+    data_max_: Tensor
+
+    def __init__(self, feature_range: tuple[float, float] = (0.0, 1.0), clip: bool = False) -> None:
+        self.feature_range = feature_range
+        self.clip = clip
+
+    def fit(self, x: TensorLike, y: object = None) -> Self:
+        self._forget()
+        return self.partial_fit(x)
+
+    def partial_fit(self, x: TensorLike, y: object = None) -> Self:
+        """This scaler, fitted to the rows of ``x`` and those that came before."""
+        low, high = self.feature_range
+        if not low < high:
+            raise ValueError(f"the range must rise, unlike {tuple(self.feature_range)}")
+        first = not self.__sklearn_is_fitted__()
+        rows = self._rows(x, fitting=first)
+        least, most = ops.min(rows, axis=0), ops.max(rows, axis=0)
+        if bool(ops.any(ops.isnan(least))):
+            least, most = ops.nanmin(rows, axis=0), ops.nanmax(rows, axis=0)
+        if not first:
+            least, most = ops.fmin(self.data_min_, least), ops.fmax(self.data_max_, most)
+        self.data_min_, self.data_max_ = least, most
+        self.n_features_in_ = int(rows.shape[1])
+        return self
+
+    @property
+    def data_range_(self) -> Tensor:
+        """How far each feature reaches."""
+        return ops.subtract(self.data_max_, self.data_min_)
+
+    @property
+    def scale_(self) -> Tensor:
+        """What each feature is multiplied by."""
+        low, high = self.feature_range
+        return ops.divide(high - low, _without_zeros(self.data_range_))
+
+    @property
+    def min_(self) -> Tensor:
+        """What is added to each feature after it was scaled."""
+        return ops.subtract(self.feature_range[0], ops.multiply(self.data_min_, self.scale_))
+
+    def _offsets(self) -> tuple[Any, Any]:
+        scale = ops.divide(1.0, self.scale_)
+        return ops.multiply(ops.negative(self.min_), scale), scale
+
+    def transform(self, x: TensorLike) -> Tensor:
+        rows = self._rows(x)
+        answer = ops.add(ops.multiply(rows, _beside(self.scale_, rows)), _beside(self.min_, rows))
+        return ops.clip(answer, *self.feature_range) if self.clip else answer
+
+
+class RobustScaler(_Scaler):
+    """Features with median 0 and the distance between two quantiles 1, so that outliers do not count.
+
+    Args:
+        with_centering: subtract the median.
+        with_scaling: divide by the distance between the quantiles.
+        quantile_range: the two quantiles in percent.
+        unit_variance: divide such that normally distributed features have variance 1.
+
+    >>> RobustScaler().fit_transform([[1.0], [2.0], [3.0], [4.0], [100.0]]).tolist()
+    [[-1.0], [-0.5], [0.0], [0.5], [48.5]]
+    """
+
+    center_: Tensor | None
+    scale_: Tensor | None
+
+    def __init__(
+        self,
+        with_centering: bool = True,
+        with_scaling: bool = True,
+        quantile_range: tuple[float, float] = (25.0, 75.0),
+        unit_variance: bool = False,
+    ) -> None:
+        self.with_centering = with_centering
+        self.with_scaling = with_scaling
+        self.quantile_range = quantile_range
+        self.unit_variance = unit_variance
+
+    def fit(self, x: TensorLike, y: object = None) -> Self:
+        low, high = self.quantile_range
+        if not 0 <= low <= high <= 100:
+            raise ValueError(f"the quantiles must rise from 0 to 100, unlike {tuple(self.quantile_range)}")
+        self._forget()
+        rows = self._rows(x, fitting=True)
+        parts = [0.5, low / 100, high / 100]
+        quantile = ops.nanquantile if bool(ops.any(ops.isnan(rows))) else ops.quantile
+        middle, lower, upper = ops.unstack(quantile(rows, parts, axis=0))
+        self.center_ = middle if self.with_centering else None
+        self.scale_ = None
+        if self.with_scaling:
+            scale = _without_zeros(ops.subtract(upper, lower))
+            self.scale_ = ops.divide(scale, _normal_distance(low, high)) if self.unit_variance else scale
+        self.n_features_in_ = int(rows.shape[1])
+        return self
+
+    def _offsets(self) -> tuple[Any, Any]:
+        return self.center_, self.scale_
+
+
+class Normalizer(Transformer):
+    """Rows of length 1. A row of zeros stays as it is.
+
+    Args:
+        norm: the length: ``"l2"``, ``"l1"`` or ``"max"``.
+
+    >>> [[round(float(v), 4) for v in row] for row in Normalizer().fit_transform([[3.0, 4.0]])]
+    [[0.6, 0.8]]
+    """
+
+    def __init__(self, norm: str = "l2") -> None:
+        self.norm = norm
+
+    def fit(self, x: TensorLike, y: object = None) -> Self:
+        self._forget()
+        self.n_features_in_ = int(self._rows(x, fitting=True).shape[1])
+        return self
+
+    def transform(self, x: TensorLike) -> Tensor:
+        orders = {"l1": 1, "l2": 2, "max": float("inf")}
+        if self.norm not in orders:
+            raise ValueError(f"unknown norm {self.norm!r}; known norms: {', '.join(orders)}")
+        rows = self._rows(x)
+        lengths = ops.vector_norm(rows, axis=1, keepdims=True, ord=orders[self.norm])
+        return ops.divide(rows, _without_zeros(lengths))
+
+
+def standardize_features(with_mean: bool = True, with_std: bool = True) -> StandardScaler:
+    """A ``StandardScaler``, to be fitted.
+
+    >>> standardize_features(with_std=False).fit_transform([[1.0], [3.0]]).tolist()
+    [[-1.0], [1.0]]
+    """
+    return StandardScaler(with_mean, with_std)
+
+
+def normalize_features(norm: str = "l2") -> Normalizer:
+    """A ``Normalizer``, to be fitted.
+
+    >>> normalize_features("max").fit_transform([[1.0, 4.0]]).tolist()
+    [[0.25, 1.0]]
+    """
+    return Normalizer(norm)
+
+
+def _beside(value: Any, rows: Tensor) -> Any:
+    """Fitted values in the dtype of the rows."""
+    return None if value is None else ops.cast(value, ops.dtype(rows))
+
+
+def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """For each feature: how many numbers there are, their mean and their variance."""
+    wide = wide_dtype(rows)
+    total = ops.sum(rows, axis=0, dtype=wide)
+    count: Any = rows.shape[0]
+    has_nan = bool(ops.any(ops.isnan(total))) and bool(ops.any(ops.isnan(rows)))
+    if has_nan:
+        is_number = ops.logical_not(ops.isnan(rows))
+        count = ops.sum(is_number, axis=0, dtype=wide)
+        total = ops.sum(ops.where(is_number, rows, 0.0), axis=0, dtype=wide)
+    mean = ops.divide(total, count)
+    apart = ops.subtract(rows, ops.cast(mean, ops.dtype(rows)))
+    if has_nan:
+        apart = ops.where(is_number, apart, 0.0)
+    # The mean was rounded before it was subtracted; its error is taken out again.
+    error = ops.divide(ops.sum(apart, axis=0, dtype=wide), count)
+    squares = ops.divide(ops.sum(ops.square(apart), axis=0, dtype=wide), count)
+    var = ops.subtract(squares, ops.square(error))
+    mean = ops.add(ops.cast(ops.cast(mean, ops.dtype(rows)), wide), error)
+    return ops.broadcast_to(ops.cast(count, wide), mean.shape), mean, ops.maximum(var, 0.0)
+
+
+def _pooled(one: tuple[Tensor, Tensor, Tensor], other: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Count, mean and variance of two samples taken together."""
+    (n, mean, var), (m, mean_m, var_m) = one, other
+    # A feature that had only NaN so far has no mean yet.
+    mean, var = (ops.where(ops.equal(n, 0), new, old) for old, new in ((mean, mean_m), (var, var_m)))
+    mean_m, var_m = (ops.where(ops.equal(m, 0), old, new) for old, new in ((mean, mean_m), (var, var_m)))
+    count = ops.add(n, m)
+    part, rest = ops.divide(m, count), ops.divide(n, count)
+    shift = ops.subtract(mean_m, mean)
+    within = ops.add(ops.multiply(var, rest), ops.multiply(var_m, part))
+    between = ops.multiply(ops.square(shift), ops.multiply(part, rest))
+    return count, ops.add(mean, ops.multiply(shift, part)), ops.add(within, between)
+
+
+def _is_constant(count: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+    """Whether a variance is no more than what rounding leaves of equal numbers."""
+    eps = ops.finfo(ops.dtype(var)).eps
+    noise = ops.square(ops.multiply(ops.multiply(count, mean), eps))
+    return ops.less_equal(var, ops.add(ops.multiply(ops.multiply(count, var), eps), noise))
+
+
+def _without_zeros(scale: Tensor, is_zero: Tensor | None = None) -> Tensor:
+    """A scale that can be divided by: 1 where there is nothing to scale."""
+    eps = ops.finfo(ops.dtype(scale)).eps
+    return ops.where(ops.less(scale, 10 * eps) if is_zero is None else is_zero, 1.0, scale)
+
+
+def _normal_distance(low: float, high: float) -> float:
+    """The distance between two quantiles, in percent, of the normal distribution."""
+    from statistics import NormalDist
+
+    normal = NormalDist()
+    return normal.inv_cdf(high / 100) - normal.inv_cdf(low / 100)

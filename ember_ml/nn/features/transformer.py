@@ -1,0 +1,196 @@
+"""What all fitted transformations share: scikit-learn's protocol, and a state that travels between engines."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from ember_ml import backend as backends
+from ember_ml import door, ops
+from ember_ml.errors import EmberError, UnsupportedError
+from ember_ml.types import DeviceLike, Tensor, TensorLike
+
+
+class NotFittedError(EmberError, ValueError, AttributeError):
+    """A transformation was used before it was fitted."""
+
+
+class Transformer:
+    """A transformation of rows of features, fitted to data.
+
+    A subclass takes its settings in ``__init__`` and stores them under their own names; ``fit`` stores what it learns
+    in attributes whose names end with an underscore, ``n_features_in_`` last. They are the fitted state, which moves
+    between engines and goes into files.
+    """
+
+    n_features_in_: int
+    _kinds: ClassVar[dict[str, type[Transformer]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Transformer._kinds[cls.__name__] = cls
+
+    def fit(self, x: TensorLike, y: object = None) -> Self:
+        """This transformation, fitted to the rows of ``x``."""
+        raise NotImplementedError
+
+    def transform(self, x: TensorLike) -> Tensor:
+        """The rows of ``x``, transformed."""
+        raise NotImplementedError
+
+    def fit_transform(self, x: TensorLike, y: object = None) -> Tensor:
+        """The rows of ``x``, transformed by what was fitted to them."""
+        return self.fit(x, y).transform(x)
+
+    @classmethod
+    def _settings(cls) -> list[str]:
+        return list(inspect.signature(cls).parameters)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name."""
+        return {name: getattr(self, name) for name in self._settings()}
+
+    def set_params(self, **settings: Any) -> Self:
+        """This transformation with other settings; what was fitted stays until the next ``fit``."""
+        known = self._settings()
+        for name, value in settings.items():
+            if name not in known:
+                raise ValueError(f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        shown = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name].default]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn's pipelines ask for."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(allow_nan=True),
+            array_api_support=True,
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The fitted tensors by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and ops.is_tensor(value)}
+
+    def assign(self, values: Mapping[str, Tensor]) -> None:
+        """Put other tensors in place of the fitted ones."""
+        vars(self).update(values)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that was fitted, tensors and numbers, by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """This transformation with a fitted state from elsewhere, its tensors moved to the active engine."""
+        wrong = [name for name in state if not name.endswith("_")]
+        if wrong:
+            raise ValueError(f"{', '.join(map(repr, wrong))} cannot be part of a fitted state")
+        self._forget()
+        for name, value in state.items():
+            setattr(self, name, ops.convert_to_tensor(value) if ops.is_tensor(value) else value)
+        return self
+
+    def _forget(self) -> None:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def to_backend(self, name: str) -> Self:
+        """This transformation with its fitted tensors on another engine."""
+        with backends.use_backend(name):
+            self.assign({key: ops.convert_to_tensor(value) for key, value in self.tensors().items()})
+        return self
+
+    def to(self, device: DeviceLike) -> Self:
+        """This transformation with its fitted tensors on another device."""
+        self.assign({key: ops.to_device(value, device) for key, value in self.tensors().items()})
+        return self
+
+    def save(self, path: object) -> None:
+        """Write settings and fitted state to a ``.safetensors`` or ``.npz`` file; ``load`` reads it on any engine."""
+        self._check_fitted()
+        about = {"transformer": type(self).__name__, "settings": json.dumps(self.get_params())}
+        ops.save(path, self.state_dict(), metadata=about)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes, tensors as host arrays: an engine may lose digits when it pickles its own."""
+        tensors = self.tensors()
+        hosted = {name: ops.to_numpy(value) for name, value in tensors.items()}
+        return {**vars(self), **hosted, "engines": {name: _engine(value) for name, value in tensors.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        engines = state.pop("engines")
+        vars(self).update(state)
+        for name, engine in engines.items():
+            with backends.use_backend(engine):
+                setattr(self, name, ops.asarray(state[name]))
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+    def _rows(self, x: TensorLike, *, fitting: bool = False) -> Tensor:
+        """``x`` as a matrix of floats, with as many columns as there are features."""
+        rows: Tensor = ops.atleast_1d(x)
+        if rows.ndim != 2:
+            raise ValueError(
+                f"{type(self).__name__} takes a matrix, a row for each sample, not a tensor of shape "
+                f"{tuple(rows.shape)}; ops.reshape(x, (-1, 1)) makes one of a single feature"
+            )
+        if ops.is_complex(rows):
+            raise TypeError(f"{type(self).__name__} takes real features, not {ops.dtype(rows)}")
+        if not ops.is_float(rows):
+            rows = ops.cast(rows, ops.get_default_dtype())
+        if fitting:
+            if not rows.shape[0]:
+                raise ValueError(f"{type(self).__name__} cannot be fitted to no samples")
+        else:
+            self._check_fitted()
+            if rows.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"{type(self).__name__} was fitted to {self.n_features_in_} features, not {rows.shape[1]}"
+                )
+        return rows
+
+
+def load(path: object) -> Any:
+    """The transformation that ``Transformer.save`` wrote, on the active engine.
+
+    >>> import tempfile
+    >>> from ember_ml.nn.features import StandardScaler
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     StandardScaler().fit([[0.0], [2.0]]).save(f"{folder}/scaler.safetensors")
+    ...     load(f"{folder}/scaler.safetensors").transform([[4.0]]).tolist()
+    [[3.0]]
+    """
+    state, about = ops.load(path, with_metadata=True)
+    kind = Transformer._kinds.get(about.get("transformer", ""))
+    if kind is None:
+        raise ValueError(f"{path} holds no fitted transformation of features")
+    return kind(**json.loads(about["settings"])).load_state_dict(state)
+
+
+def _engine(x: Tensor) -> str:
+    """The name of the engine that ``x`` lives on."""
+    species = door.species_of(type(x))
+    return species.name if isinstance(species, backends.Backend) else "numpy"
+
+
+def wide_dtype(x: Tensor) -> str:
+    """The dtype to add up many elements of ``x`` in: float64 where its device has that."""
+    try:
+        ops.zeros((), dtype="float64", device=ops.get_device(x))
+    except (UnsupportedError, TypeError):
+        return "float32"
+    return "float64"

@@ -1,0 +1,270 @@
+"""Features: equal to scikit-learn on every engine, with its protocol, and a state that travels."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import host
+from sklearn import decomposition, preprocessing
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import ember_ml
+from ember_ml import ops
+from ember_ml.backend import Backend
+from ember_ml.nn import features
+from ember_ml.nn.features import decomposition as our_decomposition
+from ember_ml.nn.features import scaling, transformer
+
+
+def rows(dtype: str = "float64", samples: int = 200, size: int = 6, *, nan: bool = False) -> np.ndarray:
+    """Correlated features of different sizes, the last of them constant."""
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((samples, size)) @ rng.standard_normal((size, size))
+    made = mixed * [1.0, 5.0, 0.1, 2.0, 3.0, 0.0] + [0.0, 100.0, -3.0, 1.0, 2.0, 7.0]
+    if nan:
+        made[::7, 1] = np.nan
+    return made.astype(dtype)
+
+
+def close(found: Any, wanted: Any, tolerance: float = 1e-5) -> None:
+    """Equal to the tolerance, taken of the largest value."""
+    scale = max(1.0, float(np.nanmax(np.abs(wanted))))
+    np.testing.assert_allclose(host(found), wanted, rtol=0, atol=tolerance * scale)
+
+
+SCALERS = [
+    (features.StandardScaler(), preprocessing.StandardScaler()),
+    (features.StandardScaler(with_mean=False), preprocessing.StandardScaler(with_mean=False)),
+    (features.StandardScaler(with_std=False), preprocessing.StandardScaler(with_std=False)),
+    (features.MinMaxScaler(), preprocessing.MinMaxScaler()),
+    (features.MinMaxScaler((-1.0, 3.0), clip=True), preprocessing.MinMaxScaler(feature_range=(-1, 3), clip=True)),
+    (features.RobustScaler(), preprocessing.RobustScaler()),
+    (
+        features.RobustScaler(quantile_range=(10.0, 80.0), unit_variance=True),
+        preprocessing.RobustScaler(quantile_range=(10.0, 80.0), unit_variance=True),
+    ),
+    (features.Normalizer("l1"), preprocessing.Normalizer("l1")),
+    (features.Normalizer("l2"), preprocessing.Normalizer("l2")),
+    (features.Normalizer("max"), preprocessing.Normalizer("max")),
+]
+every_scaler = pytest.mark.parametrize(("ours", "theirs"), SCALERS, ids=[repr(s) for s, _ in SCALERS])
+
+
+@every_scaler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scalers_equal_scikit_learn(ours: Any, theirs: Any, dtype: str, backend: Backend) -> None:
+    ours, data = clone(ours), rows(dtype)
+    wanted = clone(theirs).fit(data.astype("float64"))
+    found = ours.fit(ops.asarray(data))
+    new = rows(dtype, samples=20) * 1.5
+    answer = found.transform(ops.asarray(new))
+    assert ops.dtype(answer) == dtype
+    close(answer, wanted.transform(new.astype("float64")), 1e-5 if dtype == "float32" else 1e-10)
+    if hasattr(wanted, "inverse_transform") and not getattr(wanted, "clip", False):
+        close(found.inverse_transform(answer), new, 1e-5)
+
+
+@every_scaler
+def test_scalers_leave_nan_out_of_account(ours: Any, theirs: Any, backend: Backend) -> None:
+    if isinstance(ours, features.Normalizer):
+        return  # a row with NaN has no length
+    data = rows(nan=True)
+    close(clone(ours).fit_transform(ops.asarray(data)), clone(theirs).fit_transform(data))
+
+
+@pytest.mark.parametrize("kind", ["StandardScaler", "MinMaxScaler"])
+def test_portions_are_as_good_as_the_whole(kind: str, backend: Backend) -> None:
+    data = rows(nan=True)
+    whole, parts = getattr(features, kind)().fit(data), getattr(features, kind)()
+    for start in (0, 50, 120):
+        parts.partial_fit(data[start : {0: 50, 50: 120}.get(start, 200)])
+    close(parts.transform(data), host(whole.transform(data)), 1e-10)
+
+
+def test_a_large_mean_does_not_spoil_the_variance(backend: Backend) -> None:
+    data = (np.random.default_rng(1).standard_normal((5000, 2)) + 1000.0).astype("float32")
+    fitted = features.StandardScaler().fit(ops.asarray(data))
+    close(fitted.var_, data.astype("float64").var(0), 1e-6)
+    close(fitted.mean_, data.astype("float64").mean(0), 1e-7)
+
+
+SOLVERS = ["full", "covariance_eigh", "randomized", "auto"]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_pca_equals_scikit_learn(solver: str, whiten: bool, dtype: str, backend: Backend) -> None:
+    data = rows(dtype)
+    wanted = decomposition.PCA(3, whiten=whiten, svd_solver="full").fit(data.astype("float64"))
+    ours = features.PCA(3, whiten, solver, random_state=0).fit(ops.asarray(data))
+    for name in ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_"):
+        close(getattr(ours, name), getattr(wanted, name))
+    assert ours.noise_variance_ == pytest.approx(wanted.noise_variance_, rel=1e-4, abs=1e-4)
+    close(ours.transform(ops.asarray(data)), wanted.transform(data.astype("float64")))
+    back = ours.inverse_transform(ours.transform(ops.asarray(data)))
+    close(back, wanted.inverse_transform(wanted.transform(data.astype("float64"))))
+    if not whiten:  # scikit-learn scales the components of whitened data twice there
+        close(ours.get_covariance(), wanted.get_covariance())
+
+
+def test_pca_of_wide_data_by_random_directions(backend: Backend) -> None:
+    rng = np.random.default_rng(0)
+    data = (rng.standard_normal((40, 5)) * [10, 7, 5, 3, 2]) @ rng.standard_normal((5, 700)) + 0.001
+    wanted = decomposition.PCA(5, svd_solver="full").fit(data)
+    ours = features.PCA(5, random_state=3).fit(data)
+    assert ours._solver(*data.shape) == "randomized"
+    close(ours.components_, wanted.components_)
+    close(ours.singular_values_, wanted.singular_values_)
+
+
+def test_a_seed_gives_the_same_random_directions_on_every_engine(backend: Backend) -> None:
+    data = rows()
+    here = features.PCA(2, svd_solver="randomized", iterated_power=0, random_state=7).fit(data)
+    with ember_ml.use_backend("numpy"):
+        there = features.PCA(2, svd_solver="randomized", iterated_power=0, random_state=7).fit(data)
+    close(here.components_, host(there.components_), 1e-8)
+
+
+def test_incremental_pca_equals_scikit_learn(backend: Backend) -> None:
+    data = rows()
+    wanted = decomposition.IncrementalPCA(3, batch_size=30).fit(data)
+    ours = features.PCA(3, svd_solver="incremental", batch_size=30).fit(data)
+    for name in ("components_", "explained_variance_", "singular_values_", "mean_", "var_"):
+        close(getattr(ours, name), getattr(wanted, name), 1e-5)
+    assert ours.n_samples_ == 200
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.5, None), (0.99, None), (0.9999999, None)])
+def test_a_share_of_the_variance(share: float, count: None, backend: Backend) -> None:
+    data = rows()
+    wanted = decomposition.PCA(share, svd_solver="full").fit(data)
+    assert features.PCA(share).fit(data).n_components_ == wanted.n_components_
+
+
+@pytest.mark.parametrize("method", ["zca", "pca"])
+def test_whitened_features_are_uncorrelated(method: str, backend: Backend) -> None:
+    data = rows()[:, :5]
+    fitted = features.Whitening(method).fit(data)
+    white = host(fitted.transform(data))
+    np.testing.assert_allclose(np.cov(white, rowvar=False), np.eye(5), atol=1e-6)
+    close(fitted.inverse_transform(white), data)
+
+
+EXAMPLES = [
+    features.StandardScaler(),
+    features.MinMaxScaler((-1.0, 1.0)),
+    features.RobustScaler(with_centering=False),
+    features.Normalizer("l1"),
+    features.PCA(2, whiten=True),
+    features.PCA(2, svd_solver="incremental"),
+    features.Whitening("pca", epsilon=1e-3),
+]
+every_kind = pytest.mark.parametrize("model", EXAMPLES, ids=repr)
+
+
+@every_kind
+@pytest.mark.parametrize("suffix", [".safetensors", ".npz"])
+def test_fitted_state_saves_and_loads_on_any_engine(model: Any, suffix: str, backend: Backend, tmp_path: Path) -> None:
+    data = rows()
+    with ember_ml.use_backend("torch" if "torch" in ember_ml.get_available_backends() else "numpy"):
+        fitted = clone(model).fit(data)
+        wanted = host(fitted.transform(data))
+        fitted.save(tmp_path / f"model{suffix}")
+    loaded = features.load(tmp_path / f"model{suffix}")
+    assert type(loaded) is type(model)
+    answer = loaded.transform(data)
+    assert isinstance(answer, backend.tensors)
+    close(answer, wanted, 1e-6)
+
+
+@every_kind
+def test_fitted_state_moves_between_engines(model: Any, backend: Backend) -> None:
+    data = rows()
+    fitted = clone(model).fit(data)
+    wanted = host(fitted.transform(data))
+    for copied in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):
+        close(copied.transform(data), wanted, 1e-12)
+    moved = fitted.to_backend("numpy")
+    assert moved is fitted
+    with ember_ml.use_backend("numpy"):
+        close(moved.transform(data), wanted, 1e-6)
+    moved.to_backend(backend.name).to("cpu")
+    close(moved.transform(data), wanted, 1e-6)
+
+
+@every_kind
+def test_scikit_learn_takes_them_for_its_own(model: Any, backend: Backend) -> None:
+    data = rows("float32")
+    assert clone(model).get_params() == model.get_params()
+    chained = make_pipeline(clone(model), features.StandardScaler())
+    assert host(chained.fit_transform(data)).shape[0] == len(data)
+    assert model.get_params() == type(model)(**model.get_params()).get_params()
+
+
+@every_kind
+def test_what_is_not_fitted_says_so(model: Any, backend: Backend) -> None:
+    fresh = clone(model)
+    with pytest.raises(features.NotFittedError, match="not fitted"):
+        fresh.transform(rows())
+    with pytest.raises(ValueError, match="row for each sample"):
+        fresh.fit([1.0, 2.0])
+    with pytest.raises(ValueError, match="no samples"):
+        fresh.fit(np.zeros((0, 3)))
+    with pytest.raises(TypeError, match="real features"):
+        fresh.fit(np.ones((4, 4), "complex64"))
+    assert not fresh.__sklearn_is_fitted__()
+    fresh.fit(rows())
+    with pytest.raises(ValueError, match="was fitted to 6 features, not 5"):
+        fresh.transform(rows()[:, :5])
+
+
+def test_wrong_settings_are_value_errors(backend: Backend) -> None:
+    data = rows()
+    for wrong in (
+        features.PCA(7),
+        features.PCA(0),
+        features.PCA(1.5),
+        features.PCA(svd_solver="magic"),
+        features.PCA(0.5, svd_solver="randomized"),
+        features.Whitening("ica"),
+        features.MinMaxScaler((1.0, 1.0)),
+        features.RobustScaler(quantile_range=(80.0, 20.0)),
+    ):
+        with pytest.raises(ValueError, match=r".+"):
+            wrong.fit(data)
+        assert not wrong.__sklearn_is_fitted__()
+    with pytest.raises(ValueError, match="unknown norm"):
+        features.Normalizer("l3").fit_transform(data)
+    with pytest.raises(ValueError, match="has no setting 'colour'"):
+        features.PCA().set_params(colour="red")
+    assert features.PCA().set_params(n_components=2).n_components == 2
+
+
+def test_integers_become_the_default_float(backend: Backend) -> None:
+    answer = features.StandardScaler().fit_transform([[1], [3]])
+    assert ops.dtype(answer) == "float32"
+    assert host(answer).tolist() == [[-1.0], [1.0]]
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    ops.save(tmp_path / "x.safetensors", {"x": ops.asarray([1.0])})
+    with pytest.raises(ValueError, match="no fitted transformation"):
+        features.load(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("module", [our_decomposition, scaling, transformer], ids=lambda m: m.__name__)
+def test_examples_run(module: Any, backend: Backend) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_stateless_functions_are_the_operations() -> None:
+    assert features.one_hot is ops.one_hot
+    assert features.scatter is ops.scatter

@@ -1,128 +1,183 @@
-"""A regression, fitted by closed form and by gradient descent: one program that runs unchanged on every engine.
-
-The data come from an integer hash, so that every engine makes the same ones. Samples run along the last axis.
-"""
+"""A classifier of handwritten digits, trained by one program that runs unchanged on every engine with one seed."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from ember_ml import ops
+from ember_ml import nn, ops, optim, training
 from ember_ml.backend import load, use_backend
+from ember_ml.datasets import digits
+from ember_ml.nn import modules
 from ember_ml.types import Tensor
 
-TRUE = (0.5, 2.0, -3.0, 1.25)
-"""The intercept and the weights of the features."""
-
-NOISE = 0.1
-STEPS = 200
-RATE = 0.6
-
-_MASK = (1 << 31) - 1
+BATCH = 64
+HELD = 360
+"""Images that are kept for the test."""
 
 
-def hashed(x: Tensor) -> Tensor:
-    """Integers of 24 bits that look random, one per integer of ``x``. No product leaves the range of int64."""
-    for _ in range(3):
-        x = ops.bitwise_xor(x, ops.bitwise_right_shift(x, 16))
-        x = ops.bitwise_and(ops.multiply(x, 0x45D9F3B), _MASK)
-    return ops.bitwise_right_shift(x, 7)
+def mlp() -> modules.Module:
+    """Two hidden layers on the 64 values of an image."""
+    return modules.Sequential(
+        modules.Flatten(),
+        modules.Linear(64, 128),
+        modules.ReLU(),
+        modules.Linear(128, 64),
+        modules.ReLU(),
+        modules.Linear(64, 10),
+    )
 
 
-def data(samples: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Features, the first of them a row of ones, and targets with noise."""
-    count, parts = len(TRUE) - 1, 12
-    start = seed * 0x9E3779B1 & _MASK
-    numbers = ops.reshape(ops.add(ops.arange((count + parts) * samples), start), (count + parts, samples))
-    bits = hashed(ops.bitwise_and(numbers, _MASK))
-    uniform = ops.subtract(ops.divide(bits[:count], 1 << 23), 1.0)
-    # A sum of twelve uniform numbers is close to normal; summed as integers, it is the same on every engine.
-    normal = ops.subtract(ops.divide(ops.sum(bits[count:], axis=0), 1 << 24), parts / 2)
-    features = ops.concatenate([ops.ones((1, samples)), uniform], axis=0)
-    return features, ops.add(predicted(features, ops.asarray(TRUE)), ops.multiply(normal, NOISE))
+def cnn() -> modules.Module:
+    """Two convolutions with pooling, and a linear layer."""
+    return modules.Sequential(
+        modules.Reshape((8, 8, 1)),
+        modules.Conv2d(1, 16, 3, padding="same"),
+        modules.ReLU(),
+        modules.MaxPool2d(2),
+        modules.Conv2d(16, 32, 3, padding="same"),
+        modules.ReLU(),
+        modules.MaxPool2d(2),
+        modules.Flatten(),
+        modules.Linear(128, 10),
+    )
 
 
-def predicted(features: Tensor, weights: Tensor) -> Tensor:
-    """The linear model's answers."""
-    return ops.sum(ops.multiply(ops.expand_dims(weights, axis=1), features), axis=0)
+class Transformer(modules.Module):
+    """An encoder that takes the rows of an image for words."""
+
+    def __init__(self) -> None:
+        self.embedding = modules.Linear(8, 32)
+        self.positions = modules.PositionalEmbedding(32, 8)
+        self.encoder = modules.TransformerEncoder(2, 32, 4, 64, 0.1, norm_first=True)
+        self.head = modules.Linear(8 * 32, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = self.encoder(self.positions(self.embedding(x)))
+        return self.head(ops.reshape(seen, (seen.shape[0], -1)))  # type: ignore[no-any-return]
 
 
-def loss(features: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    """The mean of the squared errors."""
-    return ops.mean(ops.square(ops.subtract(predicted(features, weights), targets)))
+class Liquid(modules.Module):
+    """A closed-form continuous-time network, wired like a small nervous system, that reads an image row by row."""
+
+    def __init__(self) -> None:
+        self.reader = modules.CfC(8, nn.wirings.AutoNCP(64, 24))
+        self.head = modules.Linear(24, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen, _ = self.reader(x)
+        return self.head(seen[:, -1])  # type: ignore[no-any-return]
 
 
-def solved(matrix: Tensor, column: Tensor) -> Tensor:
-    """The solution of a linear system with a positive definite matrix, by Gauss-Jordan elimination."""
-    count = matrix.shape[0]
-    rows = ops.concatenate([matrix, column], axis=1)
-    for k in range(count):
-        pivot = ops.divide(rows[k : k + 1], rows[k : k + 1, k : k + 1])
-        is_pivot = ops.expand_dims(ops.equal(ops.arange(count), k), axis=1)
-        rows = ops.where(is_pivot, pivot, ops.subtract(rows, ops.multiply(rows[:, k : k + 1], pivot)))
-    return ops.squeeze(rows[:, count:], axis=1)
+class Plan(NamedTuple):
+    """What makes a model, for how many epochs it trains, and the learning rate that it begins with."""
+
+    make: Callable[[], modules.Module]
+    epochs: int
+    rate: float
 
 
-def closed_form(features: Tensor, targets: Tensor) -> Tensor:
-    """The weights that solve the normal equations."""
-    moments = ops.mean(ops.multiply(ops.expand_dims(features, axis=1), ops.expand_dims(features, axis=0)), axis=2)
-    return solved(moments, ops.mean(ops.multiply(features, targets), axis=1, keepdims=True))
-
-
-def gradient_descent(features: Tensor, targets: Tensor) -> Tensor:
-    """The weights after a fixed number of steps down the gradient of the loss."""
-    weights = ops.zeros(len(TRUE))
-    for _ in range(STEPS):
-        errors = ops.subtract(predicted(features, weights), targets)
-        gradient = ops.multiply(ops.mean(ops.multiply(features, errors), axis=1), 2.0)
-        weights = ops.subtract(weights, ops.multiply(gradient, RATE))
-    return weights
-
-
-METHODS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "closed form": closed_form,
-    "descent": gradient_descent,
+MODELS = {
+    "mlp": Plan(mlp, 20, 3e-3),
+    "cnn": Plan(cnn, 15, 1e-2),
+    "transformer": Plan(Transformer, 20, 3e-3),
+    "cfc": Plan(Liquid, 20, 1e-2),
 }
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What one method found on one engine, and how long it took."""
+class Run:
+    """How training went on one engine: the loss of every epoch and of every update, the test, and the time."""
 
     backend: str
-    method: str
-    coefficients: list[float]
-    loss: float
+    losses: list[float]
+    updates: list[float]
+    accuracy: float
     seconds: float
 
 
-def run(backend: str, samples: int, seed: int) -> list[Fit]:
-    """The fits of all methods on an engine. A small rehearsal keeps what is loaded on first use out of the times."""
+class _Watched(training.Callback):
+    """A callback that tells a function of every epoch."""
+
+    def __init__(self, tell: Callable[[float], None]) -> None:
+        self.tell = tell
+
+    def on_epoch_end(self, trainer: training.Trainer, record: dict[str, float]) -> None:
+        self.tell(record["loss"])
+
+
+def run(
+    backend: str,
+    model: str = "mlp",
+    seed: int = 0,
+    epochs: int | None = None,
+    tell: Callable[[float], None] = lambda loss: None,
+) -> Run:
+    """Training a model on an engine. Data, first weights and the order of the images come from the seed alone.
+
+    Args:
+        tell: hears the loss of every epoch.
+    """
     load(backend, "ember-ml demo")
+    plan = MODELS[model]
+    epochs = plan.epochs if epochs is None else epochs
     with use_backend(backend):
-        _fits(backend, 16, seed)
-        return _fits(backend, samples, seed)
-
-
-def _fits(backend: str, samples: int, seed: int) -> list[Fit]:
-    features, targets = data(samples, seed)
-    float(ops.sum(targets))  # a lazy engine makes the data here, not in the time of the first method
-    found = []
-    for method, fit in METHODS.items():
+        ops.random.set_seed(seed)
+        images, labels = digits()
+        order = ops.random.permutation(images.shape[0])
+        images, labels = ops.take(images, order, axis=0), ops.take(labels, order, axis=0)
+        rate = optim.schedules.cosine(plan.rate, max(1, epochs * -(-(images.shape[0] - HELD) // BATCH)))
+        trainer = training.Trainer(plan.make(), _loss, optim.Adam(rate), ["accuracy"], [_Watched(tell)])
         start = time.perf_counter()
-        weights = fit(features, targets)
-        coefficients = weights.tolist()
+        history = trainer.fit(images[HELD:], labels[HELD:], epochs=epochs, batch_size=BATCH, verbose=0)
         seconds = time.perf_counter() - start
-        found.append(Fit(backend, method, coefficients, float(loss(features, targets, weights)), seconds))
-    return found
+        test = trainer.evaluate(images[:HELD], labels[:HELD], batch_size=BATCH)
+    return Run(backend, [record["loss"] for record in history.epochs], history.steps, test["accuracy"], seconds)
 
 
-def disagreement(fits: Sequence[Fit]) -> float:
-    """The largest difference between the coefficients that two engines found by the same method."""
-    largest = 0.0
-    for method in METHODS:
-        rows = [fit.coefficients for fit in fits if fit.method == method]
-        largest = max([largest, *(max(column) - min(column) for column in zip(*rows, strict=True))])
-    return largest
+def _loss(prediction: Tensor, target: Tensor) -> Tensor:
+    return ops.sparse_categorical_crossentropy(target, prediction, from_logits=True)
+
+
+def disagreement(runs: Sequence[Run]) -> list[float]:
+    """After each epoch, the largest difference between the losses of two engines."""
+    return [max(losses) - min(losses) for losses in zip(*(run.losses for run in runs), strict=True)]
+
+
+def plot(runs: Sequence[Run], title: str, path: str) -> None:
+    """Draw the loss of every update, one engine on top of the other, and how far the engines are apart."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("a picture needs matplotlib: pip install 'ember-ml[plot]'") from error
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    widths = [6.0, 3.0, 1.2]
+    for place, one in enumerate(runs):
+        steps = range(1, len(one.updates) + 1)
+        width = widths[min(place, len(widths) - 1)]
+        upper.plot(steps, one.updates, linewidth=width, alpha=0.75, label=f"{one.backend}  ({one.accuracy:.1%} right)")
+    upper.set(yscale="log", ylabel="loss of an update", title=title)
+    upper.legend(frameon=False)
+    apart = [max(losses) - min(losses) for losses in zip(*(one.updates for one in runs), strict=True)]
+    lower.plot(range(1, len(apart) + 1), [max(value, 1e-9) for value in apart], color="black", linewidth=0.8)
+    lower.set(yscale="log", xlabel="update", ylabel="largest difference")
+    for axes in (upper, lower):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.2)
+    figure.savefig(path, dpi=120)
+
+
+def report(runs: Sequence[Run], model: str, seed: int) -> dict[str, Any]:
+    """The figures of all engines, for machines."""
+    return {
+        "model": model,
+        "seed": seed,
+        "runs": [
+            {"backend": one.backend, "losses": one.losses, "accuracy": one.accuracy, "seconds": one.seconds}
+            for one in runs
+        ],
+        "largest_disagreement": max(disagreement(runs)) if len(runs) > 1 else None,
+    }

@@ -195,9 +195,9 @@ def test_set_warns_that_the_variable_goes_first(ember: Any, monkeypatch: pytest.
         ["info", "--loud"],
         ["demo", "--backend", "abacus"],
         ["demo", "--backend"],
-        ["demo", "--samples", "3"],
-        ["demo", "--samples", "many"],
-        ["demo", "--samples", "10000000000"],
+        ["demo", "--epochs", "0"],
+        ["demo", "--epochs", "many"],
+        ["demo", "--model", "oracle"],
         ["demo", "--seed", "x"],
     ],
 )
@@ -267,35 +267,50 @@ def test_as_a_module_in_a_fresh_process(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_demo_prints_one_table(ember: Any) -> None:
-    ran = ember("demo", "--samples", "100")
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that the demonstration may draw its picture in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_demo_prints_one_table_and_draws(ember: Any, in_folder: Path) -> None:
+    ran = ember("demo", "--epochs", "2")
     assert ran.status == 0
     assert ran.err == ""
     for name in ember_ml.get_available_backends():
-        assert ran.out.count(f"\n {name} ") == 1
-    assert "largest disagreement between engines:" in ran.out
+        assert name in ran.out
+    assert "largest difference" in ran.out
+    assert "test accuracy" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
+    assert (in_folder / "ember-ml-demo.png").exists()
 
 
-def test_demo_for_machines(ember: Any) -> None:
-    facts = json.loads(ember("demo", "--samples", "100", "--seed", "3", "--json").out)
-    assert (facts["samples"], facts["seed"]) == (100, 3)
-    assert [fit["backend"] for fit in facts["fits"]] == [
-        n for n in ember_ml.get_available_backends() for _ in demo.METHODS
-    ]
+def test_demo_for_machines(ember: Any, in_folder: Path) -> None:
+    facts = json.loads(ember("demo", "--epochs", "1", "--seed", "3", "--plot", "a.png", "--json").out)
+    assert (facts["model"], facts["seed"]) == ("mlp", 3)
+    assert [run["backend"] for run in facts["runs"]] == ember_ml.get_available_backends()
     assert facts["largest_disagreement"] is None or facts["largest_disagreement"] < 1e-4
+    assert (in_folder / "a.png").exists()
 
 
-def test_demo_serves_with_numpy_alone(ember: Any) -> None:
-    assert "largest disagreement between engines: only one ran" in ember("demo", "--backend", "numpy").out
-    named = json.loads(ember("demo", "--backend", "numpy", "--backend", "numpy", "--json").out)
-    assert [fit["backend"] for fit in named["fits"]] == ["numpy", "numpy"]
+def test_demo_serves_with_numpy_alone(ember: Any, in_folder: Path) -> None:
+    assert "only one ran" in ember("demo", "--backend", "numpy", "--epochs", "1").out
+    named = json.loads(ember("demo", "--backend", "numpy", "--backend", "numpy", "--epochs", "1", "--json").out)
+    assert [run["backend"] for run in named["runs"]] == ["numpy"]
     assert named["largest_disagreement"] is None
 
 
-def test_demo_leaves_out_an_engine_that_cannot(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_does_without_a_picture(ember: Any, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    ran = ember("demo", "--backend", "numpy", "--epochs", "1")
+    assert ran.status == 0
+    assert "pip install 'ember-ml[plot]'" in ran.out
+
+
+def test_demo_leaves_out_an_engine_that_cannot(ember: Any, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "OWN", {**backends.OWN, "broken": Home("no_module", "json", "pip install it")})
-    ran = ember("demo", "--samples", "20")
+    ran = ember("demo", "--epochs", "1")
     assert ran.status == 0
     assert "broken is left out" in ran.err
 

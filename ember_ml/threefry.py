@@ -1,109 +1,209 @@
-"""Random words that depend on a key and a position alone: Threefry-2x32 with 20 rounds, on every engine.
+"""Random words that depend on a key and a position alone, and the streams that hand out keys.
 
-Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). Element ``i`` is made of the block
-whose counter is ``i`` itself, so that any part of a stream can be computed without the rest. Words are held in int64,
-since not every engine can add in uint32.
+Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). A
+counter of 64 bits is encrypted under a key of 64 bits to two words of 32 bits. Draws, splits and folds count
+in quarters of their own, told apart by the two highest bits of the counter, threads and the further words of a draw in
+the halves of the last one, so that none of them meets another.
+
+State is held in Python integers: a draw from a stream waits for no engine.
 """
 
 from __future__ import annotations
 
-import math
+import os
+import threading
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from ember_ml.dtypes import as_dtype, default_float
-from ember_ml.ops import bitwise, creation, dtypes, manipulation
-from ember_ml.ops import math as arithmetic
-from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor
+Words: TypeAlias = tuple[Any, Any]
 
-Key: TypeAlias = int | Sequence[int]
+MASK = 0xFFFFFFFF
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
-_MASK = 0xFFFFFFFF
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+# The parts of the counters: the high word of the first one of each.
+DRAWS, SPLITS, FOLDS, THREADS, TURNS = 0, 1 << 30, 2 << 30, 6 << 29, 7 << 29
+LIMIT = 1 << 62
 
 
-def bits(key: Key, count: int, *, device: DeviceLike | None = None) -> Tensor:
-    """``count`` words of 32 random bits, as int64; the same on every engine.
+def parity(first: Any, second: Any) -> Any:
+    """The third word of the key schedule."""
+    return first ^ second ^ 0x1BD11BDA
 
-    >>> [hex(word) for word in bits(7, 2).tolist()]
-    ['0xac91290b', '0xf9807e00']
+
+def block(key: Words, high: Any, low: Any) -> Words:
+    """The two words that the counters with these words are encrypted to: integers, or tensors of them.
+
+    >>> [hex(word) for word in block((0, 0), 0, 0)]
+    ['0x6b200159', '0x99ba4efe']
     """
-    first, second = block(key, *_counters(count, device))
-    return bitwise.bitwise_xor(first, second)
-
-
-def uniform(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """Numbers in [0, 1), all multiples of one power of two equally likely; the same on every engine.
-
-    >>> uniform(7, 2, "float16").tolist()
-    [0.673828125, 0.974609375]
-    """
-    digits, precision, kind = _digits(key, shape, dtype, device)
-    return arithmetic.multiply(dtypes.cast(digits, kind), 2.0**-precision)
-
-
-def normal(key: Key, shape: Shape = (), dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """Numbers from the standard normal distribution, by inversion; equal on all engines but for a few roundings.
-
-    >>> [round(x, 3) for x in normal(7, 2).tolist()]
-    [0.451, 1.953]
-    """
-    digits, precision, kind = _digits(key, shape, dtype, device)
-    # Odd multiples of the unit: symmetric, exact, and never -1 or 1.
-    odd = arithmetic.add(arithmetic.multiply(digits, 2), 1 - 2**precision)
-    return arithmetic.multiply(
-        arithmetic.erfinv(arithmetic.multiply(dtypes.cast(odd, kind), 2.0**-precision)), math.sqrt(2)
-    )
-
-
-def block(key: Key, high: Any, low: Any) -> tuple[Any, Any]:
-    """The two words that the counters with these words are encrypted to."""
-    first, second = words(key)
-    keys = (first, second, 0x1BD11BDA ^ first ^ second)
-    high, low = arithmetic.add(high, first), _low(arithmetic.add(low, second))
+    first, second = key
+    keys = (first, second, parity(first, second))
+    high, low = (high + first) & MASK, (low + second) & MASK
     for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
-            high = arithmetic.add(high, low)
-            low = _low(bitwise.bitwise_xor(high, _rotated(low, rotation)))
-        # The first word may carry: it takes part in no shift, and 20 sums do not reach the sign.
-        high = arithmetic.add(high, keys[(group + 1) % 3])
-        low = _low(arithmetic.add(low, keys[(group + 2) % 3] + group + 1))
-    return _low(high), low
+        for rotation in ROTATIONS[group % 2]:
+            high = (high + low) & MASK
+            low = ((low << rotation) & MASK | low >> (32 - rotation)) ^ high
+        high = (high + keys[(group + 1) % 3]) & MASK
+        low = (low + keys[(group + 2) % 3] + (group + 1)) & MASK
+    return high, low
 
 
-def words(key: Key) -> tuple[int, int]:
-    """The two 32-bit words of a key: given as such, or as one integer of 64 bits."""
-    pair = (key >> 32, key & _MASK) if isinstance(key, int) else tuple(key)
-    if len(pair) != 2 or not all(isinstance(word, int) and 0 <= word <= _MASK for word in pair):
-        raise ValueError(f"a key is an integer from 0 to 2**64 - 1, or two from 0 to 2**32 - 1, not {key!r}")
+def words(value: int | Sequence[int]) -> tuple[int, int]:
+    """The two 32-bit words of a key: given as such, or as one integer of 64 bits.
+
+    >>> words(2**32 + 5)
+    (1, 5)
+    """
+    pair = (value >> 32, value & MASK) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2 or not all(isinstance(word, int) and 0 <= word <= MASK for word in pair):
+        raise ValueError(f"a key is an integer from 0 to 2**64 - 1, or two from 0 to 2**32 - 1, not {value!r}")
     return pair[0], pair[1]
 
 
-def _low(x: Any) -> Any:
-    return bitwise.bitwise_and(x, _MASK)
+def child(key: Words, quarter: int, number: int) -> Words:
+    """Key ``number`` of those that ``quarter`` derives from ``key``."""
+    if not 0 <= number < LIMIT:
+        raise ValueError(f"keys are numbered from 0 to 2**62 - 1, not {number}")
+    return block(key, quarter | number >> 32, number & MASK)
 
 
-def _rotated(x: Any, count: int) -> Any:
-    """A word rotated to the left, with bits above it that are yet to be cut off."""
-    return bitwise.bitwise_or(bitwise.bitwise_left_shift(x, count), bitwise.bitwise_right_shift(x, 32 - count))
+def fresh_seed() -> int:
+    """A seed from the operating system."""
+    return int.from_bytes(os.urandom(8), "big")
 
 
-def _counters(count: int, device: DeviceLike | None) -> tuple[Any, Any]:
-    places = creation.arange(count, dtype="int64", device=device)
-    return bitwise.bitwise_right_shift(places, 32), bitwise.bitwise_and(places, _MASK)
+class Stream:
+    """Keys, one after the other: number ``n`` is folded into the stream's own key. Safe to share between threads."""
+
+    def __init__(self, key: tuple[int, int], count: int = 0) -> None:
+        self.key = key
+        self.count = count
+        self._lock = threading.Lock()
+
+    def next(self) -> tuple[int, int]:
+        """The next key."""
+        with self._lock:
+            number = self.count
+            self.count += 1
+        return child(self.key, FOLDS, number)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"key": self.key, "count": self.count}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
 
 
-def _digits(key: Key, shape: Shape, dtype: DTypeLike | None, device: DeviceLike | None) -> tuple[Any, int, Any]:
-    """Random integers with as many bits as the dtype is exact to, that number of bits, and the dtype."""
-    kind = default_float() if dtype is None else as_dtype(dtype)
-    precision = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}.get(kind.name)
-    if precision is None:
-        raise TypeError(f"random fractions have a real floating dtype, not {kind.name}")
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    count = math.prod(shape)
-    if precision <= 32:
-        digits = bitwise.bitwise_right_shift(bits(key, count, device=device), 32 - precision)
-    else:
-        high, low = block(key, *_counters(count, device))
-        digits = bitwise.bitwise_or(bitwise.bitwise_left_shift(high, 21), bitwise.bitwise_right_shift(low, 11))
-    return manipulation.reshape(digits, shape), precision, kind
+class Block:
+    """An open ``stream`` block: its key, which may be a tensor that a compiler traces, and the number of draws."""
+
+    def __init__(self, key: Any, outer: Block | None) -> None:
+        self.key = key
+        self.count = 0
+        self.outer = outer
+
+
+class Here(threading.local):
+    """What differs between threads: the innermost block, the depth of ``native`` blocks, and the own stream."""
+
+    block: Block | None = None
+    native: int = 0
+    stream: Stream | None = None
+    epoch: int = -1
+    number: int = 0
+
+
+here = Here()
+
+
+class _Process:
+    """The seed of the process and the number of threads that have drawn since it was set."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.seed = 0
+        self.seeded = False
+        self.epoch = 0
+        self.threads = 0
+
+
+_process = _Process()
+
+
+def set_seed(seed: int) -> None:
+    """Begin all threads' streams anew: this thread's is number 0, others count on as they draw."""
+    words(seed)
+    with _process.lock:
+        _reseed(seed)
+        _process.seeded = True
+        _join()
+
+
+def _reseed(seed: int) -> None:
+    _process.seed = seed
+    _process.epoch += 1
+    _process.threads = 0
+
+
+def _join() -> Stream:
+    """A stream for this thread, under the lock."""
+    if not _process.epoch:
+        _reseed(fresh_seed())
+    here.number = _process.threads
+    _process.threads += 1
+    here.epoch = _process.epoch
+    here.stream = Stream(_thread_key(here.number))
+    return here.stream
+
+
+def _thread_key(number: int) -> tuple[int, int]:
+    key = words(_process.seed)
+    return key if number == 0 else child(key, THREADS, number)
+
+
+def own_stream() -> Stream:
+    """The stream of this thread."""
+    if here.stream is None or here.epoch != _process.epoch:
+        with _process.lock:
+            return _join()
+    return here.stream
+
+
+def seed() -> int:
+    """The seed of the process; drawn from the operating system if none was set."""
+    own_stream()
+    return _process.seed
+
+
+def draw() -> tuple[int, int]:
+    """A key that this thread has not seen before."""
+    return own_stream().next()
+
+
+def state() -> dict[str, int]:
+    """What ``restore`` needs to go on exactly here."""
+    stream = own_stream()
+    return {"seed": _process.seed, "thread": here.number, "count": stream.count}
+
+
+def restore(seed: int, thread: int, count: int) -> None:
+    """Go on in this thread where ``state`` was asked for; other threads begin anew if the seed is another."""
+    words(seed)
+    with _process.lock:
+        if seed != _process.seed or not _process.epoch:
+            _reseed(seed)
+        _process.seeded = True
+        _process.threads = max(_process.threads, thread + 1)
+        here.number, here.epoch = thread, _process.epoch
+        here.stream = Stream(_thread_key(thread), count)
+
+
+def _after_fork() -> None:
+    """A child process draws other numbers than its parent, unless it was told which."""
+    _process.lock = threading.Lock()
+    if _process.epoch and not _process.seeded:
+        _reseed(fresh_seed())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

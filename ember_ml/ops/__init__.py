@@ -17,6 +17,7 @@ from ember_ml.ops.losses import *
 from ember_ml.ops.manipulation import *
 from ember_ml.ops.math import *
 from ember_ml.ops.neural import *
+from ember_ml.ops.random import *
 from ember_ml.ops.stats import *
 from ember_ml.ops.vector import *
 
@@ -25,10 +26,23 @@ from ember_ml.ops import bitwise as bitwise  # isort: skip
 from ember_ml.ops.control import cond as cond  # isort: skip
 from ember_ml.ops import linearalg as linalg  # isort: skip
 from ember_ml.ops import linearalg as linearalg  # isort: skip
+from ember_ml.ops import random as random  # isort: skip
 from ember_ml.ops import stats as stats  # isort: skip
 
+# Transforms take functions, not tensors, so they are no operations.
+from ember_ml.transform import checkpoint as checkpoint  # isort: skip
+from ember_ml.transform import compile as compile  # isort: skip
+from ember_ml.transform import custom_gradient as custom_gradient  # isort: skip
+from ember_ml.transform import grad as grad  # isort: skip
+from ember_ml.transform import hessian as hessian  # isort: skip
+from ember_ml.transform import jacobian as jacobian  # isort: skip
+from ember_ml.transform import jvp as jvp  # isort: skip
+from ember_ml.transform import value_and_grad as value_and_grad  # isort: skip
+from ember_ml.transform import vjp as vjp  # isort: skip
+from ember_ml.transform import vmap as vmap  # isort: skip
+
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
-__all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "stats"]
+__all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
 
 
 def __dir__() -> list[str]:

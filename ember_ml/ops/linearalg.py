@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import functools as _functools
 import math as _math
-import os as _os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ember_ml import backend as _backends
-from ember_ml import threefry as _threefry
 from ember_ml.contract import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.ops import random as _random
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
 # As floating, for operations with several answers, whose dtypes differ where the tensor is complex.
@@ -585,12 +584,12 @@ def logdet(x: TensorLike, /) -> Tensor:
 
 
 @op(indexed, kinds="numeric", differentiable=False)
-def matrix_rank(x: TensorLike, /, *, rtol: float | None = None) -> Tensor:
+def matrix_rank(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Number of singular values of each matrix that are not, next to the largest, zero.
 
     Args:
-        rtol: what part of the largest counts as zero; the rounding error of its dtype times the longer side of the
-            matrix if not given.
+        rtol: what part of the largest counts as zero, for all matrices or for each; the rounding error of its dtype
+            times the longer side of the matrix if not given.
 
     >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
     1
@@ -617,7 +616,7 @@ matrix_inv = inv
 
 
 @op(floating, kinds="numeric")
-def pinv(x: TensorLike, /, *, rtol: float | None = None) -> Tensor:
+def pinv(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Pseudo-inverse (Moore and Penrose's) of each matrix.
 
     Args:
@@ -634,7 +633,7 @@ def pinv(x: TensorLike, /, *, rtol: float | None = None) -> Tensor:
     return _like(x, matmul(math.multiply(_adjoint(vh), inverse[..., None, :]), _adjoint(u)))
 
 
-def _inverted(s: Any, rtol: float) -> Any:
+def _inverted(s: Any, rtol: float | Tensor) -> Any:
     """The reciprocals of singular values, zero for those that are, next to the largest, zero."""
     small = comparison.less_equal(s, math.multiply(s[..., :1], rtol))
     return comparison.where(small, 0.0, math.reciprocal(comparison.where(small, 1.0, s)))
@@ -993,17 +992,17 @@ def _by_eigenvalues(x: Any, function: Callable[[Any], Any]) -> Any:
     return matmul(math.multiply(vectors, function(values)[..., None, :]), _adjoint(vectors))
 
 
-@op(free)
+@op(free, differentiable=False)
 def orthogonal(
-    shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = None, key: int | Sequence[int] | None = None
+    shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = None, key: object = None
 ) -> Tensor:
     """A random matrix with orthonormal columns (rows, if they are fewer), all such matrices equally likely.
 
     Args:
         shape: of the matrix, or of a batch of them.
         gain: a number to multiply it by.
-        key: an integer, or two of 32 bits, that decides which matrix: the same on every engine. By default one comes
-            from the operating system; compiled code, which would keep that one, should be given a key.
+        key: decides which matrix, the same on every engine; by default the next of the current stream. Code compiled
+            by the engine itself, which would keep that one, should be given a key.
 
     >>> q = orthogonal((3, 3), key=7)
     >>> bool(allclose(matmul(q, matrix_transpose(q)), eye(3), atol=1e-5))
@@ -1014,8 +1013,7 @@ def orthogonal(
     *batch, m, n = shape
     kind = None if dtype is None else dtypes.to_dtype_str(dtype)
     wide = "float32" if kind in ("float16", "bfloat16") else kind
-    seed = int.from_bytes(_os.urandom(8), "big") if key is None else key
-    drawn = _threefry.normal(seed, (*batch, max(m, n), min(m, n)), wide)
+    drawn = _random.normal((*batch, max(m, n), min(m, n)), dtype=wide, key=key)
     columns = math.multiply(orthogonalize(drawn), gain)
     answer = manipulation.matrix_transpose(columns) if m < n else columns
     return answer if wide == kind else dtypes.cast(answer, kind)
@@ -1169,10 +1167,10 @@ def _like(x: Any, answer: Any) -> Tensor:
     return narrowed
 
 
-def _tolerance(x: Any, rtol: float | None) -> float:
+def _tolerance(x: Any, rtol: float | Tensor | None) -> float | Tensor:
     """What part of the largest singular value counts as zero."""
     if rtol is not None:
-        return rtol
+        return rtol if isinstance(rtol, int | float) else manipulation.expand_dims(rtol, axis=-1)
     own = _dtype(x)
     precision = own if own.kind in ("real floating", "complex floating") and own.bits > 16 else "float32"
     return max(_shape(x)[-2:]) * float(dtypes.finfo(precision).eps)

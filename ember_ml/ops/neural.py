@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools as _functools
 import math as _math
-import os as _os
 from collections.abc import Callable as _Callable
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import threefry as _threefry
 from ember_ml import windows as _windows
 from ember_ml.contract import op
 from ember_ml.dtypes import floating, kept, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.ops import random as _random
 from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -310,11 +309,11 @@ def dropout(x: TensorLike, /, rate: float, *, training: bool = True, key: object
     Args:
         rate: the probability that an element becomes zero.
         training: if false, ``x`` itself.
-        key: an integer, or two of 32 bits, that decides which elements: the same on every engine. By default one
-            comes from the operating system; compiled code, which would keep that one, should be given a key.
+        key: decides which elements, the same on every engine; by default the next of the current stream. Code
+            compiled by the engine itself, which would keep that one, should be given a key.
 
     >>> dropout([1.0, 2.0, 3.0, 4.0], 0.5, key=3).tolist()
-    [0.0, 4.0, 6.0, 8.0]
+    [2.0, 4.0, 0.0, 8.0]
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"the rate is a probability, not {rate!r}")
@@ -322,10 +321,7 @@ def dropout(x: TensorLike, /, rate: float, *, training: bool = True, key: object
         return x  # type: ignore[return-value]
     if rate == 1:
         return creation.zeros_like(x)
-    seed: Any = int.from_bytes(_os.urandom(8), "big") if key is None else key
-    shape = _shape(x)
-    words = _threefry.bits(seed, _math.prod(shape), device=device.get_device(x))
-    stays = manipulation.reshape(comparison.greater_equal(words, round(rate * 2**32)), shape)
+    stays = _random.keep_mask(_shape(x), rate, device=device.get_device(x), key=key)
     return comparison.where(stays, math.multiply(x, 1 / (1 - rate)), 0)
 
 

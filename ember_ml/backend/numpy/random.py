@@ -1,0 +1,229 @@
+"""Random numbers: the words, made in the processor's cache, and the few functions that samplers are written in.
+
+Draws into host memory are made here for every engine; ``adopt`` is how an engine takes them over.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy import floor, sort, sqrt, where
+
+from ember_ml.backend.numpy.core import DTYPES
+from ember_ml.sampling import Source
+from ember_ml.threefry import MASK, ROTATIONS, parity
+
+_Array = np.ndarray[Any, Any]
+HOST = True
+_here = sys.modules[__name__]
+
+# Blocks that are encrypted at once: few enough that three arrays of them stay in the second-level cache.
+_AT_ONCE = 1 << 15
+
+
+def is_host(device: Any) -> bool:
+    """Whether draws for this device are made in host memory."""
+    return True
+
+
+def is_traced() -> bool:
+    """Whether a compiler is known to trace."""
+    return False
+
+
+def has_double(device: Any) -> bool:
+    """Whether the device computes in float64."""
+    return True
+
+
+def known(x: Any) -> Any:
+    """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    return np.asarray(x)
+
+
+def adopt(array: _Array, device: Any) -> _Array:
+    """A fresh host array as a tensor, without a copy where the engine allows it."""
+    return array
+
+
+def cast(x: Any, dtype: str) -> Any:
+    """``x`` in the dtype of that name."""
+    return x.astype(DTYPES[dtype])
+
+
+def view(x: Any, dtype: str) -> Any:
+    """The bits of ``x`` as another dtype of the same size."""
+    return x.view(DTYPES[dtype])
+
+
+def tensor(value: Any, dtype: str, device: Any) -> Any:
+    """A number or a nested list of them as a tensor."""
+    return np.asarray(value, DTYPES[dtype])
+
+
+def positions(start: int, count: int, device: Any) -> _Array:
+    """The integers from ``start`` on, in int64."""
+    return np.arange(start, start + count)
+
+
+def largest(x: Any) -> Any:
+    """The largest value in each row, as a column."""
+    return x.max(-1, keepdims=True)
+
+
+def cumsum(x: Any) -> Any:
+    """Sums of each row up to every column."""
+    return x.cumsum(-1)
+
+
+def argsort(x: Any) -> Any:
+    """The places of the values from the smallest to the largest, equal ones in order."""
+    return np.argsort(x, kind="stable")
+
+
+def located(sums: Any, aims: Any) -> Any:
+    """How many of the sums in a row are not larger than each of the row's aims; the last one is not counted."""
+    if len(sums) > sums.shape[1]:
+        count = np.zeros(aims.shape, np.int64)
+        for column in range(sums.shape[1] - 1):
+            count += sums[:, column : column + 1] <= aims
+        return count
+    rows = [np.searchsorted(s[:-1], a, side="right") for s, a in zip(sums, aims, strict=True)]
+    return np.stack(rows) if rows else np.zeros(aims.shape, np.int64)
+
+
+def merged(condition: Any, first: Any, second: Any) -> Any:
+    """The values of two tensors where the condition holds, and where it does not, in order."""
+    out = np.empty(len(condition), first.dtype)
+    out[condition] = first
+    out[~condition] = second
+    return out
+
+
+def single(x: Any) -> Any:
+    """``x`` in float32, unless it is in float64."""
+    return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+
+
+def keys(first: Any, second: Any) -> Any:
+    """Keys of these words, along a last axis of two."""
+    return np.stack((first, second), -1).astype(np.uint32)
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> _Array:
+    """The values of ``x``, one for each element of that shape."""
+    return np.broadcast_to(x, shape).reshape(-1)
+
+
+def pair_of(key: _Array) -> tuple[Any, Any]:
+    """The two words of a key that no host integers are known of."""
+    return key[0], key[1]
+
+
+def word(x: Any) -> Any:
+    """Integers below 2**32 in the dtype that words are held in."""
+    return np.asarray(x).astype(np.uint32)
+
+
+def words(key: tuple[int, int], start: int, count: int, device: Any = None) -> _Array:
+    """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
+    skipped = start & 1
+    out = np.empty(count + skipped + (count + skipped & 1), np.uint32)
+    _encrypt(key, start >> 1, out[0::2], out[1::2])
+    return out[skipped : skipped + count]
+
+
+def pairs(key: tuple[int, int], start: int, count: int, device: Any = None) -> tuple[_Array, _Array]:
+    """Both words of ``count`` blocks from number ``start`` on."""
+    out = np.empty((2, count), np.uint32)
+    _encrypt(key, start, out[0], out[1])
+    return out[0], out[1]
+
+
+def _encrypt(key: tuple[int, int], start: int, first: _Array, second: _Array) -> None:
+    """Both words of the blocks from number ``start`` on, written to two arrays."""
+    count = len(first)
+    done = 0
+    while done < count:
+        high = start + done >> 32
+        # The low words of the counters do not wrap within one step.
+        many = min(_AT_ONCE, count - done, (high + 1 << 32) - (start + done))
+        _encrypt_some(key, high, start + done & MASK, first[done : done + many], second[done : done + many])
+        done += many
+
+
+def _encrypt_some(key: tuple[int, int], high: int, low: int, first: _Array, second: _Array) -> None:
+    add, left, right, join, flip = np.add, np.left_shift, np.right_shift, np.bitwise_or, np.bitwise_xor
+    k = [_constant(w) for w in (*key, parity(*key))]
+    y = np.arange(len(first), dtype=np.uint32)
+    add(y, _constant(low + key[1]), y)
+    x = np.full(len(first), high + key[0] & MASK, np.uint32)
+    t = np.empty_like(y)
+    for group in range(5):
+        for rotation in ROTATIONS[group % 2]:
+            add(x, y, x)
+            left(y, _SHIFTS[rotation], t)
+            right(y, _SHIFTS[32 - rotation], y)
+            join(y, t, y)
+            flip(y, x, y)
+        last = group == 4
+        add(x, k[(group + 1) % 3], first if last else x)
+        add(y, _constant(int(k[(group + 2) % 3]) + group + 1), second if last else y)
+
+
+def _constant(value: int) -> _Array:
+    return np.asarray(value & MASK, np.uint32)
+
+
+_SHIFTS = [_constant(i) for i in range(33)]
+
+
+def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
+    """What a sampler makes of ``count`` elements, a part at a time while it is in the processor's cache.
+
+    A parameter with a shape has one value for each element; others are passed on as they are.
+    """
+    out: _Array | None = None
+    for start in range(0, count, _AT_ONCE):
+        stop = min(count, start + _AT_ONCE)
+        here = [p[start:stop] if getattr(p, "shape", ()) else p for p in parameters]
+        part = sampler(Source(_here, key, start, stop - start, None), *here)
+        if out is None:
+            if stop == count:
+                return part  # type: ignore[no-any-return]
+            out = np.empty(count, part.dtype)
+        out[start:stop] = part
+    return at_once(sampler, key, 0, parameters) if out is None else out
+
+
+def at_once(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
+    """What a sampler makes of ``count`` elements, all of them together."""
+    return sampler(Source(_here, key, 0, count, None), *parameters)  # type: ignore[no-any-return]
+
+
+def native_words(shape: tuple[int, ...], device: Any) -> _Array:
+    """Words of NumPy's own generator."""
+    return _native().integers(0, 1 << 32, shape, np.uint32)
+
+
+def native_fractions(count: int, dtype: str, device: Any) -> Any:
+    """Numbers in [0, 1) of NumPy's own generator, or ``None`` for a dtype that it does not make."""
+    return _native().random(count, DTYPES[dtype]) if dtype in ("float32", "float64") else None
+
+
+def native_normals(count: int, dtype: str, device: Any) -> Any:
+    """Standard normal numbers of NumPy's own generator, or ``None`` for a dtype that it does not make."""
+    return _native().standard_normal(count, DTYPES[dtype]) if dtype in ("float32", "float64") else None
+
+
+def _native() -> np.random.Generator:
+    global _generator
+    if _generator is None:
+        _generator = np.random.default_rng()
+    return _generator
+
+
+_generator: np.random.Generator | None = None

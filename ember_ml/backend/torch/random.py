@@ -1,0 +1,159 @@
+"""Random numbers: made on the host for the CPU, and in integers of 64 bits on a GPU and in compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import floor, stack, where
+
+from ember_ml import threefry
+from ember_ml.backend.torch.core import DTYPES
+
+HOST = False
+
+# A key that is drawn while a graph is traced is a constant of that graph.
+torch.compiler.assume_constant_result(threefry.draw)
+
+
+def is_host(device: torch.device | None) -> bool:
+    """Whether draws for this device are made in host memory."""
+    return (device is None or device.type == "cpu") and not torch.compiler.is_compiling()
+
+
+def is_traced() -> bool:
+    """Whether a compiler is known to trace."""
+    return torch.compiler.is_compiling()
+
+
+def has_double(device: torch.device | None) -> bool:
+    """Whether the device computes in float64."""
+    return device is None or device.type != "mps"
+
+
+def known(x: torch.Tensor) -> Any:
+    """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x):
+        return None
+    x = x.detach().cpu()
+    return (x.to(torch.float32) if x.dtype is torch.bfloat16 else x).numpy()
+
+
+def adopt(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:
+    """A fresh host array as a tensor, without a copy where the engine allows it."""
+    if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(device)
+    return torch.from_numpy(array).to(device)
+
+
+def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """``x`` in the dtype of that name."""
+    return x.to(DTYPES[dtype])
+
+
+def view(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """The bits of ``x`` as another dtype of the same size."""
+    return x.view(DTYPES[dtype])
+
+
+def tensor(value: Any, dtype: str, device: torch.device | None) -> torch.Tensor:
+    """A number or a nested list of them as a tensor."""
+    return torch.tensor(value, dtype=DTYPES[dtype], device=device)
+
+
+def positions(start: int, count: int, device: torch.device | None) -> torch.Tensor:
+    """The integers from ``start`` on, in int64."""
+    return torch.arange(start, start + count, device=device)
+
+
+def sqrt(x: torch.Tensor) -> torch.Tensor:
+    """The square root, rounded as IEEE 754 says: on the CPU, torch's own is not."""
+    return torch.sqrt(x.to(torch.float64)).to(x.dtype) if has_double(x.device) else torch.sqrt(x)
+
+
+def sort(x: torch.Tensor) -> torch.Tensor:
+    """The values of ``x`` from the smallest to the largest."""
+    return torch.sort(x).values
+
+
+def largest(x: torch.Tensor) -> torch.Tensor:
+    """The largest value in each row, as a column."""
+    return x.amax(-1, keepdim=True)
+
+
+def cumsum(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
+    """Sums of each row up to every column, or the other way."""
+    return x.cumsum(axis)
+
+
+def cumprod(x: torch.Tensor) -> torch.Tensor:
+    """Products of each column up to every row."""
+    return x.cumprod(0)
+
+
+def argsort(x: torch.Tensor) -> torch.Tensor:
+    """The places of the values from the smallest to the largest, equal ones in order."""
+    return torch.argsort(x, stable=True)
+
+
+def located(sums: torch.Tensor, aims: torch.Tensor) -> torch.Tensor:
+    """How many of the sums in a row are not larger than each of the row's aims; the last one is not counted."""
+    return torch.searchsorted(sums[:, :-1].contiguous(), aims.contiguous(), side="right")
+
+
+def single(x: torch.Tensor) -> torch.Tensor:
+    """``x`` in float32, unless it is in float64."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)
+
+
+def keys(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Keys of these words, along a last axis of two."""
+    return torch.stack((first, second), -1).to(torch.uint32)
+
+
+def spread(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """The values of ``x``, one for each element of that shape."""
+    return torch.broadcast_to(x, shape).reshape(-1)
+
+
+def pair_of(key: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The two words of a key that no host integers are known of."""
+    wide = key.to(torch.int64)
+    return wide[0], wide[1]
+
+
+def word(x: torch.Tensor) -> torch.Tensor:
+    """Integers below 2**32 in the dtype that words are held in."""
+    return x.to(torch.int64)
+
+
+def words(key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None) -> torch.Tensor:
+    """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
+    skipped = start & 1
+    first, second = pairs(key, start >> 1, (count + skipped + 1) // 2, device)
+    return torch.stack((first, second), -1).reshape(-1)[skipped : skipped + count]
+
+
+def pairs(
+    key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both words of ``count`` blocks from number ``start`` on."""
+    counters = positions(start, count, device)
+    first, second = threefry.block(key, counters >> 32, counters & threefry.MASK)
+    return first, second
+
+
+def native_words(shape: tuple[int, ...], device: torch.device | None) -> torch.Tensor:
+    """Words of torch's own generator."""
+    return torch.randint(0, 1 << 32, shape, device=device)
+
+
+def native_fractions(count: int, dtype: str, device: torch.device | None) -> torch.Tensor | None:
+    """Numbers in [0, 1) of torch's own generator."""
+    return torch.rand(count, dtype=DTYPES[dtype], device=device)
+
+
+def native_normals(count: int, dtype: str, device: torch.device | None) -> torch.Tensor | None:
+    """Standard normal numbers of torch's own generator."""
+    return torch.randn(count, dtype=DTYPES[dtype], device=device)

@@ -1,0 +1,954 @@
+"""Random numbers: one seed, the same numbers on every engine.
+
+Every function takes a ``key``; without one it draws from the current stream, which ``set_seed`` begins. Element ``i`` of
+a draw depends on the key and on ``i`` alone. In ``ember_ml.ops.random`` the functions have their names without the
+prefix, beside ``key``, ``split``, ``fold_in``, ``Generator``, ``stream``, ``native``, ``get_state`` and ``set_state``.
+"""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ember_ml import backend as _backends
+from ember_ml import door as _door
+from ember_ml import sampling as _sampling
+from ember_ml import threefry as _threefry
+from ember_ml.contract import op
+from ember_ml.dtypes import KINDS as _KINDS
+from ember_ml.dtypes import as_dtype as _as_dtype
+from ember_ml.dtypes import default_float as _default_float
+from ember_ml.dtypes import describe as _describe
+from ember_ml.dtypes import free, indexed
+from ember_ml.dtypes import promote as _promote
+from ember_ml.ops import comparison, dtypes, indexing, linearalg, manipulation, math
+from ember_ml.ops import device as _device_category
+from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
+from ember_ml.unchecked import is_checked as _is_checked
+
+# A number, or a tensor that broadcasts to the shape of the answer.
+Parameter: TypeAlias = Any
+# An integer of 64 bits, two of 32, or a tensor of the latter.
+Key: TypeAlias = Any
+
+_NUMBERS = (bool, int, float)
+
+
+@op(free, lazy=False, differentiable=False)
+def set_seed(seed: int) -> None:
+    """Nothing; the streams of this process begin anew, as ``seed``, from 0 to 2**64 - 1, says.
+
+    This thread's numbers are then the same in every run and on every engine. Other threads have streams of their own.
+
+    >>> set_seed(7)
+    >>> first = random_uniform(3).tolist()
+    >>> set_seed(7)
+    >>> first == random_uniform(3).tolist()
+    True
+    """
+    if type(seed) is not int:
+        raise TypeError(f"a seed is an integer, not {_describe(seed)}")
+    _threefry.set_seed(seed)
+
+
+@op(free, lazy=False, differentiable=False)
+def get_seed() -> int:
+    """The seed of this process: as it was set, or else one from the operating system.
+
+    >>> set_seed(7)
+    >>> get_seed()
+    7
+    """
+    return _threefry.seed()
+
+
+@op(free, differentiable=False)
+def random_bits(
+    shape: Shape = (), *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, key: Key = None
+) -> Tensor:
+    """Integers of which every bit is random; uint32 if no other integer ``dtype``, or bool, is asked for.
+
+    >>> random_bits(2, dtype="uint8", key=7).tolist()
+    [216, 116]
+    """
+    draw = _Draw(shape, device, key)
+    kind = _as_dtype("uint32" if dtype is None else dtype)
+    if kind.kind not in _KINDS["bits"]:
+        raise TypeError(f"random bits are integers, not {kind.name}")
+    return draw.made(_sampling.bits, kind.bits, kind.name, dtype=kind.name)
+
+
+@op(free)
+def random_uniform(
+    shape: Shape = (),
+    low: Parameter = 0.0,
+    high: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from ``low`` up to ``high``, all equally likely; never ``high`` itself.
+
+    >>> random_uniform(2, key=7, dtype="float16").tolist()
+    [0.84375, 0.455078125]
+    """
+    draw = _Draw(shape, device, key, low, high)
+    low, high = draw.parameters
+    kind = draw.floating(dtype)
+    draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
+    draw.check("high - low is finite", lambda low, high: high - low < _math.inf, low=low, high=high)
+    if not draw.are_numbers(low, high):
+        return draw.between(draw.made(_sampling.fractions, kind, dtype=kind), low, high, kind)
+    low, high = _sampling.rounded(low, kind), _sampling.rounded(high, kind)
+    if low == 0 and high == 1:
+        return draw.made(_sampling.fractions, kind, dtype=kind)
+    return draw.made(
+        _sampling.fractions_between, kind, draw.wide(kind), low, high, _sampling.before(high, kind), dtype=kind
+    )
+
+
+@op(free)
+def random_normal(
+    shape: Shape = (),
+    mean: Parameter = 0.0,
+    stddev: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the normal distribution, by inversion.
+
+    >>> [f"{x:.2f}" for x in random_normal(2, key=7).tolist()]
+    ['1.01', '-0.11']
+    """
+    draw = _Draw(shape, device, key, mean, stddev)
+    mean, stddev = draw.parameters
+    draw.check("stddev is not negative", lambda stddev: stddev >= 0, stddev=stddev)
+    return draw.placed(_sampling.normals, mean, stddev, dtype)
+
+
+@op(free)
+def truncated_normal(
+    shape: Shape = (),
+    mean: Parameter = 0.0,
+    stddev: Parameter = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the normal distribution, given that they are ``low`` to ``high`` deviations off the mean.
+
+    >>> x = truncated_normal(1000, key=7)
+    >>> bool(all(abs(x) <= 2))
+    True
+    """
+    draw = _Draw(shape, device, key, mean, stddev)
+    mean, stddev = draw.parameters
+    draw.check("stddev is not negative", lambda stddev: stddev >= 0, stddev=stddev)
+    draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
+    ends = tuple(_math.erf(x / _math.sqrt(2)) / 2 for x in (low, high))
+    return draw.placed(_sampling.truncated_normals, mean, stddev, dtype, low, high, *ends)
+
+
+@op(free, differentiable=False)
+def random_bernoulli(
+    shape: Shape = (),
+    p: Parameter = 0.5,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """True with probability ``p``, else false; in bool if no other ``dtype`` is asked for.
+
+    >>> random_bernoulli(4, 0.5, key=7).tolist()
+    [False, True, True, False]
+    """
+    draw = _Draw(shape, device, key, p)
+    (p,) = draw.parameters
+    draw.check("p is a probability", _is_probability, p=p)
+    return draw.made(_sampling.trials, p, dtype="bool" if dtype is None else _as_dtype(dtype).name)
+
+
+@op(free, differentiable=False)
+def random_binomial(
+    shape: Shape,
+    n: Parameter,
+    p: Parameter,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """How many of ``n`` trials succeed, each with probability ``p``; in int64 if no other ``dtype`` is asked for.
+
+    >>> random_binomial(4, 10, 0.5, key=7).tolist()
+    [3, 4, 5, 3]
+    """
+    draw = _Draw(shape, device, key, n, p)
+    n, p = draw.parameters
+    draw.check("n is a whole number from 0 to 2**53", _is_count, n=n)
+    draw.check("p is a probability", _is_probability, p=p)
+    return draw.made(_sampling.binomials, _Each(n), _Each(p), draw.wide(), dtype=_name(dtype, "int64"))
+
+
+@op(free, differentiable=False)
+def random_gamma(
+    shape: Shape,
+    alpha: Parameter,
+    beta: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the gamma distribution with shape ``alpha`` and rate ``beta``: its mean is ``alpha / beta``.
+
+    >>> bool(all(random_gamma(100, 0.5, key=7) >= 0))
+    True
+    """
+    draw = _Draw(shape, device, key, alpha, beta)
+    alpha, beta = draw.parameters
+    draw.check("alpha is positive", _is_positive, alpha=alpha)
+    draw.check("beta is positive", _is_positive, beta=beta)
+    return draw.made(_sampling.gammas, _Each(alpha), _Each(beta), draw.wide(), dtype=draw.floating(dtype))
+
+
+@op(free, differentiable=False)
+def random_beta(
+    shape: Shape,
+    a: Parameter,
+    b: Parameter,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the beta distribution, between 0 and 1; its mean is ``a / (a + b)``.
+
+    >>> x = random_beta(100, 2.0, 3.0, key=7)
+    >>> bool(all(logical_and(x >= 0, x <= 1)))
+    True
+    """
+    draw = _Draw(shape, device, key, a, b)
+    a, b = draw.parameters
+    draw.check("a is positive", _is_positive, a=a)
+    draw.check("b is positive", _is_positive, b=b)
+    return draw.made(_sampling.betas, _Each(a), _Each(b), draw.wide(), dtype=draw.floating(dtype))
+
+
+@op(free)
+def random_exponential(
+    shape: Shape = (),
+    scale: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the exponential distribution, whose mean is ``scale``.
+
+    >>> [f"{x:.2f}" for x in random_exponential(2, key=7).tolist()]
+    ['0.17', '0.79']
+    """
+    draw = _Draw(shape, device, key, scale)
+    (scale,) = draw.parameters
+    draw.check("scale is not negative", _is_scale, scale=scale)
+    return draw.placed(_sampling.exponentials, 0.0, scale, dtype)
+
+
+@op(free, differentiable=False)
+def random_poisson(
+    shape: Shape = (),
+    lam: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers of events, of which ``lam`` are expected; in int64 if no other ``dtype`` is asked for.
+
+    >>> random_poisson(4, 3.0, key=7).tolist()
+    [1, 2, 3, 1]
+    """
+    draw = _Draw(shape, device, key, lam)
+    (lam,) = draw.parameters
+    draw.check("lam is from 0 to 2**52", lambda lam: (lam >= 0) & (lam <= 2**52), lam=lam)
+    return draw.made(_sampling.poissons, _Each(lam), draw.wide(), dtype=_name(dtype, "int64"))
+
+
+@op(free)
+def random_laplace(
+    shape: Shape = (),
+    loc: Parameter = 0.0,
+    scale: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the Laplace distribution: ``loc`` plus or minus an exponential number.
+
+    >>> [f"{x:.2f}" for x in random_laplace(2, key=7).tolist()]
+    ['-0.37', '0.09']
+    """
+    draw = _Draw(shape, device, key, loc, scale)
+    loc, scale = draw.parameters
+    draw.check("scale is not negative", _is_scale, scale=scale)
+    return draw.placed(_sampling.laplaces, loc, scale, dtype)
+
+
+@op(free)
+def random_gumbel(
+    shape: Shape = (),
+    loc: Parameter = 0.0,
+    scale: Parameter = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Numbers from the Gumbel distribution, that of the largest of many.
+
+    >>> [f"{x:.2f}" for x in random_gumbel(2, key=7).tolist()]
+    ['-0.62', '0.50']
+    """
+    draw = _Draw(shape, device, key, loc, scale)
+    loc, scale = draw.parameters
+    draw.check("scale is not negative", _is_scale, scale=scale)
+    return draw.placed(_sampling.gumbels, loc, scale, dtype)
+
+
+@op(indexed, kinds="real numeric", differentiable=False)
+def random_categorical(logits: TensorLike, num_samples: int = 1, *, key: Key = None) -> Tensor:
+    """For every row of ``logits``, numbers of classes, each as likely as the exponential of its logit says.
+
+    The last axis, of the classes, gives way to one of ``num_samples``.
+
+    >>> random_categorical([[0.0, 9.0, 0.0], [9.0, 0.0, 0.0]], 4, key=7).tolist()
+    [[1, 1, 1, 1], [0, 0, 0, 0]]
+    """
+    *batch, size = manipulation.shape(logits) or (0,)
+    if not size:
+        raise ValueError("there is no class to choose from")
+    draw = _Draw((*batch, num_samples), None, key, logits)
+    (logits,) = draw.parameters
+    draw.check("logits are below inf, and one of each row above -inf", _are_logits, logits=logits)
+    return draw.made(_sampling.categories, _All(logits), size, draw.wide(), dtype="int64", whole=True)  # type: ignore[no-any-return]
+
+
+@op(free, kinds="real numeric")
+def random_multivariate_normal(
+    mean: TensorLike, cov: TensorLike, shape: Shape = (), *, dtype: DTypeLike | None = None, key: Key = None
+) -> Tensor:
+    """Vectors from the normal distribution with that mean and covariance, which is positive definite.
+
+    ``shape`` goes before that of ``mean``: axes before its last one, and before the last two of ``cov``, are a batch.
+
+    >>> random_multivariate_normal([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], 3, key=7).shape == (3, 2)
+    True
+    """
+    *batch, size = manipulation.shape(mean) or (0,)
+    *others, rows, columns = (0, 0, *manipulation.shape(cov))[-max(2, len(manipulation.shape(cov))) :]
+    if not size == rows == columns:
+        raise ValueError(
+            f"a mean of shape {manipulation.shape(mean)} has no covariance of shape {manipulation.shape(cov)}"
+        )
+    lead = (shape,) if isinstance(shape, int) else tuple(shape)
+    full = (*lead, *manipulation.broadcast_shapes(tuple(batch), tuple(others)), size)
+    kind = _float_of(dtype, (mean, cov))
+    work = "float64" if kind == "float64" else "float32"
+    root = linearalg.cholesky(dtypes.cast(cov, work))
+    drawn = normal(full, dtype=work, device=_device_category.get_device(mean), key=key)
+    moved = manipulation.squeeze(linearalg.matmul(root, manipulation.expand_dims(drawn, axis=-1)), axis=-1)
+    return dtypes.cast(math.add(moved, dtypes.cast(mean, work)), kind)
+
+
+@op(free, differentiable=False)
+def random_dirichlet(
+    alpha: Parameter,
+    shape: Shape = (),
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Vectors of numbers that sum to 1, from the Dirichlet distribution; ``shape`` goes before that of ``alpha``.
+
+    >>> x = random_dirichlet([1.0, 2.0, 3.0], 5, key=7)
+    >>> x.shape == (5, 3) and bool(allclose(sum(x, axis=-1), 1.0))
+    True
+    """
+    sizes = manipulation.shape(alpha)
+    if not sizes or not sizes[-1]:
+        raise ValueError(f"alpha has a last axis of at least one class, not the shape {tuple(sizes)}")
+    lead = (shape,) if isinstance(shape, int) else tuple(shape)
+    draw = _Draw((*lead, *sizes), device, key, alpha)
+    (alpha,) = draw.parameters
+    draw.check("alpha is positive", _is_positive, alpha=alpha)
+    kind = draw.floating(dtype)
+    return draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)  # type: ignore[no-any-return]
+
+
+@op(free, differentiable=False)
+def random_randint(
+    shape: Shape,
+    low: Parameter,
+    high: Parameter,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Integers from ``low`` up to, not including, ``high``, all equally likely; int64 if no ``dtype`` is asked for.
+
+    >>> random_randint(4, 0, 10, key=7).tolist()
+    [8, 0, 2, 0]
+    """
+    draw = _Draw(shape, device, key, low, high)
+    low, high = draw.parameters
+    kind = _as_dtype("int64" if dtype is None else dtype)
+    if kind.kind not in _KINDS["integral"]:
+        raise TypeError(f"random integers have an integer dtype, not {kind.name}")
+    least = 0 if kind.kind == "unsigned integer" else -1 << kind.bits - 1
+    beyond = least + (1 << kind.bits)
+    draw.check(f"{kind.name} holds the bounds", lambda low, high: _within(low, high, least, beyond), low=low, high=high)
+    draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
+    return draw.made(_sampling.integers, low, high, dtype=kind.name)
+
+
+@op(free, differentiable=False)
+def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: Key = None) -> Tensor:
+    """The integers below ``x`` in random order, in int64; or the rows of ``x``, if it is a tensor.
+
+    >>> random_permutation(5, key=7).tolist()
+    [4, 1, 3, 2, 0]
+    """
+    if type(x) is not int:
+        return shuffle(x, key=key)
+    if x < 0:
+        raise ValueError(f"there are no {x} integers to permute")
+    return _Draw(x, device, key).made(_sampling.order, max(x - 1, 1).bit_length(), dtype="int64", whole=True)
+
+
+@op(free, differentiable=False)
+def shuffle(x: TensorLike, axis: int = 0, *, key: Key = None) -> Tensor:
+    """``x`` with its slices along ``axis`` in random order.
+
+    >>> shuffle([10, 20, 30, 40], key=7).tolist()
+    [20, 40, 30, 10]
+    """
+    sizes = manipulation.shape(x)
+    if not -len(sizes) <= axis < len(sizes):
+        raise ValueError(f"axis {axis} is out of range for a tensor with {len(sizes)} axes")
+    ordered = random_permutation(sizes[axis], device=_device_category.get_device(x), key=key)
+    return indexing.take(x, ordered, axis=axis)
+
+
+random_shuffle = shuffle
+
+
+@op(free, differentiable=False)
+def random_choice(
+    x: Parameter,
+    shape: Shape = (),
+    replace: bool = True,
+    p: Parameter = None,
+    axis: int = 0,
+    *,
+    device: DeviceLike | None = None,
+    key: Key = None,
+) -> Tensor:
+    """Slices of ``x`` along ``axis``, or integers below ``x``, chosen at random.
+
+    Args:
+        replace: if false, none is chosen twice.
+        p: the probability of each; all are equally likely if it is not given.
+
+    >>> random_choice(5, 3, replace=False, key=7).tolist()
+    [4, 1, 3]
+    >>> random_choice([10, 20, 30], (2, 2), p=[0.0, 1.0, 0.0], key=7).tolist()
+    [[20, 20], [20, 20]]
+    """
+    if type(x) is not int:
+        home = _home(x, p, key)
+        x = home.convert(x, None, device)
+        device = home.beside(x) if device is None and home is _backends.current() else device
+    size = x if type(x) is int else manipulation.shape(x)[axis]
+    lead = (shape,) if isinstance(shape, int) else tuple(shape)
+    count = _math.prod(lead)
+    if size <= 0 and count:
+        raise ValueError(f"there is nothing to choose from: {size}")
+    if not replace and count > size:
+        raise ValueError(f"{size} cannot be chosen from {count} times and not be put back")
+    chosen = _chosen(size, lead, replace, p, device, key)
+    return (
+        chosen if type(x) is int else indexing.take(x, chosen, axis=axis) if len(lead) == 1 else _taken(x, chosen, axis)
+    )
+
+
+@op(free, differentiable=False)
+def random_keep_mask(shape: Shape, rate: Parameter, *, device: DeviceLike | None = None, key: Key = None) -> Tensor:
+    """The mask of a dropout: false with probability ``rate``, else true.
+
+    >>> random_keep_mask(4, 0.5, key=7).tolist()
+    [True, False, False, True]
+    """
+    return comparison.logical_not(random_bernoulli(shape, rate, device=device, key=key))
+
+
+def key(seed: int) -> Tensor:
+    """The key that ``seed``, an integer from 0 to 2**64 - 1, stands for: two words of 32 bits, in uint32.
+
+    >>> key(2**32 + 5).tolist()
+    [1, 5]
+    """
+    return _as_tensor(_backends.current(), _threefry.words(seed), None)
+
+
+def split(key: Key, num: int = 2) -> Tensor:
+    """``num`` keys that are independent of each other and of ``key``, one in each row.
+
+    >>> split(key(7), 3).shape == (3, 2)
+    True
+    """
+    if num < 0:
+        raise ValueError(f"there are no {num} keys")
+    home, device = _home(key), _device(key)
+    words = _words(home, key, device)
+    if type(words[0]) is int:
+        return _as_tensor(home, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
+    counters = home.module.random.word(home.module.random.positions(0, num, device))
+    return home.module.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))  # type: ignore[no-any-return]
+
+
+def fold_in(key: Key, data: int | Tensor) -> Tensor:
+    """A key that ``key`` and the integer ``data``, from 0 to 2**62 - 1, decide: that of a step, a layer, a worker.
+
+    >>> fold_in(key(7), 1).tolist() == fold_in(key(7), 2).tolist()
+    False
+    """
+    home, device = _home(key, data), _device(key)
+    words = _words(home, key, device)
+    if type(data) is int:
+        folded = _threefry.child(words, _threefry.FOLDS, data)
+        if type(folded[0]) is int:
+            return _as_tensor(home, folded, device)
+        return home.module.random.keys(*folded)  # type: ignore[no-any-return]
+    xp = home.module.random
+    value = xp.known(data) if xp.is_host(device) else None
+    if value is not None:
+        return fold_in(key, int(value))
+    wide = xp.cast(data, "int64")
+    high, low = xp.word(wide >> 32), xp.word(wide & _threefry.MASK)
+    return xp.keys(*_threefry.block(words, high + _threefry.FOLDS, low))  # type: ignore[no-any-return]
+
+
+def get_state() -> dict[str, int]:
+    """Where this thread's stream is, in a form that JSON holds; ``set_state`` goes on exactly there.
+
+    >>> state = get_state()
+    >>> first = random_uniform(3).tolist()
+    >>> set_state(state)
+    >>> first == random_uniform(3).tolist()
+    True
+    """
+    return _threefry.state()
+
+
+def set_state(state: dict[str, int]) -> None:
+    """Nothing; this thread's stream goes on where ``get_state`` was called."""
+    _threefry.restore(**_checked_state(state, ("seed", "thread", "count")))
+
+
+class stream:  # noqa: N801 - reads as a noun where it is used
+    """A ``with`` block inside which draws without a key derive theirs from ``key``: ``fold_in(key, 0)``, then 1, 2, ...
+
+    The key may be a tensor that a compiler traces. The block is this thread's alone; an inner one goes first.
+
+    >>> with stream(7):
+    ...     x = random_uniform(3)
+    >>> x.tolist() == random_uniform(3, key=fold_in(key(7), 0)).tolist()
+    True
+    """
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+
+    def __enter__(self) -> None:
+        here = _threefry.here
+        here.block = _threefry.Block(_words(_home(self.key), self.key, _device(self.key)), here.block)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        block = _threefry.here.block
+        _threefry.here.block = None if block is None else block.outer
+
+
+class native:  # noqa: N801 - reads as an adjective where it is used
+    """A ``with`` block inside which draws without a key use the engine's own generator, as that was seeded.
+
+    Uniform and normal numbers are then the engine's own, the others are made of its words. They differ from engine to
+    engine, and streams do not move.
+
+    >>> with native():
+    ...     random_uniform(3).shape == (3,)
+    True
+    """
+
+    def __enter__(self) -> None:
+        _threefry.here.native += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _threefry.here.native -= 1
+
+
+class Generator:
+    """A stream of its own, with every distribution as a method; safe to share between threads, and to pickle.
+
+    Args:
+        seed: an integer from 0 to 2**64 - 1; one comes from the operating system if none is given.
+
+    >>> Generator(7).uniform(3).tolist() == Generator(7).uniform(3).tolist()
+    True
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._stream = _threefry.Stream(_threefry.words(_threefry.fresh_seed() if seed is None else seed))
+
+    def key(self) -> Tensor:
+        """The key of the next draw, for use elsewhere."""
+        return _as_tensor(_backends.current(), self._stream.next(), None)
+
+    def get_state(self) -> dict[str, int]:
+        """Where the stream is, in a form that JSON holds."""
+        high, low = self._stream.key
+        return {"seed": high << 32 | low, "count": self._stream.count}
+
+    def set_state(self, state: dict[str, int]) -> None:
+        """Go on where ``get_state`` was called."""
+        found = _checked_state(state, ("seed", "count"))
+        self._stream = _threefry.Stream(_threefry.words(found["seed"]), found["count"])
+
+    def __repr__(self) -> str:
+        state = self.get_state()
+        return f"Generator({state['seed']}) after {state['count']} draws"
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
+
+
+def _within(low: Any, high: Any, least: int, beyond: int) -> Any:
+    """Whether bounds are integers that a dtype holds; tensors of integers are taken at their word."""
+    return all(not isinstance(x, int) or least <= x <= beyond for x in (low, high)) and not any(
+        isinstance(x, float) or getattr(getattr(x, "dtype", None), "kind", "i") not in "iu" for x in (low, high)
+    )
+
+
+def _checked_state(state: Any, names: tuple[str, ...]) -> dict[str, int]:
+    if not isinstance(state, dict) or set(state) != set(names) or not all(type(v) is int for v in state.values()):
+        raise ValueError(f"a state has the integers {', '.join(names)}, not {state!r}")
+    return state
+
+
+def _home(*values: Any) -> _backends.Backend:
+    """The engine that the tensors among the values live on, else the active one."""
+    found: _backends.Backend | None = None
+    for value in values:
+        species = _door.species_of(type(value))
+        if isinstance(species, _backends.Backend) and species is not found:
+            if found is not None:
+                raise TypeError(f"random numbers were asked for with tensors of {found.name} and of {species.name}")
+            found = species
+    return found or _backends.current()
+
+
+def _device(*values: Any) -> Any:
+    """The device of the first tensor among the values."""
+    for value in values:
+        species = _door.species_of(type(value))
+        if isinstance(species, _backends.Backend):
+            return species.beside(value)
+    return None
+
+
+def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
+    """The two words of a key: integers where they are known on the host, else tensors."""
+    if type(key) in (int, list, tuple):
+        return _threefry.words(key)
+    if getattr(key, "shape", None) is None or getattr(key, "dtype", None) is None:
+        raise TypeError(f"a key is an integer, two of them, or a tensor, not {_describe(key)}")
+    if not isinstance(_door.species_of(type(key)), _backends.Backend):
+        # A host array is read as it is, whichever engine is active.
+        home = _backends.load("numpy")
+        key = home.convert(key, None, None)
+    if home.dtype_of(key).kind not in _KINDS["integral"]:
+        raise ValueError(f"a key holds integers, not {_describe(key)}")
+    if tuple(key.shape) != (2,):
+        raise ValueError(f"a key has the shape (2,), not {_describe(key)}: {key}")
+    xp = home.module.random
+    values = xp.known(key) if xp.is_host(device) or home.name == "numpy" else None
+    return xp.pair_of(key) if values is None else _threefry.words(values.tolist())
+
+
+def _as_tensor(home: _backends.Backend, words: Any, device: Any) -> Tensor:
+    return home.module.random.tensor(words, "uint32", home.device if device is None else device)  # type: ignore[no-any-return]
+
+
+def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, device: Any, key: Key) -> Any:
+    """Integers below ``size``: those that are chosen."""
+    count = _math.prod(shape)
+    if p is None:
+        if replace:
+            return random_randint(shape, 0, max(size, 1), device=device, key=key)
+        ordered = random_permutation(size, device=device, key=key)
+        return manipulation.reshape(ordered[:count], shape)
+    draw = _Draw(shape if replace else size, device, key, p)
+    (p,) = draw.parameters
+    if tuple(p.shape) != (size,):
+        raise ValueError(f"p has one probability for each of {size}, not the shape {tuple(p.shape)}")
+    draw.check("p are probabilities that sum to 1", _are_probabilities, p=p)
+    if replace:
+        return draw.made(_sampling.choices, _All(p, (1, size)), draw.wide(), dtype="int64", whole=True)
+    draw.check(f"{count} can be chosen", lambda p: (p > 0).sum() >= count, p=p)
+    ordered = draw.made(_sampling.ranks, _All(p), draw.wide(), dtype="int64", whole=True)
+    return manipulation.reshape(ordered[:count], shape)
+
+
+def _taken(x: Any, chosen: Any, axis: int) -> Any:
+    """Slices of ``x``, the axes of ``chosen`` in the place of ``axis``."""
+    sizes = manipulation.shape(x)
+    axis %= len(sizes)
+    flat = indexing.take(x, manipulation.reshape(chosen, (-1,)), axis=axis)
+    return manipulation.reshape(flat, (*sizes[:axis], *manipulation.shape(chosen), *sizes[axis + 1 :]))
+
+
+def _name(dtype: Any, default: str) -> str:
+    """The name of a dtype of numbers, or of the usual one."""
+    return default if dtype is None else _as_dtype(dtype).name
+
+
+def _is_scale(scale: Any) -> Any:
+    return scale >= 0
+
+
+def _is_probability(p: Any) -> Any:
+    return (p >= 0) & (p <= 1)
+
+
+def _is_count(n: Any) -> Any:
+    return (n >= 0) & (n <= 2**53) & (n % 1 == 0)
+
+
+def _is_positive(**named: Any) -> Any:
+    (value,) = named.values()
+    return (value > 0) & (value < _math.inf)
+
+
+def _are_logits(logits: Any) -> Any:
+    largest = logits.max(-1) if logits.size else logits
+    return (largest < _math.inf) & (largest > -_math.inf)
+
+
+def _are_probabilities(p: Any) -> Any:
+    return (p >= 0).all() & (abs(p.astype("float64").sum() - 1) < 1e-4)
+
+
+def _float_of(dtype: Any, parameters: Sequence[Parameter]) -> str:
+    """The name of a floating dtype: as asked, else as the parameters have, else the default."""
+    kind = None if dtype is None else _as_dtype(dtype)
+    for parameter in parameters if kind is None else ():
+        own = _as_dtype(parameter.dtype) if hasattr(parameter, "dtype") else None
+        if own is not None and own.kind in _KINDS["floating"]:
+            kind = own if kind is None else _promote(kind, own)
+    kind = _default_float() if kind is None else kind
+    if kind.kind != "real floating":
+        raise TypeError(f"random numbers of this distribution have a real floating dtype, not {kind.name}")
+    return kind.name
+
+
+class _Each:
+    """A parameter with a value for each element."""
+
+    def __init__(self, value: Parameter) -> None:
+        self.value = value
+
+
+class _All:
+    """A parameter that every element needs all of."""
+
+    def __init__(self, value: Any, shape: tuple[int, ...] | None = None) -> None:
+        self.value = value
+        self.shape = tuple(value.shape) if shape is None else shape
+
+
+class _Draw:
+    """One draw: where it is made, of which key, and in which shape."""
+
+    def __init__(self, shape: Shape, device: Any, key: Key, *parameters: Parameter) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(length < 0 for length in self.shape):
+            raise ValueError(f"a shape has no negative lengths: {self.shape}")
+        self.count = _math.prod(self.shape)
+        self.home = _home(key, *parameters)
+        self.xp = self.home.module.random
+        elsewhere = self.home is not _backends.current()
+        self.device = _device(key, *parameters) if device is None or elsewhere else device
+        self.parameters = [p if type(p) in _NUMBERS else self.home.convert(p, None, self.device) for p in parameters]
+        self.key = self._resolved(key)
+
+    def _resolved(self, key: Key) -> Any:
+        """The words of the key, or of the next one of the stream; nothing where the engine's own generator is used."""
+        if key is not None:
+            return _words(self.home, key, self.device)
+        here = _threefry.here
+        block = here.block
+        if block is not None:
+            block.count += 1
+            return _threefry.child(block.key, _threefry.FOLDS, block.count - 1)
+        return None if here.native else _threefry.draw()
+
+    def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Any:
+        """What a sampler makes, in host memory if everything is known there, else by the engine."""
+        if self.key is not None and type(self.key[0]) is int and self.xp.is_host(self.device):
+            hosted = [self._on_host(p) for p in parameters]
+            if not any(p is None for p in hosted):
+                host = _backends.load("numpy").module.random
+                make = host.at_once if whole else host.in_chunks
+                flat = host.cast(make(sampler, self.key, self.count, hosted), dtype)
+                return self.xp.adopt(flat.reshape(self.shape), self.device)
+        source = _sampling.Source(self.xp, self.key, 0, self.count, self.device)
+        flat = sampler(source, *[self._on_engine(p) for p in parameters])
+        return self.xp.cast(flat, dtype).reshape(self.shape)
+
+    def _on_host(self, parameter: Any) -> Any:
+        """A parameter in host memory; ``None`` if it is not known there."""
+        host = _backends.load("numpy").module.random
+        value = parameter.value if isinstance(parameter, (_Each, _All)) else parameter
+        if hasattr(value, "shape"):
+            value = self.seen(value)
+            if value is None:
+                return None
+        if isinstance(parameter, _All):
+            return host.cast(value, "float64").reshape(parameter.shape)
+        if isinstance(parameter, _Each):
+            return host.spread(host.tensor(value, "float64", None), self.shape)
+        return host.spread(value, self.shape) if hasattr(value, "shape") else value
+
+    def _on_engine(self, parameter: Any) -> Any:
+        """A parameter as the engine needs it."""
+        if isinstance(parameter, _All):
+            return self.xp.cast(parameter.value, self.wide()).reshape(parameter.shape)
+        if isinstance(parameter, _Each):
+            return self.xp.spread(self.tensor(parameter.value, self.wide()), self.shape)
+        return self.xp.spread(parameter, self.shape) if hasattr(parameter, "shape") else parameter
+
+    def placed(
+        self, sampler: Callable[..., Any], location: Parameter, scale: Parameter, dtype: Any, *parameters: Any
+    ) -> Tensor:
+        """Numbers of a standard distribution, at a location and scale that may be tensors with gradients."""
+        kind = self.floating(dtype)
+        work = "float64" if kind == "float64" else "float32"
+        if self.are_numbers(location, scale):
+            return self.made(_sampling.standard, sampler, location, scale, work, *parameters, dtype=kind)  # type: ignore[no-any-return]
+        standard = self.made(sampler, work, *parameters, dtype=work)
+        moved = _sampling.placed(standard, self.tensor(location, work), self.tensor(scale, work))
+        return self.xp.cast(self.fitting(moved), kind)  # type: ignore[no-any-return]
+
+    def between(self, values: Any, low: Parameter, high: Parameter, kind: str) -> Tensor:
+        """Numbers in [0, 1) mapped to [low, high), of which one or both are tensors."""
+        wide = self.wide(kind)
+        low, high = self.tensor(low, kind), self.tensor(high, kind)
+        top = math.nextafter(high, low)
+        low, high, top = (self.xp.cast(x, wide) for x in (low, high, top))
+        return self.fitting(_sampling.between(self.xp, values, low, high, top, kind, wide))
+
+    def fitting(self, answer: Any) -> Any:
+        """The answer, if parameters have not made it larger than was asked for."""
+        if tuple(answer.shape) != self.shape:
+            raise ValueError(f"parameters of shape {tuple(answer.shape)} do not fit into the shape {self.shape}")
+        return answer
+
+    def tensor(self, value: Parameter, dtype: str) -> Any:
+        """A parameter as a tensor of the engine."""
+        return self.home.convert(value, self.home.dtypes[dtype], self.device)
+
+    def wide(self, kind: str = "float64") -> str:
+        """The dtype that hides the roundings of ``kind``, if the device has it."""
+        return "float64" if kind in ("float32", "float64") and self.xp.has_double(self.device) else "float32"
+
+    def are_numbers(self, *parameters: Parameter) -> bool:
+        return all(type(p) in _NUMBERS for p in parameters)
+
+    def floating(self, dtype: Any) -> str:
+        """The floating dtype of the answer."""
+        return _float_of(dtype, self.parameters)
+
+    def seen(self, x: Any) -> Any:
+        """The values of a tensor in host memory; ``None`` where a compiler traces, or nobody is to look."""
+        return None if self.xp.is_traced() or not _is_checked() else self.xp.known(x)
+
+    def check(self, rule: str, holds: Callable[..., Any], **parameters: Parameter) -> None:
+        """Raise, with the values, unless ``rule`` holds of parameters that are known."""
+        values = {}
+        for name, value in parameters.items():
+            if hasattr(value, "shape"):
+                value = self.seen(value)
+                if value is None:
+                    return
+            values[name] = value
+        sound = holds(**values)
+        if not (sound if type(sound) is bool else sound.all()):
+            shown = ", ".join(f"{name}={value}" for name, value in values.items())
+            raise ValueError(f"{rule}: not so with {shown}")
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A distribution as a method that draws its key from the generator."""
+
+    def method(self: Generator, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, key=self._stream.next(), **kwargs)
+
+    method.__name__ = method.__qualname__ = function.__name__.removeprefix("random_")
+    method.__doc__ = function.__doc__
+    return method
+
+
+# The same functions without the prefix; all that take a key are methods of a generator.
+bits = random_bits
+uniform = random_uniform
+normal = random_normal
+bernoulli = random_bernoulli
+binomial = random_binomial
+gamma = random_gamma
+beta = random_beta
+exponential = random_exponential
+poisson = random_poisson
+laplace = random_laplace
+gumbel = random_gumbel
+categorical = random_categorical
+multivariate_normal = random_multivariate_normal
+dirichlet = random_dirichlet
+randint = random_randint
+permutation = random_permutation
+choice = random_choice
+keep_mask = random_keep_mask
+
+# What `ember_ml.ops` has flat: the names with the prefix, and those that need none.
+__all__ = ["random_shuffle"]
+for _name_of, _value in list(vars().items()):
+    if hasattr(_value, "__operation__") and _value.__module__ == __name__ and _name_of == _value.__name__:
+        __all__ += [_name_of]
+        if any(_parameter.name == "key" for _parameter in _value.__operation__.parameters):
+            setattr(Generator, _name_of.removeprefix("random_"), _method(_value))

@@ -1,0 +1,635 @@
+"""How words become numbers: each distribution once, in operators that every engine rounds alike.
+
+A sampler is given ``xp``, the few functions that engines spell differently (``backend/<engine>/random.py``), and a
+``Source`` of words. It uses sums, products, quotients and square roots only, which IEEE 754 rounds in one way, and
+logarithms and exponentials that are polynomials here, so that no engine's own enters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import threefry
+from ember_ml.threefry import MASK, TURNS, Words
+
+# Binary digits that a number in [0, 1) has in each dtype.
+PRECISION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+
+
+class Source:
+    """The words of the elements of one draw.
+
+    An element may need more of them than one block has: ``turn`` counts further ones, each under a key of its own.
+    ``places`` are the elements, where they are not all from ``start`` on; ``base`` is what turns are counted from, which
+    may be a column of several at once.
+    """
+
+    def __init__(
+        self, xp: Any, key: Words | None, start: int, count: int, device: Any, places: Any = None, base: Any = 0
+    ) -> None:
+        self.xp = xp
+        self.key = key
+        self.start = start
+        self.count = count
+        self.device = device
+        self.places = places
+        self.base = base
+
+    def words(self, turn: int | None = None) -> Any:
+        """One word per element: that of half a block, or, in further turns, of a block."""
+        if self.key is None:
+            return self.xp.native_words(self._shape(), self.device)
+        if turn is not None:
+            return self.pairs(turn)[0]
+        return self.xp.words(self.key, self.start, self.count, self.device)
+
+    def pairs(self, turn: int | None = None) -> tuple[Any, Any]:
+        """Two words per element: those of a block."""
+        if self.key is None:
+            return self.words(), self.words()
+        key = self.key if turn is None else threefry.block(self.key, TURNS, self.base + turn)
+        if self.places is None:
+            first, second = self.xp.pairs(key, self.start, self.count, self.device)
+            return first, second
+        high, low = self.xp.word(self.places >> 32), self.xp.word(self.places & MASK)
+        return threefry.block(key, high, low)
+
+    def _shape(self) -> tuple[int, ...]:
+        count = self.count if self.places is None else len(self.places)
+        return (count,) if isinstance(self.base, int) else (*self.base.shape[:1], count)
+
+    def later(self, turns: int) -> Source:
+        """The same elements after that many turns."""
+        return Source(self.xp, self.key, self.start, self.count, self.device, self.places, self.base + turns)
+
+    def at(self, chosen: Any) -> Source:
+        """Some of the elements."""
+        places = self.xp.positions(self.start, self.count, self.device) if self.places is None else self.places
+        return Source(self.xp, self.key, self.start, self.count, self.device, places[chosen], self.base)
+
+    def stacked(self, rounds: int, turns: int) -> Source:
+        """All elements in each of several rounds of so many turns, one round in a row."""
+        column = self.xp.word(self.xp.positions(0, rounds, self.device) * turns + self.base).reshape(rounds, 1)
+        return Source(self.xp, self.key, self.start, self.count, self.device, self.places, column)
+
+
+def first_accepted(source: Source, propose: Any, rounds: int, turns: int, *parameters: Any) -> Any:
+    """For each element the first of so many proposals that is accepted, else the last.
+
+    ``propose`` answers values and whether they are accepted. The host proposes again where it must; engines, which may
+    be compiling, make all proposals and choose.
+    """
+    xp = source.xp
+    if not xp.HOST:
+        values, good = propose(source.stacked(rounds, turns), *parameters)
+        chosen = values[rounds - 1]
+        for i in range(rounds - 2, -1, -1):
+            chosen = xp.where(good[i], values[i], chosen)
+        return chosen
+    values, good = propose(source, *parameters)
+    for i in range(1, rounds):
+        left = (~good).nonzero()[0]
+        if not left.size:
+            break
+        values[left], good[left] = propose(source.at(left).later(i * turns), *(p[left] for p in parameters))
+    return values
+
+
+def either(source: Source, condition: Any, yes: Any, no: Any, *parameters: Any) -> Any:
+    """``yes`` or ``no`` of the elements, as the condition says."""
+    xp = source.xp
+    if not xp.HOST:
+        return xp.where(condition, yes(source, *parameters), no(source, *parameters))
+    if condition.all():
+        return yes(source, *parameters)
+    if not condition.any():
+        return no(source, *parameters)
+    where_yes, where_no = condition.nonzero()[0], (~condition).nonzero()[0]
+    first = yes(source.at(where_yes), *(p[where_yes] for p in parameters))
+    second = no(source.at(where_no), *(p[where_no] for p in parameters))
+    return xp.merged(condition, first, second)
+
+
+def horner(x: Any, coefficients: Sequence[float]) -> Any:
+    """The polynomial with these coefficients, that of the highest power first."""
+    value = x * coefficients[0] + coefficients[1]
+    for coefficient in coefficients[2:]:
+        value = value * x + coefficient
+    return value
+
+
+def fractions(source: Source, dtype: str) -> Any:
+    """Multiples of ``2**-precision`` in [0, 1)."""
+    xp = source.xp
+    if source.key is None:
+        made = xp.native_fractions(source.count, dtype, source.device)
+        if made is not None:
+            return made
+    if dtype == "float64":
+        high, low = source.pairs()
+        return (xp.cast(high >> 5, dtype) * 2.0**26 + xp.cast(low >> 6, dtype)) * 2.0**-53
+    precision = PRECISION[dtype]
+    return xp.cast(source.words() >> (32 - precision), dtype) * 2.0**-precision
+
+
+def positives(source: Source, dtype: str, turn: int | None = None) -> Any:
+    """Multiples of ``2**-32`` (``2**-53`` in float64), rounded to the dtype, in (0, 1]."""
+    xp = source.xp
+    if dtype == "float64":
+        high, low = source.pairs(turn)
+        return (xp.cast(high >> 5, dtype) * 2.0**26 + (xp.cast(low >> 6, dtype) + 1.0)) * 2.0**-53
+    return (xp.cast(source.words(turn), dtype) + 1.0) * 2.0**-32
+
+
+def centred(source: Source, dtype: str, turn: int | None = None) -> Any:
+    """Odd multiples of ``2**-25`` (``2**-54`` in float64) between -1/2 and 1/2."""
+    xp = source.xp
+    if dtype == "float64":
+        high, low = source.pairs(turn)
+        # Both terms are exact, and so is their sum: a multiple of 1/2 that is smaller than 2**52.
+        whole = (xp.cast(high >> 5, dtype) - 2.0**26) * 2.0**26
+        return (whole + (xp.cast(low >> 6, dtype) + 0.5)) * 2.0**-53
+    return (xp.cast(source.words(turn) >> 8, dtype) - (2.0**23 - 0.5)) * 2.0**-24
+
+
+_LN2 = {
+    "float32": (0.693145751953125, 1.42860677e-06),
+    "float64": (0.693147180369123816490, 1.90821492927058770002e-10),
+}
+_TERMS = {"float32": 5, "float64": 11}
+_LAYOUT = {"float32": ("int32", 23, 127), "float64": ("int64", 52, 1023)}
+
+
+def log(xp: Any, x: Any, dtype: str) -> Any:
+    """The natural logarithm of positive, normal numbers."""
+    integer, width, bias = _LAYOUT[dtype]
+    bits = xp.view(x, integer)
+    # The mantissa in [sqrt(1/2), sqrt(2)): what is added carries into the exponent for the upper part of [1, 2).
+    carry = bits + _carry(dtype)
+    exponent = (carry >> width) - bias
+    mantissa = xp.view(bits - (exponent << width), dtype)
+    return _log(mantissa - 1.0, xp.cast(exponent, dtype), dtype)
+
+
+def _carry(dtype: str) -> int:
+    """What lifts the bits of ``sqrt(2)`` to those of 2."""
+    return 0x4AFB0D if dtype == "float32" else 0x95F619980C434
+
+
+def _log(t: Any, exponent: Any, dtype: str) -> Any:
+    """``log(1 + t) + exponent * log(2)`` for ``t`` in [sqrt(1/2) - 1, sqrt(2) - 1)."""
+    s = t / (t + 2.0)
+    series = s * horner(s * s, [2.0 / (2 * k + 1) for k in range(_TERMS[dtype] - 1, -1, -1)])
+    high, low = _LN2[dtype]
+    return exponent * high + (series + exponent * low)
+
+
+# Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988): numerator and denominator of
+# the rational functions for the middle, the tails and the far tails, highest power first.
+_MIDDLE = {
+    "float32": (
+        (5.9109374720e1, 1.5929113202e2, 5.0434271938e1, 3.3871327179),
+        (6.7187563600e1, 7.8757757664e1, 1.7895169469e1, 1.0),
+    ),
+    "float64": (
+        (
+            2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+            1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080,
+        ),
+        (
+            5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+            5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
+        ),
+    ),
+}  # fmt: skip
+_TAIL = {
+    "float32": (
+        (1.7023821103e-1, 1.3067284816, 2.7568153900, 1.4234372777),
+        (1.2021132975e-1, 7.3700164250e-1, 1.0),
+    ),
+    "float64": (
+        (
+            7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258,
+            3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734,
+        ),
+        (
+            1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+            6.89767334985100004550e-1, 1.67638483018380384940, 2.05319162663775882187, 1.0,
+        ),
+    ),
+}  # fmt: skip
+_FAR_TAIL = (
+    (
+        2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+        2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720,
+    ),
+    (
+        2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+        1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0,
+    ),
+)  # fmt: skip
+
+
+def normal_quantile(xp: Any, q: Any, dtype: str) -> Any:
+    """The number that a standard normal one is below with probability ``1/2 + q``, for ``q`` between -1/2 and 1/2."""
+    near = 0.180625 - q * q
+    above, below = _MIDDLE[dtype]
+    middle = q * (horner(near, above) / horner(near, below))
+    size = xp.where(q < 0.0, -q, q)
+    r = xp.sqrt(-log(xp, 0.5 - size, dtype))
+    above, below = _TAIL[dtype]
+    tail = horner(r - 1.6, above) / horner(r - 1.6, below)
+    if dtype == "float64":
+        above, below = _FAR_TAIL
+        tail = xp.where(r <= 5.0, tail, horner(r - 5.0, above) / horner(r - 5.0, below))
+    return xp.where(size <= 0.425, middle, xp.where(q < 0.0, -tail, tail))
+
+
+def normals(source: Source, dtype: str, turn: int | None = None) -> Any:
+    """Standard normal numbers, by inversion."""
+    if source.key is None:
+        made = source.xp.native_normals(source.count, dtype, source.device)
+        if made is not None:
+            return made
+    return normal_quantile(source.xp, centred(source, dtype, turn), dtype)
+
+
+def truncated_normals(source: Source, dtype: str, low: float, high: float, first: float, last: float) -> Any:
+    """Standard normal numbers from ``low`` to ``high``, below which one is with probability ``first`` and ``last`` + 1/2."""
+    xp = source.xp
+    made = normal_quantile(xp, centred(source, dtype) * (last - first) + (first + last) * 0.5, dtype)
+    made = xp.where(made < low, low, made)
+    return xp.where(made > high, high, made)
+
+
+def standard(source: Source, sampler: Any, location: float, scale: float, dtype: str, *parameters: Any) -> Any:
+    """What ``sampler`` makes, at a location and scale that are numbers."""
+    made = sampler(source, dtype, *parameters)
+    return made if location == 0 and scale == 1 else placed(made, float(location), float(scale))
+
+
+def fractions_between(source: Source, dtype: str, wide: str, low: float, high: float, top: float) -> Any:
+    """Numbers in [low, high), where these are numbers."""
+    return between(source.xp, fractions(source, dtype), low, high, top, dtype, wide)
+
+
+def exponentials(source: Source, dtype: str) -> Any:
+    """Standard exponential numbers, by inversion."""
+    return -log(source.xp, positives(source, dtype), dtype)
+
+
+def laplaces(source: Source, dtype: str) -> Any:
+    """Standard Laplace numbers: exponential ones of either sign, which is the highest bit of a word."""
+    xp = source.xp
+    if dtype == "float64":
+        first, low = source.pairs()
+        size = xp.cast((first & 0x7FFFFFFF) >> 5, dtype) * 2.0**26 + (xp.cast(low >> 6, dtype) + 1.0)
+        made = log(xp, size * 2.0**-52, dtype)
+    else:
+        first = source.words()
+        made = log(xp, (xp.cast(first & 0x7FFFFFFF, dtype) + 1.0) * 2.0**-31, dtype)
+    return xp.where(first > 0x7FFFFFFF, made, -made)
+
+
+def gumbels(source: Source, dtype: str) -> Any:
+    """Standard Gumbel numbers: less the logarithm of exponential ones."""
+    xp = source.xp
+    if dtype == "float64":
+        high, low = source.pairs()
+        y = (xp.cast(high >> 5, dtype) * 2.0**25 + (xp.cast(low >> 7, dtype) + 0.5)) * 2.0**-52
+    else:
+        y = (xp.cast(source.words(), dtype) + 0.5) * 2.0**-32
+        y = xp.where(y < 1.0, y, 1.0 - 2.0**-24)
+    return -log(xp, -log_of_rest(xp, y, dtype), dtype)
+
+
+def log_of_rest(xp: Any, y: Any, dtype: str) -> Any:
+    """``log(1 - y)`` for ``y`` in [0, 1), exact for small ``y`` too."""
+    small = y < 0.25
+    near = _log(xp.where(small, -y, 0.0 * y), 0.0 * y, dtype)
+    return xp.where(small, near, log(xp, 1.0 - y, dtype))
+
+
+def exp(xp: Any, x: Any, dtype: str) -> Any:
+    """The exponential of numbers that are not positive; below the smallest normal number, zero."""
+    integer, width, bias = _LAYOUT[dtype]
+    least = (2 - bias) * math.log(2)
+    bounded = xp.where(x < least, least, x)
+    n = xp.floor(bounded * 1.4426950408889634 + 0.5)
+    high, low = _LN2[dtype]
+    r = (bounded - n * high) - n * low
+    series = horner(r, [1.0 / math.factorial(k) for k in range(_TERMS[dtype] + 3, -1, -1)])
+    power = xp.view((xp.cast(n, integer) + bias) << width, dtype)
+    return xp.where(x < least, 0.0 * series, series * power)
+
+
+def log_factorial(xp: Any, k: Any, dtype: str) -> Any:
+    """``log(k!)`` for whole numbers ``k``, by Stirling's series from 7 on."""
+    x = k + 1.0
+    few = x < 7.0
+    product = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0)
+    product = xp.where(few, product, 1.0 + 0.0 * x)
+    x = xp.where(few, x + 7.0, x)
+    inverse = 1.0 / x
+    square = inverse * inverse
+    tail = inverse * horner(square, (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12))
+    return (x - 0.5) * log(xp, x, dtype) - x + (0.5 * math.log(2 * math.pi) + tail) - log(xp, product, dtype)
+
+
+# Proposals that one element may see; the chance that none is accepted is below 1e-10 for each of the samplers.
+_ROUNDS = {"gamma": 8, "poisson": 20, "binomial": 24}
+
+
+def gamma_parts(source: Source, alpha: Any, dtype: str) -> tuple[Any, Any]:
+    """Two tensors: a standard gamma number is the first one times the exponential of the second.
+
+    Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Below 1, ``alpha`` is raised by 1 and
+    the number multiplied by a uniform one to the power of ``1 / alpha``, which may be too small to be a number.
+    """
+    xp = source.xp
+    small = alpha < 1.0
+    d = xp.where(small, alpha + 1.0, alpha) - 1.0 / 3.0
+    c = 1.0 / xp.sqrt(d * 9.0)
+
+    def propose(source: Source, d: Any, c: Any) -> tuple[Any, Any]:
+        x = normal_quantile(xp, centred(source, dtype, 0), dtype)
+        u = positives(source, dtype, 1)
+        v = x * c + 1.0
+        v = v * v * v
+        valid = v > 0.0
+        v = xp.where(valid, v, 1.0 + 0.0 * v)
+        good = log(xp, u, dtype) < 0.5 * x * x + d - d * v + d * log(xp, v, dtype)
+        return d * v, valid & good
+
+    rounds = _ROUNDS["gamma"]
+    made = first_accepted(source, propose, rounds, 2, d, c)
+    boost = log(xp, positives(source, dtype, 2 * rounds), dtype) / xp.where(small, alpha, 1.0 + 0.0 * alpha)
+    return made, xp.where(small, boost, 0.0 * boost)
+
+
+def gammas(source: Source, alpha: Any, beta: Any, dtype: str) -> Any:
+    """Gamma numbers of shape ``alpha`` and rate ``beta``."""
+    made, boost = gamma_parts(source, alpha, dtype)
+    return made * exp(source.xp, boost, dtype) / beta
+
+
+def log_gammas(source: Source, alpha: Any, dtype: str) -> Any:
+    """Logarithms of standard gamma numbers."""
+    made, boost = gamma_parts(source, alpha, dtype)
+    return log(source.xp, made, dtype) + boost
+
+
+def betas(source: Source, a: Any, b: Any, dtype: str) -> Any:
+    """Beta numbers: of two gamma numbers, the part that the first one is of their sum."""
+    xp = source.xp
+    first, second = log_gammas(source, a, dtype), log_gammas(source.later(32), b, dtype)
+    difference = second - first
+    ratio = exp(xp, xp.where(difference < 0.0, difference, -difference), dtype)
+    part = 1.0 / (ratio + 1.0)
+    return xp.where(difference < 0.0, part, ratio * part)
+
+
+def dirichlets(source: Source, alpha: Any, size: int, dtype: str) -> Any:
+    """Dirichlet numbers: gamma numbers divided by the sum of the ``size`` that belong together."""
+    xp = source.xp
+    logs = log_gammas(source, alpha, dtype).reshape(-1, size)
+    parts = exp(xp, logs - xp.largest(logs), dtype)
+    return (parts / xp.cumsum(parts)[:, -1:]).reshape(-1)
+
+
+_STEPS = 64
+
+
+def _searched(source: Source, first: Any, factor: Any, dtype: str) -> Any:
+    """The first ``k`` at which the sum of likelihoods passes a uniform number; each is the last one's multiple."""
+    xp = source.xp
+    u = positives(source, dtype, 0)
+    if not xp.HOST:
+        likelihoods = xp.cumprod(xp.stack([first, *(factor(k) for k in range(1, _STEPS))]))
+        return xp.cast(u > xp.cumsum(likelihoods, 0), dtype).sum(0)
+    likelihood = total = first
+    count = 0.0 * u
+    for k in range(1, _STEPS + 1):
+        beyond = u > total
+        if not beyond.any():
+            break
+        count = count + xp.cast(beyond, dtype)
+        likelihood = likelihood * factor(k)
+        total = total + likelihood
+    return count
+
+
+def poissons(source: Source, rate: Any, dtype: str) -> Any:
+    """Poisson numbers: a search for rates below 10, else transformed rejection."""
+    xp = source.xp
+
+    def searched(source: Source, rate: Any) -> Any:
+        rate = xp.where(rate < 10.0, rate, 1.0 + 0.0 * rate)
+        return _searched(source, exp(xp, -rate, dtype), lambda k: rate / float(k), dtype)
+
+    def rejected(source: Source, rate: Any) -> Any:
+        rate = xp.where(rate < 10.0, 10.0 + 0.0 * rate, rate)
+        return first_accepted(source, propose, _ROUNDS["poisson"], 2, rate)
+
+    def propose(source: Source, rate: Any) -> tuple[Any, Any]:
+        # Hoermann, "The transformed rejection method for generating Poisson random variables" (1993): PTRS.
+        b = xp.sqrt(rate) * 2.53 + 0.931
+        a = b * 0.02483 - 0.059
+        u, v = centred(source, dtype, 0), positives(source, dtype, 1)
+        us = 0.5 - xp.where(u < 0.0, -u, u)
+        k = xp.floor((a * 2.0 / us + b) * u + rate + 0.43)
+        quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
+        possible = (k >= 0.0) & ((us >= 0.013) | (v <= us))
+        k = xp.where(k < 0.0, 0.0 * k, k)
+        likely = log(xp, v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b), dtype) <= (
+            k * log(xp, rate, dtype) - rate - log_factorial(xp, k, dtype)
+        )
+        return k, quick | (possible & likely)
+
+    return either(source, rate < 10.0, searched, rejected, rate)
+
+
+def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
+    """Binomial numbers: a search where ``n * min(p, 1 - p)`` is below 10, else transformed rejection."""
+    xp = source.xp
+    flipped = p > 0.5
+    p = xp.where(flipped, 1.0 - p, p)
+
+    def searched(source: Source, n: Any, p: Any) -> Any:
+        few = n * p < 10.0
+        n, p = xp.where(few, n, 1.0 + 0.0 * n), xp.where(few, p, 0.5 + 0.0 * p)
+        odds = p / (1.0 - p)
+        none = exp(xp, n * log_of_rest(xp, p, dtype), dtype)
+        return _searched(source, none, lambda k: (n + 1.0) * odds / float(k) - odds, dtype)
+
+    def rejected(source: Source, n: Any, p: Any) -> Any:
+        few = n * p < 10.0
+        n, p = xp.where(few, 40.0 + 0.0 * n, n), xp.where(few, 0.5 + 0.0 * p, p)
+        return first_accepted(source, propose, _ROUNDS["binomial"], 2, n, p)
+
+    def propose(source: Source, n: Any, p: Any) -> tuple[Any, Any]:
+        # Hoermann, "The generation of binomial random variates" (1993): BTRS.
+        q = 1.0 - p
+        spread = xp.sqrt(n * p * q)
+        b = spread * 2.53 + 1.15
+        a = b * 0.0248 + p * 0.01 - 0.0873
+        u, v = centred(source, dtype, 0), positives(source, dtype, 1)
+        us = 0.5 - xp.where(u < 0.0, -u, u)
+        k = xp.floor((a * 2.0 / us + b) * u + n * p + 0.5)
+        quick = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
+        possible = (k >= 0.0) & (k <= n)
+        mode = xp.floor((n + 1.0) * p)
+        k = xp.where(possible, k, mode)
+        likely = log(xp, v * ((2.83 + 5.1 / b) * spread) / (a / (us * us) + b), dtype) <= (
+            (log_factorial(xp, mode, dtype) + log_factorial(xp, n - mode, dtype))
+            - log_factorial(xp, k, dtype)
+            - log_factorial(xp, n - k, dtype)
+            + (k - mode) * log(xp, p / q, dtype)
+        )
+        return k, quick & possible | (possible & likely)
+
+    made = either(source, n * p < 10.0, searched, rejected, n, p)
+    return xp.where(flipped, n - made, made)
+
+
+def choices(source: Source, weights: Any, dtype: str) -> Any:
+    """Numbers of columns, drawn for every row of ``weights`` as often as elements are asked for, in their proportion."""
+    xp = source.xp
+    sums = xp.cumsum(weights)
+    rows = weights.shape[0]
+    aim = fractions(source, dtype).reshape(rows, source.count // rows if rows else 0) * sums[:, -1:]
+    return xp.located(sums, aim).reshape(-1)
+
+
+def categories(source: Source, logits: Any, size: int, dtype: str) -> Any:
+    """Numbers of columns, drawn for every row of ``size`` logits, each as likely as its exponential says."""
+    rows = logits.reshape(-1, size)
+    return choices(source, exp(source.xp, rows - source.xp.largest(rows), dtype), dtype)
+
+
+def ranks(source: Source, weights: Any, dtype: str) -> Any:
+    """Numbers of elements in the order in which they are drawn by weight and not put back: exponential races."""
+    xp = source.xp
+    size = xp.where(weights > 0.0, weights, 1.0 + 0.0 * weights)
+    times = exponentials(source, dtype) / size
+    return xp.argsort(xp.where(weights > 0.0, times, math.inf + 0.0 * times))
+
+
+def placed(values: Any, location: Any, scale: Any) -> Any:
+    """Numbers of a standard distribution moved to another location and scale."""
+    return values * scale + location
+
+
+def between(xp: Any, values: Any, low: Any, high: Any, top: Any, dtype: str, wide: str) -> Any:
+    """Numbers in [0, 1) mapped to [low, high); ``top`` is the number before ``high``, for what rounds up to it."""
+    mapped = xp.cast(xp.cast(values, wide) * (high - low) + low, dtype)
+    return xp.where(mapped < high, mapped, top)
+
+
+def rounded(value: float, dtype: str) -> float:
+    """A Python number rounded to the precision of a dtype."""
+    if value == 0.0 or dtype == "float64":
+        return float(value)
+    _, exponent = math.frexp(value)
+    unit = max(exponent - PRECISION[dtype], _LEAST[dtype])
+    return math.ldexp(round(math.ldexp(value, -unit)), unit)
+
+
+def before(value: float, dtype: str) -> float:
+    """The largest number of a dtype that is smaller than ``value``, one of its numbers."""
+    if value == 0.0:
+        return -math.ldexp(1.0, _LEAST[dtype])
+    mantissa, exponent = math.frexp(value)
+    unit = max(exponent - PRECISION[dtype] - (mantissa == 0.5), _LEAST[dtype])
+    return value - math.ldexp(1.0, unit)
+
+
+# The exponents of the smallest positive numbers.
+_LEAST = {"bfloat16": -133, "float16": -24, "float32": -149, "float64": -1074}
+
+
+def trials(source: Source, p: Any) -> Any:
+    """Whether a word, as a fraction of 2**32, is below the probability ``p``."""
+    xp = source.xp
+    # The product is exact, and so is its whole part, in every dtype that has the range.
+    least = int(p * 2.0**32) if isinstance(p, float | int) else xp.cast(xp.floor(xp.single(p) * 2.0**32), "int64")
+    return xp.cast(source.words(), "int64") < least
+
+
+def integers(source: Source, low: Any, high: Any) -> Any:
+    """``low + floor(x * (high - low))`` in int64, which wraps, for random ``x`` in [0, 1).
+
+    ``x`` has 64 bits where the span is below 2**32, else 128: no number is likelier than another by more than 2**-32 of
+    its likelihood, and no remainder is taken.
+    """
+    xp = source.xp
+    first, second = (xp.cast(word, "int64") for word in source.pairs())
+    if isinstance(low, int) and isinstance(high, int):
+        span = high - low
+        low = _signed(low)
+        if span < 1 << 32:
+            return _scaled_64(first, second, span) + low
+        if span == 1 << 64:
+            return (first << 32) + second + low
+        rest = [xp.cast(word, "int64") for word in source.pairs(0)]
+        return _scaled_128(first, second, *rest, span >> 32, span & MASK) + low
+    low, high = (_signed(x) if isinstance(x, int) else xp.cast(x, "int64") for x in (low, high))
+    span = high - low
+    rest = [xp.cast(word, "int64") for word in source.pairs(0)]
+    wide = _scaled_128(first, second, *rest, _high(span), _low(span))
+    return xp.where(_high(span) == 0, _scaled_64(first, second, _low(span)), wide) + low
+
+
+def _signed(value: int) -> int:
+    """The integer of 64 bits and a sign that has the same bits."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _scaled_64(high: Any, low: Any, count: Any) -> Any:
+    """``floor(x * count / 2**64)`` for ``x`` of two words and ``count`` of one."""
+    first, second = high * count, low * count
+    return _high(first) + _high(_low(first) + _high(second))
+
+
+def _scaled_128(a: Any, b: Any, c: Any, d: Any, count_high: Any, count_low: Any) -> Any:
+    """``floor(x * count / 2**128)`` for ``x`` of four words, ``a`` the highest, and ``count`` of two."""
+    # Columns of the long multiplication, words of 32 bits each, from the lowest; every product wraps harmlessly.
+    dl, dh, cl, ch = d * count_low, d * count_high, c * count_low, c * count_high
+    bl, bh, al, ah = b * count_low, b * count_high, a * count_low, a * count_high
+    column = _high(dl) + _low(dh) + _low(cl)
+    column = _high(column) + _high(dh) + _high(cl) + _low(ch) + _low(bl)
+    column = _high(column) + _high(ch) + _high(bl) + _low(bh) + _low(al)
+    column = _high(column) + _high(bh) + _high(al) + _low(ah)
+    return (_high(ah) + _high(column) << 32) + _low(column)
+
+
+def bits(source: Source, width: int, dtype: str) -> Any:
+    """The highest ``width`` bits of a word, or of two."""
+    xp = source.xp
+    if width == 64:
+        high, low = (xp.cast(word, "int64") for word in source.pairs())
+        return xp.cast((high << 32) + low, dtype)
+    return xp.cast(source.words() >> (32 - width), dtype)
+
+
+def order(source: Source, width: int) -> Any:
+    """The numbers of the elements in random order: those of ``63 - width`` random bits, by size.
+
+    The number itself follows those bits, so that equal ones stay in order on every engine.
+    """
+    xp = source.xp
+    high, low = (xp.cast(word, "int64") for word in source.pairs())
+    keys = (high << 31) + (low >> 1) >> width << width
+    ordered = xp.sort(keys + xp.positions(source.start, source.count, source.device))
+    return ordered & ((1 << width) - 1)
+
+
+def _high(x: Any) -> Any:
+    """The upper word of int64, as if it had no sign."""
+    return x >> 32 & MASK
+
+
+def _low(x: Any) -> Any:
+    return x & MASK

@@ -25,6 +25,17 @@ from ember_ml.errors import LinAlgError as LinAlgError
 from ember_ml.errors import MissingOperationError as MissingOperationError
 from ember_ml.errors import PrecisionWarning as PrecisionWarning
 from ember_ml.errors import UnsupportedError as UnsupportedError
+from ember_ml.transform import checkpoint as checkpoint
+from ember_ml.transform import compile as compile
+from ember_ml.transform import custom_gradient as custom_gradient
+from ember_ml.transform import grad as grad
+from ember_ml.transform import hessian as hessian
+from ember_ml.transform import jacobian as jacobian
+from ember_ml.transform import jvp as jvp
+from ember_ml.transform import stop_gradient as stop_gradient
+from ember_ml.transform import value_and_grad as value_and_grad
+from ember_ml.transform import vjp as vjp
+from ember_ml.transform import vmap as vmap
 from ember_ml.unchecked import unchecked as unchecked
 
 __version__ = "0.1.0"

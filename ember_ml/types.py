@@ -7,7 +7,7 @@ are in the types themselves, for annotations that are not strings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
 
 
@@ -41,12 +41,31 @@ class Tensor(Protocol):
     def tolist(self) -> Any: ...
 
 
+@runtime_checkable
+class Stateful(Protocol):
+    """An object that holds tensors under fixed paths, such as a model or an optimiser.
+
+    Transforms carry its tensors in and out of traced code. One that has ``parameters()`` besides, a flat dictionary of
+    its trainable tensors, can be differentiated with respect to them.
+    """
+
+    def tensors(self) -> dict[str, Any]:
+        """Everything that travels, by path; the order stays the same."""
+        ...
+
+    def assign(self, values: Mapping[str, Any], /) -> None:
+        """Put these tensors in place of those at the same paths."""
+        ...
+
+
 class SupportsArray(Protocol):
     """A host array, or an object that can become one."""
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
+# NumPy's array, which only some operations answer with whatever the engine.
+HostArray: TypeAlias = Any
 Number: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = Sequence[Any]
 

@@ -59,6 +59,9 @@ OWN: dict[str, Home] = dict(
     ]
 )
 
+# Engines that nobody chooses: they compute on tensors that the library itself makes. NumPy's gradients stand on one.
+HIDDEN: dict[str, Home] = dict([_own("autograd", "autograd", "pip install autograd")])
+
 
 class Backend:
     """A loaded engine: its module, and the functions of it that the door calls.
@@ -67,8 +70,9 @@ class Backend:
     (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
     ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
     tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
-    own function is best given a Python number as it is; all, if not said) and ``has_float64`` (whether the default
-    device computes in it).
+    own function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
+    device computes in it), ``GUESTS`` (types of another engine that its functions take as they are) and ``own`` (what
+    computes an operation, in place of the look-up by name).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -79,6 +83,7 @@ class Backend:
         self.core = core
         self.tensors: tuple[type, ...] = core.TENSORS
         self.scalars: tuple[type, ...] = getattr(core, "SCALARS", ())
+        self.kinds: tuple[type, ...] = self.tensors + getattr(core, "GUESTS", ())
         self.dtypes: dict[str, Any] = core.DTYPES
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
@@ -94,6 +99,8 @@ class Backend:
         self.devices: Callable[[], list[str]] = core.devices
         self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
         self.device: Any = None
+        if hasattr(core, "own"):
+            self.own = core.own  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"<{self.name} backend>"
@@ -121,7 +128,7 @@ class Backend:
         """The engine's own function for an operation, if it has one; those that users declare have a body only."""
         if not operation.module.startswith("ember_ml.ops."):
             return None
-        place = _submodule(self.module, operation.category) or self.module
+        place = submodule(self.module, operation.category) or self.module
         found = None if place is self.core else getattr(place, operation.name, None)
         return found if callable(found) else None
 
@@ -132,7 +139,8 @@ class Backend:
         return "missing" if operation.definition is None else "defined"
 
 
-def _submodule(package: ModuleType, name: str) -> ModuleType | None:
+def submodule(package: ModuleType, name: str) -> ModuleType | None:
+    """The module of that name within a package, imported if it is not yet; ``None`` if there is none."""
     full = f"{package.__name__}.{name}"
     if full in sys.modules:
         return sys.modules[full]
@@ -196,7 +204,7 @@ def load(name: str, source: str = "") -> Backend:
     if found is not None:
         return found
     asked = f" ({source})" if source else ""
-    home = homes().get(name)
+    home = homes().get(name) or HIDDEN.get(name)
     if home is None:
         raise BackendNotFoundError(f"unknown backend {name!r}{asked}; {_choices()}")
     with _state.lock:

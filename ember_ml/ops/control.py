@@ -317,7 +317,7 @@ def eval(*trees: Tree) -> Any:
     active = _backends.current()
     for leaf in _tree.leaves(trees):
         home = _door.species_of(type(leaf))
-        if isinstance(home, _backends.Backend) and home is not active:
+        if isinstance(home, _backends.Backend) and home is not active and home.name not in _backends.HIDDEN:
             _contract.operation_of(eval).runs[home.name](leaf)
     return trees[0] if len(trees) == 1 else trees
 
@@ -373,8 +373,8 @@ def _tensor(home: _backends.Backend, value: Any, beside: Any = None) -> Any:
 
 def _is_own(home: _backends.Backend, value: Any) -> bool:
     """Whether ``value`` is a tensor of ``home``."""
-    tensors: Any = home.tensors
-    return isinstance(value, tensors) and value.dtype in home.names
+    kinds: Any = home.kinds
+    return isinstance(value, kinds) and value.dtype in home.names
 
 
 def _kept(home: _backends.Backend, before: Tree, after: Tree) -> Tree:

@@ -1,0 +1,269 @@
+"""What the door needs of boxes: they are NumPy's arrays in all but their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from autograd.core import VJPNode, VSpace
+from autograd.numpy.numpy_boxes import ArrayBox
+from autograd.tracer import Box, getval
+
+from ember_ml import backend as backends
+from ember_ml import gradients
+from ember_ml.backend.numpy import core as host
+from ember_ml.backend.numpy.core import DTYPES as DTYPES
+from ember_ml.backend.numpy.core import beside as beside
+from ember_ml.backend.numpy.core import device_of as device_of
+from ember_ml.backend.numpy.core import devices as devices
+from ember_ml.backend.numpy.core import error_class as error_class
+from ember_ml.backend.numpy.core import find_device as find_device
+from ember_ml.backend.numpy.core import lift as lift
+from ember_ml.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from ember_ml.contract import Operation
+
+
+class Traced(ArrayBox):  # type: ignore[misc]
+    """A box whose attributes cost no more than the array's own."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> Any:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._value.dtype
+
+    @property
+    def ndim(self) -> Any:
+        return self._value.ndim
+
+    @property
+    def size(self) -> Any:
+        return self._value.size
+
+    def tolist(self) -> Any:
+        return self._value.tolist()
+
+    def item(self) -> Any:
+        return self._value.item()
+
+    def __int__(self) -> int:
+        return int(self._value)
+
+    def __float__(self) -> float:
+        return float(self._value)
+
+    def __complex__(self) -> complex:
+        return complex(self._value)
+
+
+Box.types.add(Traced)
+Box.type_mappings[Traced] = Traced
+VSpace.mappings[Traced] = lambda box: VSpace.mappings[type(getval(box))](getval(box))
+
+TENSORS = (Traced, ArrayBox)
+
+GUESTS = host.TENSORS
+
+_BOXES = frozenset(TENSORS)
+
+
+def convert(value: Any, dtype: Any, device: Any) -> Any:
+    """``value`` as a box if there is one in it, else as an array."""
+    if type(value) in _BOXES:
+        return value if dtype is None else cast(value, dtype)
+    if isinstance(value, (list, tuple)) and _holds_boxes(value):
+        from ember_ml.ops import manipulation
+
+        return manipulation.stack([convert(item, dtype, device) for item in value])
+    return host.convert(value, dtype, device)
+
+
+def _holds_boxes(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_boxes(item) for item in value)
+    return type(value) in _BOXES
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """``x`` in another dtype."""
+    if type(x) not in _BOXES:
+        return host.cast(x, dtype)
+    from ember_ml.ops import dtypes
+
+    return dtypes.cast(x, dtype)
+
+
+def to_host(x: Any) -> Any:
+    """The values in the box."""
+    return host.to_host(getval(x))
+
+
+def own(operation: Operation) -> Callable[..., Any]:
+    """What computes an operation on boxes."""
+    numpy = backends.load("numpy")
+    run = operation.runs[numpy.name]
+    if not operation.differentiable:
+        return _untraced(run)
+    rule = gradients.rule_of(operation)
+    if rule is not None:
+        return _recorded(operation, run, rule)
+    if operation.definition is not None:
+        return _defined(operation)
+    return _refused(operation, run)
+
+
+def _untraced(run: Callable[..., Any]) -> Callable[..., Any]:
+    """``run`` on the arrays in the boxes."""
+
+    def bare(value: Any) -> Any:
+        if type(value) in _BOXES:
+            return getval(value)
+        return type(value)([bare(item) for item in value]) if type(value) in (list, tuple) else value
+
+    def untraced(*args: Any, **kwargs: Any) -> Any:
+        return run(*map(bare, args), **{name: bare(value) for name, value in kwargs.items()})
+
+    return untraced
+
+
+def _defined(operation: Operation) -> Callable[..., Any]:
+    from ember_ml.contract import within
+
+    assert operation.definition is not None
+    return within(backends.load("numpy"), operation.definition)
+
+
+def _refused(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if _holds_boxes([*args, *kwargs.values()]):
+            raise UnsupportedError(f"{operation.name} has no gradient on the numpy backend")
+        return run(*args, **kwargs)
+
+    return refuse
+
+
+def _recorded(operation: Operation, run: Callable[..., Any], rule: gradients.Rule) -> Callable[..., Any]:
+    """``run`` on the arrays in the boxes of the innermost trace, in a box that remembers how to pull gradients back."""
+    several = any(p.many for p in operation.parameters)
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        trace, boxes = -1, []
+        for place, value in enumerate(args):
+            if type(value) in _BOXES:
+                if value._trace > trace:
+                    trace, boxes = value._trace, [(place, value)]
+                elif value._trace == trace:
+                    boxes.append((place, value))
+        if several or kwargs:
+            found = _nested_boxes(args, kwargs) if several or _holds_boxes([*kwargs.values()]) else None
+            if found is not None:
+                return _record_nested(recorded, run, rule, args, kwargs, found)
+        if trace < 0:
+            return run(*args, **kwargs)
+        values = list(args)
+        for place, box in boxes:
+            values[place] = box._value
+        answer = recorded(*values, **kwargs) if trace else run(*values, **kwargs)
+        places = [place for place, _ in boxes]
+        return _boxed(answer, trace, [box._node for _, box in boxes], rule, places, values, kwargs)
+
+    return recorded
+
+
+def _boxed(
+    answer: Any, trace: int, parents: Sequence[Any], rule: gradients.Rule, places: Sequence[Any], args: Any, kwargs: Any
+) -> Any:
+    """The answer in a box; each of several in a box of its own, whose gradients meet again."""
+    if isinstance(answer, (list, tuple)):
+        node = _node(tuple(parents), lambda g: rule(places, g.whole(answer), answer, args, kwargs))
+        boxes = [
+            _one_of(i, part, trace, node) if gradients.is_floating(part) else part for i, part in enumerate(answer)
+        ]
+        return type(answer)(*boxes) if hasattr(answer, "_fields") else type(answer)(boxes)
+    if not gradients.is_floating(answer):
+        return answer
+    return Traced(answer, trace, _node(tuple(parents), lambda g: rule(places, g, answer, args, kwargs)))
+
+
+def _one_of(i: int, part: Any, trace: int, node: Any) -> Any:
+    return Traced(part, trace, _node((node,), lambda g: (_Parts({i: g}),)))
+
+
+def _node(parents: tuple[Any, ...], pull: Callable[[Any], Any]) -> Any:
+    node = VJPNode.__new__(VJPNode)
+    node.parents = parents
+    node.vjp = pull
+    return node
+
+
+class _Parts:
+    """The cotangents of some of several answers."""
+
+    def __init__(self, found: dict[int, Any]) -> None:
+        self.found = found
+
+    def whole(self, answers: Sequence[Any]) -> list[Any]:
+        """One for each answer; ``None`` where nothing came back."""
+        return [self.found.get(i) for i in range(len(answers))]
+
+
+class _PartsSpace(VSpace):  # type: ignore[misc]
+    """How the cotangents of several answers add up."""
+
+    def __init__(self, value: Any) -> None:
+        pass
+
+    def _add(self, one: _Parts, other: _Parts) -> _Parts:
+        from ember_ml.ops import math
+
+        found = dict(one.found)
+        for i, g in other.found.items():
+            found[i] = math.add(found[i], g) if i in found else g
+        return _Parts(found)
+
+    _mut_add = _add
+
+
+VSpace.mappings[_Parts] = _PartsSpace
+
+# To NumPy's functions, a box is as good as the array in it.
+backends.load("numpy").kinds = host.TENSORS + TENSORS
+
+
+def _nested_boxes(args: Any, kwargs: Any) -> list[tuple[Any, Any]]:
+    """The boxes of the innermost trace, with the place of each: a position or name, and perhaps one in a sequence."""
+    found: list[tuple[Any, Any]] = []
+    for key, value in [*enumerate(args), *kwargs.items()]:
+        if type(value) in _BOXES:
+            found.append((key, value))
+        elif type(value) in (list, tuple):
+            found += [((key, i), item) for i, item in enumerate(value) if type(item) in _BOXES]
+    top = max((box._trace for _, box in found), default=-1)
+    return [(place, box) for place, box in found if box._trace == top]
+
+
+def _record_nested(
+    again: Callable[..., Any], run: Callable[..., Any], rule: gradients.Rule, args: Any, kwargs: Any, found: Any
+) -> Any:
+    """As above, for boxes in sequences and among keyword arguments."""
+    if not found:
+        return run(*args, **kwargs)
+    values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+    for place, box in found:
+        if isinstance(place, tuple):
+            values[place[0]] = list(values[place[0]])
+            values[place[0]][place[1]] = box._value
+        else:
+            values[place] = box._value
+    bare = [values[i] for i in range(len(args))]
+    named = {name: values[name] for name in kwargs}
+    trace = found[0][1]._trace
+    answer = again(*bare, **named) if trace else run(*bare, **named)
+    return _boxed(answer, trace, [box._node for _, box in found], rule, [place for place, _ in found], bare, named)

@@ -1,0 +1,126 @@
+"""Transforms of functions of flat lists of arrays, by a trace of boxes.
+
+A function takes arrays and answers two tuples of them: its outputs, and what passes by untraced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from autograd.core import VJPNode, add_outgrads, sparse_object_types
+from autograd.tracer import trace_stack
+from autograd.util import toposort
+
+from ember_ml import backend as backends
+from ember_ml.backend.autograd.core import _BOXES, Traced, _boxed, _node, _Parts
+
+Tensors: TypeAlias = tuple[Any, ...]
+Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
+
+
+def value_and_grad(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Sequence[Any]]:
+    """The one output of ``f``, what passes by, and the gradient for each tensor."""
+    outputs, aux, pull = vjp(f, tensors)
+    return outputs, aux, pull([np.ones_like(outputs[0]._value if type(outputs[0]) in _BOXES else outputs[0])])
+
+
+def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[..., Sequence[Any]]]:
+    """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
+    backends.load("autograd")
+    root = _node((), lambda _: ())
+    with trace_stack.new_trace() as trace:
+        leaves = [
+            Traced(_array(x), trace, _node((root,), lambda g, i=i: (_Parts({i: g}),))) for i, x in enumerate(tensors)
+        ]
+        outputs, aux = f(*leaves)
+
+    def bare(x: Any) -> Any:
+        return x._value if type(x) in _BOXES and x._trace == trace else x
+
+    nodes = [x._node if type(x) in _BOXES and x._trace == trace else None for x in outputs]
+
+    def pulled(cotangents: Sequence[Any]) -> Sequence[Any]:
+        pairs = [(node, _conjugate(g)) for node, g in zip(nodes, cotangents, strict=True) if node is not None]
+        found = _backward(pairs, root)
+        return [_like(x, found.get(i)) for i, x in enumerate(tensors)]
+
+    return tuple([bare(x) for x in outputs]), tuple([bare(x) for x in aux]), pulled
+
+
+def _array(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, np.generic) else x
+
+
+def _backward(pairs: list[tuple[Any, Any]], root: Any) -> dict[int, Any]:
+    """What arrives at each of the tensors that the trace began with."""
+    if not pairs:
+        return {}
+    end = _node(tuple(node for node, _ in pairs), lambda gs: gs)
+    outgrads: dict[Any, Any] = {end: ([g for _, g in pairs], False)}
+    for node in toposort(end):
+        outgrad = outgrads.pop(node)[0]
+        if node is root:
+            return outgrad.found  # type: ignore[no-any-return]
+        for parent, ingrad in zip(node.parents, node.vjp(outgrad), strict=True):
+            outgrads[parent] = add_outgrads(outgrads.get(parent), ingrad)
+    return {}
+
+
+def _like(x: Any, gradient: Any) -> Any:
+    """A gradient for ``x``: zeros if there is none; of the steepest ascent if complex."""
+    from ember_ml.ops import creation
+
+    if gradient is None:
+        return creation.zeros_like(x)
+    return _conjugate(gradient)
+
+
+def _conjugate(g: Any) -> Any:
+    """The rules pull complex numbers back without conjugation, as HIPS autograd does."""
+    if g.dtype.kind != "c":
+        return g
+    from ember_ml.ops import math
+
+    return math.conj(g)
+
+
+def jvp(f: Flat, tensors: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors, Tensors]:
+    """The outputs of ``f``, how they move, and what passes by.
+
+    The pullback is linear in the cotangents: its own pullback is the pushforward, wherever it is taken.
+    """
+    outputs, aux, pull = vjp(f, tensors)
+    zeros = [np.zeros(x.shape, x.dtype) for x in outputs]
+    _, _, push = vjp(lambda *cotangents: (tuple(pull(cotangents)), ()), zeros)
+    return outputs, tuple(push(tangents)), aux
+
+
+def remembered(f: Callable[..., Tensors], tensors: Sequence[Any]) -> Tensors:
+    """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
+
+    def split(*xs: Any) -> tuple[Tensors, Callable[..., Any]]:
+        return f(*xs), lambda cotangents: vjp(lambda *again: (f(*again), ()), xs)[2](cotangents)
+
+    return ruled(split, tensors)
+
+
+def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Any]) -> Tensors:
+    """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
+    found = [(i, x) for i, x in enumerate(tensors) if type(x) in _BOXES]
+    if not found:
+        return f(*tensors)[0]
+    trace = max(x._trace for _, x in found)
+    found = [(i, x) for i, x in found if x._trace == trace]
+    values = list(tensors)
+    for i, x in found:
+        values[i] = x._value
+    outputs, pull = f(*values) if trace == 0 else (ruled(f, values), None)
+
+    def rule(places: Sequence[int], g: Any, answer: Any, args: Any, kwargs: Any) -> list[Any]:
+        cotangents = [np.zeros(y.shape, y.dtype) if one is None else one for one, y in zip(g, answer, strict=True)]
+        gradients = (pull or f(*args)[1])([_conjugate(one) for one in cotangents])
+        return [_conjugate(gradients[i]) for i in places]
+
+    return _boxed(outputs, trace, [x._node for _, x in found], rule, [i for i, _ in found], values, {})  # type: ignore[no-any-return]

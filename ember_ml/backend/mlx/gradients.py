@@ -1,0 +1,91 @@
+"""Gradients for what MLX itself cannot differentiate, or does wrongly: by the rules of all engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mlx.core as mx
+
+from ember_ml import gradients, tree
+from ember_ml.contract import REGISTRY
+from ember_ml.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from ember_ml.contract import Operation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def ruled(function: F, name: str = "") -> F:
+    """``function`` with the gradient of the operation of that name, or of its own."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return _computed(REGISTRY[name or function.__name__], function, args, kwargs)
+
+    return run  # type: ignore[return-value]
+
+
+def unseen(operation: Operation, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """``run(*values)``, computed on the host, with the gradient that the operation's rule gives."""
+    door = operation.door
+    if not operation.differentiable:
+        return run(*values)
+    if door.variadic is not None or any(isinstance(value, (list, tuple)) for value in values):
+        return _computed(operation, lambda *_, **__: run(*values), tuple(_arrays(values)), {}, refused=True)
+    args, kwargs = door.given(values)
+    return _computed(operation, lambda *args, **kwargs: run(*args, *kwargs.values()), args, kwargs)
+
+
+def _arrays(values: Any) -> list[mx.array]:
+    return [x for x in tree.leaves(values) if isinstance(x, mx.array)]
+
+
+def _computed(
+    operation: Operation, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], refused: bool = False
+) -> Any:
+    """The answer of ``function`` to arguments of which the arrays among the positional ones may be traced."""
+    places = [i for i, x in enumerate(args) if isinstance(x, mx.array) and mx.issubdtype(x.dtype, mx.inexact)]
+    answers: list[Any] = []
+
+    def flat(*tensors: mx.array) -> tuple[mx.array, ...]:
+        answers.append(function(*_placed(args, places, tensors), **kwargs))
+        return tuple(_arrays(answers[-1]))
+
+    custom = mx.custom_function(flat)
+
+    @custom.vjp
+    def pull(primals: Any, cotangents: Any, outputs: Any) -> Any:
+        rule = None if refused else _rule(operation)
+        if rule is None:
+            raise UnsupportedError(f"{operation.name} has no gradient on the mlx engine for {args[places[0]].dtype}")
+        primals = primals if isinstance(primals, (list, tuple)) else (primals,)
+        g, answer = [_cotangent(one) for one in cotangents], outputs
+        if isinstance(answers[-1], mx.array):
+            (g,), (answer,) = g, outputs
+        found = rule(places, g, answer, _placed(args, places, primals), kwargs)
+        return tuple(gradients.conjugate(one) for one in found)
+
+    found = iter(custom(*(args[i] for i in places)))
+    return tree.map(lambda leaf: next(found) if isinstance(leaf, mx.array) else leaf, answers[-1])
+
+
+def _placed(args: Sequence[Any], places: list[int], tensors: Any) -> list[Any]:
+    values = list(args)
+    for i, x in zip(places, tensors, strict=True):
+        values[i] = x
+    return values
+
+
+def _cotangent(g: mx.array) -> Any:
+    """As the rules take it: without conjugation, and none for integers."""
+    return gradients.conjugate(g) if mx.issubdtype(g.dtype, mx.inexact) else None
+
+
+def _rule(operation: Operation) -> gradients.Rule | None:
+    found = gradients.rule_of(operation)
+    if found is None and operation.definition is not None:
+        return gradients.by_formula(operation.definition)
+    return found

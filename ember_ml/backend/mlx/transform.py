@@ -1,0 +1,85 @@
+"""Transforms of functions of flat lists of arrays, by MLX's own.
+
+A function takes arrays and answers two tuples of them: its outputs, and what passes by untraced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import mlx.core as mx
+
+Tensors: TypeAlias = tuple[mx.array, ...]
+Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
+
+
+def value_and_grad(f: Flat, tensors: Sequence[mx.array]) -> tuple[Tensors, Tensors, Sequence[mx.array]]:
+    """The one output of ``f``, what passes by, and the gradient for each tensor."""
+    if not tensors:
+        return *f(), ()
+
+    def valued(tensors: list[mx.array]) -> tuple[mx.array, Tensors]:
+        (value,), aux = f(*tensors)
+        return value, aux
+
+    (value, aux), gradients = mx.value_and_grad(valued)(list(tensors))
+    return (value,), aux, gradients
+
+
+def vjp(f: Flat, tensors: Sequence[mx.array]) -> tuple[Tensors, Tensors, Callable[..., Sequence[mx.array]]]:
+    """The outputs of ``f``, what passes by, and the function from cotangents to gradients, which runs ``f`` again."""
+    outputs, aux = f(*tensors)
+
+    def pulled(cotangents: Sequence[mx.array]) -> Sequence[mx.array]:
+        if not tensors or not cotangents:
+            return [mx.zeros_like(x) for x in tensors]
+        return mx.vjp(lambda *xs: f(*xs)[0], list(tensors), list(cotangents))[1]
+
+    return outputs, aux, pulled
+
+
+def jvp(f: Flat, tensors: Sequence[mx.array], tangents: Sequence[mx.array]) -> tuple[Tensors, Tensors, Tensors]:
+    """The outputs of ``f``, how they move, and what passes by."""
+    passing: list[Tensors] = []
+
+    def first(*xs: mx.array) -> Tensors:
+        outputs, aux = f(*xs)
+        passing.append(aux)
+        return outputs
+
+    outputs, moved = mx.jvp(first, list(tensors), list(tangents))
+    return tuple(outputs), tuple(moved), passing[-1]
+
+
+def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: Sequence[mx.array]) -> Tensors:
+    """The outputs of ``f`` for each slice of the tensors along their axes, stacked along the first."""
+    return tuple(mx.vmap(f, in_axes=tuple(axes))(*tensors))
+
+
+def remembered(f: Callable[..., Tensors], tensors: Sequence[mx.array]) -> Tensors:
+    """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
+    return tuple(mx.checkpoint(f)(*tensors))
+
+
+def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[mx.array]) -> Tensors:
+    """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
+    if not tensors:
+        return f()[0]
+    custom = mx.custom_function(lambda *xs: f(*xs)[0])
+
+    @custom.vjp
+    def pulled(primals: Any, cotangents: Any, _: Any) -> Any:
+        # Run again, so that the rule speaks of these primals: gradients of gradients then see them.
+        return tuple(f(*_several(primals))[1](_several(cotangents)))
+
+    return tuple(custom(*tensors))
+
+
+def _several(tensors: Any) -> Sequence[mx.array]:
+    return tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+
+
+def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, from arrays to a tuple of arrays, traced once for each set of shapes and dtypes."""
+    return mx.compile(f)  # type: ignore[no-any-return]

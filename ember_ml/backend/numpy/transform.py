@@ -1,0 +1,9 @@
+"""Transforms of functions of flat lists of arrays: NumPy's own are those of the boxes that trace them."""
+
+from __future__ import annotations
+
+from ember_ml.backend.autograd.transform import jvp as jvp
+from ember_ml.backend.autograd.transform import remembered as remembered
+from ember_ml.backend.autograd.transform import ruled as ruled
+from ember_ml.backend.autograd.transform import value_and_grad as value_and_grad
+from ember_ml.backend.autograd.transform import vjp as vjp

@@ -1,0 +1,143 @@
+"""Transforms of functions of flat lists of tensors: plain autograd, or ``torch.func`` within its own transforms.
+
+A function takes tensors and answers two tuples of them: its outputs, and what passes by untraced.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+import torch.utils.checkpoint
+from torch._C._functorch import peek_interpreter_stack
+
+Tensors: TypeAlias = tuple[torch.Tensor, ...]
+Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
+
+
+class _Depth(threading.local):
+    """How many gradients are being computed around the caller, in this thread."""
+
+    value = 0
+
+
+_depth = _Depth()
+
+
+def _functional() -> bool:
+    """Whether ``torch.func`` must differentiate: its transforms and ``torch.compile`` do not trace plain autograd."""
+    return torch.compiler.is_compiling() or peek_interpreter_stack() is not None
+
+
+def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Sequence[torch.Tensor]]:
+    """The one output of ``f``, what passes by, and the gradient for each tensor."""
+    if _functional():
+        (value,), pull, aux = torch.func.vjp(f, *tensors, has_aux=True)
+        return (value,), aux, pull((torch.ones_like(value),))
+    nested = _depth.value > 0 or _any_needed(tensors)
+    outputs, aux, leaves = _recorded(f, tensors, nested)
+    gradients = _pulled(outputs, leaves, None, nested, nested)
+    return (outputs, aux, gradients) if nested else (_detached(outputs), _detached(aux), gradients)
+
+
+def vjp(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Callable[..., Sequence[torch.Tensor]]]:
+    """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
+    if _functional():
+        outputs, pull, aux = torch.func.vjp(f, *tensors, has_aux=True)
+        return outputs, aux, lambda cotangents: pull(tuple(cotangents))
+    nested = _depth.value > 0 or _any_needed(tensors)
+    outputs, aux, leaves = _recorded(f, tensors, nested)
+
+    def pulled(cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        again = nested or _depth.value > 0 or _any_needed(cotangents)
+        return _pulled(outputs, leaves, cotangents, again, True)
+
+    return (outputs, aux, pulled) if nested else (_detached(outputs), _detached(aux), pulled)
+
+
+def jvp(f: Flat, tensors: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Tensors]:
+    """The outputs of ``f``, how they move, and what passes by."""
+    if not tensors:
+        outputs, aux = f()
+        return outputs, tuple(torch.zeros_like(x) for x in outputs), aux
+    outputs, moved, aux = torch.func.jvp(f, tuple(tensors), tuple(tangents), has_aux=True)
+    return outputs, moved, aux
+
+
+def _any_needed(tensors: Sequence[torch.Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def _recorded(f: Flat, tensors: Sequence[torch.Tensor], nested: bool) -> tuple[Tensors, Tensors, list[torch.Tensor]]:
+    """The outputs, what passes by, and the tensors that stand for the given ones in the graph."""
+    # A view belongs to the graph around this one as well; a detached tensor does not.
+    leaves = [x.view_as(x) if nested and x.requires_grad else x.detach().requires_grad_() for x in tensors]
+    _depth.value += 1
+    try:
+        with torch.enable_grad():
+            outputs, aux = f(*leaves)
+    finally:
+        _depth.value -= 1
+    return outputs, aux, leaves
+
+
+def _pulled(
+    outputs: Tensors, leaves: list[torch.Tensor], cotangents: Sequence[torch.Tensor] | None, again: bool, keep: bool
+) -> Sequence[torch.Tensor]:
+    """The gradients for the leaves; zeros where the outputs do not depend on them."""
+    places = [i for i, x in enumerate(outputs) if x.requires_grad]
+    if not places or not leaves:
+        return [torch.zeros_like(x) for x in leaves]
+    given = None if cotangents is None else [cotangents[i] for i in places]
+    return torch.autograd.grad(
+        [outputs[i] for i in places], leaves, given, retain_graph=keep, create_graph=again, allow_unused=True,
+        materialize_grads=True,
+    )  # fmt: skip
+
+
+def _detached(tensors: Tensors) -> Tensors:
+    return tuple([x.detach() if x.requires_grad else x for x in tensors])
+
+
+def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: Sequence[torch.Tensor]) -> Tensors:
+    """The outputs of ``f`` for each slice of the tensors along their axes, stacked along the first."""
+    return torch.func.vmap(f, in_dims=tuple(axes), randomness="same")(*tensors)  # type: ignore[no-any-return]
+
+
+def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Tensors:
+    """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
+    if peek_interpreter_stack() is not None:
+        return f(*tensors)
+    return torch.utils.checkpoint.checkpoint(f, *tensors, use_reentrant=False)  # type: ignore[no-any-return]
+
+
+class _Ruled(torch.autograd.Function):
+    """A function that answers its outputs and the function from their cotangents to the gradients."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(f: Any, *tensors: torch.Tensor) -> Any:
+        return f(*tensors)[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.f, *tensors = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        # Run again, so that the rule speaks of these tensors: gradients of gradients then see them.
+        return None, *ctx.f(*ctx.saved_tensors)[1](cotangents)
+
+
+def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[torch.Tensor]) -> Tensors:
+    """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
+    return _Ruled.apply(f, *tensors)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def compiled(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, compiled: the tracer sees through models and optimisers, and assigns to them what ``f`` does."""
+    return torch.compile(f)

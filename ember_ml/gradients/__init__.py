@@ -1,0 +1,180 @@
+"""Gradients of primitive operations, written once in terms of operations, one file per category.
+
+They serve every engine that has none of its own: NumPy always, MLX for decompositions of matrices. Because a rule is
+made of operations, gradients of gradients come for free. Complex cotangents are pulled back without conjugation.
+
+A category's file may hold
+
+- ``RULES``: name to one function per positional parameter (``None``: no gradient flows there), or a dictionary of
+  these by position or name. Each takes the cotangent, the answer and all arguments. What broadcasting added to the
+  cotangent is summed away here, after the rule.
+- ``JOINT``: name to one function for all arguments: it takes the places that are asked for and the same besides,
+  and answers one gradient for each.
+- ``FORMULAS``: name to a function of the same arguments whose own gradient is used.
+- ``MOVES``: names of operations that only put elements elsewhere: the gradient puts them back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math as _math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from ember_ml.contract import Operation
+
+# From the places that are asked for, the cotangent, the answer and the arguments to one gradient for each place. A
+# place is a position or a name; with another number, a position in the sequence there.
+Rule: TypeAlias = Callable[[Sequence[Any], Any, Any, Sequence[Any], dict[str, Any]], Sequence[Any]]
+
+
+def rule_of(operation: Operation) -> Rule | None:
+    """The rule for an operation, if there is one."""
+    if not operation.module.startswith("ember_ml.ops."):
+        return None
+    try:
+        module = importlib.import_module(f"ember_ml.gradients.{operation.category}")
+    except ModuleNotFoundError as error:
+        if error.name != f"ember_ml.gradients.{operation.category}":
+            raise
+        return None
+    name = operation.name
+    for kind, make in (("RULES", _separate), ("JOINT", _joint), ("FORMULAS", by_formula)):
+        known = getattr(module, kind, {})
+        if name in known:
+            return make(known[name])
+    return _moving(operation) if name in getattr(module, "MOVES", ()) else None
+
+
+def _separate(functions: Any) -> Rule:
+    """A rule from one function per argument."""
+    by_place = functions if isinstance(functions, dict) else dict(enumerate(functions))
+
+    def rule(places: Sequence[Any], g: Any, answer: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        found = []
+        for place in places:
+            x = args[place] if type(place) is int else kwargs[place]
+            function = by_place.get(place)
+            found.append(zeros_like(x) if function is None else fitted(function(g, answer, *args, **kwargs), x))
+        return found
+
+    return rule
+
+
+def _joint(function: Callable[..., Any]) -> Rule:
+    def rule(places: Sequence[Any], g: Any, answer: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        found = function(places, g, answer, *args, **kwargs)
+        return [fitted(one, at(args, kwargs, place)) for one, place in zip(found, places, strict=True)]
+
+    return rule
+
+
+def by_formula(formula: Callable[..., Any]) -> Rule:
+    """The rule that a function of the same arguments and answer gives."""
+
+    def rule(places: Sequence[Any], g: Any, answer: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
+        from ember_ml.transform import vjp
+
+        def run(*xs: Any) -> Any:
+            changed: list[Any] = [list(one) if isinstance(one, tuple) else one for one in args]
+            named = dict(kwargs)
+            for place, x in zip(places, xs, strict=True):
+                if isinstance(place, tuple):
+                    changed[place[0]][place[1]] = x
+                elif type(place) is int:
+                    changed[place] = x
+                else:
+                    named[place] = x
+            answer = formula(*changed, **named)
+            return list(answer) if isinstance(answer, tuple) else answer
+
+        xs = [at(args, kwargs, place) for place in places]
+        answers, pull = vjp(run, *xs)
+        # Transforms speak of the steepest ascent, rules do not conjugate.
+        if isinstance(answers, list):
+            g = [zeros_like(y) if one is None else conjugate(one) for one, y in zip(g, answers, strict=True)]
+        else:
+            g = conjugate(g)
+        return [conjugate(one) for one in pull(g)]
+
+    return rule
+
+
+def _moving(operation: Operation) -> Rule:
+    return _separate((lambda g, answer, *args, **kwargs: moved_back(operation.call, g, *args, **kwargs),))
+
+
+def moved_back(move: Callable[..., Any], g: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Zeros like ``x`` with the elements of ``g`` added where they were before ``move``."""
+    from ember_ml.ops import creation, indexing, manipulation
+
+    shape = tuple(x.shape)
+    size = _math.prod(shape)
+    # Zero is for what comes from nowhere, such as padding.
+    sources = move(manipulation.reshape(creation.arange(1, size + 1), shape), *args, **kwargs)
+    if isinstance(sources, (list, tuple)):
+        kept = [(one, source) for one, source in zip(g, sources, strict=True) if one is not None]
+        g = manipulation.concat([manipulation.ravel(one) for one, _ in kept])
+        sources = manipulation.concat([manipulation.ravel(source) for _, source in kept])
+    summed = indexing.segment_sum(manipulation.ravel(g), manipulation.ravel(sources), size + 1)
+    return manipulation.reshape(summed[1:], shape)
+
+
+def at(args: Sequence[Any], kwargs: dict[str, Any], place: Any) -> Any:
+    """The argument at a place."""
+    if isinstance(place, tuple):
+        return at(args, kwargs, place[0])[place[1]]
+    return args[place] if type(place) is int else kwargs[place]
+
+
+def is_floating(x: Any) -> bool:
+    """Whether a tensor of NumPy can have a gradient; bfloat16 is a kind of its own there."""
+    dtype = getattr(x, "dtype", None)
+    return dtype is not None and dtype.kind in "fcV"
+
+
+def conjugate(x: Any) -> Any:
+    """``x``, conjugated if it is complex."""
+    from ember_ml.ops import dtypes
+    from ember_ml.ops import math as elements
+
+    return elements.conj(x) if dtypes.is_complex(x) else x
+
+
+def zeros_like(x: Any) -> Any:
+    """No gradient."""
+    from ember_ml.ops import creation
+
+    return creation.zeros_like(x)
+
+
+def fitted(g: Any, x: Any) -> Any:
+    """``g`` as a gradient for ``x``: what broadcasting added is summed, and the dtype is that of ``x``."""
+    if g.shape != x.shape:
+        g = _narrowed(g, tuple(x.shape))
+    if g.dtype is not x.dtype and g.dtype != x.dtype:
+        from ember_ml.ops import dtypes
+        from ember_ml.ops import math as elements
+
+        if dtypes.is_complex(g) and not dtypes.is_complex(x):
+            g = elements.real(g)
+        g = dtypes.cast(g, x.dtype, copy=False)
+    return g
+
+
+def _narrowed(g: Any, shape: tuple[int, ...]) -> Any:
+    from ember_ml.ops import manipulation, stats
+
+    have = tuple(g.shape)
+    extra = len(have) - len(shape)
+    if extra < 0:
+        return manipulation.broadcast_to(g, shape)
+    axes = tuple(range(extra)) + tuple(
+        i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1
+    )
+    if axes:
+        g = stats.sum(g, axis=axes, dtype=g.dtype)
+    if tuple(g.shape) == shape:
+        return g
+    return manipulation.reshape(g, shape) if _math.prod(g.shape) == _math.prod(shape) else manipulation.broadcast_to(g, shape)

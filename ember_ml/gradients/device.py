@@ -1,0 +1,5 @@
+"""Gradients of moves between devices."""
+
+from __future__ import annotations
+
+RULES = {"to_device": (lambda g, out, x, device: g,)}

@@ -1,0 +1,260 @@
+"""Gradients of convolutions, pools, normalisations and attention."""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import windows as _windows
+from ember_ml.ops import activations, comparison, creation, dtypes, indexing, linearalg, manipulation, math, stats
+from ember_ml.ops.neural import conv, conv_transpose, unfold
+
+
+def _channels_last(x: Any, data_format: str) -> Any:
+    return x if _windows.is_last(data_format) else manipulation.moveaxis(x, 1, -1)
+
+
+def _restored(x: Any, data_format: str) -> Any:
+    return x if _windows.is_last(data_format) else manipulation.moveaxis(x, -1, 1)
+
+
+def _padded(x: Any, found: _windows.Windows, blank: float = 0.0) -> Any:
+    if not any(map(any, found.pads)):
+        return x
+    return manipulation.pad(x, ((0, 0), *found.pads, (0, 0)), constant_values=blank)
+
+
+def _conv_windows(x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any) -> _windows.Windows:
+    return _windows.windows(_windows.spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation)
+
+
+def _conv_of_x(
+    g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any, groups: int
+) -> Any:
+    """Spread over the windows again; what no window reached at the end is added."""
+    found = _conv_windows(x, kernel, strides, padding, data_format, dilation)
+    ends = [
+        size + low + high - ((count - 1) * stride + span)
+        for size, (low, high), count, stride, span in zip(
+            found.sizes, found.pads, found.counts, found.strides, found.spans, strict=True
+        )
+    ]
+    return conv_transpose(g, kernel, found.strides, found.pads, ends, data_format, found.dilation, groups)
+
+
+def _taps(x: Any, g: Any, found: _windows.Windows, groups: int) -> Any:
+    """For each place in the kernel, the products of what it met in ``x`` and of ``g``, summed over all windows."""
+    inner, outer = x.shape[-1] // groups, g.shape[-1] // groups
+    count = _math.prod(g.shape[:-1])
+    gradients = manipulation.moveaxis(manipulation.reshape(g, (count, groups, outer)), 1, 0)
+    parts = []
+    for places in _windows.cuts(found):
+        met = manipulation.reshape(x[(slice(None), *places)], (count, groups, inner))
+        # (groups, inner, count) @ (groups, count, outer)
+        parts.append(linearalg.matmul(manipulation.permute_dims(met, (1, 2, 0)), gradients))
+    whole = manipulation.stack(parts)
+    return manipulation.reshape(
+        manipulation.moveaxis(whole, 1, 2), (*found.kernel, inner, groups * outer)
+    )
+
+
+def _conv_of_kernel(
+    g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any, groups: int
+) -> Any:
+    found = _conv_windows(x, kernel, strides, padding, data_format, dilation)
+    wide = _padded(_channels_last(x, data_format), found)
+    return _taps(wide, _channels_last(g, data_format), found, groups)
+
+
+def _transposed_windows(
+    x: Any, kernel: Any, strides: Any, padding: Any, extra: Any, data_format: str, dilation: Any
+) -> _windows.Windows:
+    sizes = _windows.spatial(x.shape, data_format)
+    return _windows.transposed(sizes, kernel.shape[:-2], strides, padding, extra, dilation)
+
+
+def _widened(g: Any, found: _windows.Windows, data_format: str) -> Any:
+    """The cotangent of the whole output, of which padding cut the ends off and an extra end is of no use."""
+    g = _channels_last(g, data_format)
+    cut: tuple[Any, ...] = (slice(None),)
+    for n, size, (low, _) in zip(g.shape[1:-1], found.sizes, found.pads, strict=True):
+        cut += (slice(0, min(n, size - low)),)
+    g = g[cut]
+    missing = [(low, size - low - n) for n, size, (low, _) in zip(g.shape[1:-1], found.sizes, found.pads, strict=True)]
+    return manipulation.pad(g, ((0, 0), *missing, (0, 0)))
+
+
+def _conv_transpose_of_x(
+    g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, extra: Any, data_format: str, dilation: Any,
+    groups: int,
+) -> Any:  # fmt: skip
+    found = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
+    spread = _widened(g, found, data_format)
+    return _restored(conv(spread, kernel, found.strides, "valid", "channels_last", found.dilation, groups), data_format)
+
+
+def _conv_transpose_of_kernel(
+    g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, extra: Any, data_format: str, dilation: Any,
+    groups: int,
+) -> Any:  # fmt: skip
+    found = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
+    return _taps(_widened(g, found, data_format), _channels_last(x, data_format), found, groups)
+
+
+def _spread_windows(parts: list[Any], x: Any, found: _windows.Windows, data_format: str) -> Any:
+    """The sum of one part for each place in the window, each put where that place is."""
+    sizes, inside = _windows.framed(found)
+    shape = tuple(x.shape)
+    batch, channels = shape[0], shape[-1] if _windows.is_last(data_format) else shape[1]
+    total = creation.zeros((batch, *sizes, channels), dtype=x.dtype)
+    for part, places in zip(parts, _windows.cuts(found), strict=True):
+        total = indexing.index_add(total, (slice(None), *places), part)
+    return _restored(total[(slice(None), *inside)], data_format)
+
+
+def _max_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
+    """Each window gives to the first of its largest elements."""
+    found = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
+    wide = _padded(_channels_last(x, data_format), found, float("-inf"))
+    top, rest = _channels_last(out, data_format), _channels_last(g, data_format)
+    parts = []
+    for places in _windows.cuts(found):
+        hit = comparison.equal(wide[(slice(None), *places)], top)
+        parts.append(comparison.where(hit, rest, 0))
+        rest = comparison.where(hit, 0, rest)
+    return _spread_windows(parts, x, found, data_format)
+
+
+def _average_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
+    found = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
+    share = _channels_last(g, data_format)
+    rank = len(found.sizes)
+    for axis in range(rank):
+        counts = dtypes.cast(creation.asarray(_windows.shares(found, axis)), g.dtype)
+        share = math.divide(share, manipulation.reshape(counts, (-1, *(1,) * (rank - axis))))
+    return _spread_windows([share] * _math.prod(found.kernel), x, found, data_format)
+
+
+def _axes(x: Any, axis: Any) -> tuple[int, ...]:
+    ndim = len(x.shape)
+    several = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return tuple(sorted(one % ndim for one in several))
+
+
+def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    return manipulation.reshape(values, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+
+
+def _across(x: Any, values: Any, axes: tuple[int, ...]) -> Any:
+    """Sums over all axes but these, in the shape of ``values``."""
+    others = tuple(i for i in range(len(x.shape)) if i not in axes)
+    return manipulation.reshape(stats.sum(x, axis=others), values.shape)
+
+
+def _layer_normalization(
+    places: Sequence[Any], g: Any, out: Any, x: Any, scale: Any, offset: Any, axis: Any, epsilon: float
+) -> list[Any]:
+    axes = _axes(x, axis)
+    centred = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
+    size = math.rsqrt(math.add(stats.mean(math.square(centred), axis=axes, keepdims=True), epsilon))
+    normal = math.multiply(centred, size)
+    found: dict[Any, Any] = {}
+    if 2 in places:
+        found[2] = _across(g, offset, axes)
+    if 1 in places:
+        found[1] = _across(math.multiply(g, normal), scale, axes)
+    if 0 in places:
+        inner = g if scale is None else math.multiply(g, _along(scale, x, axes))
+        along = stats.mean(math.multiply(inner, normal), axis=axes, keepdims=True)
+        level = stats.mean(inner, axis=axes, keepdims=True)
+        found[0] = math.multiply(math.subtract(math.subtract(inner, level), math.multiply(normal, along)), size)
+    return [found[place] for place in places]
+
+
+def _rms_normalization(
+    places: Sequence[Any], g: Any, out: Any, x: Any, scale: Any, axis: Any, epsilon: float
+) -> list[Any]:
+    axes = _axes(x, axis)
+    size = math.rsqrt(math.add(stats.mean(math.square(x), axis=axes, keepdims=True), epsilon))
+    normal = math.multiply(x, size)
+    found: dict[Any, Any] = {}
+    if 1 in places:
+        found[1] = _across(math.multiply(g, normal), scale, axes)
+    if 0 in places:
+        inner = g if scale is None else math.multiply(g, _along(scale, x, axes))
+        along = stats.mean(math.multiply(inner, normal), axis=axes, keepdims=True)
+        found[0] = math.multiply(math.subtract(inner, math.multiply(normal, along)), size)
+    return [found[place] for place in places]
+
+
+def _dot_product_attention(
+    places: Sequence[Any], g: Any, out: Any, query: Any, key: Any, value: Any, mask: Any, bias: Any, scale: Any,
+    is_causal: bool,
+) -> list[Any]:  # fmt: skip
+    """With heads in front: ``weights = softmax(scores)``, whose gradient is that of softmax."""
+    repeats = query.shape[2] // key.shape[2]
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    q, k, v, h = (manipulation.swapaxes(x, 1, 2) for x in (query, key, value, g))
+    if repeats > 1:
+        k, v = (manipulation.repeat(x, repeats, axis=1) for x in (k, v))
+    scores = math.multiply(linearalg.matmul(q, manipulation.matrix_transpose(k)), factor)
+    if bias is not None:
+        scores = math.add(scores, bias)
+    seen = _seen(scores, mask, is_causal)
+    if seen is None:
+        weights = activations.softmax(scores)
+    else:
+        # A query that sees nothing has weights of zero.
+        weights = comparison.where(seen, activations.softmax(comparison.where(seen, scores, -1e30)), 0)
+    found: dict[Any, Any] = {}
+    if 2 in places:
+        found[2] = _gathered(linearalg.matmul(manipulation.matrix_transpose(weights), h), repeats)
+    if {0, 1, 4} & set(places):
+        back = math.multiply(weights, linearalg.matmul(h, manipulation.matrix_transpose(v)))
+        back = math.subtract(back, math.multiply(weights, stats.sum(back, axis=-1, keepdims=True)))
+        if 4 in places:
+            found[4] = back
+        if 0 in places:
+            found[0] = manipulation.swapaxes(math.multiply(linearalg.matmul(back, k), factor), 1, 2)
+        if 1 in places:
+            turned = linearalg.matmul(manipulation.matrix_transpose(back), q)
+            found[1] = _gathered(math.multiply(turned, factor), repeats)
+    return [found[place] for place in places]
+
+
+def _seen(scores: Any, mask: Any, is_causal: bool) -> Any:
+    seen = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
+    if is_causal:
+        causal = creation.tril(creation.ones(tuple(scores.shape[-2:]), dtype="bool"))
+        seen = causal if seen is None else comparison.logical_and(seen, causal)
+    return seen
+
+
+def _gathered(x: Any, repeats: int) -> Any:
+    """Heads that one head served, added up; then the axes in their order."""
+    if repeats > 1:
+        batch, heads, *rest = x.shape
+        x = stats.sum(manipulation.reshape(x, (batch, heads // repeats, repeats, *rest)), axis=2)
+    return manipulation.swapaxes(x, 1, 2)
+
+
+def _fold(
+    g: Any, out: Any, x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> Any:
+    return unfold(g, kernel_size, dilation, padding, stride)
+
+
+RULES = {
+    "conv": (_conv_of_x, _conv_of_kernel),
+    "conv_transpose": (_conv_transpose_of_x, _conv_transpose_of_kernel),
+    "max_pool": (_max_pool,),
+    "average_pool": (_average_pool,),
+    "fold": (_fold,),
+}
+
+JOINT = {
+    "layer_normalization": _layer_normalization,
+    "rms_normalization": _rms_normalization,
+    "dot_product_attention": _dot_product_attention,
+}

@@ -1,0 +1,290 @@
+"""Gradients of every operation that has one, on every engine, against central differences and against each other.
+
+This file names no operation: the registry does. What is differentiated is a random projection of the floating answers,
+in float64, with respect to every floating tensor among the arguments of the samples.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from agreement import host, leaves
+from samples import Call, calls, given
+from samples.gradients import MORE, SEEN, THROUGH, WITHOUT
+
+import ember_ml
+
+from ember_ml import gradients as gradient_rules
+from ember_ml import ops, transform
+from ember_ml.backend import Backend
+from ember_ml.contract import REGISTRY, TENSOR, Operation
+from ember_ml.errors import UnsupportedError
+
+# Entries of an array that are moved, calls of an operation that are tried, and the largest array that is.
+ENTRIES, CALLS, LARGEST = 6, 12, 500
+
+SINGLE = {"float64": np.float32, "complex128": np.complex64}
+
+CHECKED: Counter[str] = Counter()
+
+every = pytest.mark.parametrize(
+    "operation",
+    [o for o in REGISTRY.values() if o.differentiable and not given(o, "VARIES")],
+    ids=lambda o: f"{o.category}.{o.name}",
+)
+every_other = pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY.values() if not o.differentiable], ids=lambda o: f"{o.category}.{o.name}"
+)
+
+
+class Case(NamedTuple):
+    """A call with floats in double precision, and which of its arrays are differentiated with respect to."""
+
+    call: Call
+    places: tuple[int, ...]
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        return arrays_of(self.call)
+
+
+def arrays_of(call: Call) -> list[np.ndarray]:
+    """The arrays of a call, in order."""
+    found: list[np.ndarray] = []
+    call.map(found.append)
+    return found
+
+
+def replaced(call: Call, values: dict[int, Any], change: Any = None) -> Call:
+    """The call with some arrays replaced, and the others changed."""
+    count = iter(range(1000))
+
+    def one(array: np.ndarray) -> Any:
+        i = next(count)
+        return values[i] if i in values else change(array)
+
+    return call.map(one)
+
+
+@cache
+def cases(operation: Operation) -> list[Case]:
+    """The sample calls that have a gradient, moved away from the kinks that round values are on."""
+    found = []
+    for number, call in enumerate([*MORE.get(operation.name, []), *calls(operation)]):
+        if operation.name in WITHOUT and WITHOUT[operation.name](call):
+            continue
+        rng = np.random.default_rng([zlib.crc32(operation.name.encode()), number])
+        candidates = tensor_places(operation, call)
+        arrays = [entered(operation, a, rng, i in candidates) for i, a in enumerate(arrays_of(call))]
+        places = tuple(i for i in candidates if arrays[i].dtype.kind in "fc" and arrays[i].size)
+        finite = all(np.isfinite(a).all() and a.size <= LARGEST for a in arrays if a.dtype.kind in "fc")
+        case = Case(replaced(call, dict(enumerate(arrays))), places)
+        if places and finite and is_defined(operation, case):
+            found.append(case)
+    return found[:CALLS]
+
+
+def tensor_places(operation: Operation, call: Call) -> list[int]:
+    """The numbers of the arrays that are tensors at the door; of all, if the operation has no such parameter."""
+    roles: list[str] = []
+    parameters = operation.parameters
+    named = {p.name: p for p in parameters}
+    some = any(p.role == TENSOR for p in parameters)
+
+    def note(value: Any, role: str) -> None:
+        Call((value,), {}).map(lambda _: roles.append(role))
+
+    for i, value in enumerate(call.args):
+        variadic = next((p for p in parameters[: i + 1] if p.variadic), None)
+        note(value, (variadic or parameters[i]).role)
+    for name, value in call.kwargs.items():
+        note(value, named[name].role)
+    return [i for i, role in enumerate(roles) if role == TENSOR or not some]
+
+
+def entered(operation: Operation, array: np.ndarray, rng: np.random.Generator, moves: bool) -> np.ndarray:
+    """Floats in double precision, those that are real and may move with a little added."""
+    if array.dtype.kind not in "fcV":
+        return array
+    if array.dtype.kind == "c" or not moves:
+        return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    low, high = given(operation, "DOMAIN", (-np.inf, np.inf))
+    inside = np.clip(array.astype(np.float64), low + 0.04, high - 0.04)
+    return np.asarray(inside + rng.uniform(-0.03, 0.03, inside.shape))
+
+
+def is_defined(operation: Operation, case: Case) -> bool:
+    """Whether the little that was added leaves a matrix positive definite, or invertible."""
+    try:
+        with ember_ml.use_backend("numpy"), np.errstate(all="ignore"):
+            answers(operation, case.call)
+    except ember_ml.LinAlgError:
+        return False
+    return True
+
+
+def answers(operation: Operation, call: Call) -> list[Any]:
+    """The leaves of the answer that have a gradient."""
+    through = THROUGH.get(operation.name)
+    if through is not None:
+        call = Call((through(call.args[0]), *call.args[1:]), call.kwargs)
+    answer = operation.call(*call.args, **call.kwargs)
+    if operation.name in SEEN:
+        answer = SEEN[operation.name](answer)
+    return [leaf for _, leaf in leaves(answer) if is_floating(leaf)]
+
+
+def is_floating(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and ops.isdtype(leaf.dtype, ("real floating", "complex floating"))
+
+
+def weights(operation: Operation, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """The projection of the answers; of complex ones, of the real and the imaginary part alike."""
+    rng = np.random.default_rng(zlib.crc32(operation.name.encode()))
+    return [rng.uniform(0.5, 1.5, shape) for shape in shapes]
+
+
+class Slopes(NamedTuple):
+    """The entries of an array at which the quotient of differences settles, its values, and what these are worth."""
+
+    entries: list[int]
+    values: np.ndarray
+    tolerance: float
+
+
+@cache
+def differences(operation: Operation, number: int) -> list[Slopes]:
+    """Central differences for each place of a case, by NumPy.
+
+    Entries where the quotient does not settle are left out: kinks, poles, and values so large that nothing changes.
+    """
+    case = cases(operation)[number]
+    arrays = case.arrays
+    coarse = False
+
+    def value(place: int, entry: int, step: float) -> float:
+        nonlocal coarse
+        moved = arrays[place].copy()
+        moved.reshape(-1)[entry] += step
+        try:
+            found = [host(x) for x in answers(operation, replaced(case.call, {place: moved}, lambda a: a))]
+        except ember_ml.LinAlgError:
+            return float("nan")
+        coarse = coarse or any(x.dtype.name not in SINGLE for x in found)
+        projection = weights(operation, [x.shape for x in found])
+        return float(sum((w * x.real).sum() + (w * x.imag).sum() for w, x in zip(projection, found, strict=True)))
+
+    slopes = []
+    with ember_ml.use_backend("numpy"), np.errstate(all="ignore"):
+        for place in case.places:
+            middle = value(place, 0, 0.0)
+            step, tolerance, bend = (2.0**-6, 5e-3, 0.05) if coarse else (2.0**-17, 2e-5, 0.01)
+            settled: dict[int, float] = {}
+            for i in some_of(arrays[place].size, place):
+                h = step * max(1.0, abs(arrays[place].reshape(-1)[i]))
+                after, before = value(place, i, h) - middle, middle - value(place, i, -h)
+                nearer = (value(place, i, h / 2) - value(place, i, -h / 2)) / h
+                scale = max(1.0, abs(nearer))
+                noise = abs(middle) * (1e-6 if coarse else 1e-14) / h
+                apart = max(abs((after + before) / (2 * h) - nearer), noise)
+                if apart < tolerance * scale and abs(after - before) / h < bend * scale:
+                    settled[i] = nearer
+            slopes.append(Slopes(list(settled), np.array(list(settled.values())), tolerance))
+    return slopes
+
+
+def some_of(size: int, seed: int) -> list[int]:
+    if size <= ENTRIES:
+        return list(range(size))
+    return sorted(np.random.default_rng(seed).choice(size, ENTRIES, replace=False).tolist())
+
+
+def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
+    """The gradients for the places of a case, by an engine."""
+
+    def native(array: np.ndarray) -> Any:
+        return backend.convert(array, None, backend.device)
+
+    def projected(xs: list[Any]) -> Any:
+        found = answers(operation, replaced(case.call, dict(zip(case.places, xs, strict=True)), native))
+        total: Any = 0.0
+        for w, x in zip(weights(operation, [tuple(x.shape) for x in found]), found, strict=True):
+            if ops.is_complex(x):
+                x = ops.add(ops.real(x), ops.imag(x))
+            total = ops.add(total, ops.sum(ops.multiply(ops.cast(x, "float64"), native(w))))
+        return total
+
+    with np.errstate(all="ignore"):
+        return [host(g) for g in transform.grad(projected)([native(case.arrays[i]) for i in case.places])]
+
+
+def by_engine(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
+    """The same; in single precision where the engine has no double one."""
+    if all(a.dtype.name in backend.dtypes for a in case.arrays):
+        try:
+            return gradients(operation, backend, case)
+        except UnsupportedError:
+            if "complex128" in backend.dtypes:
+                raise
+    narrow = replaced(case.call, {}, lambda a: a.astype(SINGLE.get(a.dtype.name, a.dtype)))
+    return gradients(operation, backend, Case(narrow, case.places))
+
+
+@every
+def test_gradients_are_the_differences(operation: Operation, backend: Backend) -> None:
+    assert cases(operation), "an operation that has no floating tensor says differentiable=False"
+    settled = 0
+    for number, case in enumerate(cases(operation)):
+        found = by_engine(operation, backend, case)
+        for g, place, slopes in zip(found, case.places, differences(operation, number), strict=True):
+            x = case.arrays[place]
+            assert g.shape == x.shape
+            single = g.dtype != x.dtype
+            assert not single or (x.dtype.name not in backend.dtypes or "complex128" not in backend.dtypes)
+            # MLX rounds Python numbers to single precision, also where they meet float64.
+            least = 2e-3 if single else 2e-4 if backend.name == "mlx" else 0.0
+            tolerance = max(slopes.tolerance, least)
+            scale = max(1.0, float(np.abs(slopes.values).max(initial=0.0)))
+            np.testing.assert_allclose(
+                g.reshape(-1)[slopes.entries].real,
+                slopes.values,
+                rtol=tolerance,
+                atol=tolerance / 10 * scale,
+                err_msg=f"call {number}, array {place}: {case.call}",
+            )
+            settled += len(slopes.entries)
+    assert settled, "no entry of any sample has a derivative"
+    CHECKED[backend.name] += settled
+
+
+@every_other
+def test_no_gradient_is_zero_or_an_error(operation: Operation, backend: Backend) -> None:
+    """An operation without a gradient never answers with one that is wrong: an engine's own may be right."""
+    if given(operation, "VARIES"):
+        return
+    for number, case in enumerate(cases(operation)[:3]):
+        try:
+            found = by_engine(operation, backend, case)
+        except (TypeError, ValueError, RuntimeError, NotImplementedError):
+            continue
+        for g, slopes in zip(found, differences(operation, number), strict=True):
+            got = g.reshape(-1)[slopes.entries].real
+            assert not got.any() or np.allclose(got, slopes.values, 2e-3, 2e-3), f"{got} for {slopes.values}"
+
+
+@pytest.mark.parametrize("operation", REGISTRY.values(), ids=lambda o: f"{o.category}.{o.name}")
+def test_rules_are_for_what_has_a_gradient(operation: Operation) -> None:
+    assert operation.differentiable or gradient_rules.rule_of(operation) is None
+
+
+def test_what_was_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        count = sum(o.differentiable for o in REGISTRY.values())
+        shown = ", ".join(f"{number} slopes on {name}" for name, number in CHECKED.items())
+        print(f"gradients: {count} of {len(REGISTRY)} operations are differentiable; {shown}")

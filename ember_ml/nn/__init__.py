@@ -1,1 +1,27 @@
-"""Neural networks, made of operations alone."""
+"""Neural networks, made of operations alone.
+
+The modules are here under their own names: ``nn.Linear`` is ``nn.modules.Linear``. Each part is imported when it is
+first used.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ember_ml.nn.modules import *
+
+_PARTS = ("features", "initializers", "modules", "tensor", "wirings")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return _import_module(f"{__name__}.{name}")
+    if not name.startswith("_"):
+        modules = _import_module(f"{__name__}.modules")
+        if name in modules.__all__:
+            return getattr(modules, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_PARTS, *_import_module(f"{__name__}.modules").__all__])

@@ -1,1 +1,71 @@
 """Modules: the parts that networks are made of."""
+
+from typing import TYPE_CHECKING
+
+from ember_ml.nn.modules import activations as activations
+from ember_ml.nn.modules.attention import FeedForward as FeedForward
+from ember_ml.nn.modules.attention import MultiHeadAttention as MultiHeadAttention
+from ember_ml.nn.modules.attention import TransformerDecoder as TransformerDecoder
+from ember_ml.nn.modules.attention import TransformerDecoderLayer as TransformerDecoderLayer
+from ember_ml.nn.modules.attention import TransformerEncoder as TransformerEncoder
+from ember_ml.nn.modules.attention import TransformerEncoderLayer as TransformerEncoderLayer
+from ember_ml.nn.modules.convolution import Conv1d as Conv1d
+from ember_ml.nn.modules.convolution import Conv2d as Conv2d
+from ember_ml.nn.modules.convolution import Conv3d as Conv3d
+from ember_ml.nn.modules.convolution import ConvTranspose1d as ConvTranspose1d
+from ember_ml.nn.modules.convolution import ConvTranspose2d as ConvTranspose2d
+from ember_ml.nn.modules.convolution import ConvTranspose3d as ConvTranspose3d
+from ember_ml.nn.modules.embedding import Embedding as Embedding
+from ember_ml.nn.modules.embedding import PositionalEmbedding as PositionalEmbedding
+from ember_ml.nn.modules.embedding import PositionalEncoding as PositionalEncoding
+from ember_ml.nn.modules.linear import Dense as Dense
+from ember_ml.nn.modules.linear import Linear as Linear
+from ember_ml.nn.modules.liquid import LTC as LTC
+from ember_ml.nn.modules.liquid import CfC as CfC
+from ember_ml.nn.modules.liquid import CfCCell as CfCCell
+from ember_ml.nn.modules.liquid import LTCCell as LTCCell
+from ember_ml.nn.modules.module import Buffer as Buffer
+from ember_ml.nn.modules.module import Lambda as Lambda
+from ember_ml.nn.modules.module import Module as Module
+from ember_ml.nn.modules.module import ModuleDict as ModuleDict
+from ember_ml.nn.modules.module import ModuleList as ModuleList
+from ember_ml.nn.modules.module import Parameter as Parameter
+from ember_ml.nn.modules.module import Sequential as Sequential
+from ember_ml.nn.modules.normalization import BatchNorm as BatchNorm
+from ember_ml.nn.modules.normalization import GroupNorm as GroupNorm
+from ember_ml.nn.modules.normalization import LayerNorm as LayerNorm
+from ember_ml.nn.modules.normalization import RMSNorm as RMSNorm
+from ember_ml.nn.modules.pooling import AdaptiveAveragePool as AdaptiveAveragePool
+from ember_ml.nn.modules.pooling import AdaptiveMaxPool as AdaptiveMaxPool
+from ember_ml.nn.modules.pooling import AveragePool as AveragePool
+from ember_ml.nn.modules.pooling import AveragePool1d as AveragePool1d
+from ember_ml.nn.modules.pooling import AveragePool2d as AveragePool2d
+from ember_ml.nn.modules.pooling import AveragePool3d as AveragePool3d
+from ember_ml.nn.modules.pooling import GlobalAveragePool as GlobalAveragePool
+from ember_ml.nn.modules.pooling import GlobalMaxPool as GlobalMaxPool
+from ember_ml.nn.modules.pooling import MaxPool as MaxPool
+from ember_ml.nn.modules.pooling import MaxPool1d as MaxPool1d
+from ember_ml.nn.modules.pooling import MaxPool2d as MaxPool2d
+from ember_ml.nn.modules.pooling import MaxPool3d as MaxPool3d
+from ember_ml.nn.modules.recurrent import GRU as GRU
+from ember_ml.nn.modules.recurrent import LSTM as LSTM
+from ember_ml.nn.modules.recurrent import RNN as RNN
+from ember_ml.nn.modules.recurrent import GRUCell as GRUCell
+from ember_ml.nn.modules.recurrent import LSTMCell as LSTMCell
+from ember_ml.nn.modules.recurrent import RNNCell as RNNCell
+from ember_ml.nn.modules.shape import Dropout as Dropout
+from ember_ml.nn.modules.shape import Flatten as Flatten
+from ember_ml.nn.modules.shape import Identity as Identity
+from ember_ml.nn.modules.shape import Reshape as Reshape
+from ember_ml.nn.modules.shape import Upsample as Upsample
+
+globals().update(activations.CLASSES)
+
+# Type checkers cannot read such a list, and see everything without one.
+if not TYPE_CHECKING:
+    __all__ = [name for name, value in list(vars().items()) if isinstance(value, type)] + ["activations"]
+
+
+def __getattr__(name: str) -> type[Module]:
+    # The activations are there; this tells type checkers, which do not see them being made, what they are.
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

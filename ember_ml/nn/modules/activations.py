@@ -1,3 +1,100 @@
-"""Activations, as functions."""
+"""Activations, as functions and as modules.
 
+Every activation among the operations is a class here as well: ``relu`` is ``ReLU``, ``leaky_relu`` is ``LeakyReLU``.
+The options of the function are those of the class.
+
+>>> LeakyReLU(negative_slope=0.5)([-2.0, 3.0]).tolist()
+[-1.0, 3.0]
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ember_ml.nn.modules.module import Module, Parameter
+from ember_ml.ops import activations as _functions
+from ember_ml.ops import full
 from ember_ml.ops.activations import *  # noqa: F403 - what there is, is said there
+from ember_ml.types import DTypeLike, Tensor
+
+
+class Activation(Module):
+    """An activation function as a module; the subclasses are made from the functions."""
+
+    function: Callable[..., Any]
+    options: inspect.Signature
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = self.options.bind(*args, **kwargs)
+        bound.apply_defaults()
+        self.__dict__.update(bound.arguments)
+        self._values = tuple(bound.arguments.values())
+
+    def forward(self, x: Any) -> Tensor:
+        return self.function(x, *self._values)  # type: ignore[no-any-return]
+
+
+class PReLU(Module):
+    """``x`` where it is positive, else ``weight * x``: a leaky ReLU whose slope is learned.
+
+    Args:
+        num_parameters: 1 for one slope, or the size of the last axis for as many.
+
+    >>> PReLU()([-4.0, 2.0]).tolist()
+    [-1.0, 2.0]
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike | None = None) -> None:
+        self.num_parameters, self.init = num_parameters, init
+        self.weight: Any = Parameter(full((num_parameters,), float(init), dtype=dtype))
+
+    def forward(self, x: Any) -> Tensor:
+        return _functions.prelu(x, self.weight)
+
+
+# How the words in the names of functions are written in those of classes, where that is not with one capital.
+_SPELLING = {"lecun": "LeCun", "silu": "SiLU", "relu": "ReLU", "relu6": "ReLU6", "prelu": "PReLU"}
+
+
+def class_name(function: str) -> str:
+    """The name of the class for a function.
+
+    >>> class_name("leaky_relu"), class_name("gelu"), class_name("hard_tanh")
+    ('LeakyReLU', 'GELU', 'HardTanh')
+    """
+    words = function.split("_")
+    return "".join(_SPELLING.get(w) or (w.upper() if re.fullmatch(r"\w?.lu", w) else w.capitalize()) for w in words)
+
+
+def _class_of(function: Callable[..., Any]) -> type[Module]:
+    """The class whose instances compute ``function``."""
+    name = class_name(function.__name__)
+    _, *options = inspect.signature(function).parameters.values()
+    body = {
+        "__doc__": (function.__doc__ or "").partition("\n    >>>")[0].rstrip(),
+        "__module__": __name__,
+        "function": staticmethod(function),
+        "options": inspect.Signature(options),
+        "__signature__": inspect.Signature(options),
+    }
+    if not options:
+        body["forward"] = staticmethod(function)
+    return type(name, (Activation,), body)
+
+
+_classes: dict[Any, type[Module]] = {_functions.prelu: PReLU}
+for _name, _function in vars(_functions).items():
+    if hasattr(_function, "__operation__"):
+        if _function not in _classes:
+            _classes[_function] = _class_of(_function)
+        globals()[class_name(_name)] = _classes[_function]
+
+CLASSES = {name: value for name, value in globals().items() if value in _classes.values()}
+
+
+def __getattr__(name: str) -> type[Module]:
+    # The classes are there; this tells type checkers, which do not see them being made, what they are.
+    raise AttributeError(f"there is no activation {name!r}; there are: {', '.join(CLASSES)}")

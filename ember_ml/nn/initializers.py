@@ -1,0 +1,274 @@
+"""Initialisers: what the weights of a layer are before training.
+
+Each is a function ``(shape, dtype=None, key=None)`` and draws from the portable random stream, so that one seed gives
+the same weights on every engine. The last two axes of a shape are those of the inputs and the outputs, the others are
+those of a kernel's windows. Options are keywords: ``functools.partial(normal, stddev=0.02)`` is an initialiser too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from ember_ml import ops
+from ember_ml.ops import random
+from ember_ml.types import DTypeLike, Shape, Tensor
+
+Initializer: TypeAlias = Callable[..., Any]
+
+# The standard deviation of a standard normal distribution that is cut off at -2 and 2.
+_TRUNCATED = 0.87962566103423978
+
+
+def zeros(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Zeros.
+
+    >>> zeros((2,)).tolist()
+    [0.0, 0.0]
+    """
+    return ops.zeros(shape, dtype=dtype)
+
+
+def ones(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Ones.
+
+    >>> ones((2,)).tolist()
+    [1.0, 1.0]
+    """
+    return ops.ones(shape, dtype=dtype)
+
+
+def constant(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, value: float = 0.0) -> Tensor:
+    """One value everywhere.
+
+    >>> constant((2,), value=0.5).tolist()
+    [0.5, 0.5]
+    """
+    return ops.full(shape, float(value), dtype=dtype)
+
+
+def uniform(
+    shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, low: float = -0.05, high: float = 0.05
+) -> Tensor:
+    """Numbers between ``low`` and ``high``, all equally likely.
+
+    >>> bool(ops.all(ops.abs(uniform((100,))) <= 0.05))
+    True
+    """
+    return random.uniform(shape, low, high, dtype=dtype, key=key)
+
+
+def normal(
+    shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, mean: float = 0.0, stddev: float = 0.05
+) -> Tensor:
+    """Numbers from a normal distribution.
+
+    >>> abs(float(ops.std(normal((1000,), key=1, stddev=2.0))) - 2.0) < 0.2
+    True
+    """
+    return random.normal(shape, mean, stddev, dtype=dtype, key=key)
+
+
+def standard_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Numbers from the normal distribution with mean 0 and variance 1.
+
+    >>> tuple(standard_normal((3, 4)).shape)
+    (3, 4)
+    """
+    return normal(shape, dtype, key, stddev=1.0)
+
+
+def truncated_normal(
+    shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, mean: float = 0.0, stddev: float = 0.05
+) -> Tensor:
+    """Numbers from a normal distribution that is cut off two standard deviations away from the mean.
+
+    >>> bool(ops.all(ops.abs(truncated_normal((1000,), stddev=1.0)) <= 2.0))
+    True
+    """
+    return random.truncated_normal(shape, mean, stddev, dtype=dtype, key=key)
+
+
+def variance_scaling(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    key: object = None,
+    *,
+    scale: float = 1.0,
+    mode: str = "fan_in",
+    distribution: str = "truncated_normal",
+) -> Tensor:
+    """Numbers with mean 0 and variance ``scale / n``, where ``n`` counts the connections of a unit.
+
+    Args:
+        mode: ``"fan_in"`` counts those that come in, ``"fan_out"`` those that go out, ``"fan_avg"`` is their mean.
+        distribution: ``"truncated_normal"``, ``"normal"`` or ``"uniform"``.
+
+    >>> abs(float(ops.std(variance_scaling((400, 10), key=1))) - 0.05) < 0.005
+    True
+    """
+    fan_in, fan_out = fans(shape)
+    counts = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
+    if mode not in counts:
+        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(counts)}")
+    stddev = math.sqrt(scale / max(counts[mode], 1.0))
+    if distribution == "uniform":
+        limit = stddev * math.sqrt(3)
+        return uniform(shape, dtype, key, low=-limit, high=limit)
+    if distribution == "normal":
+        return normal(shape, dtype, key, stddev=stddev)
+    if distribution == "truncated_normal":
+        return truncated_normal(shape, dtype, key, stddev=stddev / _TRUNCATED)
+    raise ValueError(f"unknown distribution {distribution!r}; known: truncated_normal, normal, uniform")
+
+
+def glorot_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Uniform numbers with variance ``2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
+
+    >>> bool(ops.all(ops.abs(glorot_uniform((2, 4))) <= 1.0))
+    True
+    """
+    return variance_scaling(shape, dtype, key, mode="fan_avg", distribution="uniform")
+
+
+def glorot_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Truncated normal numbers with variance ``2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
+
+    >>> tuple(glorot_normal((2, 4)).shape)
+    (2, 4)
+    """
+    return variance_scaling(shape, dtype, key, mode="fan_avg")
+
+
+def he_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Uniform numbers with variance ``2 / fan_in``, for layers before a ReLU (He and others, 2015).
+
+    >>> bool(ops.all(ops.abs(he_uniform((6, 4))) <= 1.0))
+    True
+    """
+    return variance_scaling(shape, dtype, key, scale=2.0, distribution="uniform")
+
+
+def he_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Truncated normal numbers with variance ``2 / fan_in``, for layers before a ReLU (He and others, 2015).
+
+    >>> tuple(he_normal((3, 3, 2, 4)).shape)
+    (3, 3, 2, 4)
+    """
+    return variance_scaling(shape, dtype, key, scale=2.0)
+
+
+def lecun_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Uniform numbers with variance ``1 / fan_in`` (LeCun and others, 1998).
+
+    >>> bool(ops.all(ops.abs(lecun_uniform((3, 4))) <= 1.0))
+    True
+    """
+    return variance_scaling(shape, dtype, key, distribution="uniform")
+
+
+def lecun_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Truncated normal numbers with variance ``1 / fan_in`` (LeCun and others, 1998).
+
+    >>> tuple(lecun_normal((3, 4)).shape)
+    (3, 4)
+    """
+    return variance_scaling(shape, dtype, key)
+
+
+def fan_in_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
+    """Uniform numbers between ``-1 / sqrt(fan_in)`` and ``1 / sqrt(fan_in)``.
+
+    >>> bool(ops.all(ops.abs(fan_in_uniform((4, 2))) <= 0.5))
+    True
+    """
+    return variance_scaling(shape, dtype, key, scale=1 / 3, distribution="uniform")
+
+
+def orthogonal(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, gain: float = 1.0) -> Tensor:
+    """A matrix with orthonormal columns, or rows if they are fewer; more axes are taken together as rows.
+
+    >>> q = orthogonal((3, 3))
+    >>> bool(ops.allclose(ops.matmul(q, ops.matrix_transpose(q)), ops.eye(3), atol=1e-5))
+    True
+    """
+    shape = _shape(shape)
+    if len(shape) < 2:
+        raise ValueError(f"a matrix has two axes: {list(shape)} is not its shape")
+    rows, columns = math.prod(shape[:-1]), shape[-1]
+    # Half types are drawn in single precision: their few digits would not be orthogonal.
+    drawn = random.normal((max(rows, columns), min(rows, columns)), dtype=_wide(dtype), key=key)
+    matrix = ops.multiply(ops.orthogonalize(drawn), gain)
+    matrix = ops.matrix_transpose(matrix) if rows < columns else matrix
+    matrix = ops.reshape(matrix, shape)
+    return matrix if dtype is None else ops.cast(matrix, dtype)
+
+
+def identity(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, gain: float = 1.0) -> Tensor:
+    """``gain`` on the diagonal of a matrix, and zero elsewhere.
+
+    >>> identity((2, 3)).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    shape = _shape(shape)
+    if len(shape) != 2:
+        raise ValueError(f"a matrix has two axes: {list(shape)} is not its shape")
+    return ops.multiply(ops.eye(*shape, dtype=dtype), gain)
+
+
+def sparse(
+    shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, sparsity: float = 0.9, stddev: float = 0.01
+) -> Tensor:
+    """Normal numbers, of which a part, ``sparsity`` of them in the mean, is zero.
+
+    >>> float(ops.mean(ops.equal(sparse((10, 100), sparsity=1.0), 0)))
+    1.0
+    """
+    values, kept = (None, None) if key is None else random.split(key)
+    drawn = normal(shape, dtype, values, stddev=stddev)
+    return ops.where(random.bernoulli(shape, 1 - sparsity, key=kept), drawn, 0)
+
+
+def get_initializer(value: str | float | Initializer) -> Initializer:
+    """The initialiser of that name; a number is one that is everywhere, a function is answered as it is.
+
+    >>> get_initializer("ones")((2,)).tolist(), get_initializer(0.5)((2,)).tolist()
+    ([1.0, 1.0], [0.5, 0.5])
+    """
+    if isinstance(value, (int, float)):
+        return partial(constant, value=value)
+    if callable(value):
+        return value
+    if value not in INITIALIZERS:
+        raise ValueError(f"unknown initializer {value!r}; known: {', '.join(INITIALIZERS)}")
+    return INITIALIZERS[value]
+
+
+def fans(shape: Shape) -> tuple[int, int]:
+    """The numbers of connections that come into a unit and go out of it.
+
+    >>> fans((3, 3, 2, 8))
+    (18, 72)
+    """
+    shape = _shape(shape)
+    if len(shape) < 2:
+        return (shape[0], shape[0]) if shape else (1, 1)
+    window = math.prod(shape[:-2])
+    return window * shape[-2], window * shape[-1]
+
+
+def _shape(shape: Shape) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _wide(dtype: Any) -> Any:
+    return "float32" if dtype is not None and ops.to_dtype_str(dtype) in ("float16", "bfloat16") else dtype
+
+
+INITIALIZERS: dict[str, Initializer] = {
+    name: value
+    for name, value in list(vars().items())
+    if callable(value) and getattr(value, "__module__", "") == __name__ and "key" in value.__code__.co_varnames
+}

@@ -1,0 +1,250 @@
+"""Attention, and the layers and stacks that transformers are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.modules.linear import Linear
+from ember_ml.nn.modules.module import Module, ModuleList
+from ember_ml.nn.modules.normalization import LayerNorm
+from ember_ml.nn.modules.shape import Dropout
+from ember_ml.ops.activations import get_activation
+from ember_ml.types import DTypeLike, Tensor
+
+
+class MultiHeadAttention(Module):
+    """Attention of several heads, between projections of the queries, keys and values and of the answer.
+
+    All have the axes (batch, length, features). Without keys, queries attend to themselves; without values, keys are
+    the values.
+
+    Args:
+        num_kv_heads: the number of heads that keys and values have, if fewer than the queries.
+        dropout: the rate at which attention weights are dropped in training.
+        kdim, vdim: the features of keys and values, if not ``embed_dim``.
+
+    >>> layer = MultiHeadAttention(8, 2)
+    >>> tuple(layer(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
+    (3, 5, 8)
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        *,
+        num_kv_heads: int | None = None,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if embed_dim % num_heads or num_heads % kv_heads:
+            raise ValueError(
+                f"{embed_dim} features, {num_heads} heads and {kv_heads} of keys do not divide one another"
+            )
+        self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, num_kv_heads
+        self.dropout, self.kdim, self.vdim = dropout, kdim, vdim
+        self._kv_heads = kv_heads
+        size = embed_dim // num_heads
+        self.query = Linear(embed_dim, embed_dim, bias, dtype=dtype)
+        self.key = Linear(kdim or embed_dim, size * kv_heads, bias, dtype=dtype)
+        self.value = Linear(vdim or kdim or embed_dim, size * kv_heads, bias, dtype=dtype)
+        self.out = Linear(embed_dim, embed_dim, bias, dtype=dtype)
+
+    def forward(
+        self, query: Any, key: Any = None, value: Any = None, *, mask: Any = None, is_causal: bool = False
+    ) -> Tensor:
+        """The attention of ``query``.
+
+        Args:
+            mask: true where a query may see a key, with the axes (queries, keys), (batch, queries, keys) or
+                (batch, heads, queries, keys); (batch, 1, keys) hides what pads a sequence.
+            is_causal: query ``i`` sees the keys up to ``i`` only.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        q = self._heads(self.query(query), self.num_heads)
+        k = self._heads(self.key(key), self._kv_heads)
+        v = self._heads(self.value(value), self._kv_heads)
+        if mask is not None and len(ops.shape(mask)) == 3:
+            mask = ops.expand_dims(mask, axis=1)
+        if self.dropout and self.training:
+            mixed = self._dropped(q, k, v, mask, is_causal)
+        else:
+            mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal)
+        batch, length = mixed.shape[:2]
+        return self.out(ops.reshape(mixed, (batch, length, self.embed_dim)))  # type: ignore[no-any-return]
+
+    def _heads(self, x: Any, count: int) -> Any:
+        batch, length, features = x.shape
+        return ops.reshape(x, (batch, length, count, features // count))
+
+    def _dropped(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> Any:
+        """As ``dot_product_attention``, with weights dropped at random."""
+        runs = self.num_heads // self._kv_heads
+        if runs > 1:
+            k, v = ops.repeat(k, runs, axis=2), ops.repeat(v, runs, axis=2)
+        q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
+        scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), 1 / math.sqrt(q.shape[-1]))
+        if is_causal:
+            visible = ops.tril(ops.ones_like(scores[0, 0]))
+            scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
+        if mask is not None:
+            scores = ops.where(mask, scores, -math.inf)
+            # A query that sees nothing has no softmax; it answers zero.
+            blind = ops.logical_not(ops.any(ops.greater(scores, -math.inf), axis=-1, keepdims=True))
+            weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))
+        else:
+            weights = ops.softmax(scores)
+        return ops.swapaxes(ops.matmul(ops.dropout(weights, self.dropout), v), 1, 2)
+
+
+class FeedForward(Module):
+    """Two linear layers with an activation between them, as in each layer of a transformer.
+
+    >>> tuple(FeedForward(4, 16)(ops.ones((2, 3, 4))).shape)
+    (2, 3, 4)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        dim_feedforward: int,
+        dropout: float = 0.0,
+        activation: str | Callable[..., Any] = "relu",
+        bias: bool = True,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.d_model, self.dim_feedforward, self.activation = d_model, dim_feedforward, activation
+        self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
+        self._function = get_activation(activation)
+
+    def forward(self, x: Any) -> Tensor:
+        return self.linear2(self.dropout(self._function(self.linear1(x))))  # type: ignore[no-any-return]
+
+
+class TransformerLayer(Module):
+    """What the layers of encoders and decoders have in common: each part has a residual and a normalisation.
+
+    Args:
+        norm_first: normalise before each part instead of after its residual.
+    """
+
+    has_memory = False
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[..., Any] = "relu",
+        *,
+        norm_first: bool = False,
+        bias: bool = True,
+        epsilon: float = 1e-5,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.d_model, self.num_heads, self.dim_feedforward = d_model, num_heads, dim_feedforward
+        self.norm_first = norm_first
+        self.attention = MultiHeadAttention(d_model, num_heads, dropout, bias, dtype=dtype)
+        self.feed_forward = FeedForward(d_model, dim_feedforward, dropout, activation, bias, dtype=dtype)
+        self.norm1 = LayerNorm(d_model, epsilon, bias=bias, dtype=dtype)
+        self.norm2 = LayerNorm(d_model, epsilon, bias=bias, dtype=dtype)
+        self.dropout = Dropout(dropout)
+        if self.has_memory:
+            self.cross_attention = MultiHeadAttention(d_model, num_heads, dropout, bias, dtype=dtype)
+            self.norm3 = LayerNorm(d_model, epsilon, bias=bias, dtype=dtype)
+
+    def residual(self, x: Any, norm: LayerNorm, part: Module, *args: Any, **options: Any) -> Any:
+        """``x`` plus what ``part`` makes of it, normalised before or after."""
+        if self.norm_first:
+            return ops.add(x, self.dropout(part(norm(x), *args, **options)))
+        return norm(ops.add(x, self.dropout(part(x, *args, **options))))
+
+
+class TransformerEncoderLayer(TransformerLayer):
+    """Attention of a sequence to itself, then a feed-forward part, each with a residual and a normalisation.
+
+    Args:
+        norm_first: normalise before each part instead of after its residual.
+
+    >>> tuple(TransformerEncoderLayer(8, 2, 16)(ops.ones((3, 5, 8))).shape)
+    (3, 5, 8)
+    """
+
+    def forward(self, x: Any, *, mask: Any = None, is_causal: bool = False) -> Any:
+        """The sequence after the layer; the mask is that of ``MultiHeadAttention``."""
+        x = self.residual(x, self.norm1, self.attention, mask=mask, is_causal=is_causal)
+        return self.residual(x, self.norm2, self.feed_forward)
+
+
+class TransformerDecoderLayer(TransformerLayer):
+    """Causal attention of a sequence to itself, attention to a memory, then a feed-forward part.
+
+    Each has a residual and a normalisation.
+
+    Args:
+        norm_first: normalise before each part instead of after its residual.
+
+    >>> tuple(TransformerDecoderLayer(8, 2, 16)(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
+    (3, 5, 8)
+    """
+
+    has_memory = True
+
+    def forward(self, x: Any, memory: Any, *, mask: Any = None, memory_mask: Any = None, is_causal: bool = True) -> Any:
+        """The sequence after the layer; the masks are those of ``MultiHeadAttention``."""
+        x = self.residual(x, self.norm1, self.attention, mask=mask, is_causal=is_causal)
+        x = self.residual(x, self.norm2, self.cross_attention, memory, mask=memory_mask)
+        return self.residual(x, self.norm3, self.feed_forward)
+
+
+class TransformerStack(Module):
+    """What encoders and decoders have in common: layers, and with ``norm_first`` a normalisation after the last."""
+
+    layer: type[TransformerLayer]
+
+    def __init__(self, num_layers: int, d_model: int, num_heads: int, *args: Any, **options: Any) -> None:
+        self.num_layers, self.d_model, self.num_heads = num_layers, d_model, num_heads
+        self.layers = ModuleList(self.layer(d_model, num_heads, *args, **options) for _ in range(num_layers))
+        kept = {name: options[name] for name in ("epsilon", "bias", "dtype") if name in options}
+        self.norm = LayerNorm(d_model, **kept) if options.get("norm_first") else None
+
+    def forward(self, x: Any, *args: Any, **options: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x, *args, **options)
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerEncoder(TransformerStack):
+    """A stack of ``num_layers`` encoder layers, and with ``norm_first`` a normalisation at its end.
+
+    Further arguments, and those of a call, are those of ``TransformerEncoderLayer``.
+
+    >>> tuple(TransformerEncoder(2, 8, 2, 16)(ops.ones((3, 5, 8)), is_causal=True).shape)
+    (3, 5, 8)
+    """
+
+    layer = TransformerEncoderLayer
+
+
+class TransformerDecoder(TransformerStack):
+    """A stack of ``num_layers`` decoder layers, and with ``norm_first`` a normalisation at its end.
+
+    Further arguments, and those of a call, are those of ``TransformerDecoderLayer``.
+
+    >>> tuple(TransformerDecoder(2, 8, 2, 16)(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
+    (3, 5, 8)
+    """
+
+    layer = TransformerDecoderLayer

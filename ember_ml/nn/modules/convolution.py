@@ -1,0 +1,170 @@
+"""Convolutions: the layers that look at every window of their input with the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.initializers import Initializer, get_initializer
+from ember_ml.nn.modules.module import Module, Parameter
+from ember_ml.types import DTypeLike
+
+
+class Convolution(Module):
+    """What the convolutions have in common; ``rank`` is the number of spatial axes.
+
+    Options mean what they mean in ``ops.conv``. The channels are the last axis of ``x``, or with
+    ``data_format="channels_first"`` the one after the batch. The weight has the axes
+    (spatial..., in_channels / groups, out_channels) in either case.
+    """
+
+    rank: int
+    is_transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = 1,
+        padding: str | int | Sequence[Any] = "valid",
+        dilation_rate: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        data_format: str = "channels_last",
+        weight_init: str | float | Initializer = "glorot_uniform",
+        bias_init: str | float | Initializer = "zeros",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        window = (kernel_size,) * self.rank if isinstance(kernel_size, int) else tuple(kernel_size)
+        if len(window) != self.rank:
+            raise ValueError(f"{type(self).__name__} has windows of {self.rank} axes, not {len(window)}: {kernel_size}")
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ValueError(f"{groups} groups divide neither evenly {in_channels} channels nor {out_channels} filters")
+        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
+        self.strides, self.padding, self.dilation_rate = strides, padding, dilation_rate
+        self.groups, self.data_format = groups, data_format
+        channels = (
+            (out_channels // groups, in_channels) if self.is_transposed else (in_channels // groups, out_channels)
+        )
+        self.weight: Any = Parameter(get_initializer(weight_init)((*window, *channels), dtype))
+        self.bias: Any = Parameter(get_initializer(bias_init)((out_channels,), dtype)) if bias else None
+
+    def forward(self, x: Any) -> Any:
+        self.check_rank(x)
+        y = ops.conv(x, self.weight, self.strides, self.padding, self.data_format, self.dilation_rate, self.groups)
+        return self.add_bias(y)
+
+    def check_rank(self, x: Any) -> None:
+        if len(ops.shape(x)) != self.rank + 2:
+            raise ValueError(f"{type(self).__name__} takes {self.rank + 2} axes, not {len(ops.shape(x))}")
+
+    def add_bias(self, y: Any) -> Any:
+        if self.bias is None:
+            return y
+        if self.data_format == "channels_last":
+            return ops.add(y, self.bias)
+        return ops.add(y, ops.reshape(self.bias, (-1, *(1,) * self.rank)))
+
+
+class Conv1d(Convolution):
+    """Convolution over the axes (batch, length, channels).
+
+    >>> tuple(Conv1d(2, 4, 3, padding="same")(ops.ones((1, 8, 2))).shape)
+    (1, 8, 4)
+    """
+
+    rank = 1
+
+
+class Conv2d(Convolution):
+    """Convolution over the axes (batch, height, width, channels).
+
+    >>> tuple(Conv2d(3, 8, 3, strides=2)(ops.ones((1, 9, 9, 3))).shape)
+    (1, 4, 4, 8)
+    """
+
+    rank = 2
+
+
+class Conv3d(Convolution):
+    """Convolution over the axes (batch, depth, height, width, channels).
+
+    >>> tuple(Conv3d(1, 2, 2)(ops.ones((1, 3, 4, 5, 1))).shape)
+    (1, 2, 3, 4, 2)
+    """
+
+    rank = 3
+
+
+class TransposedConvolution(Convolution):
+    """What the transposed convolutions have in common.
+
+    The weight has the axes (spatial..., out_channels / groups, in_channels).
+    """
+
+    is_transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] = 1,
+        padding: str | int | Sequence[Any] = "valid",
+        output_padding: int | Sequence[int] | None = None,
+        groups: int = 1,
+        bias: bool = True,
+        dilation_rate: int | Sequence[int] = 1,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, strides, padding, dilation_rate, groups, bias, **options
+        )
+        self.output_padding = output_padding
+
+    def forward(self, x: Any) -> Any:
+        self.check_rank(x)
+        y = ops.conv_transpose(
+            x,
+            self.weight,
+            self.strides,
+            self.padding,
+            self.output_padding,
+            self.data_format,
+            self.dilation_rate,
+            self.groups,
+        )
+        return self.add_bias(y)
+
+
+class ConvTranspose1d(TransposedConvolution):
+    """Transposed convolution over the axes (batch, length, channels).
+
+    >>> tuple(ConvTranspose1d(2, 4, 2, strides=2)(ops.ones((1, 8, 2))).shape)
+    (1, 16, 4)
+    """
+
+    rank = 1
+
+
+class ConvTranspose2d(TransposedConvolution):
+    """Transposed convolution over the axes (batch, height, width, channels).
+
+    >>> tuple(ConvTranspose2d(2, 4, 2, strides=2)(ops.ones((1, 3, 3, 2))).shape)
+    (1, 6, 6, 4)
+    """
+
+    rank = 2
+
+
+class ConvTranspose3d(TransposedConvolution):
+    """Transposed convolution over the axes (batch, depth, height, width, channels).
+
+    >>> tuple(ConvTranspose3d(1, 2, 2)(ops.ones((1, 2, 2, 2, 1))).shape)
+    (1, 3, 3, 3, 2)
+    """
+
+    rank = 3

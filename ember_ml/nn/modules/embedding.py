@@ -1,0 +1,98 @@
+"""Embeddings: vectors for symbols and for positions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.initializers import Initializer, get_initializer
+from ember_ml.nn.modules.module import Buffer, Module, Parameter
+from ember_ml.types import DTypeLike, Tensor
+
+
+class Embedding(Module):
+    """Rows of a table that is learned, one for every index.
+
+    The weight has the shape (num_embeddings, embedding_dim).
+
+    >>> layer = Embedding(10, 4)
+    >>> tuple(layer([[1, 2, 3]]).shape)
+    (1, 3, 4)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        weight_init: str | float | Initializer = "standard_normal",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.weight: Any = Parameter(get_initializer(weight_init)((num_embeddings, embedding_dim), dtype))
+
+    def forward(self, indices: Any) -> Tensor:
+        return ops.embedding_lookup(self.weight, indices)
+
+    def attend(self, x: Any) -> Tensor:
+        """``x @ weight.T``: a score for each row, with which a model answers in the symbols that it reads.
+
+        >>> tuple(Embedding(10, 4).attend(ops.ones((2, 4))).shape)
+        (2, 10)
+        """
+        return ops.matmul(x, ops.matrix_transpose(self.weight))
+
+
+class PositionalEncoding(Module):
+    """``x`` plus sines and cosines of the position along its second last axis (Vaswani and others, 2017).
+
+    Channel ``2 * i`` of ``dim`` at position ``p`` gets ``sin(p / base ** (2 * i / dim))``, the one after it the cosine.
+
+    >>> PositionalEncoding(4, 8)([[0.0, 0.0, 0.0, 0.0]]).tolist()
+    [[0.0, 1.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self, dim: int, max_length: int = 1024, *, base: float = 10000.0, dtype: DTypeLike | None = None
+    ) -> None:
+        self.dim, self.max_length, self.base = dim, max_length, base
+        rows = [
+            [(math.cos if i % 2 else math.sin)(p / base ** ((i - i % 2) / dim)) for i in range(dim)]
+            for p in range(max_length)
+        ]
+        self.table: Any = Buffer(ops.asarray(rows, dtype=dtype), persistent=False)
+
+    def forward(self, x: Any) -> Tensor:
+        return ops.add(x, _first_rows(self.table, x, self.max_length))
+
+
+class PositionalEmbedding(Module):
+    """``x`` plus a vector for the position along its second last axis, which is learned.
+
+    The weight has the shape (max_length, dim).
+
+    >>> tuple(PositionalEmbedding(4, 8)(ops.ones((2, 5, 4))).shape)
+    (2, 5, 4)
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        max_length: int = 1024,
+        *,
+        weight_init: str | float | Initializer = "normal",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.dim, self.max_length = dim, max_length
+        self.weight: Any = Parameter(get_initializer(weight_init)((max_length, dim), dtype))
+
+    def forward(self, x: Any) -> Tensor:
+        return ops.add(x, _first_rows(self.weight, x, self.max_length))
+
+
+def _first_rows(table: Any, x: Any, limit: int) -> Any:
+    length = ops.shape(x)[-2]
+    if length > limit:
+        raise ValueError(f"a sequence of {length} is longer than the {limit} positions there are")
+    return table[:length]

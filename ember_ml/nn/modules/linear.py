@@ -1,0 +1,42 @@
+"""Linear maps: the layers that are a matrix product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.initializers import Initializer, get_initializer
+from ember_ml.nn.modules.module import Module, Parameter
+from ember_ml.types import DTypeLike, Tensor
+
+
+class Linear(Module):
+    """``x @ weight + bias`` along the last axis of ``x``.
+
+    The weight has the shape (in_features, out_features).
+
+    >>> layer = Linear(3, 2)
+    >>> tuple(layer([[1.0, 2.0, 3.0]]).shape)
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        weight_init: str | Initializer = "glorot_uniform",
+        bias_init: str | Initializer = "zeros",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.in_features, self.out_features = in_features, out_features
+        self.weight: Any = Parameter(get_initializer(weight_init)((in_features, out_features), dtype))
+        self.bias: Any = Parameter(get_initializer(bias_init)((out_features,), dtype)) if bias else None
+
+    def forward(self, x: Any) -> Tensor:
+        y = ops.matmul(x, self.weight)
+        return y if self.bias is None else ops.add(y, self.bias)
+
+
+Dense = Linear

@@ -1,0 +1,375 @@
+"""Liquid networks: recurrent layers in continuous time, whose steps may be of any length.
+
+``LTC`` solves the differential equation of each neuron (liquid time-constant networks; Hasani and others, 2021),
+``CfC`` computes its solution in closed form (Hasani and others, 2022). A wiring says which neurons are connected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn import initializers
+from ember_ml.nn.modules.linear import Linear
+from ember_ml.nn.modules.module import Buffer, Module, ModuleList, Parameter
+from ember_ml.nn.modules.recurrent import run
+from ember_ml.nn.modules.shape import Dropout
+from ember_ml.nn.wirings import FullyConnected, Wiring
+from ember_ml.ops.activations import get_activation
+from ember_ml.types import DTypeLike, Tensor
+
+
+class LTCCell(Module):
+    """One step of a liquid time-constant network.
+
+    The potential ``v`` of a neuron follows ``cm * dv/dt = gleak * (vleak - v) + sum(w * s * (erev - v))`` over its
+    synapses, where ``s = sigmoid(sigma * (u - mu))`` for the potential, or the input, ``u`` before the synapse. A step
+    is ``ode_unfolds`` semi-implicit ones. Motor neurons are the first of the state; an answer is an affine map of them.
+    What must be positive (``gleak``, ``cm``, ``w``) is the softplus of what is learned.
+
+    Args:
+        wiring: a number of neurons, for a fully connected wiring, or a ``Wiring``.
+        ode_unfolds: how many steps of the solver a step is made of.
+
+    >>> from ember_ml.nn.wirings import AutoNCP
+    >>> output, state = LTCCell(3, AutoNCP(8, 2))(ops.ones((5, 3)))
+    >>> tuple(output.shape), tuple(state.shape)
+    ((5, 2), (5, 8))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        wiring: int | Wiring,
+        *,
+        ode_unfolds: int = 6,
+        epsilon: float = 1e-8,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        circuit = _built(wiring, input_size)
+        units = circuit.units
+        self.input_size, self.wiring = input_size, wiring
+        self.ode_unfolds, self.epsilon = ode_unfolds, epsilon
+        self._outputs = circuit.output_dim
+        draw = partial(_drawn, dtype=dtype)
+        polarity: Any = ops.asarray(circuit.adjacency, dtype=_floating(dtype))
+        sensory_polarity: Any = ops.asarray(circuit.sensory_adjacency, dtype=_floating(dtype))
+        self.input_weight: Any = Parameter(ops.ones((input_size,), dtype=dtype))
+        self.input_bias: Any = Parameter(ops.zeros((input_size,), dtype=dtype))
+        self.gleak: Any = Parameter(_before_softplus(draw((units,), 0.001, 1.0)))
+        self.vleak: Any = Parameter(draw((units,), -0.2, 0.2))
+        self.cm: Any = Parameter(_before_softplus(draw((units,), 0.4, 0.6)))
+        self.weight: Any = Parameter(_before_softplus(draw((units, units), 0.001, 1.0)))
+        self.sigma: Any = Parameter(draw((units, units), 3.0, 8.0))
+        self.mu: Any = Parameter(draw((units, units), 0.3, 0.8))
+        self.erev: Any = Parameter(polarity)
+        self.sensory_weight: Any = Parameter(_before_softplus(draw((input_size, units), 0.001, 1.0)))
+        self.sensory_sigma: Any = Parameter(draw((input_size, units), 3.0, 8.0))
+        self.sensory_mu: Any = Parameter(draw((input_size, units), 0.3, 0.8))
+        self.sensory_erev: Any = Parameter(sensory_polarity)
+        self.output_weight: Any = Parameter(ops.ones((self._outputs,), dtype=dtype))
+        self.output_bias: Any = Parameter(ops.zeros((self._outputs,), dtype=dtype))
+        self.mask: Any = Buffer(ops.abs(polarity))
+        self.sensory_mask: Any = Buffer(ops.abs(sensory_polarity))
+
+    def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> tuple[Tensor, Tensor]:
+        """The answer and the state after ``elapsed`` time; by default, the state before is zero."""
+        projected = self.project(x)
+        state = self.step(projected, self.start(projected) if state is None else state, elapsed)
+        return self.output(state), state
+
+    def project(self, x: Any) -> Any:
+        """What the inputs conduct, and what they drive, side by side."""
+        x = ops.add(ops.multiply(x, self.input_weight), self.input_bias)
+        conducted = self._conducted(
+            x, ops.multiply(ops.softplus(self.sensory_weight), self.sensory_mask), self.sensory_sigma, self.sensory_mu
+        )
+        driven = ops.multiply(conducted, self.sensory_erev)
+        return ops.concat([ops.sum(conducted, axis=-2), ops.sum(driven, axis=-2)], axis=-1)
+
+    def _conducted(self, u: Any, weight: Any, sigma: Any, mu: Any) -> Any:
+        """The conductance of every synapse, on the axes (..., source, target)."""
+        gates = ops.sigmoid(ops.multiply(sigma, ops.subtract(ops.expand_dims(u, axis=-1), mu)))
+        return ops.multiply(weight, gates)
+
+    def start(self, projected: Any) -> Any:
+        """The state before the first step: zero."""
+        return ops.zeros_like(projected[..., : projected.shape[-1] // 2])
+
+    def step(self, projected: Any, v: Any, elapsed: Any = 1.0) -> Any:
+        """The potentials after a step whose input is projected already."""
+        units = projected.shape[-1] // 2
+        leak = ops.softplus(self.gleak)
+        rate = ops.divide(ops.multiply(ops.softplus(self.cm), self.ode_unfolds), elapsed)
+        below = ops.add(ops.add(rate, leak), ops.add(projected[..., :units], self.epsilon))
+        above = ops.add(ops.multiply(leak, self.vleak), projected[..., units:])
+        weight = ops.multiply(ops.softplus(self.weight), self.mask)
+        for _ in range(self.ode_unfolds):
+            conducted = self._conducted(v, weight, self.sigma, self.mu)
+            driven = ops.sum(ops.multiply(conducted, self.erev), axis=-2)
+            v = ops.divide(
+                ops.add(ops.add(ops.multiply(rate, v), above), driven), ops.add(below, ops.sum(conducted, axis=-2))
+            )
+        return v
+
+    def output(self, state: Any) -> Any:
+        """What a state tells: an affine map of the motor neurons."""
+        return ops.add(ops.multiply(state[..., : self._outputs], self.output_weight), self.output_bias)
+
+
+class LTC(Module):
+    """A layer of liquid time-constant neurons over a sequence; see ``LTCCell``.
+
+    A call answers the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
+    the outputs (batch, time, motor neurons) and the state (batch, neurons).
+
+    Args:
+        units: a number of neurons, or a ``Wiring``.
+        return_sequences: if false, the outputs are those of the last step.
+        batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
+
+    >>> from ember_ml.nn.wirings import AutoNCP
+    >>> outputs, state = LTC(3, AutoNCP(8, 2))(ops.ones((5, 7, 3)))
+    >>> tuple(outputs.shape), tuple(state.shape)
+    ((5, 7, 2), (5, 8))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        units: int | Wiring,
+        *,
+        return_sequences: bool = True,
+        batch_first: bool = True,
+        ode_unfolds: int = 6,
+        epsilon: float = 1e-8,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.input_size, self.units = input_size, units
+        self.return_sequences, self.batch_first = return_sequences, batch_first
+        self.cell = LTCCell(input_size, units, ode_unfolds=ode_unfolds, epsilon=epsilon, dtype=dtype)
+
+    def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
+        """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
+        axis = 1 if self.batch_first else 0
+        outputs, state = run(self.cell, x, state, axis=axis, spans=_spans(timespans, x, axis))
+        return outputs if self.return_sequences else ops.take(outputs, -1, axis=axis), state
+
+
+class CfCCell(Module):
+    """One step of a closed-form continuous-time network.
+
+    From the input and the state, a backbone computes features, and heads compute ``g``, ``h``, ``a`` and ``b`` from
+    them. The new state is ``(1 - s) * tanh(g) + s * tanh(h)`` with ``s = sigmoid(a * elapsed + b)``.
+
+    Args:
+        mode: ``"default"`` is the above; ``"no_gate"`` has ``tanh(g) + s * tanh(h)``; ``"pure"`` is the solution
+            itself, ``A - A * exp(-elapsed * (abs(w) + abs(g))) * g``.
+        activation: that of the backbone.
+        backbone_layers: with none, the heads see the input and the state themselves.
+        mask: of shape (input_size + hidden_size, hidden_size): zero where an input or a neuron has no synapse to a
+            neuron; only without a backbone.
+
+    >>> tuple(CfCCell(3, 4)(ops.ones((5, 3))).shape)
+    (5, 4)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        mode: str = "default",
+        activation: str | Callable[..., Any] = "lecun_tanh",
+        backbone_units: int = 128,
+        backbone_layers: int = 1,
+        backbone_dropout: float = 0.0,
+        mask: Any = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        if mode not in ("default", "no_gate", "pure"):
+            raise ValueError(f"unknown mode {mode!r}; known: default, no_gate, pure")
+        if mask is not None and backbone_layers:
+            raise ValueError("a mask says which synapses there are, and a backbone would mix them")
+        self.input_size, self.hidden_size, self.mode = input_size, hidden_size, mode
+        self.activation, self.backbone_units, self.backbone_layers = activation, backbone_units, backbone_layers
+        self._function = get_activation(activation)
+        heads = hidden_size * (1 if mode == "pure" else 4)
+        width = backbone_units if backbone_layers else heads
+        # One matrix for the input and the state, cut in two, so that the input's part can be computed for all steps.
+        both: Any = initializers.glorot_uniform((input_size + hidden_size, width), dtype)
+        self.weight_ih: Any = Parameter(both[:input_size])
+        self.weight_hh: Any = Parameter(both[input_size:])
+        self.bias: Any = Parameter(ops.zeros((width,), dtype=dtype))
+        self.backbone = ModuleList(
+            Linear(backbone_units, backbone_units, dtype=dtype) for _ in range(backbone_layers - 1)
+        )
+        self.backbone_dropout = Dropout(backbone_dropout) if backbone_dropout else None
+        self.heads = Linear(backbone_units, heads, dtype=dtype) if backbone_layers else None
+        if mode == "pure":
+            self.tau: Any = Parameter(ops.zeros((hidden_size,), dtype=dtype))
+            self.amplitude: Any = Parameter(ops.ones((hidden_size,), dtype=dtype))
+        if mask is not None:
+            repeated = ops.tile(ops.asarray(mask, dtype=both.dtype), (1, heads // hidden_size))
+            self.mask_ih: Any = Buffer(repeated[:input_size])
+            self.mask_hh: Any = Buffer(repeated[input_size:])
+        self._is_masked = mask is not None
+
+    def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> Tensor:
+        """The state after ``elapsed`` time; by default, the one before is zero."""
+        projected = self.project(x)
+        return self.step(projected, self.start(projected) if state is None else state, elapsed)  # type: ignore[no-any-return]
+
+    def project(self, x: Any) -> Any:
+        """The part of a step that depends on the input alone, for one step or for all."""
+        weight = ops.multiply(self.weight_ih, self.mask_ih) if self._is_masked else self.weight_ih
+        return ops.add(ops.matmul(x, weight), self.bias)
+
+    def start(self, projected: Any) -> Any:
+        """The state before the first step: zero."""
+        zero = ops.zeros_like(projected[..., :1])
+        return ops.broadcast_to(zero, (*projected.shape[:-1], self.hidden_size))
+
+    def step(self, projected: Any, state: Any, elapsed: Any = 1.0) -> Any:
+        """The state after a step whose input is projected already."""
+        weight = ops.multiply(self.weight_hh, self.mask_hh) if self._is_masked else self.weight_hh
+        x: Any = ops.add(projected, ops.matmul(state, weight))
+        if self.heads is not None:
+            x = self._function(x)
+            for layer in self.backbone:
+                x = self._function(layer(x))
+            x = self.heads(x if self.backbone_dropout is None else self.backbone_dropout(x))
+        if self.mode == "pure":
+            speed = ops.add(ops.abs(self.tau), ops.abs(x))
+            decay = ops.multiply(ops.exp(ops.negative(ops.multiply(speed, elapsed))), x)
+            return ops.subtract(self.amplitude, ops.multiply(self.amplitude, decay))
+        g, h, a, b = ops.split(x, 4, axis=-1)
+        start, end = ops.tanh(g), ops.tanh(h)
+        gate = ops.sigmoid(ops.add(ops.multiply(a, elapsed), b))
+        if self.mode == "no_gate":
+            return ops.add(start, ops.multiply(gate, end))
+        return ops.add(start, ops.multiply(gate, ops.subtract(end, start)))
+
+    def output(self, state: Any) -> Any:
+        """What a state tells: all of it."""
+        return state
+
+
+class CfC(Module):
+    """A layer of closed-form continuous-time neurons over a sequence; see ``CfCCell``.
+
+    A call answers the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
+    the outputs (batch, time, neurons) and the state (batch, neurons). With a wiring there is no backbone: each of its
+    layers is a cell that sees, by the synapses there are, the layer before it; outputs are those of the motor neurons,
+    and the state holds the layers one after the other.
+
+    Args:
+        units: a number of neurons, or a ``Wiring``.
+        proj_size: if given, the outputs are projected to so many features.
+        return_sequences: if false, the outputs are those of the last step.
+        batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
+
+    >>> from ember_ml.nn.wirings import AutoNCP
+    >>> outputs, state = CfC(3, AutoNCP(8, 2))(ops.ones((5, 7, 3)))
+    >>> tuple(outputs.shape), tuple(state.shape)
+    ((5, 7, 2), (5, 8))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        units: int | Wiring,
+        *,
+        proj_size: int | None = None,
+        return_sequences: bool = True,
+        batch_first: bool = True,
+        mode: str = "default",
+        activation: str | Callable[..., Any] = "lecun_tanh",
+        backbone_units: int = 128,
+        backbone_layers: int = 1,
+        backbone_dropout: float = 0.0,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.input_size, self.units, self.proj_size = input_size, units, proj_size
+        self.return_sequences, self.batch_first, self.mode = return_sequences, batch_first, mode
+        if isinstance(units, Wiring):
+            cells = _wired(units.build(input_size), mode, dtype)
+            outputs = units.output_dim
+        else:
+            outputs = units
+            cells = [
+                CfCCell(
+                    input_size,
+                    units,
+                    mode=mode,
+                    activation=activation,
+                    backbone_units=backbone_units,
+                    backbone_layers=backbone_layers,
+                    backbone_dropout=backbone_dropout,
+                    dtype=dtype,
+                )
+            ]
+        self._outputs = outputs
+        self.cells = ModuleList(cells)
+        self.projection = None if proj_size is None else Linear(outputs, proj_size, dtype=dtype)
+
+    def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
+        """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
+        axis = 1 if self.batch_first else 0
+        spans = _spans(timespans, x, axis)
+        ends = []
+        at = 0
+        for cell in self.cells:
+            start = None if state is None else state[..., at : at + cell.hidden_size]
+            at += cell.hidden_size
+            x, end = run(cell, x, start, axis=axis, spans=spans)
+            ends.append(end)
+        x = x if self.return_sequences else ops.take(x, -1, axis=axis)
+        # A wiring that is not in layers has motor neurons among others.
+        x = x if x.shape[-1] == self._outputs else x[..., : self._outputs]
+        x = x if self.projection is None else self.projection(x)
+        return x, ends[0] if len(ends) == 1 else ops.concat(ends, axis=-1)
+
+
+def _built(wiring: int | Wiring, input_size: int) -> Wiring:
+    return (FullyConnected(wiring) if isinstance(wiring, int) else wiring).build(input_size)
+
+
+def _wired(wiring: Wiring, mode: str, dtype: Any) -> list[CfCCell]:
+    """A cell for each layer of a wiring, with the synapses from the layer before it and all within."""
+    rows, before = wiring.sensory_adjacency, list(range(len(wiring.sensory_adjacency)))
+    cells = []
+    for layer in wiring.layers:
+        mask = [[abs(rows[i][j]) for j in layer] for i in before]
+        if len(wiring.layers) == 1:
+            mask += [[abs(wiring.adjacency[i][j]) for j in layer] for i in layer]
+        else:
+            mask += [[1] * len(layer) for _ in layer]
+        cells.append(CfCCell(len(before), len(layer), mode=mode, backbone_layers=0, mask=mask, dtype=dtype))
+        rows, before = wiring.adjacency, layer
+    return cells
+
+
+def _spans(timespans: Any, x: Any, axis: int) -> list[Any] | None:
+    """The length of each step for the whole batch, ready to be broadcast with a state."""
+    if timespans is None:
+        return None
+    wanted = ops.shape(x)[:2]
+    if tuple(ops.shape(timespans)) != tuple(wanted):
+        raise ValueError(f"time spans of {list(ops.shape(timespans))} do not go with a sequence of {list(wanted)}")
+    return [ops.expand_dims(span, axis=-1) for span in ops.unstack(timespans, axis=axis)]
+
+
+def _floating(dtype: Any) -> Any:
+    return ops.get_default_dtype() if dtype is None else dtype
+
+
+def _drawn(shape: tuple[int, ...], low: float, high: float, dtype: Any) -> Any:
+    return initializers.uniform(shape, dtype, low=low, high=high)
+
+
+def _before_softplus(x: Any) -> Any:
+    """What has ``x`` as its softplus."""
+    return ops.log(ops.expm1(x))

@@ -1,0 +1,190 @@
+"""Pools: the layers that answer with the maximum or the mean of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.modules.module import Module
+from ember_ml.types import Tensor
+
+
+class Pool(Module):
+    """What the pools over windows have in common; ``rank`` is the number of spatial axes, any if it is zero.
+
+    Options mean what they mean in ``ops.max_pool``.
+    """
+
+    rank = 0
+    function: Callable[..., Any]
+
+    def __init__(
+        self,
+        pool_size: int | Sequence[int],
+        strides: int | Sequence[int] | None = None,
+        padding: str | int | Sequence[Any] = "valid",
+        *,
+        data_format: str = "channels_last",
+    ) -> None:
+        self.pool_size, self.strides, self.padding, self.data_format = pool_size, strides, padding, data_format
+
+    def forward(self, x: Any) -> Tensor:
+        check_rank(self, x)
+        return self.function(x, self.pool_size, self.strides, self.padding, self.data_format)  # type: ignore[no-any-return]
+
+
+class AdaptivePool(Module):
+    """What the pools with a given number of windows have in common."""
+
+    rank = 0
+    function: Callable[..., Any]
+
+    def __init__(self, output_size: int | Sequence[int], *, data_format: str = "channels_last") -> None:
+        self.output_size, self.data_format = output_size, data_format
+
+    def forward(self, x: Any) -> Tensor:
+        check_rank(self, x)
+        return self.function(x, self.output_size, self.data_format)  # type: ignore[no-any-return]
+
+
+class GlobalPool(Module):
+    """What the pools over all of the spatial axes have in common."""
+
+    rank = 0
+    function: Callable[..., Any]
+
+    def __init__(self, *, keepdims: bool = False, data_format: str = "channels_last") -> None:
+        self.keepdims, self.data_format = keepdims, data_format
+
+    def forward(self, x: Any) -> Tensor:
+        check_rank(self, x)
+        first = 1 if self.data_format == "channels_last" else 2
+        axes = tuple(range(first, first + len(ops.shape(x)) - 2))
+        return self.function(x, axis=axes, keepdims=self.keepdims)  # type: ignore[no-any-return]
+
+
+def check_rank(pool: Any, x: Any) -> None:
+    """``x`` has as many axes as the pool takes."""
+    if pool.rank and len(ops.shape(x)) != pool.rank + 2:
+        raise ValueError(f"{type(pool).__name__} takes {pool.rank + 2} axes, not {len(ops.shape(x))}")
+
+
+class MaxPool(Pool):
+    """Maximum of every window over one to three spatial axes.
+
+    >>> MaxPool(2)([[[1.0], [3.0], [2.0], [5.0]]]).tolist()
+    [[[3.0], [5.0]]]
+    """
+
+    function = staticmethod(ops.max_pool)
+
+
+class MaxPool1d(MaxPool):
+    """Maximum of every window over the axes (batch, length, channels).
+
+    >>> MaxPool1d(2)([[[1.0], [3.0]]]).tolist()
+    [[[3.0]]]
+    """
+
+    rank = 1
+
+
+class MaxPool2d(MaxPool):
+    """Maximum of every window over the axes (batch, height, width, channels).
+
+    >>> MaxPool2d(2)([[[[1.0], [3.0]], [[2.0], [5.0]]]]).tolist()
+    [[[[5.0]]]]
+    """
+
+    rank = 2
+
+
+class MaxPool3d(MaxPool):
+    """Maximum of every window over the axes (batch, depth, height, width, channels).
+
+    >>> tuple(MaxPool3d(2)(ops.ones((1, 4, 4, 4, 1))).shape)
+    (1, 2, 2, 2, 1)
+    """
+
+    rank = 3
+
+
+class AveragePool(Pool):
+    """Mean of every window over one to three spatial axes; padding does not count.
+
+    >>> AveragePool(2)([[[1.0], [3.0], [2.0], [6.0]]]).tolist()
+    [[[2.0], [4.0]]]
+    """
+
+    function = staticmethod(ops.average_pool)
+
+
+class AveragePool1d(AveragePool):
+    """Mean of every window over the axes (batch, length, channels).
+
+    >>> AveragePool1d(2)([[[1.0], [3.0]]]).tolist()
+    [[[2.0]]]
+    """
+
+    rank = 1
+
+
+class AveragePool2d(AveragePool):
+    """Mean of every window over the axes (batch, height, width, channels).
+
+    >>> AveragePool2d(2)([[[[1.0], [3.0]], [[2.0], [6.0]]]]).tolist()
+    [[[[3.0]]]]
+    """
+
+    rank = 2
+
+
+class AveragePool3d(AveragePool):
+    """Mean of every window over the axes (batch, depth, height, width, channels).
+
+    >>> tuple(AveragePool3d(2)(ops.ones((1, 4, 4, 4, 1))).shape)
+    (1, 2, 2, 2, 1)
+    """
+
+    rank = 3
+
+
+class AdaptiveMaxPool(AdaptivePool):
+    """Maxima of ``output_size`` windows that cover each spatial axis evenly.
+
+    >>> AdaptiveMaxPool(2)([[[1.0], [2.0], [6.0]]]).tolist()
+    [[[2.0], [6.0]]]
+    """
+
+    function = staticmethod(ops.adaptive_max_pool)
+
+
+class AdaptiveAveragePool(AdaptivePool):
+    """Means of ``output_size`` windows that cover each spatial axis evenly.
+
+    >>> AdaptiveAveragePool(2)([[[1.0], [2.0], [6.0]]]).tolist()
+    [[[1.5], [4.0]]]
+    """
+
+    function = staticmethod(ops.adaptive_average_pool)
+
+
+class GlobalMaxPool(GlobalPool):
+    """Maximum of each channel over all spatial axes.
+
+    >>> GlobalMaxPool()([[[1.0, 2.0], [3.0, 0.0]]]).tolist()
+    [[3.0, 2.0]]
+    """
+
+    function = staticmethod(ops.max)
+
+
+class GlobalAveragePool(GlobalPool):
+    """Mean of each channel over all spatial axes.
+
+    >>> GlobalAveragePool()([[[1.0, 2.0], [3.0, 0.0]]]).tolist()
+    [[2.0, 1.0]]
+    """
+
+    function = staticmethod(ops.mean)

@@ -1,0 +1,264 @@
+"""Recurrent layers: those that go through a sequence and carry a state from step to step.
+
+A cell computes one step; a layer computes all, for the whole batch. The part of a step that depends on the input alone
+is computed for all steps at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn import initializers
+from ember_ml.nn.modules.module import Module, ModuleList, Parameter
+from ember_ml.ops.activations import get_activation
+from ember_ml.types import DTypeLike, Tensor
+
+
+class Cell(Module):
+    """What the cells have in common: ``x @ weight_ih + bias_ih`` and ``h @ weight_hh + bias_hh`` for ``gates`` gates.
+
+    The weights have the shapes (input_size, gates * hidden_size) and (hidden_size, gates * hidden_size).
+    """
+
+    gates = 1
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: DTypeLike | None = None) -> None:
+        self.input_size, self.hidden_size = input_size, hidden_size
+        limit = 1 / math.sqrt(max(hidden_size, 1))
+        draw = partial(initializers.uniform, dtype=dtype, low=-limit, high=limit)
+        width = self.gates * hidden_size
+        self.weight_ih: Any = Parameter(draw((input_size, width)))
+        self.weight_hh: Any = Parameter(draw((hidden_size, width)))
+        self.bias_ih: Any = Parameter(draw((width,))) if bias else None
+        self.bias_hh: Any = Parameter(draw((width,))) if bias else None
+
+    def forward(self, x: Any, state: Any = None) -> Any:
+        """The state after a step; by default, the one before it is zero."""
+        projected = self.project(x)
+        return self.step(projected, self.start(projected) if state is None else state)
+
+    def project(self, x: Any) -> Any:
+        """The part of a step that depends on the input alone, for one step or for all."""
+        y = ops.matmul(x, self.weight_ih)
+        # Both biases here, where it is once for all steps.
+        return y if self.bias_ih is None else ops.add(y, ops.add(self.bias_ih, self.bias_hh))
+
+    def start(self, projected: Any) -> Any:
+        """The state before the first step: zero."""
+        return ops.zeros_like(projected[..., : self.hidden_size])
+
+    def step(self, projected: Any, state: Any) -> Any:
+        """The state after a step whose input is projected already."""
+        raise NotImplementedError(f"{type(self).__name__} has no step")
+
+    def output(self, state: Any) -> Any:
+        """What a state tells the next layer."""
+        return state
+
+
+class RNNCell(Cell):
+    """``h = activation(x @ weight_ih + bias_ih + h @ weight_hh + bias_hh)``.
+
+    >>> tuple(RNNCell(3, 4)(ops.ones((2, 3))).shape)
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        activation: str | Callable[..., Any] = "tanh",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, dtype=dtype)
+        self.activation = activation
+        self._function = get_activation(activation)
+
+    def step(self, projected: Any, state: Any) -> Any:
+        return self._function(ops.add(projected, ops.matmul(state, self.weight_hh)))
+
+
+class LSTMCell(Cell):
+    """One step of an LSTM; its state is the pair of ``h`` and ``c``.
+
+    The gates ``i, f, g, o``, in this order in the weights, are sums of the two projections. Then
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)`` and ``h = sigmoid(o) * tanh(c)``.
+
+    >>> h, c = LSTMCell(3, 4)(ops.ones((2, 3)))
+    >>> tuple(h.shape), tuple(c.shape)
+    ((2, 4), (2, 4))
+    """
+
+    gates = 4
+
+    def start(self, projected: Any) -> Any:
+        zero = super().start(projected)
+        return zero, zero
+
+    def step(self, projected: Any, state: Any) -> Any:
+        h, c = state
+        i, f, g, o = ops.split(ops.add(projected, ops.matmul(h, self.weight_hh)), 4, axis=-1)
+        c = ops.add(ops.multiply(ops.sigmoid(f), c), ops.multiply(ops.sigmoid(i), ops.tanh(g)))
+        return ops.multiply(ops.sigmoid(o), ops.tanh(c)), c
+
+    def output(self, state: Any) -> Any:
+        return state[0]
+
+
+class GRUCell(Cell):
+    """One step of a GRU.
+
+    The gates ``r, z, n`` are in this order in the weights. With their projections of ``x`` and ``h``,
+    ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``, ``n = tanh(n_x + r * n_h)`` and ``h = (1 - z) * n + z * h``.
+
+    >>> tuple(GRUCell(3, 4)(ops.ones((2, 3))).shape)
+    (2, 4)
+    """
+
+    gates = 3
+
+    def project(self, x: Any) -> Any:
+        """The part of a step that depends on the input alone; the other bias is within the product with ``r``."""
+        y = ops.matmul(x, self.weight_ih)
+        return y if self.bias_ih is None else ops.add(y, self.bias_ih)
+
+    def step(self, projected: Any, state: Any) -> Any:
+        recurrent = ops.matmul(state, self.weight_hh)
+        if self.bias_hh is not None:
+            recurrent = ops.add(recurrent, self.bias_hh)
+        r_x, z_x, n_x = ops.split(projected, 3, axis=-1)
+        r_h, z_h, n_h = ops.split(recurrent, 3, axis=-1)
+        n = ops.tanh(ops.add(n_x, ops.multiply(ops.sigmoid(ops.add(r_x, r_h)), n_h)))
+        return ops.add(n, ops.multiply(ops.sigmoid(ops.add(z_x, z_h)), ops.subtract(state, n)))
+
+
+class Recurrent(Module):
+    """What the recurrent layers have in common.
+
+    A call answers the outputs of the last layer for every step, and the last states. ``x`` has the axes
+    (batch, time, features), and the outputs (batch, time, hidden_size); twice the hidden size, if bidirectional. States
+    have the axes (layers * directions, batch, hidden_size).
+
+    Args:
+        batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
+        dropout: the rate at which the outputs of a layer are dropped before the next, in training.
+        bidirectional: each layer goes through the sequence in both directions; the outputs stand side by side.
+        options: those of the cell, such as ``activation`` and ``dtype``.
+    """
+
+    cell: Callable[..., Cell]
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = True,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        **options: Any,
+    ) -> None:
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        directions = 2 if bidirectional else 1
+        self.cells = ModuleList(
+            self.cell(input_size if layer == 0 else directions * hidden_size, hidden_size, bias, **options)
+            for layer in range(num_layers)
+            for _ in range(directions)
+        )
+
+    def forward(self, x: Any, state: Any = None) -> tuple[Tensor, Any]:
+        """The outputs of all steps and the states after the last; by default, those before the first are zero."""
+        axis = 1 if self.batch_first else 0
+        directions = 2 if self.bidirectional else 1
+        cells = list(self.cells)
+        starts = [None] * len(cells) if state is None else _unstacked(state, len(cells))
+        ends = []
+        for first in range(0, len(cells), directions):
+            outputs = []
+            for i in range(first, first + directions):
+                y, end = run(cells[i], x, starts[i], axis=axis, backwards=i > first)
+                outputs.append(y)
+                ends.append(end)
+            x = outputs[0] if directions == 1 else ops.concat(outputs, axis=-1)
+            if first + directions < len(cells) and self.dropout:
+                x = ops.dropout(x, self.dropout, training=self.training)
+        return x, _stacked(ends)
+
+
+def run(
+    cell: Any, x: Any, state: Any, *, axis: int, backwards: bool = False, spans: list[Any] | None = None
+) -> tuple[Any, Any]:
+    """The outputs of a cell for all steps along ``axis``, and its state after the last.
+
+    Args:
+        spans: how much time goes by in each step, for cells that ask.
+    """
+    if len(ops.shape(x)) != 3:
+        raise ValueError(f"a batch of sequences has three axes, and {list(ops.shape(x))} are not those of one")
+    projected = ops.unstack(cell.project(x), axis=axis)
+    if not projected:
+        raise ValueError(f"a sequence has at least one step: axis {axis} of {list(ops.shape(x))} is empty")
+    if state is None:
+        state = cell.start(projected[0])
+    steps = list(zip(projected, *([] if spans is None else [spans]), strict=True))
+    outputs = []
+    for step, *span in reversed(steps) if backwards else steps:
+        state = cell.step(step, state, *span)
+        outputs.append(cell.output(state))
+    return ops.stack(outputs[::-1] if backwards else outputs, axis=axis), state
+
+
+def _stacked(states: list[Any]) -> Any:
+    if isinstance(states[0], tuple):
+        return tuple(ops.stack(part) for part in zip(*states, strict=True))
+    return ops.stack(states)
+
+
+def _unstacked(state: Any, count: int) -> list[Any]:
+    """The state of each cell."""
+    if isinstance(state, (tuple, list)):
+        return list(zip(*(_unstacked(part, count) for part in state), strict=True))
+    if ops.shape(state)[0] != count:
+        raise ValueError(f"there are {count} layers and directions, and states of {ops.shape(state)[0]}")
+    return list(ops.unstack(state))
+
+
+class RNN(Recurrent):
+    """A simple recurrent network: layers of ``RNNCell``.
+
+    >>> outputs, state = RNN(3, 4)(ops.ones((2, 5, 3)))
+    >>> tuple(outputs.shape), tuple(state.shape)
+    ((2, 5, 4), (1, 2, 4))
+    """
+
+    cell = RNNCell
+
+
+class LSTM(Recurrent):
+    """A network with long short-term memory: layers of ``LSTMCell``. The state is the pair of ``h`` and ``c``.
+
+    >>> outputs, (h, c) = LSTM(3, 4, num_layers=2, bidirectional=True)(ops.ones((2, 5, 3)))
+    >>> tuple(outputs.shape), tuple(h.shape)
+    ((2, 5, 8), (4, 2, 4))
+    """
+
+    cell = LSTMCell
+
+
+class GRU(Recurrent):
+    """A network of gated recurrent units: layers of ``GRUCell``.
+
+    >>> outputs, state = GRU(3, 4)(ops.ones((2, 5, 3)))
+    >>> tuple(outputs.shape), tuple(state.shape)
+    ((2, 5, 4), (1, 2, 4))
+    """
+
+    cell = GRUCell

@@ -1,0 +1,94 @@
+"""Layers without weights: those that change the shape, and those that drop or keep what they are given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.nn.modules.module import Module
+from ember_ml.types import Tensor
+
+
+class Identity(Module):
+    """What it is given.
+
+    >>> Identity()([1.0, 2.0])
+    [1.0, 2.0]
+    """
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+class Flatten(Module):
+    """``x`` with the axes from ``start`` on as one.
+
+    >>> tuple(Flatten()(ops.ones((2, 3, 4))).shape)
+    (2, 12)
+    """
+
+    def __init__(self, start: int = 1) -> None:
+        self.start = start
+
+    def forward(self, x: Any) -> Tensor:
+        shape = ops.shape(x)
+        kept = tuple(shape[: self.start])
+        # The length is computed, since -1 has no meaning in an empty batch.
+        return ops.reshape(x, (*kept, math.prod(shape[self.start :])))
+
+
+class Reshape(Module):
+    """``x`` in another shape, apart from its first axis.
+
+    >>> tuple(Reshape((2, -1))(ops.ones((5, 6))).shape)
+    (5, 2, 3)
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+
+    def forward(self, x: Any) -> Tensor:
+        return ops.reshape(x, (ops.shape(x)[0], *self.shape))
+
+
+class Upsample(Module):
+    """Images with ``scale`` times the height and width.
+
+    Args:
+        interpolation: as in ``ops.resize``.
+
+    >>> Upsample(2)([[[[1.0], [2.0]]]]).tolist()
+    [[[[1.0], [1.0], [2.0], [2.0]], [[1.0], [1.0], [2.0], [2.0]]]]
+    """
+
+    def __init__(
+        self, scale: int | Sequence[int] = 2, interpolation: str = "nearest", *, data_format: str = "channels_last"
+    ) -> None:
+        self.scale, self.interpolation, self.data_format = scale, interpolation, data_format
+
+    def forward(self, x: Any) -> Tensor:
+        rows, columns = (self.scale, self.scale) if isinstance(self.scale, int) else self.scale
+        height, width = ops.shape(x)[1:3] if self.data_format == "channels_last" else ops.shape(x)[2:4]
+        size = (height * rows, width * columns)
+        return ops.resize(x, size, self.interpolation, data_format=self.data_format)
+
+
+class Dropout(Module):
+    """``x`` with a random part of its elements zero and the rest divided by ``1 - rate``; outside of training, ``x``.
+
+    Which elements are dropped comes from the random stream, and is the same on every engine for one seed.
+
+    >>> layer = Dropout(0.5)
+    >>> layer.eval()([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self, rate: float = 0.5) -> None:
+        if not 0 <= rate <= 1:
+            raise ValueError(f"the rate is a probability, not {rate!r}")
+        self.rate = rate
+
+    def forward(self, x: Any) -> Tensor:
+        return ops.dropout(x, self.rate, training=self.training)

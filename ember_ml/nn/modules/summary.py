@@ -1,0 +1,130 @@
+"""Summary: a table of the layers of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ember_ml import backend as backends
+from ember_ml import ops, tree
+from ember_ml.nn.modules.module import Module
+
+
+class Row(NamedTuple):
+    """A layer: its path, class, the shape of what it answers (if it was called), and its own parameters."""
+
+    path: str
+    kind: str
+    shape: str
+    trainable: int
+    frozen: int
+
+
+class Summary:
+    """What ``Module.summary`` answers: ``rows``, totals, and a table when it is shown or printed."""
+
+    def __init__(self, title: str, rows: list[Row], size: int) -> None:
+        self.title, self.rows, self.size = title, rows, size
+        self.trainable = sum(row.trainable for row in rows)
+        self.frozen = sum(row.frozen for row in rows)
+
+    @property
+    def total(self) -> int:
+        """The number of parameters."""
+        return self.trainable + self.frozen
+
+    def __rich__(self) -> Any:
+        from rich.console import Group  # slow to import, and needed only to show a table
+        from rich.table import Table
+
+        table = Table(title=self.title, title_justify="left")
+        table.add_column("path", overflow="fold")
+        table.add_column("layer")
+        has_shapes = any(row.shape for row in self.rows)
+        if has_shapes:
+            table.add_column("output")
+        table.add_column("parameters", justify="right")
+        for row in self.rows:
+            count = f"{row.trainable + row.frozen:,}" + (" (frozen)" if row.frozen and not row.trainable else "")
+            table.add_row(row.path, row.kind, *([row.shape] if has_shapes else []), count)
+        return Group(table, self._totals())
+
+    def _totals(self) -> str:
+        frozen = f", {self.frozen:,} frozen" if self.frozen else ""
+        return f"{self.total:,} parameters: {self.trainable:,} trainable{frozen}; {self._bytes()}"
+
+    def _bytes(self) -> str:
+        size, unit = float(self.size), "bytes"
+        for larger in ("KiB", "MiB", "GiB", "TiB"):
+            if size < 1024:
+                break
+            size, unit = size / 1024, larger
+        return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=120, color_system=None, force_terminal=False, force_jupyter=False)
+        with console.capture() as captured:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+    __repr__ = __str__
+
+
+def summarize(model: Module, inputs: tuple[Any, ...]) -> Summary:
+    """The summary of a model, called with ``inputs`` if there are any."""
+    shapes = _shapes(model, inputs) if inputs else {}
+    rows: list[Row] = []
+    for path, module in model.named_modules():
+        held = {name: _size(getattr(module, name)) for name in module._roles}
+        rows.append(
+            Row(
+                path or "(whole)",
+                type(module).__name__,
+                shapes.get(path, ""),
+                sum(held[name] for name, role in module._roles.items() if role == "trainable"),
+                sum(held[name] for name, role in module._roles.items() if role == "frozen"),
+            )
+        )
+    size = sum(_size(x) * ops.finfo(x.dtype).bits // 8 for x in model.parameters(trainable=None).values())
+    return Summary(type(model).__name__, rows, size)
+
+
+def _size(tensor: Any) -> int:
+    return math.prod(tensor.shape)
+
+
+def _shapes(model: Module, inputs: tuple[Any, ...]) -> dict[str, str]:
+    """The shape that each module answered last, by path, in one call outside of training that leaves no trace."""
+    tensors = model.tensors()
+    dtype = next((tensor.dtype for tensor in model.parameters(trainable=None).values()), None)
+    modes = [(module, module.training) for module in model.modules()]
+    shapes: dict[str, str] = {}
+    try:
+        for path, module in model.named_modules():
+            object.__setattr__(module, "forward", _noting(module.forward, path, shapes))
+        with backends.use_backend(model.backend):
+            model.eval()(*[_example(value, dtype) for value in inputs])
+    finally:
+        for module, mode in modes:
+            module.__dict__.pop("forward", None)
+            object.__setattr__(module, "training", mode)
+        model.assign(tensors)
+    return shapes
+
+
+def _example(value: Any, dtype: Any) -> Any:
+    is_shape = isinstance(value, tuple) and all(isinstance(n, int) for n in value)
+    return ops.zeros(value, dtype=dtype) if is_shape else value
+
+
+def _noting(forward: Callable[..., Any], path: str, shapes: dict[str, str]) -> Callable[..., Any]:
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        answer = forward(*args, **kwargs)
+        found = [str(list(x.shape)) for x in tree.leaves(answer) if hasattr(x, "shape")]
+        shapes[path] = ", ".join(found)
+        return answer
+
+    return noted

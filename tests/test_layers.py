@@ -1,0 +1,410 @@
+"""What every layer keeps: one seed, one set of weights and answers on all engines; and torch's layers as oracle."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import importlib
+import pickle
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from agreement import assert_same, host
+from layers import CASES, floats
+
+import ember_ml
+from ember_ml import nn, ops
+from ember_ml.backend import Backend
+from ember_ml.transform import value_and_grad
+
+_MODULES = ["nn.modules", *(f"nn.modules.{found.name}" for found in pkgutil.iter_modules(nn.modules.__path__))]
+
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def made(case: str, seed: int = 3) -> Any:
+    """The layer, and what to call it with, on the active backend."""
+    make, inputs = CASES[case]
+    ops.set_seed(seed)
+    return make(), [ops.asarray(x) for x in inputs]
+
+
+def test_every_layer_has_a_case() -> None:
+    containers = {"Module", "ModuleList", "ModuleDict"}
+    layers = {v for k, v in vars(nn.modules).items() if k in nn.modules.__all__ and k not in containers}
+    layers = {layer for layer in layers if isinstance(layer, type) and issubclass(layer, nn.Module)}
+    assert {type(made(case)[0]) for case in CASES} == layers
+
+
+def test_every_layer_is_on_the_page() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "modules.md").read_text(encoding="utf-8")
+    made_of_functions = set(nn.modules.activations.CLASSES)
+    dimensions = re.compile(r"(Max|Average)Pool\dd")
+    names = [name for name in nn.modules.__all__ if name not in made_of_functions and not dimensions.fullmatch(name)]
+    assert [name for name in names if f"`{name}`" not in page and f"nn.{name}" not in page] == ["activations"]
+
+
+@pytest.mark.parametrize("name", [*_MODULES, "nn.initializers", "nn.wirings"])
+def test_examples_run(name: str, backend: Backend) -> None:
+    module = importlib.import_module(f"ember_ml.{name}")
+    found = doctest.testmod(module)
+    assert found.attempted or name in ("nn.modules.summary", "nn.modules")
+    assert not found.failed
+
+
+@every_case
+def test_one_seed_on_every_engine(case: str) -> None:
+    found = []
+    for name in ember_ml.get_available_backends():
+        ember_ml.set_backend(name)
+        layer, inputs = made(case)
+        # Training draws from the stream as well.
+        found.append((name, layer.state_dict(), layer(*inputs), layer.eval()(*inputs), layer.buffers()))
+    ember_ml.set_backend("numpy")
+    _, *expected = found[0]
+    for _, *answers in found[1:]:
+        assert_same(answers, expected, tolerance=1e-5)
+
+
+@every_case
+def test_gradients_on_every_engine(case: str) -> None:
+    """Those of the parameters, and of the first input, in training; torch's own are among them."""
+    found = []
+    for name in ember_ml.get_available_backends():
+        ember_ml.set_backend(name)
+        layer, (x, *rest) = made(case)
+        if not ops.is_float(x):
+            found.append(value_and_grad(lambda layer, x=x: _loss(layer(x)))(layer))
+            continue
+
+        def loss(layer: Any, x: Any, rest: Any = rest) -> Any:
+            return _loss(layer(x, *rest))
+
+        found.append(value_and_grad(loss, argnums=(0, 1))(layer, x))
+    ember_ml.set_backend("numpy")
+    for other in found[1:]:
+        assert_same(other, found[0], tolerance=1e-4)
+
+
+def _loss(answer: Any) -> Any:
+    return ops.mean(ops.square(ops.add(_first(answer), 0.5)))
+
+
+@every_case
+def test_copies_and_pickles(case: str, backend: Backend) -> None:
+    layer, inputs = made(case)
+    expected = layer.eval()(*inputs)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert other is not layer
+        assert repr(other) == repr(layer)
+        assert list(other.tensors()) == list(layer.tensors())
+        assert_same(other(*inputs), expected, tolerance=0.0)
+        if other.parameters():
+            path = next(iter(other.parameters()))
+            other.assign({path: ops.zeros_like(other.parameters()[path])})
+            assert not bool(ops.all(ops.equal(layer.parameters()[path], other.parameters()[path])))
+
+
+@every_case
+def test_state_travels(case: str, backend: Backend) -> None:
+    with ember_ml.use_backend("torch"):
+        source, inputs = made(case, seed=1)
+        expected = host(_first(source.eval()(*inputs)))
+    layer, inputs = made(case, seed=2)
+    layer.load_state_dict(source.state_dict())
+    assert_same(_first(layer.eval()(*inputs)), ops.asarray(expected), tolerance=1e-5)
+
+
+@every_case
+def test_every_precision(case: str, backend: Backend) -> None:
+    for dtype, tolerance in (("float64", 1e-5), ("float16", 2e-2), ("bfloat16", 0.15)):
+        layer, inputs = made(case)
+        expected = host(_first(layer.eval()(*inputs)))
+        layer.astype(dtype)
+        given = [ops.cast(x, dtype) if ops.is_float(x) else x for x in inputs]
+        answer = _first(layer(*given))
+        assert ops.to_dtype_str(answer.dtype) == dtype
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(host(answer).astype(np.float64), expected, rtol=0, atol=tolerance * scale)
+        layer.train()(*given)
+        assert {ops.to_dtype_str(tensor.dtype) for tensor in layer.tensors().values()} <= {dtype}
+
+
+def _first(answer: Any) -> Any:
+    return answer[0] if isinstance(answer, tuple) else answer
+
+
+def load(layer: Any, **state: Any) -> Any:
+    """The layer with torch's tensors, as they are, at these paths."""
+    layer.load_state_dict({path.replace("__", "."): t.detach().numpy() for path, t in state.items()}, strict=True)
+    return layer
+
+
+def agree(answer: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(host(answer), expected.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def last(x: torch.Tensor) -> torch.Tensor:
+    """Channels after the batch become the last axis."""
+    return x.movedim(1, -1)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+def test_linear_is_torchs(backend: Backend) -> None:
+    theirs, x = torch.nn.Linear(3, 4), torch.randn(2, 5, 3)
+    ours = load(nn.Linear(3, 4), weight=theirs.weight.T, bias=theirs.bias)
+    agree(ours(x.numpy()), theirs(x))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({}, {}),
+        ({"stride": 2, "padding": 1, "dilation": 2}, {"strides": 2, "padding": 1, "dilation_rate": 2}),
+        ({"groups": 2, "bias": False, "padding": "same"}, {"groups": 2, "bias": False, "padding": "same"}),
+    ],
+)
+def test_convolution_is_torchs(rank: int, options: Any, own: Any, backend: Backend) -> None:
+    theirs = getattr(torch.nn, f"Conv{rank}d")(2, 4, 3, **options)
+    x = torch.randn(2, 2, *(8, 7, 6)[:rank])
+    # (out, in, spatial...) becomes (spatial..., in, out).
+    weight = theirs.weight.permute(*range(2, rank + 2), 1, 0)
+    state = {"weight": weight} if theirs.bias is None else {"weight": weight, "bias": theirs.bias}
+    layer = getattr(nn, f"Conv{rank}d")
+    agree(load(layer(2, 4, 3, **own), **state)(last(x).numpy()), last(theirs(x)))
+    agree(load(layer(2, 4, 3, data_format="channels_first", **own), **state)(x.numpy()), theirs(x))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_transposed_convolution_is_torchs(rank: int, groups: int, backend: Backend) -> None:
+    options = {"stride": 2, "padding": 1, "output_padding": 1, "groups": groups}
+    theirs = getattr(torch.nn, f"ConvTranspose{rank}d")(4, 2, 3, **options)
+    x = torch.randn(2, 4, *(4, 3, 2)[:rank])
+    # (in, out / groups, spatial...) becomes (spatial..., out / groups, in).
+    weight = theirs.weight.permute(*range(2, rank + 2), 1, 0)
+    own = {"strides": 2, "padding": 1, "output_padding": 1, "groups": groups}
+    ours = load(getattr(nn, f"ConvTranspose{rank}d")(4, 2, 3, **own), weight=weight, bias=theirs.bias)
+    agree(ours(last(x).numpy()), last(theirs(x)))
+
+
+def test_embedding_is_torchs(backend: Backend) -> None:
+    theirs, x = torch.nn.Embedding(5, 3), torch.tensor([[0, 4], [2, 2]])
+    ours = load(nn.Embedding(5, 3), weight=theirs.weight)
+    agree(ours(x.numpy()), theirs(x))
+    agree(ours.attend(theirs(x).detach().numpy()), theirs(x) @ theirs.weight.T)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+def test_batch_norm_is_torchs(rank: int, backend: Backend) -> None:
+    theirs = (torch.nn.BatchNorm1d, torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)[rank](3)
+    ours, ours_first = nn.BatchNorm(3), nn.BatchNorm(3, axis=1)
+    with torch.no_grad():
+        theirs.weight.copy_(torch.randn(3))
+        theirs.bias.copy_(torch.randn(3))
+    for layer in (ours, ours_first):
+        layer.load_state_dict({"weight": theirs.weight.detach(), "bias": theirs.bias.detach()}, strict=False)
+    for _ in range(3):
+        x = torch.randn(4, 3, *(5, 2, 2)[:rank]) * 3 + 1
+        expected = theirs(x)
+        agree(ours(last(x).numpy()), last(expected))
+        agree(ours_first(x.numpy()), expected)
+        agree(ours.running_mean, theirs.running_mean)
+        agree(ours.running_var, theirs.running_var)
+    agree(ours.eval()(last(x).numpy()), last(theirs.eval()(x)))
+
+
+def test_batch_norm_counts_channels(backend: Backend) -> None:
+    for mode in (True, False):
+        with pytest.raises(ValueError, match="3"):
+            nn.BatchNorm(3).train(mode)(ops.ones((2, 4)))
+
+
+def test_normalizations_are_torchs(backend: Backend) -> None:
+    x = torch.randn(2, 6, 5)
+    for ours, theirs in (
+        (nn.LayerNorm(5), torch.nn.LayerNorm(5)),
+        (nn.LayerNorm((6, 5), 1e-3), torch.nn.LayerNorm((6, 5), 1e-3)),
+        (nn.LayerNorm(5, bias=False), torch.nn.LayerNorm(5, bias=False)),
+        (nn.LayerNorm(5, affine=False), torch.nn.LayerNorm(5, elementwise_affine=False)),
+        (nn.RMSNorm(5, 1e-5), torch.nn.RMSNorm(5, 1e-5)),
+        (nn.GroupNorm(3, 6, axis=1), torch.nn.GroupNorm(3, 6)),
+    ):
+        with torch.no_grad():
+            for p in theirs.parameters():
+                p.copy_(torch.randn(p.shape))
+        agree(load(ours, **dict(theirs.named_parameters()))(x.numpy()), theirs(x))
+
+
+def _attention_state(theirs: Any, prefix: str = "") -> dict[str, Any]:
+    """A torch attention's parameters under our paths."""
+    names = ("query", "key", "value")
+    if theirs.in_proj_weight is None:
+        packed = (theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight)
+    else:
+        packed = theirs.in_proj_weight.chunk(3)
+    state = {f"{prefix}{name}.weight": w.T for name, w in zip(names, packed, strict=True)}
+    state[f"{prefix}out.weight"] = theirs.out_proj.weight.T
+    if theirs.in_proj_bias is not None:
+        state |= {f"{prefix}{n}.bias": b for n, b in zip(names, theirs.in_proj_bias.chunk(3), strict=True)}
+        state[f"{prefix}out.bias"] = theirs.out_proj.bias
+    return state
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"kdim": 6, "vdim": 3}])
+def test_attention_is_torchs(options: Any, backend: Backend) -> None:
+    theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True, **options)
+    for name, p in theirs.named_parameters():
+        if "bias" in name:
+            torch.nn.init.normal_(p)
+    ours = nn.MultiHeadAttention(8, 2, **options)
+    ours.load_state_dict({k: v.detach() for k, v in _attention_state(theirs).items()})
+    q, k, v = torch.randn(2, 5, 8), torch.randn(2, 7, options.get("kdim", 8)), torch.randn(2, 7, options.get("vdim", 8))
+    agree(ours(q.numpy(), k.numpy(), v.numpy()), theirs(q, k, v)[0])
+    hidden = torch.zeros(2, 7, dtype=torch.bool)
+    hidden[0, 4:] = True
+    expected = theirs(q, k, v, key_padding_mask=hidden)[0]
+    mask = ~hidden[:, None, :].numpy()
+    agree(ours(q.numpy(), k.numpy(), v.numpy(), mask=mask), expected)
+    agree(ours(q.numpy(), k.numpy(), v.numpy(), mask=mask[:, None]), expected)
+    if not options:
+        hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
+        expected = theirs(q, q, q, attn_mask=hidden)[0]
+        agree(ours(q.numpy(), is_causal=True), expected)
+        agree(ours(q.numpy(), mask=~hidden.numpy()), expected)
+
+
+def test_dropped_attention(backend: Backend) -> None:
+    """With a rate too small to drop anything, the way through dropout is the fused way."""
+    layer = nn.MultiHeadAttention(8, 4, num_kv_heads=2)
+    x = ops.asarray(floats(2, 5, 8))
+    mask = ops.asarray(np.array([[True] * 5, [True] * 3 + [False] * 2]))[:, None, :]
+    blind = ops.zeros((5, 5), dtype="bool")
+    for options in ({}, {"is_causal": True}, {"mask": mask}, {"mask": mask, "is_causal": True}, {"mask": blind}):
+        layer.dropout = 0.0
+        expected = layer(x, **options)
+        layer.dropout = 1e-12
+        assert_same(layer(x, **options), expected, tolerance=1e-5)
+    layer.dropout = 0.5
+    assert not np.allclose(host(layer(x)), host(expected))
+
+
+def _layer_state(theirs: Any, is_decoder: bool = False) -> dict[str, Any]:
+    """The parameters of a layer of a torch transformer under our paths."""
+    state = _attention_state(theirs.self_attn, "attention.")
+    if is_decoder:
+        state |= _attention_state(theirs.multihead_attn, "cross_attention.")
+    for name in ("linear1", "linear2"):
+        state[f"feed_forward.{name}.weight"] = getattr(theirs, name).weight.T
+        state[f"feed_forward.{name}.bias"] = getattr(theirs, name).bias
+    for name in ("norm1", "norm2", "norm3")[: 3 if is_decoder else 2]:
+        state[f"{name}.weight"] = getattr(theirs, name).weight
+        state[f"{name}.bias"] = getattr(theirs, name).bias
+    return {path: tensor.detach() for path, tensor in state.items()}
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_transformer_layers_are_torchs(norm_first: bool, activation: str, backend: Backend) -> None:
+    options: Any = {"dropout": 0.0, "activation": activation, "norm_first": norm_first}
+    theirs = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **options)
+    ours = nn.TransformerEncoderLayer(8, 2, 16, **options)
+    ours.load_state_dict(_layer_state(theirs))
+    x, memory = torch.randn(2, 5, 8), torch.randn(2, 3, 8)
+    agree(ours(x.numpy()), theirs(x))
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
+    agree(ours(x.numpy(), is_causal=True), theirs(x, src_mask=causal))
+    decoder = torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True, **options)
+    ours = nn.TransformerDecoderLayer(8, 2, 16, **options)
+    ours.load_state_dict(_layer_state(decoder, is_decoder=True))
+    agree(ours(x.numpy(), memory.numpy()), decoder(x, memory, tgt_mask=causal))
+
+
+def test_pools_are_torchs(backend: Backend) -> None:
+    for rank in (1, 2, 3):
+        x = torch.randn(2, 3, *(7, 6, 5)[:rank])
+        for ours, theirs in (
+            (nn.MaxPool, f"MaxPool{rank}d"),
+            (getattr(nn, f"MaxPool{rank}d"), f"MaxPool{rank}d"),
+            (nn.AveragePool, f"AvgPool{rank}d"),
+            (getattr(nn, f"AveragePool{rank}d"), f"AvgPool{rank}d"),
+        ):
+            expected = getattr(torch.nn, theirs)(3, 2, 1, **({} if "Max" in theirs else {"count_include_pad": False}))(
+                x
+            )
+            agree(ours(3, 2, 1)(last(x).numpy()), last(expected))
+            agree(ours(3, 2, 1, data_format="channels_first")(x.numpy()), expected)
+        agree(nn.AdaptiveAveragePool(2)(last(x).numpy()), last(getattr(torch.nn, f"AdaptiveAvgPool{rank}d")(2)(x)))
+        agree(nn.AdaptiveMaxPool(2)(last(x).numpy()), last(getattr(torch.nn, f"AdaptiveMaxPool{rank}d")(2)(x)))
+        agree(nn.GlobalAveragePool()(last(x).numpy()), x.flatten(2).mean(-1))
+        agree(nn.GlobalMaxPool(keepdims=True)(last(x).numpy()), last(x.flatten(2).amax(-1).reshape(2, 3, *(1,) * rank)))
+
+
+def test_upsample_is_torchs(backend: Backend) -> None:
+    x = torch.randn(2, 3, 4, 5)
+    for mode in ("nearest", "bilinear"):
+        agree(
+            nn.Upsample(2, mode, data_format="channels_first")(x.numpy()),
+            torch.nn.Upsample(scale_factor=2, mode=mode)(x),
+        )
+
+
+def test_activations_are_torchs(backend: Backend) -> None:
+    theirs = {"LeakyReLU": "LeakyReLU", "HardTanh": "Hardtanh", "Softplus": "Softplus", "SoftShrink": "Softshrink"}
+    x = torch.randn(3, 4) * 3
+    for name in ("ReLU", "ELU", "SELU", "GELU", "SiLU", "Mish", "Tanh", "Sigmoid", "Softsign", "ReLU6", *theirs):
+        agree(getattr(nn, name)()(x.numpy()), getattr(torch.nn, theirs.get(name, name))()(x))
+    agree(nn.PReLU()(x.numpy()), torch.nn.PReLU()(x))
+    agree(nn.Softmax(axis=0)(x.numpy()), torch.nn.Softmax(dim=0)(x))
+    agree(nn.Threshold(0.1, 20.0)(x.numpy()), torch.nn.Threshold(0.1, 20.0)(x))
+    assert nn.Swish is nn.SiLU
+
+
+def test_dropout_follows_the_stream(backend: Backend) -> None:
+    layer, x = nn.Dropout(0.25), ops.ones((1000,))
+    ops.set_seed(5)
+    first, second = layer(x), layer(x)
+    ops.set_seed(5)
+    assert_same(layer(x), first, tolerance=0.0)
+    assert not bool(ops.all(ops.equal(first, second)))
+    kept = host(first)
+    assert set(np.unique(kept)) == {0.0, np.float32(1 / 0.75)}
+    assert abs((kept == 0).mean() - 0.25) < 0.05
+    assert_same(layer.eval()(x), x, tolerance=0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), "groups"),
+        (lambda: nn.Conv2d(3, 4, (3, 3, 3)), "windows of 2 axes"),
+        (lambda: nn.MultiHeadAttention(7, 2), "heads"),
+        (lambda: nn.GroupNorm(3, 4), "groups"),
+        (lambda: nn.Dropout(1.5), "probability"),
+        (lambda: nn.CfCCell(2, 2, mode="wrong"), "mode"),
+        (lambda: nn.PositionalEncoding(4, 3)(ops.ones((1, 5, 4))), "longer than"),
+        (lambda: nn.Conv2d(3, 4, 3)(ops.ones((8, 8, 3))), "takes 4 axes"),
+        (lambda: nn.MaxPool2d(2)(ops.ones((8, 8, 3))), "takes 4 axes"),
+        (lambda: nn.LSTM(3, 4)(ops.ones((8, 3))), "three axes"),
+        (lambda: nn.LSTM(3, 4)(ops.ones((8, 0, 3))), "at least one step"),
+        (lambda: nn.Linear(3, 4, weight_init="best"), "unknown initializer"),
+    ],
+)
+def test_mistakes_are_named(make: Any, message: str, backend: Backend) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_layers_take_an_empty_batch(backend: Backend) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)).eval()
+    assert tuple(model(ops.zeros((0, 4, 4, 1))).shape) == (0, 3)

@@ -1,0 +1,220 @@
+"""Liquid networks: their equations, solved independently, and the wirings that connect them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_same, host
+
+import ember_ml
+from ember_ml import nn, ops
+from ember_ml.backend import Backend
+from ember_ml.nn.wirings import NCP, AutoNCP, Dice, FullyConnected, Random, Wiring
+from ember_ml.transform import value_and_grad
+
+_draw = np.random.default_rng(3)
+
+
+def floats(*shape: int) -> Any:
+    return _draw.standard_normal(shape).astype(np.float32)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x: Any) -> Any:
+    return np.log1p(np.exp(x))
+
+
+def parameters(cell: Any) -> dict[str, Any]:
+    return {path: host(tensor).astype(np.float64) for path, tensor in cell.tensors().items()}
+
+
+def test_ltc_solves_its_equation(backend: Backend) -> None:
+    """Many small semi-implicit steps come to where many explicit ones come to."""
+    ops.set_seed(0)
+    cell = nn.LTCCell(2, AutoNCP(6, 1, seed=4), ode_unfolds=400)
+    x, v, elapsed = floats(3, 2), floats(3, 6) * 0.1, 0.5
+    output, state = cell(x, v, elapsed)
+    p = parameters(cell)
+    inputs = x * p["input_weight"] + p["input_bias"]
+    expected, steps = v.astype(np.float64), 20000
+    for _ in range(steps):
+        synapses = softplus(p["weight"]) * p["mask"] * sigmoid(p["sigma"] * (expected[:, :, None] - p["mu"]))
+        senses = softplus(p["sensory_weight"]) * p["sensory_mask"]
+        senses = senses * sigmoid(p["sensory_sigma"] * (inputs[:, :, None] - p["sensory_mu"]))
+        current = softplus(p["gleak"]) * (p["vleak"] - expected)
+        current = current + (synapses * (p["erev"] - expected[:, None, :])).sum(1)
+        current = current + (senses * (p["sensory_erev"] - expected[:, None, :])).sum(1)
+        expected = expected + current / softplus(p["cm"]) * (elapsed / steps)
+    np.testing.assert_allclose(host(state), expected, atol=2e-3)
+    np.testing.assert_allclose(host(output), expected[:, :1], atol=2e-3)
+
+
+def test_ltc_ranges(backend: Backend) -> None:
+    p = parameters(nn.LTCCell(3, 20))
+    for name, low, high in (
+        ("gleak", 0.001, 1.0), ("cm", 0.4, 0.6), ("weight", 0.001, 1.0), ("sensory_weight", 0.001, 1.0)
+    ):  # fmt: skip
+        assert low - 1e-5 <= softplus(p[name]).min() <= softplus(p[name]).max() <= high + 1e-5
+    for name, low, high in (("vleak", -0.2, 0.2), ("sigma", 3.0, 8.0), ("mu", 0.3, 0.8)):
+        assert low <= p[name].min() <= p[name].max() <= high
+    assert set(np.unique(p["erev"])) == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize("mode", ["default", "no_gate", "pure"])
+@pytest.mark.parametrize("layers", [0, 1, 2])
+def test_cfc_is_its_formula(mode: str, layers: int, backend: Backend) -> None:
+    cell = nn.CfCCell(3, 4, mode=mode, backbone_units=5, backbone_layers=layers)
+    cell.assign({path: ops.asarray(floats(*tensor.shape)) for path, tensor in cell.tensors().items()})
+    x, h, elapsed = floats(2, 3), floats(2, 4), 0.7
+    p = parameters(cell)
+    y = x @ p["weight_ih"] + h @ p["weight_hh"] + p["bias"]
+    if layers:
+        y = 1.7159 * np.tanh(2 / 3 * y)
+        for i in range(layers - 1):
+            y = 1.7159 * np.tanh(2 / 3 * (y @ p[f"backbone.{i}.weight"] + p[f"backbone.{i}.bias"]))
+        y = y @ p["heads.weight"] + p["heads.bias"]
+    if mode == "pure":
+        expected = p["amplitude"] - p["amplitude"] * np.exp(-elapsed * (np.abs(p["tau"]) + np.abs(y))) * y
+    else:
+        g, end, a, b = np.split(y, 4, axis=-1)
+        s = sigmoid(a * elapsed + b)
+        expected = (1 if mode == "no_gate" else 1 - s) * np.tanh(g) + s * np.tanh(end)
+    np.testing.assert_allclose(host(cell(x, h, elapsed)), expected, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("make", [lambda: nn.CfC(3, 4), lambda: nn.CfC(3, AutoNCP(8, 2)), lambda: nn.LTC(3, 4)])
+def test_steps_of_any_length(make: Any, backend: Backend) -> None:
+    layer = make()
+    x = ops.asarray(floats(2, 5, 3))
+    ones = ops.ones((2, 5))
+    outputs, state = layer(x, timespans=ones)
+    assert_same(layer(x), (outputs, state), tolerance=1e-6)
+    longer, _ = layer(x, timespans=ops.multiply(ones, 2.0))
+    assert not np.allclose(host(longer), host(outputs))
+    # Each example has its own lengths.
+    mixed, _ = layer(x, timespans=ops.asarray(np.array([[1.0] * 5, [2.0] * 5], np.float32)))
+    np.testing.assert_allclose(host(mixed)[0], host(outputs)[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(host(mixed)[1], host(longer)[1], rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="time spans"):
+        layer(x, timespans=ops.ones((5, 2)))
+    first, middle = layer(x[:, :3])
+    second, end = layer(x[:, 3:], middle)
+    assert_same(ops.concat([first, second], axis=1), outputs, tolerance=1e-5)
+    assert_same(end, state, tolerance=1e-5)
+
+
+def test_options_of_layers(backend: Backend) -> None:
+    x = ops.asarray(floats(2, 5, 3))
+    for layer in (nn.CfC, nn.LTC):
+        ops.set_seed(1)
+        outputs, _ = layer(3, 4)(x)
+        ops.set_seed(1)
+        last, _ = layer(3, 4, return_sequences=False)(x)
+        assert_same(last, outputs[:, -1], tolerance=1e-6)
+        ops.set_seed(1)
+        turned, _ = layer(3, 4, batch_first=False)(ops.swapaxes(x, 0, 1))
+        assert_same(ops.swapaxes(turned, 0, 1), outputs, tolerance=1e-6)
+
+
+def test_a_neuron_depends_on_its_synapses_alone(backend: Backend) -> None:
+    """The gradient of each layer of a wired CfC is zero where there is no synapse."""
+    wiring = AutoNCP(10, 2, sparsity_level=0.8, seed=5)
+    layer = nn.CfC(4, wiring)
+    for cell, before, after in zip(layer.cells, [range(4), *wiring.layers], [*wiring.layers], strict=False):
+        rows = wiring.sensory_adjacency if cell is layer.cells[0] else wiring.adjacency
+        mask = np.abs(np.array([[rows[i][j] for j in after] for i in before]))
+        np.testing.assert_array_equal(host(cell.mask_ih), np.tile(mask, (1, 4)))
+        _, gradients = value_and_grad(lambda cell, x: ops.sum(ops.square(cell(x))))(
+            cell, ops.asarray(floats(3, len(before)))
+        )
+        assert not np.any(host(gradients["weight_ih"])[np.tile(mask, (1, 4)) == 0])
+        assert np.any(host(gradients["weight_ih"]))
+
+
+def test_a_liquid_network_learns(backend: Backend) -> None:
+    ops.set_seed(0)
+    x = ops.asarray(np.sin(np.linspace(0, 6, 16, dtype=np.float32)).reshape(1, 16, 1))
+    target = ops.asarray(np.cos(np.linspace(0, 6, 16, dtype=np.float32)).reshape(1, 16, 1))
+    model = nn.CfC(1, 8, proj_size=1, backbone_units=16)
+    step = value_and_grad(lambda model: ops.mse(target, model(x)[0]))
+    losses = []
+    for _ in range(25):
+        loss, gradients = step(model)
+        losses.append(float(loss))
+        own = model.parameters()
+        model.assign({path: ops.subtract(own[path], ops.multiply(g, 0.1)) for path, g in gradients.items()})
+    assert losses[-1] < losses[0] / 2
+
+
+def reached(matrix: list[list[int]], sources: Any, targets: Any) -> list[int]:
+    return [j for j in targets if any(matrix[i][j] for i in sources)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_circuits(seed: int) -> None:
+    wiring = NCP(7, 5, 3, 3, 2, 4, 2, seed=seed).build(4)
+    assert (len(wiring.inter), len(wiring.command), len(wiring.motor)) == (7, 5, 3)
+    types = [wiring.type_of_neuron(i) for i in range(15)]
+    assert types == ["motor"] * 3 + ["command"] * 5 + ["inter"] * 7
+    # Every neuron is reached by the layer before, every command neuron reaches a motor neuron, and none skips a layer.
+    assert reached(wiring.sensory_adjacency, range(4), range(15)) == wiring.inter
+    assert reached(wiring.adjacency, wiring.inter, range(15)) == wiring.command
+    assert set(reached(wiring.adjacency, wiring.command, wiring.motor)) == set(wiring.motor)
+    assert all(any(wiring.adjacency[i][j] for j in wiring.motor) for i in wiring.command)
+    assert not any(any(wiring.adjacency[i]) for i in wiring.motor)
+    assert not any(wiring.adjacency[i][j] for i in wiring.inter for j in wiring.motor + wiring.inter)
+    assert all(sum(map(abs, row)) >= 3 for row in wiring.sensory_adjacency)
+    recurrent = sum(abs(wiring.adjacency[i][j]) for i in wiring.command for j in wiring.command)
+    assert 1 <= recurrent <= 4
+    assert {p for row in wiring.adjacency for p in row} <= {-1, 0, 1}
+
+
+def test_sparsity() -> None:
+    counts = [AutoNCP(32, 4, level).build(8).synapse_count for level in (0.1, 0.5, 0.9)]
+    assert counts == sorted(counts, reverse=True)
+    assert Random(10, sparsity_level=0.7).synapse_count == 30
+    assert FullyConnected(10).build(3).sensory_synapse_count == 30
+
+
+def test_one_seed_one_wiring_on_every_engine() -> None:
+    found = []
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            wirings = [AutoNCP(20, 3, seed=9), FullyConnected(9, seed=9), Random(9, seed=9)]
+            found.append([(w.build(5).adjacency, w.sensory_adjacency) for w in wirings])
+    assert all(other == found[0] for other in found)
+    assert AutoNCP(20, 3, seed=1).adjacency != AutoNCP(20, 3, seed=2).adjacency
+
+
+def test_dice_are_fair() -> None:
+    dice = Dice(1)
+    counts = np.bincount([dice.below(6) for _ in range(6000)])
+    assert len(counts) == 6
+    assert np.abs(counts - 1000).max() < 150
+    assert sorted(dice.sample(range(5), 5)) == list(range(5))
+    assert abs(sum(dice.polarity() for _ in range(3000)) - 1000) < 200
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Wiring(3, 4), "motor neurons"),
+        (lambda: AutoNCP(4, 2), "too few"),
+        (lambda: AutoNCP(10, 2, 0.95), "0.1 to 0.9"),
+        (lambda: NCP(2, 2, 1, 3, 1, 1, 1), "sensory_fanout is from 1"),
+        (lambda: Random(3, sparsity_level=1.0), "sparsity"),
+        (lambda: AutoNCP(10, 2).build(3).build(4), "3 inputs already"),
+        (lambda: Wiring(2).add_synapse(0, 5, 1), "no synapse"),
+        (lambda: Wiring(2).add_synapse(0, 1, 2), "polarity"),
+        (lambda: Wiring(2).add_sensory_synapse(0, 1, 1), "build"),
+        (lambda: nn.CfCCell(1, 1, mask=[[1], [1]]), "backbone"),
+    ],
+)
+def test_mistakes(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

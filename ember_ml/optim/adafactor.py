@@ -1,0 +1,91 @@
+"""Adafactor: Adam's variance in a row and a column instead of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.optim.checks import above_zero, at_least_zero
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like, wide
+
+
+class Adafactor(Optimizer):
+    """Adafactor: gradients over the root of a variance that is kept as the product of a column and a row.
+
+    The memory of a matrix of ``n`` by ``m`` is ``n + m`` numbers. The step is relative to the size of the parameter,
+    and no larger than ``1 / sqrt(n)`` of it at update ``n``. Parameters of three axes and more are stacks of matrices.
+
+    Args:
+        beta_2_decay: the share of the new gradient in the variance of update ``n`` is ``n ** beta_2_decay``.
+        eps_1: the least variance is its square; by default the precision of the dtype.
+        eps_2: the least size of a parameter that steps are relative to.
+        clip_threshold: the largest root mean square of a change, before the rate.
+        weight_decay: parameters shrink by ``rate * weight_decay`` of themselves.
+
+    >>> Adafactor(0.125).update({"w": ops.asarray([1.0, 1.0])}, {"w": ops.asarray([4.0, 4.0])})["w"].tolist()
+    [0.875, 0.875]
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-2,
+        beta_2_decay: float = -0.8,
+        eps_1: float | None = None,
+        eps_2: float = 1e-3,
+        clip_threshold: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        if not beta_2_decay <= 0:
+            raise ValueError(f"beta_2_decay is at most 0, not {beta_2_decay}")
+        self.beta_2_decay = beta_2_decay
+        self.eps_1 = None if eps_1 is None else at_least_zero("eps_1", eps_1)
+        self.eps_2 = at_least_zero("eps_2", eps_2)
+        self.clip_threshold = above_zero("clip_threshold", clip_threshold)
+        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+
+    def start(self, parameter: Any) -> Tensors:
+        if parameter.ndim < 2:
+            return {"variance": state_like(parameter)}
+        shape = tuple(parameter.shape)
+        place = {"dtype": wide(parameter), "device": ops.get_device(parameter)}
+        return {
+            "rows": ops.zeros((*shape[:-1], 1), **place),
+            "columns": ops.zeros((*shape[:-2], 1, shape[-1]), **place),
+        }
+
+    def common(self, step: Any, rate: Any) -> Any:
+        kept = ops.subtract(1.0, ops.multiply(rate, self.weight_decay)) if self.weight_decay else None
+        return ops.minimum(rate, ops.rsqrt(step)), ops.power(step, self.beta_2_decay), kept
+
+    def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
+        rate, share, kept = common
+        eps = ops.finfo(ops.dtype(parameter)).eps if self.eps_1 is None else self.eps_1
+        size = ops.maximum(_root_mean_square(parameter), self.eps_2)
+        if kept is not None:
+            parameter = ops.multiply(parameter, kept)
+        squares = ops.square(gradient)
+        if parameter.ndim < 2:
+            new = {"variance": _moved(state["variance"], squares, share)}
+            variance = new["variance"]
+        else:
+            rows = _moved(state["rows"], ops.mean(squares, axis=-1, keepdims=True), share)
+            columns = _moved(state["columns"], ops.mean(squares, axis=-2, keepdims=True), share)
+            new = {"rows": rows, "columns": columns}
+            scale = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps)
+            variance = ops.divide(ops.multiply(rows, columns), scale)
+        change = ops.multiply(ops.rsqrt(ops.maximum(variance, eps * eps)), gradient)
+        excess = ops.maximum(ops.divide(_root_mean_square(change), self.clip_threshold), 1.0)
+        return ops.subtract(parameter, ops.multiply(change, ops.divide(ops.multiply(size, rate), excess))), new
+
+
+def _root_mean_square(x: Any) -> Any:
+    return ops.sqrt(ops.mean(ops.square(x)))
+
+
+def _moved(old: Any, new: Any, share: Any) -> Any:
+    """``old``, moved towards ``new`` by a share of the way."""
+    return ops.add(old, ops.multiply(ops.subtract(new, old), share))

@@ -1,0 +1,111 @@
+"""Adam: steps by the mean of gradients over the root of the mean of their squares."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.optim.checks import at_least_zero, fraction
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+
+
+class Adam(Optimizer):
+    """Adam: ``p - rate * m / (sqrt(v) + eps)``, ``m`` and ``v`` running means of the gradient and of its square.
+
+    Both start at zero, and are divided by what that takes from them.
+
+    Args:
+        beta_1: how much of ``m`` stays at every update.
+        beta_2: how much of ``v`` stays at every update.
+        weight_decay: how much of the parameter is added to its gradient.
+        amsgrad: divide by the root of the largest ``v`` so far.
+
+    >>> w = Adam(0.125, eps=0.0).update({"w": ops.asarray([1.0, 1.0])}, {"w": ops.asarray([4.0, -0.25])})
+    >>> [round(x, 6) for x in w["w"].tolist()]
+    [0.875, 1.125]
+    """
+
+    decoupled = False
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-3,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        self.beta_1 = fraction("beta_1", beta_1)
+        self.beta_2 = fraction("beta_2", beta_2)
+        self.eps = at_least_zero("eps", eps)
+        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.amsgrad = amsgrad
+
+    def start(self, parameter: Any) -> Tensors:
+        names = ("momentum", "variance", "largest") if self.amsgrad else ("momentum", "variance")
+        return {name: state_like(parameter) for name in names}
+
+    def common(self, step: Any, rate: Any) -> Any:
+        kept = (
+            ops.subtract(1.0, ops.multiply(rate, self.weight_decay)) if self.decoupled and self.weight_decay else None
+        )
+        return ops.divide(rate, gathered(self.beta_1, step)), ops.sqrt(gathered(self.beta_2, step)), kept
+
+    def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
+        rate, root, kept = common
+        if kept is not None:
+            parameter = ops.multiply(parameter, kept)
+        elif self.weight_decay:
+            gradient = ops.add(gradient, ops.multiply(parameter, self.weight_decay))
+        momentum = mean(state["momentum"], gradient, self.beta_1)
+        variance = mean(state["variance"], ops.square(gradient), self.beta_2)
+        new = {"momentum": momentum, "variance": variance}
+        if self.amsgrad:
+            new["largest"] = variance = ops.maximum(state["largest"], variance)
+        size = ops.add(ops.divide(ops.sqrt(variance), root), self.eps)
+        return ops.subtract(parameter, ops.divide(ops.multiply(momentum, rate), size)), new
+
+
+class AdamW(Adam):
+    """Adam whose parameters shrink on their own, ``p * (1 - rate * weight_decay)``, apart from the gradient.
+
+    >>> w = AdamW(0.125, eps=0.0, weight_decay=1.0).update({"w": ops.asarray([1.0])}, {"w": ops.asarray([4.0])})
+    >>> [round(x, 6) for x in w["w"].tolist()]
+    [0.75]
+    """
+
+    decoupled = True
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-3,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        super().__init__(
+            learning_rate, beta_1, beta_2, eps, weight_decay, amsgrad, clip_value=clip_value, clip_norm=clip_norm
+        )
+
+
+def mean(old: Any, new: Any, kept: float) -> Any:
+    """The running mean ``kept * old + (1 - kept) * new``."""
+    return ops.add(ops.multiply(old, kept), ops.multiply(new, 1 - kept))
+
+
+def gathered(kept: float, step: Any) -> Any:
+    """``1 - kept ** step``: the share of a running mean that its starting value has lost. Exact for ``kept`` near 1."""
+    if not kept:
+        return ops.ones_like(step)
+    return ops.negative(ops.expm1(ops.multiply(step, math.log(kept))))

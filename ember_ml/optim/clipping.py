@@ -1,0 +1,80 @@
+"""Gradients made smaller, where they are too large. They are trees of tensors, as ``value_and_grad`` gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops, tree
+from ember_ml.tree import Tree
+
+
+def global_norm(grads: Tree) -> Any:
+    """The Euclidean norm of all tensors of a tree together, as if they were one vector.
+
+    >>> float(global_norm({"a": ops.asarray([3.0]), "b": ops.asarray([4.0])}))
+    5.0
+    """
+    squares = [_squares(gradient) for gradient in _given(grads)]
+    if not squares:
+        return ops.zeros(())
+    return ops.sqrt(ops.sum(ops.stack(squares)))
+
+
+def clip_by_global_norm(grads: Tree, limit: float) -> Tree:
+    """The gradients; if their ``global_norm`` is above ``limit``, all of them times the factor that makes it so.
+
+    >>> clip_by_global_norm([ops.asarray([30.0]), ops.asarray([40.0])], 5.0)[1].tolist()
+    [4.0]
+    """
+    _check(limit)
+    if not _given(grads):
+        return grads
+    factor = _factor(global_norm(grads), limit)
+    return _map(lambda gradient: _scaled(gradient, factor), grads)
+
+
+def clip_by_norm(grads: Tree, limit: float) -> Tree:
+    """The gradients; each whose own Euclidean norm is above ``limit``, times the factor that makes it so.
+
+    >>> [g.tolist() for g in clip_by_norm([ops.asarray([0.5]), ops.asarray([-40.0])], 5.0)]
+    [[0.5], [-5.0]]
+    """
+    _check(limit)
+    return _map(lambda gradient: _scaled(gradient, _factor(ops.sqrt(_squares(gradient)), limit)), grads)
+
+
+def clip_by_value(grads: Tree, limit: float) -> Tree:
+    """The gradients, with elements above ``limit`` or below ``-limit`` replaced by it.
+
+    >>> clip_by_value([ops.asarray([-7.0, 0.25])], 0.5)[0].tolist()
+    [-0.5, 0.25]
+    """
+    _check(limit)
+    return _map(lambda gradient: ops.clip(gradient, -limit, limit), grads)
+
+
+def _squares(gradient: Any) -> Any:
+    """The sum of squares, in float32 at least: half precision overflows at once."""
+    dtype = "float64" if ops.dtype(gradient).name == "float64" else "float32"
+    return ops.sum(ops.square(ops.cast(gradient, dtype)))
+
+
+def _factor(norm: Any, limit: float) -> Any:
+    return ops.divide(ops.full_like(norm, limit), ops.maximum(norm, limit))
+
+
+def _scaled(gradient: Any, factor: Any) -> Any:
+    return ops.cast(ops.multiply(gradient, factor), ops.dtype(gradient))
+
+
+def _given(grads: Tree) -> list[Any]:
+    return [gradient for gradient in tree.leaves(grads) if gradient is not None]
+
+
+def _map(f: Any, grads: Tree) -> Tree:
+    return tree.map(lambda gradient: None if gradient is None else f(gradient), grads)
+
+
+def _check(limit: float) -> None:
+    if not limit > 0:
+        raise ValueError(f"gradients are clipped to a limit above 0, not {limit}")

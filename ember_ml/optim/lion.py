@@ -1,0 +1,50 @@
+"""Lion: steps of one size, in the direction of a sign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.optim.adam import mean
+from ember_ml.optim.checks import at_least_zero, fraction
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+
+
+class Lion(Optimizer):
+    """Lion: ``p - rate * (sign(c) + weight_decay * p)``, ``c`` between a running mean of gradients and the gradient.
+
+    Rates are best three to ten times smaller than Adam's, and weight decay as many times larger.
+
+    Args:
+        beta_1: the share of the running mean in ``c``.
+        beta_2: how much of the running mean stays at every update.
+
+    >>> Lion(0.125).update({"w": ops.asarray([1.0, 1.0])}, {"w": ops.asarray([4.0, -0.25])})["w"].tolist()
+    [0.875, 1.125]
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-4,
+        beta_1: float = 0.9,
+        beta_2: float = 0.99,
+        weight_decay: float = 0.0,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        self.beta_1 = fraction("beta_1", beta_1)
+        self.beta_2 = fraction("beta_2", beta_2)
+        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+
+    def start(self, parameter: Any) -> Tensors:
+        return {"momentum": state_like(parameter)}
+
+    def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
+        rate, _ = common
+        momentum = state["momentum"]
+        change = ops.multiply(ops.sign(mean(momentum, gradient, self.beta_1)), rate)
+        if self.weight_decay:
+            parameter = ops.multiply(parameter, ops.subtract(1.0, ops.multiply(rate, self.weight_decay)))
+        return ops.subtract(parameter, change), {"momentum": mean(momentum, gradient, self.beta_2)}

@@ -1,0 +1,270 @@
+"""What every optimiser does: hold its state, find the rate, apply its rule to every parameter."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from ember_ml import backend as backends
+from ember_ml import door, ops, tree
+from ember_ml.dtypes import KINDS
+from ember_ml.optim.clipping import clip_by_global_norm, clip_by_value
+
+Tensors: TypeAlias = dict[str, Any]
+Schedule: TypeAlias = Callable[[Any], Any]
+
+STEP, RATE = "step", "learning_rate"
+
+
+class Optimizer:
+    """The base of optimisers. A new one gives ``start``, ``rule`` and, if it likes, ``common``.
+
+    The state (how many updates there were, the learning rate, what the rule remembers of each parameter) is made of
+    tensors beside the parameters, so that ``compile`` carries it and a checkpoint holds it.
+
+    Args:
+        learning_rate: a number, or a schedule: a function from the number of updates so far to the rate.
+        clip_value: the largest size of an element of a gradient; larger ones are cut.
+        clip_norm: the largest norm of all gradients together; above it, all shrink by one factor.
+
+    >>> class Descent(Optimizer):
+    ...     def rule(self, parameter, gradient, state, common):
+    ...         rate, _ = common
+    ...         return ops.subtract(parameter, ops.multiply(rate, gradient)), state
+    >>> optimizer = Descent(0.5)
+    >>> optimizer.update({"w": ops.asarray([1.0])}, {"w": ops.asarray([1.0])})["w"].tolist()
+    [0.5]
+    """
+
+    def __init__(
+        self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
+    ) -> None:
+        self.clip_value = _positive(clip_value, "clip_value")
+        self.clip_norm = _positive(clip_norm, "clip_norm")
+        self._step: Any = None
+        self._rate: Any = None
+        self._schedule: Schedule | None = None
+        self._states: dict[str, Tensors] = {}
+        self._is_owned = False
+        self.learning_rate = learning_rate
+
+    def start(self, parameter: Any) -> Tensors:
+        """What the rule remembers of a parameter before the first update, by name; a name has no dot in it."""
+        return {}
+
+    def common(self, step: Any, rate: Any) -> Any:
+        """What the rule needs for every parameter alike, from the number of this update (1, 2, ...) and its rate."""
+        return rate, step
+
+    def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
+        """The new parameter, and what to remember of it."""
+        raise NotImplementedError(f"{type(self).__name__} has no rule")
+
+    def check(self, path: str, parameter: Any) -> None:
+        """Raise an error if the rule cannot serve this parameter."""
+        dtype = ops.dtype(parameter)
+        if dtype.kind not in KINDS["real floating"]:
+            raise TypeError(f"{type(self).__name__} updates real floating parameters; {path} is {dtype.name}")
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next update, as a number. Assigning a number or a schedule replaces it."""
+        if self._schedule is None:
+            return float(self._rate)
+        return float(self._schedule(0 if self._step is None else self._step))
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if callable(value):
+            self._schedule, self._rate = value, None
+            return
+        number = float(value)
+        if not number >= 0:
+            raise ValueError(f"a learning rate is at least 0, not {number}")
+        self._schedule = None
+        known = self._rate if type(self._rate) is not float else None
+        like = self._step if known is None else known
+        self._rate = number if like is None else ops.full_like(like, number, dtype="float32" if known is None else None)
+
+    @property
+    def step(self) -> int:
+        """How many updates there were."""
+        return 0 if self._step is None else int(self._step)
+
+    def init(self, model: Any) -> Optimizer:
+        """This optimiser, with its state for every parameter of ``model`` (or tree of parameters) in place.
+
+        The first ``update`` does it too; code that is compiled before that is best given an optimiser that has it.
+
+        >>> from ember_ml.optim import Adam
+        >>> sorted(Adam().init({"w": ops.asarray([1.0])}).tensors())
+        ['learning_rate', 'step', 'w.momentum', 'w.variance']
+        """
+        self._prepare(flat(model))
+        return self
+
+    def update(self, model: Any, grads: Any) -> Any:
+        """Nothing; the parameters of ``model`` are updated. For a tree of parameters, the tree of the new ones.
+
+        Args:
+            grads: the gradients, as ``value_and_grad`` gives them: by path for a model, else a tree of the same
+                structure. A parameter without one, or with ``None``, stays as it is.
+
+        >>> from ember_ml.optim import SGD
+        >>> SGD(0.5).update([ops.asarray([1.0])], [ops.asarray([4.0])])[0].tolist()
+        [-1.0]
+        """
+        if type(model) is dict and type(grads) is dict and not _is_nested(model):
+            return {**model, **self._updated(model, grads)}
+        if isinstance(model, (dict, list, tuple)):
+            tree.map(lambda *pair: None, model, grads)
+            parameters = flat(model)
+            return tree.unflatten(model, list({**parameters, **self._updated(parameters, flat(grads))}.values()))
+        model.assign(self._updated(model.parameters(), grads))
+        return None
+
+    def tensors(self) -> Tensors:
+        """The whole state, by path; empty before ``init`` or the first update."""
+        self._is_owned = False
+        found: Tensors = {}
+        if self._step is not None:
+            found[STEP] = self._step
+            if self._schedule is None:
+                found[RATE] = self._rate
+        for path, state in self._states.items():
+            for name, value in state.items():
+                found[f"{path}.{name}"] = value
+        return found
+
+    def assign(self, values: Mapping[str, Any], /) -> None:
+        """Put these tensors in place of those at the same paths, as ``tensors`` names them."""
+        self._is_owned = False
+        for key, value in values.items():
+            path, dot, name = key.rpartition(".")
+            if dot:
+                self._states.setdefault(path, {})[name] = value
+            elif key == STEP:
+                self._step = value
+            elif key != RATE:
+                raise ValueError(f"the state of an optimiser has no {key!r}; it has {STEP!r}, {RATE!r}, and paths")
+            elif self._schedule is None:
+                self._rate = value
+
+    def __repr__(self) -> str:
+        options = {RATE: self._schedule or self._rate, **{k: v for k, v in vars(self).items() if k[0] != "_"}}
+        given = (f"{name}={_shown(value)}" for name, value in options.items() if value is not None)
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _prepare(self, parameters: Tensors) -> None:
+        """State for those parameters that have none yet."""
+        states = self._states
+        for path, parameter in parameters.items():
+            if path not in states:
+                self.check(path, parameter)
+                states[path] = self.start(parameter)
+                if self._step is None:
+                    self._step = ops.zeros((), dtype="int64", device=ops.get_device(parameter))
+                if type(self._rate) is float:
+                    self._rate = ops.full_like(self._step, self._rate, dtype=wide(parameter))
+
+    def _updated(self, parameters: Tensors, grads: Tensors) -> Tensors:
+        """The parameters that have a gradient, updated."""
+        paths = [path for path, slope in grads.items() if slope is not None and path in parameters]
+        if len(paths) != len(grads):
+            _check_paths(parameters, grads)
+        if not paths:
+            return {}
+        values, slopes = [parameters[path] for path in paths], [grads[path] for path in paths]
+        if not self._states.keys() >= grads.keys():
+            self._prepare({path: parameters[path] for path in paths})
+        if self.clip_value is not None:
+            slopes = clip_by_value(slopes, self.clip_value)
+        if self.clip_norm is not None:
+            slopes = clip_by_global_norm(slopes, self.clip_norm)
+        return dict(zip(paths, self._ruled(paths, values, slopes), strict=True))
+
+    def _ruled(self, paths: list[str], values: list[Any], slopes: list[Any]) -> list[Any]:
+        """The new parameters, by the engine's fused form of the rule if it has one that serves them."""
+        done = self._step
+        rate = self._rate if self._schedule is None else self._schedule(ops.cast(done, wide(values[0])))
+        self._step = step = ops.add(done, 1)
+        states = [self._states[path] for path in paths]
+        engine = _engine(values[0])
+        fused = getattr(engine, type(self).__name__, None) if type(self).__module__ in FUSED else None
+        if fused is not None and engine.serves(values, slopes):
+            if not self._is_owned:
+                # Somebody may hold what the engine is about to write into.
+                states = [{name: ops.copy(value) for name, value in state.items()} for state in states]
+                self._states.update(zip(paths, states, strict=True))
+                self._is_owned = True
+            return list(fused(self, values, slopes, states, step, rate))
+        common = self.common(ops.cast(step, wide(values[0])), rate)
+        answers: list[Any] = []
+        for path, value, slope, state in zip(paths, values, slopes, states, strict=True):
+            dtype = ops.dtype(value).name
+            is_narrow = dtype in ("float16", "bfloat16")
+            if is_narrow:
+                value, slope = ops.cast(value, "float32"), ops.cast(slope, "float32")
+            new, self._states[path] = self.rule(value, slope, state, common)
+            answers.append(ops.cast(new, dtype) if is_narrow else new)
+        return answers
+
+
+def wide(parameter: Any) -> str:
+    """The dtype that a rule computes in: the parameter's own, but at least float32."""
+    return "float64" if ops.dtype(parameter).name == "float64" else "float32"
+
+
+def state_like(parameter: Any, value: float = 0.0) -> Any:
+    """Memory of a parameter: a tensor of its shape, full of ``value``, in the dtype that its rule computes in."""
+    return ops.full_like(parameter, value, dtype=wide(parameter))
+
+
+# The modules of optimisers that an engine may have a fused form of; others may use the same names.
+FUSED = frozenset(f"ember_ml.optim.{name}" for name in ("sgd", "adam", "rmsprop", "adagrad", "lion"))
+
+_engines: dict[str, ModuleType | None] = {}
+
+
+def _engine(parameter: Any) -> Any:
+    """The fused rules of the engine that computes with ``parameter``; ``None`` if it has none."""
+    home = door.species_of(type(parameter))
+    if not isinstance(home, backends.Backend):
+        home = backends.current()
+    if home.name not in _engines:
+        name = f"{home.module.__name__}.optim"
+        _engines[home.name] = importlib.import_module(name) if importlib.util.find_spec(name) else None
+    return _engines[home.name]
+
+
+def flat(model: Any) -> Tensors:
+    """The parameters of a model, or of a tree of them, by path."""
+    if not isinstance(model, (dict, list, tuple)):
+        return dict(model.parameters())
+    return {".".join(map(str, path)): value for path, value in tree.places(model)}
+
+
+def _is_nested(model: dict[str, Any]) -> bool:
+    return any(type(value) in (dict, list, tuple) for value in model.values())
+
+
+def _check_paths(parameters: Tensors, grads: Tensors) -> None:
+    """Raise an error if there is a gradient of something that is no parameter."""
+    unknown = [path for path in grads if path not in parameters]
+    if unknown:
+        raise ValueError(
+            f"gradients of {', '.join(unknown)}, which are no parameters; those are {', '.join(parameters)}"
+        )
+
+
+def _positive(limit: float | None, name: str) -> float | None:
+    if limit is not None and not limit > 0:
+        raise ValueError(f"{name} is above 0, not {limit}")
+    return limit
+
+
+def _shown(value: Any) -> str:
+    return f"{float(value):g}" if ops.is_tensor(value) else repr(value)

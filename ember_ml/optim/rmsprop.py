@@ -1,0 +1,62 @@
+"""RMSprop: gradients over the root of the mean of their squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.optim.adam import mean
+from ember_ml.optim.checks import at_least_zero, fraction
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+
+
+class RMSprop(Optimizer):
+    """RMSprop: ``p - rate * g / (sqrt(v) + eps)``, ``v`` the running mean of the square of the gradient.
+
+    Args:
+        rho: how much of ``v`` stays at every update.
+        momentum: how much of the last step goes on.
+        centered: divide by the standard deviation instead, the mean of the gradient taken off.
+        weight_decay: how much of the parameter is added to its gradient.
+
+    >>> w = RMSprop(0.125, rho=0.75, eps=0.0).update({"w": ops.asarray([1.0])}, {"w": ops.asarray([4.0])})
+    >>> w["w"].tolist()
+    [0.75]
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-2,
+        rho: float = 0.99,
+        eps: float = 1e-8,
+        momentum: float = 0.0,
+        centered: bool = False,
+        weight_decay: float = 0.0,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        self.rho = fraction("rho", rho)
+        self.eps = at_least_zero("eps", eps)
+        self.momentum = at_least_zero("momentum", momentum)
+        self.centered = centered
+        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+
+    def start(self, parameter: Any) -> Tensors:
+        wanted = {"variance": True, "mean": self.centered, "velocity": bool(self.momentum)}
+        return {name: state_like(parameter) for name, is_wanted in wanted.items() if is_wanted}
+
+    def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
+        rate, _ = common
+        if self.weight_decay:
+            gradient = ops.add(gradient, ops.multiply(parameter, self.weight_decay))
+        variance = mean(state["variance"], ops.square(gradient), self.rho)
+        new = {"variance": variance}
+        if self.centered:
+            new["mean"] = mean(state["mean"], gradient, self.rho)
+            variance = ops.subtract(variance, ops.square(new["mean"]))
+        change = ops.divide(gradient, ops.add(ops.sqrt(variance), self.eps))
+        if self.momentum:
+            new["velocity"] = change = ops.add(ops.multiply(state["velocity"], self.momentum), change)
+        return ops.subtract(parameter, ops.multiply(change, rate)), new

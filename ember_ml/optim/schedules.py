@@ -1,0 +1,146 @@
+"""Schedules: functions from the number of updates so far to the learning rate of the next one.
+
+Each is usable as the ``learning_rate`` of an optimiser. A number gives a number, a tensor a tensor, so that a schedule
+runs in compiled code as well. Any other function that does so is a schedule too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from ember_ml import ops
+
+Schedule: TypeAlias = Callable[[Any], Any]
+
+_numbers = SimpleNamespace(
+    cos=math.cos, floor=math.floor, maximum=max, minimum=min, power=pow, where=lambda test, yes, no: yes if test else no
+)
+
+
+def constant(rate: float) -> Schedule:
+    """Always ``rate``.
+
+    >>> constant(0.5)(7)
+    0.5
+    """
+    return lambda step: step * 0.0 + rate
+
+
+def step(rate: float, every: int, factor: float = 0.1) -> Schedule:
+    """``rate``, multiplied by ``factor`` after ``every`` so many updates.
+
+    >>> [step(1.0, every=2, factor=0.5)(n) for n in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+    _check_steps(every)
+    return lambda n: rate * _functions(n).power(factor, _functions(n).floor(n / every))
+
+
+def exponential(rate: float, factor: float) -> Schedule:
+    """``rate``, multiplied by ``factor`` at every update.
+
+    >>> [exponential(1.0, 0.5)(n) for n in range(3)]
+    [1.0, 0.5, 0.25]
+    """
+    return lambda n: rate * _functions(n).power(factor, n)
+
+
+def linear(start: float, end: float, steps: int) -> Schedule:
+    """A straight line from ``start`` to ``end`` in so many updates, then ``end``.
+
+    >>> [linear(0.0, 1.0, 4)(n) for n in range(6)]
+    [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+    """
+    _check_steps(steps)
+    return lambda n: start + (end - start) * _share(n, steps)
+
+
+def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
+    """Half a wave down from ``rate`` to ``end`` in so many updates, then ``end``.
+
+    >>> [round(cosine(1.0, 4)(n), 3) for n in range(6)]
+    [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+    """
+    _check_steps(steps)
+    return lambda n: _wave(n, rate, end, _share(n, steps))
+
+
+def warm_up(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedule:
+    """A straight line from ``start`` up to where ``schedule`` begins in so many updates, then the schedule from there.
+
+    >>> [warm_up(1.0, 4)(n) for n in range(6)]
+    [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
+    """
+    after = schedule if callable(schedule) else constant(schedule)
+    return joined([linear(start, after(0), steps), after], [steps])
+
+
+def one_cycle(
+    peak: float, steps: int, rise: float = 0.3, start_factor: float = 1 / 25, end_factor: float = 1e-4
+) -> Schedule:
+    """Half a wave up to ``peak`` and another down in so many updates, then the end of it.
+
+    Args:
+        rise: the share of the updates on the way up.
+        start_factor: the first rate is ``peak * start_factor``.
+        end_factor: the last rate is ``peak * start_factor * end_factor``.
+
+    >>> [round(one_cycle(1.0, 11, rise=0.5, start_factor=0.5)(n), 2) for n in (0, 4, 5, 10, 20)]
+    [0.5, 0.98, 0.98, 0.0, 0.0]
+    """
+    _check_steps(steps)
+    if not 0 < rise < 1:
+        raise ValueError(f"rise is a share between 0 and 1, not {rise}")
+    start, last = peak * start_factor, steps - 1
+    top = rise * steps - 1
+    if top <= 0 or last <= top:
+        raise ValueError(f"{steps} updates are too few for a cycle that rises over {rise} of them")
+
+    def rate(n: Any) -> Any:
+        up = _wave(n, start, peak, _share(n, top))
+        down = _wave(n, peak, start * end_factor, _functions(n).minimum((n - top) / (last - top), 1.0))
+        return _functions(n).where(n <= top, up, down)
+
+    return rate
+
+
+def joined(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
+    """One schedule after the other, each from 0 on; a boundary is the update that the next one begins with.
+
+    >>> [joined([constant(1.0), linear(1.0, 0.0, 2)], [2])(n) for n in range(5)]
+    [1.0, 1.0, 1.0, 0.5, 0.0]
+    """
+    if len(schedules) != len(boundaries) + 1 or sorted(set(boundaries)) != list(boundaries):
+        raise ValueError("joined takes schedules, and one boundary less, in rising order")
+
+    def rate(n: Any) -> Any:
+        found = schedules[0](n)
+        for schedule, boundary in zip(schedules[1:], boundaries, strict=True):
+            functions = _functions(n)
+            # Not below 0, where a schedule need not make sense.
+            found = functions.where(n < boundary, found, schedule(functions.maximum(n - boundary, 0)))
+        return found
+
+    return rate
+
+
+def _functions(n: Any) -> Any:
+    """What computes with ``n``: a number, or a tensor of any engine."""
+    return _numbers if isinstance(n, (int, float)) else ops
+
+
+def _share(n: Any, steps: float) -> Any:
+    return _functions(n).minimum(n / steps, 1.0)
+
+
+def _wave(n: Any, start: float, end: float, share: Any) -> Any:
+    """Half a wave from ``start`` to ``end``, at a share of the way."""
+    return end + (start - end) * (1 + _functions(n).cos(share * math.pi)) / 2
+
+
+def _check_steps(steps: int) -> None:
+    if not steps >= 1:
+        raise ValueError(f"a schedule takes at least one update, not {steps}")

@@ -1,0 +1,63 @@
+"""Gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.optim.checks import at_least_zero, fraction
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+
+
+class SGD(Optimizer):
+    """Gradient descent: ``p - rate * g``, or with momentum ``v = momentum * v + g`` and ``p - rate * v``.
+
+    Args:
+        nesterov: step by ``g + momentum * v``, as if the gradient had been taken further on.
+        dampening: how much of every gradient but the first is kept out of ``v``.
+        weight_decay: how much of the parameter is added to its gradient.
+
+    >>> optimizer = SGD(0.5, momentum=0.5)
+    >>> w = optimizer.update({"w": ops.asarray([1.0])}, {"w": ops.asarray([1.0])})
+    >>> optimizer.update(w, {"w": ops.asarray([1.0])})["w"].tolist()
+    [-0.25]
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-2,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        self.momentum = at_least_zero("momentum", momentum)
+        self.nesterov = nesterov
+        self.dampening = fraction("dampening", dampening)
+        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        if nesterov and (not momentum or dampening):
+            raise ValueError("Nesterov's way needs momentum, and no dampening")
+
+    def start(self, parameter: Any) -> Tensors:
+        return {"velocity": state_like(parameter)} if self.momentum else {}
+
+    def common(self, step: Any, rate: Any) -> Any:
+        if not self.dampening:
+            return rate, None
+        # The first gradient counts in full.
+        return rate, ops.where(ops.equal(step, 1), 1.0, 1 - self.dampening)
+
+    def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
+        rate, share = common
+        if self.weight_decay:
+            gradient = ops.add(gradient, ops.multiply(parameter, self.weight_decay))
+        if self.momentum:
+            fresh = gradient if share is None else ops.multiply(gradient, share)
+            velocity = ops.add(ops.multiply(state["velocity"], self.momentum), fresh)
+            state = {"velocity": velocity}
+            gradient = ops.add(gradient, ops.multiply(velocity, self.momentum)) if self.nesterov else velocity
+        return ops.subtract(parameter, ops.multiply(gradient, rate)), state

@@ -1,0 +1,45 @@
+"""Training: the loop, what it measures, and what happens beside it. It stands on ``ops`` and ``transform`` alone."""
+
+from ember_ml.training.callbacks import Callback as Callback
+from ember_ml.training.callbacks import Checkpoint as Checkpoint
+from ember_ml.training.callbacks import CSVLogger as CSVLogger
+from ember_ml.training.callbacks import EarlyStopping as EarlyStopping
+from ember_ml.training.callbacks import TensorBoard as TensorBoard
+from ember_ml.training.history import History as History
+from ember_ml.training.metrics import AUC as AUC
+from ember_ml.training.metrics import F1 as F1
+from ember_ml.training.metrics import R2 as R2
+from ember_ml.training.metrics import Accuracy as Accuracy
+from ember_ml.training.metrics import BinaryAccuracy as BinaryAccuracy
+from ember_ml.training.metrics import CategoricalAccuracy as CategoricalAccuracy
+from ember_ml.training.metrics import MeanAbsoluteError as MeanAbsoluteError
+from ember_ml.training.metrics import MeanSquaredError as MeanSquaredError
+from ember_ml.training.metrics import Metric as Metric
+from ember_ml.training.metrics import Precision as Precision
+from ember_ml.training.metrics import Recall as Recall
+from ember_ml.training.metrics import SparseCategoricalAccuracy as SparseCategoricalAccuracy
+from ember_ml.training.metrics import TopKAccuracy as TopKAccuracy
+from ember_ml.training.trainer import Trainer as Trainer
+
+__all__ = [
+    "AUC",
+    "F1",
+    "R2",
+    "Accuracy",
+    "BinaryAccuracy",
+    "CSVLogger",
+    "Callback",
+    "CategoricalAccuracy",
+    "Checkpoint",
+    "EarlyStopping",
+    "History",
+    "MeanAbsoluteError",
+    "MeanSquaredError",
+    "Metric",
+    "Precision",
+    "Recall",
+    "SparseCategoricalAccuracy",
+    "TensorBoard",
+    "TopKAccuracy",
+    "Trainer",
+]

@@ -1,0 +1,207 @@
+"""Callbacks: what happens beside the training: stopping early, checkpoints, logs."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+
+class Callback:
+    """The base of callbacks: every method is called at its time, and none need be given.
+
+    What ``state`` answers (a tree of tensors, numbers and strings) is in checkpoints, and ``restore`` is given it.
+    """
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        """Before the first epoch."""
+
+    def on_epoch_begin(self, trainer: Trainer) -> None:
+        """Before an epoch; its number, from 0, is ``trainer.epoch``."""
+
+    def on_step_end(self, trainer: Trainer, loss: Any) -> None:
+        """After an update. ``loss`` is a tensor; reading its number waits for it."""
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        """After an epoch, with what was measured; ``trainer.epoch`` is the number of epochs done."""
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        """After the last epoch."""
+
+    def state(self) -> Any:
+        """What a checkpoint is to keep of this callback."""
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Go on from where ``state`` says."""
+
+
+class _Watch:
+    """The best value of a figure so far."""
+
+    def __init__(self, monitor: str | None, mode: str, least: float) -> None:
+        if mode not in ("auto", "min", "max"):
+            raise ValueError(f"mode is 'auto', 'min' or 'max', not {mode!r}")
+        self.monitor, self.mode, self.least = monitor, mode, least
+        self.best = math.nan
+
+    def is_better(self, record: dict[str, float]) -> bool:
+        """Whether the figure is better than ever before, by ``least`` or more; it is the best from now on."""
+        name = self.monitor or ("val_loss" if "val_loss" in record else "loss")
+        if name not in record:
+            raise ValueError(f"there is no figure {name!r} to watch; there are: {', '.join(record)}")
+        value = record[name]
+        gain = value - self.best if self._grows(name) else self.best - value
+        if math.isnan(value) or gain <= self.least:
+            return False
+        self.best = value
+        return True
+
+    def _grows(self, name: str) -> bool:
+        """Whether more is better: of errors and losses, less is."""
+        if self.mode != "auto":
+            return self.mode == "max"
+        return name.removeprefix("val_") not in ("loss", "mse", "mae")
+
+
+class EarlyStopping(Callback):
+    """Stops when a figure has not become better for some epochs.
+
+    Args:
+        monitor: the figure; by default ``val_loss``, or ``loss`` if nothing is validated.
+        patience: for how many epochs in a row it may be no better.
+        least: by how much it must be better to count.
+        mode: ``"min"`` or ``"max"``; by default less is better of losses and errors, more of anything else.
+        restore_best: give the model the parameters of its best epoch when training stops early.
+    """
+
+    def __init__(
+        self,
+        monitor: str | None = None,
+        patience: int = 5,
+        least: float = 0.0,
+        mode: str = "auto",
+        restore_best: bool = True,
+    ) -> None:
+        self.watch = _Watch(monitor, mode, least)
+        self.patience = patience
+        self.restore_best = restore_best
+        self.waited = 0
+        self.tensors: dict[str, Any] = {}
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        if self.watch.is_better(record):
+            self.waited = 0
+            # Updates make new tensors, so these stay as they are.
+            self.tensors = dict(trainer.model.tensors()) if self.restore_best else {}
+            return
+        self.waited += 1
+        if self.waited >= self.patience:
+            trainer.stop()
+            if self.tensors:
+                trainer.model.assign(self.tensors)
+
+    def state(self) -> Any:
+        return {"best": self.watch.best, "waited": self.waited, "tensors": self.tensors}
+
+    def restore(self, state: Any) -> None:
+        self.watch.best, self.waited, self.tensors = state["best"], state["waited"], state["tensors"]
+
+
+class Checkpoint(Callback):
+    """Keeps everything that is needed to go on, in numbered files: ``fit(resume=directory)`` goes on from the last.
+
+    A file holds the tensors of the model and the optimiser, the state of the random stream, the history, and where in
+    the epoch it was. It appears whole or not at all, and any engine reads it.
+
+    Args:
+        directory: where the files are; it is made if need be.
+        every: after how many updates one is written; by default after every epoch.
+        keep: how many files to keep, the latest ones; by default all.
+        monitor: write one after an epoch only if this figure is the best so far.
+        mode: ``"min"`` or ``"max"`` for the figure, as in ``EarlyStopping``.
+    """
+
+    def __init__(
+        self,
+        directory: Any,
+        every: int | None = None,
+        keep: int | None = None,
+        monitor: str | None = None,
+        mode: str = "auto",
+    ) -> None:
+        if every is not None and every < 1:
+            raise ValueError(f"a checkpoint is written after 1 update or more, not {every}")
+        if every is not None and monitor is not None:
+            raise ValueError("figures are known after an epoch: give monitor or every, not both")
+        self.directory = Path(directory)
+        self.every, self.keep = every, keep
+        self.watch = _Watch(monitor, mode, 0.0) if monitor else None
+
+    def on_step_end(self, trainer: Trainer, loss: Any) -> None:
+        if self.every and trainer.step % self.every == 0:
+            trainer.save(self.directory, keep=self.keep)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        if self.every is None and (self.watch is None or self.watch.is_better(record)):
+            trainer.save(self.directory, keep=self.keep)
+
+    def state(self) -> Any:
+        return None if self.watch is None else self.watch.best
+
+    def restore(self, state: Any) -> None:
+        if self.watch is not None:
+            self.watch.best = state
+
+
+class CSVLogger(Callback):
+    """Writes a line for every epoch to a file of comma-separated values, and goes on with it after a resume."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(path)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        history = trainer.history
+        names = ["epoch", *history.names()]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # All of it every time: a new figure is a new column, and a resumed run leaves no line twice.
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows({"epoch": i, **one} for i, one in enumerate(history.epochs, 1))
+
+
+class TensorBoard(Callback):
+    """Writes the figures of every epoch, and the loss of some updates, where TensorBoard shows them.
+
+    Args:
+        directory: where the event files are.
+        every: after how many updates the loss is written.
+    """
+
+    def __init__(self, directory: Any, every: int = 10) -> None:
+        self.directory, self.every = str(directory), every
+        self.writer: Any = None
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        try:
+            from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise ImportError("TensorBoard needs tensorboardX: pip install 'ember-ml[tensorboard]'") from error
+        self.writer = SummaryWriter(self.directory, purge_step=trainer.step or None)
+
+    def on_step_end(self, trainer: Trainer, loss: Any) -> None:
+        if trainer.step % self.every == 0:
+            self.writer.add_scalar("update/loss", float(loss), trainer.step)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        for name, value in record.items():
+            part = "validation" if name.startswith("val_") else "training"
+            self.writer.add_scalar(f"{part}/{name.removeprefix('val_')}", value, trainer.step)
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        self.writer.close()

@@ -1,0 +1,146 @@
+"""Metrics: equal to scikit-learn's, whatever the batches."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from ember_ml import ops
+from ember_ml.backend import Backend
+from ember_ml.training import metrics
+
+RNG = np.random.default_rng(0)
+N = 120
+LABELS = RNG.integers(0, 4, N)
+SCORES = RNG.random((N, 4)).astype("float32")
+PROBABILITIES = SCORES / SCORES.sum(1, keepdims=True)
+BINARY = RNG.integers(0, 2, N)
+RATES = RNG.integers(0, 8, N).astype("float32") / 8
+PREDICTED = SCORES.argmax(1)
+REALS = (RNG.standard_normal((N, 3)) + 100).astype("float32")
+GUESSES = (REALS + RNG.standard_normal((N, 3))).astype("float32")
+HOT = np.eye(4, dtype="float32")[LABELS]
+
+CASES: dict[str, tuple[Any, Any, Any, float]] = {
+    "accuracy of scores": (metrics.Accuracy(), LABELS, SCORES, sk.accuracy_score(LABELS, PREDICTED)),
+    "accuracy of one-hot rows": (metrics.Accuracy(), HOT, SCORES, sk.accuracy_score(LABELS, PREDICTED)),
+    "accuracy of classes": (metrics.Accuracy(), LABELS, PREDICTED, sk.accuracy_score(LABELS, PREDICTED)),
+    "accuracy of rates": (metrics.Accuracy(), BINARY, RATES, sk.accuracy_score(BINARY, RATES > 0.5)),
+    "accuracy of a column": (metrics.Accuracy(), BINARY, RATES[:, None], sk.accuracy_score(BINARY, RATES > 0.5)),
+    "binary accuracy": (metrics.BinaryAccuracy(0.3), BINARY, RATES, sk.accuracy_score(BINARY, RATES > 0.3)),
+    "categorical accuracy": (metrics.CategoricalAccuracy(), HOT, SCORES, sk.accuracy_score(LABELS, PREDICTED)),
+    "sparse accuracy": (metrics.SparseCategoricalAccuracy(), LABELS, SCORES, sk.accuracy_score(LABELS, PREDICTED)),
+    "top 1": (metrics.TopKAccuracy(1), LABELS, SCORES, sk.top_k_accuracy_score(LABELS, SCORES, k=1)),
+    "top 2": (metrics.TopKAccuracy(2), LABELS, SCORES, sk.top_k_accuracy_score(LABELS, SCORES, k=2)),
+    "top 3 of one-hot rows": (metrics.TopKAccuracy(3), HOT, SCORES, sk.top_k_accuracy_score(LABELS, SCORES, k=3)),
+    "top 2 with ties": (
+        metrics.TopKAccuracy(2),
+        LABELS,
+        np.round(SCORES * 2),
+        sk.top_k_accuracy_score(LABELS, np.round(SCORES * 2), k=2),
+    ),
+    "auc": (metrics.AUC(), BINARY, RATES, sk.roc_auc_score(BINARY, RATES)),
+    "auc of a column": (metrics.AUC(), BINARY, RATES[:, None], sk.roc_auc_score(BINARY, RATES)),
+    "auc of classes": (
+        metrics.AUC(),
+        LABELS,
+        PROBABILITIES,
+        sk.roc_auc_score(LABELS, PROBABILITIES, multi_class="ovr"),
+    ),
+    "mse": (metrics.MeanSquaredError(), REALS, GUESSES, sk.mean_squared_error(REALS, GUESSES)),
+    "mae": (metrics.MeanAbsoluteError(), REALS, GUESSES, sk.mean_absolute_error(REALS, GUESSES)),
+    "r2": (metrics.R2(), REALS, GUESSES, sk.r2_score(REALS, GUESSES)),
+    "r2 of a line": (metrics.R2(), REALS[:, 0], GUESSES[:, 0], sk.r2_score(REALS[:, 0], GUESSES[:, 0])),
+}
+for _name, _ours, _theirs in (
+    ("precision", metrics.Precision, sk.precision_score),
+    ("recall", metrics.Recall, sk.recall_score),
+    ("f1", metrics.F1, sk.f1_score),
+):
+    CASES[_name] = (_ours(), BINARY, RATES, _theirs(BINARY, RATES > 0.5))
+    CASES[f"{_name} of classes"] = (_ours(), BINARY, (RATES > 0.5).astype(int), _theirs(BINARY, RATES > 0.5))
+    CASES[f"{_name} of two scores"] = (
+        _ours(),
+        BINARY,
+        np.stack([1 - RATES, RATES], 1),
+        _theirs(BINARY, RATES > 0.5),
+    )
+    for _average in ("macro", "micro", "weighted"):
+        CASES[f"{_name} {_average}"] = (
+            _ours(_average),
+            LABELS,
+            SCORES,
+            _theirs(LABELS, PREDICTED, average=_average),
+        )
+        CASES[f"{_name} {_average} with a class that never occurs"] = (
+            _ours(_average, classes=9),
+            LABELS,
+            PREDICTED,
+            _theirs(LABELS, PREDICTED, average=_average),
+        )
+    CASES[f"{_name} of nothing found"] = (
+        _ours(),
+        BINARY,
+        np.zeros(N, "float32"),
+        _theirs(BINARY, np.zeros(N), zero_division=0),
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equal_to_scikit_learn(backend: Backend, case: str) -> None:
+    metric, true, found, expected = CASES[case]
+    true, found = ops.asarray(true), ops.asarray(found)
+    assert metric(true, found) == pytest.approx(expected, abs=1e-6)
+    assert math.isnan(metric.compute()), "a call leaves no trace"
+    for begin, end in ((0, 50), (50, 51), (51, N)):
+        metric.update(true[begin:end], found[begin:end])
+    assert metric.compute() == pytest.approx(expected, abs=1e-6)
+    kept = metric.state()
+    metric.reset()
+    assert math.isnan(metric.compute())
+    metric.restore(kept)
+    assert metric.compute() == pytest.approx(expected, abs=1e-6)
+    metric.reset()
+
+
+def test_sequences_of_classes_count_element_by_element(backend: Backend) -> None:
+    true, scores = ops.asarray(LABELS.reshape(12, 10)), ops.asarray(SCORES.reshape(12, 10, 4))
+    expected = sk.accuracy_score(LABELS, PREDICTED)
+    for metric in (metrics.Accuracy(), metrics.SparseCategoricalAccuracy(), metrics.TopKAccuracy(1)):
+        assert metric(true, scores) == pytest.approx(expected)
+    assert metrics.F1("macro")(true, scores) == pytest.approx(sk.f1_score(LABELS, PREDICTED, average="macro"))
+
+
+def test_edges(backend: Backend) -> None:
+    assert math.isnan(metrics.AUC()([1, 1], [0.5, 0.7]))
+    assert metrics.AUC()([0, 1], [0.5, 0.5]) == 0.5
+    assert metrics.R2()([2.0, 2.0], [2.0, 2.0]) == 1.0
+    assert metrics.R2()([2.0, 2.0], [2.0, 3.0]) == 0.0
+    assert metrics.MeanSquaredError()([1.0, 2.0], [[1.0], [4.0]]) == 2.0
+    assert math.isnan(metrics.MeanSquaredError()([1.0], [math.nan]))
+    many = metrics.MeanSquaredError()
+    for _ in range(200):
+        many.update(ops.full((10,), 4096.0), ops.full((10,), 4096.1))
+    assert many.compute() == pytest.approx((np.float32(4096.1) - 4096) ** 2, rel=1e-6)
+
+
+def test_mistakes_are_explained() -> None:
+    with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
+        metrics.BinaryAccuracy()([1, 0, 1], [0.5, 0.5])
+    with pytest.raises(ValueError, match="one axis more"):
+        metrics.SparseCategoricalAccuracy()([1, 0], [0.5, 0.5])
+    with pytest.raises(ValueError, match="4 classes"):
+        metrics.Precision()(LABELS, SCORES)
+    with pytest.raises(ValueError, match="beyond the 2"):
+        metrics.Precision("macro")(LABELS, PREDICTED)
+    with pytest.raises(ValueError, match="average"):
+        metrics.F1("median")
+    with pytest.raises(ValueError, match="at least 1"):
+        metrics.TopKAccuracy(0)
+    with pytest.raises(ValueError, match="accuracy, binary_accuracy"):
+        metrics.get_metric("charm")
+    assert repr(metrics.get_metric("top_k_accuracy")) == "TopKAccuracy(k=5)"

@@ -1,0 +1,475 @@
+"""Optimisers: equal to torch's over a hundred updates, on every engine; their state, schedules and clipping."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from agreement import assert_close
+
+import ember_ml
+import ember_ml.transform
+from ember_ml import ops, optim
+from ember_ml import tree as ember_tree
+from ember_ml.backend import Backend
+from ember_ml.nn import modules
+from ember_ml.nn.tensor import EmberTensor
+from ember_ml.optim import schedules
+
+SHAPES = {"weight": (5, 3), "tall": (7, 2), "bias": (3,), "scale": (), "kernel": (3, 2, 4)}
+
+CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "sgd": (optim.SGD(0.05), torch.optim.SGD, {"lr": 0.05}),
+    "sgd momentum": (optim.SGD(0.05, 0.9), torch.optim.SGD, {"lr": 0.05, "momentum": 0.9}),
+    "sgd dampened": (
+        optim.SGD(0.05, 0.9, dampening=0.5),
+        torch.optim.SGD,
+        {"lr": 0.05, "momentum": 0.9, "dampening": 0.5},
+    ),
+    "sgd nesterov": (
+        optim.SGD(0.05, 0.9, nesterov=True, weight_decay=0.1),
+        torch.optim.SGD,
+        {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    ),
+    "adam": (optim.Adam(0.01), torch.optim.Adam, {"lr": 0.01}),
+    "adam betas": (
+        optim.Adam(0.01, 0.0, 0.9, 1e-6),
+        torch.optim.Adam,
+        {"lr": 0.01, "betas": (0.0, 0.9), "eps": 1e-6},
+    ),
+    "adam decayed": (
+        optim.Adam(0.01, weight_decay=0.1, amsgrad=True),
+        torch.optim.Adam,
+        {"lr": 0.01, "weight_decay": 0.1, "amsgrad": True},
+    ),
+    "adamw": (optim.AdamW(0.01), torch.optim.AdamW, {"lr": 0.01}),
+    "adamw amsgrad": (
+        optim.AdamW(0.01, weight_decay=0.3, amsgrad=True),
+        torch.optim.AdamW,
+        {"lr": 0.01, "weight_decay": 0.3, "amsgrad": True},
+    ),
+    "rmsprop": (optim.RMSprop(0.005), torch.optim.RMSprop, {"lr": 0.005}),
+    "rmsprop centered": (
+        optim.RMSprop(0.005, 0.9, momentum=0.5, centered=True, weight_decay=0.1),
+        torch.optim.RMSprop,
+        {"lr": 0.005, "alpha": 0.9, "momentum": 0.5, "centered": True, "weight_decay": 0.1},
+    ),
+    "adagrad": (optim.Adagrad(0.05), torch.optim.Adagrad, {"lr": 0.05}),
+    "adagrad decayed": (
+        optim.Adagrad(0.05, 0.01, 0.1, weight_decay=0.1),
+        torch.optim.Adagrad,
+        {"lr": 0.05, "lr_decay": 0.01, "initial_accumulator_value": 0.1, "weight_decay": 0.1},
+    ),
+    "adafactor": (optim.Adafactor(0.05), torch.optim.Adafactor, {"lr": 0.05}),
+    "adafactor decayed": (
+        optim.Adafactor(0.05, -0.5, 1e-4, 1e-2, 2.0, 0.01),
+        torch.optim.Adafactor,
+        {"lr": 0.05, "beta2_decay": -0.5, "eps": (1e-4, 1e-2), "d": 2.0, "weight_decay": 0.01},
+    ),
+    "muon": (optim.Muon(0.01), torch.optim.Muon, {"lr": 0.01}),
+    "muon adjusted": (
+        optim.Muon(0.01, 0.8, nesterov=False, weight_decay=0.0, steps=3, adjust="match_rms_adamw"),
+        torch.optim.Muon,
+        {
+            "lr": 0.01,
+            "momentum": 0.8,
+            "nesterov": False,
+            "weight_decay": 0.0,
+            "ns_steps": 3,
+            "adjust_lr_fn": "match_rms_adamw",
+        },
+    ),
+}
+
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+def fresh(optimizer: Any) -> Any:
+    """An optimiser with the same options and no state."""
+    new = object.__new__(type(optimizer))
+    new.__dict__.update({k: dict(v) if isinstance(v, dict) else v for k, v in vars(optimizer).items()})
+    return new
+
+
+def start(case: str) -> dict[str, Any]:
+    rng = np.random.default_rng(7)
+    shapes = {k: s for k, s in SHAPES.items() if len(s) == 2 or "muon" not in case}
+    return {name: rng.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+
+
+def slope(values: dict[str, Any], target: dict[str, Any], step: int) -> dict[str, Any]:
+    """The noisy gradient of a curved valley, as a function of where one is: errors of an update would add up."""
+    rng = np.random.default_rng(step)
+    return {
+        name: (0.2 * (x - target[name]) + 0.1 * np.sin(3 * x) + 0.1 * rng.standard_normal(x.shape)).astype("float32")
+        for name, x in values.items()
+    }
+
+
+@pytest.fixture
+def muon_in_single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep torch's Muon in float32: in bfloat16 it is the order of additions that decides."""
+    monkeypatch.setattr(torch.Tensor, "bfloat16", lambda self: self.clone())
+
+
+@every_case
+@pytest.mark.usefixtures("muon_in_single")
+def test_a_hundred_updates_equal_torchs(backend: Backend, case: str) -> None:
+    ours, theirs, options = CASES[case]
+    optimizer = fresh(ours)
+    begin, target = start(case), {name: x[::-1].copy() if x.ndim else -x for name, x in start(case).items()}
+    native = {name: torch.nn.Parameter(torch.tensor(x)) for name, x in begin.items()}
+    reference = theirs(native.values(), **options)
+    mine = {name: ops.asarray(x) for name, x in begin.items()}
+    for step in range(100):
+        for name, gradient in slope({k: v.detach().numpy() for k, v in native.items()}, target, step).items():
+            native[name].grad = torch.tensor(gradient)
+        reference.step()
+        grads = slope({name: backend.to_host(x) for name, x in mine.items()}, target, step)
+        mine = optimizer.update(mine, {name: ops.asarray(g) for name, g in grads.items()})
+    for name, x in native.items():
+        np.testing.assert_allclose(backend.to_host(mine[name]), x.detach().numpy(), rtol=0, atol=1e-6, err_msg=name)
+        assert np.abs(x.detach().numpy() - begin[name]).max() > 1e-2
+    assert optimizer.step == 100
+
+
+def test_muon_in_bfloat16_is_nearly_the_same(backend: Backend) -> None:
+    gradient = ops.asarray(np.random.default_rng(5).standard_normal((6, 4)), dtype="float32")
+    one, other = (
+        optim.Muon(1.0, dtype=dtype, weight_decay=0.0).update([ops.zeros((6, 4))], [gradient])[0]
+        for dtype in ("float32", "bfloat16")
+    )
+    assert ops.dtype(other).name == "float32"
+    assert 0 < float(ops.max(ops.abs(ops.subtract(one, other)))) < 0.1
+    sizes = np.linalg.svd(backend.to_host(one), compute_uv=False) / math.sqrt(6 / 4)
+    assert sizes.min() > 0.6
+    assert sizes.max() < 1.3
+
+
+def test_lion_is_its_formula(backend: Backend) -> None:
+    p, m = np.float64(0.3), np.float64(0.0)
+    optimizer, mine = optim.Lion(0.01, weight_decay=0.1), {"p": ops.asarray([0.3])}
+    for step in range(100):
+        g = np.sin(step + 3 * float(p))
+        p = p - 0.01 * (np.sign(0.9 * m + 0.1 * g) + 0.1 * p)
+        m = 0.99 * m + 0.01 * g
+        mine = optimizer.update(mine, {"p": ops.asarray([g], dtype="float32")})
+    assert mine["p"].tolist()[0] == pytest.approx(p, abs=1e-5)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "adam" in case or "sgd" in case])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_fused_rule_is_the_rule(backend: Backend, case: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fused, plain = fresh(CASES[case][0]), fresh(CASES[case][0])
+    rng = np.random.default_rng(1)
+    # Strides of every kind: a rule goes by axes, not by memory.
+    a = {"w": ops.asarray(rng.standard_normal((4, 6, 5)), dtype=dtype), "b": ops.ones((3,), dtype=dtype)}
+    a["t"] = ops.permute_dims(a["w"], (2, 0, 1))
+    b = dict(a)
+    for _ in range(5):
+        grads = {
+            "w": ops.permute_dims(ops.asarray(rng.standard_normal((5, 4, 6)), dtype=dtype), (1, 2, 0)),
+            "b": ops.broadcast_to(ops.asarray(0.5, dtype=dtype), (3,)),
+            "t": ops.asarray(rng.standard_normal((5, 4, 6)), dtype=dtype),
+        }
+        a = fused.update(a, grads)
+        with monkeypatch.context() as patch:
+            patch.setattr("ember_ml.optim.optimizer.FUSED", frozenset())
+            b = plain.update(b, grads)
+    tolerance = 1e-6 if dtype == "float32" else 1e-12
+    for mine, theirs in ((a, b), (fused.tensors(), plain.tensors())):
+        assert list(mine) == list(theirs)
+        for name, x in mine.items():
+            assert ops.dtype(x) == ops.dtype(theirs[name])
+            assert_close(backend.to_host(x), backend.to_host(theirs[name]), tolerance, name)
+
+
+@every_case
+def test_nothing_that_somebody_holds_changes(backend: Backend, case: str) -> None:
+    optimizer = fresh(CASES[case][0])
+    parameters = {name: ops.asarray(x) for name, x in start(case).items()}
+    grads = {name: ops.ones_like(x) for name, x in parameters.items()}
+    for _ in range(3):
+        held = {**{f"p {k}": v for k, v in parameters.items()}, **{f"g {k}": v for k, v in grads.items()}}
+        held |= {f"s {k}": v for k, v in optimizer.tensors().items()}
+        before = {name: np.array(backend.to_host(x)) for name, x in held.items()}
+        parameters = optimizer.update(parameters, grads)
+        parameters = optimizer.update(parameters, grads)
+        for name, x in held.items():
+            np.testing.assert_array_equal(backend.to_host(x), before[name], name)
+
+
+@every_case
+def test_the_state_travels(backend: Backend, case: str, tmp_path: Path) -> None:
+    """An optimiser that is given another's state goes on as that one does."""
+    first, second = fresh(CASES[case][0]), fresh(CASES[case][0])
+    parameters = {name: ops.asarray(x) for name, x in start(case).items()}
+    for _ in range(3):
+        parameters = first.update(parameters, parameters)
+    ops.save(tmp_path / "state.safetensors", first.tensors())
+    second.assign(ops.load(tmp_path / "state.safetensors"))
+    assert second.step == 3
+    assert second.learning_rate == pytest.approx(first.learning_rate)
+    one, other = first.update(parameters, parameters), second.update(parameters, parameters)
+    for name, x in one.items():
+        np.testing.assert_array_equal(backend.to_host(x), backend.to_host(other[name]), name)
+
+
+@every_case
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_computed_in_single(backend: Backend, case: str, dtype: str) -> None:
+    half, single = fresh(CASES[case][0]), fresh(CASES[case][0])
+    parameters = {name: ops.asarray(x, dtype=dtype) for name, x in start(case).items()}
+    wide = {name: ops.cast(x, "float32") for name, x in parameters.items()}
+    if "adafactor" in case:
+        half.eps_1 = single.eps_1 = 1e-4
+    narrow = half.update(parameters, parameters)
+    expected = single.update(wide, wide)
+    for name, x in narrow.items():
+        assert ops.dtype(x).name == dtype
+        np.testing.assert_array_equal(backend.to_host(x), backend.to_host(ops.cast(expected[name], dtype)), name)
+    assert all(ops.dtype(x).name in ("float32", "int64") for x in half.tensors().values())
+
+
+def test_parameters_come_in_many_forms(backend: Backend) -> None:
+    x = ops.asarray([1.0])
+    tree = optim.SGD(0.5).update({"a": [x, (x,)], "b": {"c": x}}, {"a": [x, (x,)], "b": {"c": None}})
+    assert [leaf.tolist() for leaf in ember_tree.leaves(tree)] == [[0.5], [0.5], [1.0]]
+    assert isinstance(tree["a"][1], tuple)
+    optimizer = optim.Adam()
+    optimizer.update({"w": {"x": x}}, {"w": {"x": x}})
+    assert list(optimizer.tensors()) == ["step", "learning_rate", "w.x.momentum", "w.x.variance"]
+    assert optim.SGD().update({}, {}) == {}
+    with pytest.raises(ValueError, match="gradients of v, which are no parameters; those are w"):
+        optim.SGD().update({"w": x}, {"v": x})
+    with pytest.raises(ValueError, match="structure"):
+        optim.SGD().update([x], [x, x])
+    with pytest.raises(TypeError, match="w is int64"):
+        optim.SGD().update({"w": ops.asarray([1])}, {"w": ops.asarray([1])})
+    with pytest.raises(ValueError, match=r"b has the shape \(1,\).*Grouped"):
+        optim.Muon().update({"b": x}, {"b": x})
+
+
+def test_a_model_is_updated_in_place(backend: Backend) -> None:
+    model = modules.Sequential(modules.Linear(2, 3), modules.Linear(3, 1)).freeze("0")
+    before = {path: x.tolist() for path, x in model.tensors().items()}
+    optimizer = optim.SGD(0.5, momentum=0.9)
+    grads = {path: ops.ones_like(x) for path, x in model.parameters().items()}
+    assert optimizer.update(model, grads) is None
+    after = {path: x.tolist() for path, x in model.tensors().items()}
+    assert after["0.weight"] == before["0.weight"]
+    assert after["1.bias"] == [before["1.bias"][0] - 0.5]
+    model.unfreeze()
+    optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
+    assert "0.weight.velocity" in optimizer.tensors()
+
+
+def test_rates_are_numbers_tensors_and_functions(backend: Backend) -> None:
+    x = {"x": ops.asarray([0.0])}
+    one = {"x": ops.asarray([1.0])}
+    optimizer = optim.SGD(0.5)
+    assert optimizer.learning_rate == 0.5
+    x = optimizer.update(x, one)
+    optimizer.learning_rate = 0.25
+    x = optimizer.update(x, one)
+    assert (x["x"].tolist(), optimizer.learning_rate, optimizer.step) == ([-0.75], 0.25, 2)
+    optimizer.learning_rate = lambda step: 1.0 - 0.25 * step
+    x = optimizer.update(x, one)
+    assert x["x"].tolist() == [-1.25]
+    assert optimizer.learning_rate == 0.25
+    assert "learning_rate" not in optimizer.tensors()
+    with pytest.raises(ValueError, match="at least 0"):
+        optim.Adam(-1.0)
+    with pytest.raises(ValueError, match="no 'wrong'"):
+        optimizer.assign({"wrong": x})
+    assert repr(optim.SGD(0.5, 0.9)) == (
+        "SGD(learning_rate=0.5, momentum=0.9, nesterov=False, dampening=0.0, weight_decay=0.0)"
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.SGD(momentum=-1),
+        lambda: optim.SGD(nesterov=True),
+        lambda: optim.Adam(beta_1=1.0),
+        lambda: optim.Adam(clip_norm=0.0),
+        lambda: optim.RMSprop(rho=2),
+        lambda: optim.Adafactor(beta_2_decay=1.0),
+        lambda: optim.Muon(adjust="some"),
+        lambda: optim.Grouped([]),
+        lambda: schedules.cosine(0.1, 0),
+        lambda: schedules.one_cycle(0.1, 1),
+        lambda: schedules.joined([schedules.constant(1.0)], [3]),
+        lambda: optim.clip_by_norm([], 0.0),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        make()
+
+
+SCHEDULES: dict[str, tuple[Any, Any]] = {
+    "step": (schedules.step(0.1, 7, 0.5), lambda o: torch.optim.lr_scheduler.StepLR(o, 7, 0.5)),
+    "exponential": (schedules.exponential(0.1, 0.9), lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.9)),
+    "linear": (schedules.linear(0.02, 0.1, 20), lambda o: torch.optim.lr_scheduler.LinearLR(o, 0.2, 1.0, 20)),
+    "cosine": (
+        schedules.cosine(0.1, 50, 0.01),
+        lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 50, 0.01),
+    ),
+    "one cycle": (schedules.one_cycle(0.1, 50), lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.1, 50)),
+    "constant": (schedules.constant(0.1), lambda o: torch.optim.lr_scheduler.ConstantLR(o, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_schedules_equal_torchs(backend: Backend, name: str) -> None:
+    ours, theirs = SCHEDULES[name]
+    reference = torch.optim.SGD([torch.zeros(1)], 0.1)
+    scheduler = theirs(reference)
+    for step in range(50):
+        expected = reference.param_groups[0]["lr"]
+        assert ours(step) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        rate = ours(ops.asarray(float(step)))
+        assert float(rate) == pytest.approx(expected, rel=1e-4, abs=1e-7)
+        assert ops.dtype(rate).name == "float32"
+        reference.step()
+        if step < 49:
+            scheduler.step()
+
+
+def test_schedules_join(backend: Backend) -> None:
+    warm = schedules.warm_up(schedules.cosine(1.0, 10), 5)
+    assert [round(warm(n), 3) for n in (0, 1, 5, 10, 15, 99)] == [0.0, 0.2, 1.0, 0.5, 0.0, 0.0]
+    for n in (0.0, 3.0, 5.0, 12.0):
+        assert float(warm(ops.asarray(n))) == pytest.approx(warm(n), abs=1e-6)
+
+
+def test_clipping_equals_torchs(backend: Backend) -> None:
+    rng = np.random.default_rng(2)
+    grads = {name: rng.standard_normal(shape).astype("float32") for name, shape in SHAPES.items()}
+    for limit in (0.5, 100.0):
+        native = [torch.nn.Parameter(torch.zeros(x.shape)) for x in grads.values()]
+        for p, g in zip(native, grads.values(), strict=True):
+            p.grad = torch.tensor(g)
+        norm = torch.nn.utils.clip_grad_norm_(native, limit)
+        mine = {name: ops.asarray(g) for name, g in grads.items()}
+        assert float(optim.global_norm(mine)) == pytest.approx(float(norm), rel=1e-6)
+        for p, g in zip(native, optim.clip_by_global_norm(mine, limit).values(), strict=True):
+            np.testing.assert_allclose(backend.to_host(g), p.grad.numpy(), rtol=1e-5, atol=1e-6)
+        for name, g in optim.clip_by_norm(mine, limit).items():
+            size = np.linalg.norm(grads[name])
+            np.testing.assert_allclose(backend.to_host(g), grads[name] * min(1, limit / size), rtol=1e-5)
+        for name, g in optim.clip_by_value(mine, limit).items():
+            np.testing.assert_array_equal(backend.to_host(g), np.clip(grads[name], -limit, limit))
+    assert optim.clip_by_global_norm({"a": None}, 1.0) == {"a": None}
+    half = optim.clip_by_global_norm([ops.full((4,), 6e4, dtype="float16")], 1.0)[0]
+    assert ops.dtype(half).name == "float16"
+    assert half.tolist() == [0.5] * 4
+    zero = optim.clip_by_global_norm([ops.zeros((4,))], 1.0)[0]
+    assert zero.tolist() == [0.0] * 4
+
+
+def test_an_optimiser_clips(backend: Backend) -> None:
+    x, g = {"x": ops.asarray([0.0, 0.0])}, {"x": ops.asarray([30.0, -40.0])}
+    assert optim.SGD(1.0, clip_norm=5.0).update(x, g)["x"].tolist() == [-3.0, 4.0]
+    assert optim.SGD(1.0, clip_value=1.0).update(x, g)["x"].tolist() == [-1.0, 1.0]
+
+
+def test_groups_have_optimisers_of_their_own(backend: Backend) -> None:
+    model = modules.Sequential(modules.Linear(2, 3), modules.Linear(3, 1))
+    both = optim.Grouped([(lambda path, p: p.ndim == 2, optim.Muon(0.1)), (lambda path, p: True, optim.AdamW(0.01))])
+    both.init(model)
+    names = list(both.tensors())
+    assert "0.0.weight.velocity" in names
+    assert "1.1.bias.momentum" in names
+    grads = {path: ops.ones_like(x) for path, x in model.parameters().items()}
+    bias = model[1].bias.tolist()[0]
+    both.update(model, grads)
+    assert model[1].bias.tolist()[0] == pytest.approx(bias * (1 - 1e-4) - 0.01, abs=1e-6)
+    assert (both.step, both.learning_rate) == (1, pytest.approx(0.1))
+    other = optim.Grouped([(lambda path, p: p.ndim == 2, optim.Muon(0.1)), (lambda path, p: True, optim.AdamW(0.01))])
+    other.assign(both.tensors())
+    assert other.step == 1
+    with pytest.raises(ValueError, match="no optimiser of the group takes b"):
+        optim.Grouped([(lambda path, p: path == "a", optim.SGD())]).init({"b": ops.ones(1)})
+    with pytest.raises(ValueError, match="no 'x'"):
+        both.assign({"x": ops.ones(1)})
+
+
+def test_a_compiled_update_is_the_update(backend: Backend) -> None:
+    rates = schedules.warm_up(schedules.cosine(0.05, 10), 2)
+    eager, compiled = optim.AdamW(rates, clip_norm=1.0), optim.AdamW(rates, clip_norm=1.0)
+    a = {name: ops.asarray(x) for name, x in start("muon").items()}
+    b = dict(a)
+    compiled.init(b)
+    update = ember_ml.transform.compile(lambda optimizer, values, grads: optimizer.update(values, grads))
+    for _ in range(3):
+        a, b = eager.update(a, a), update(compiled, b, b)
+    assert compiled.step == 3
+    for name, x in a.items():
+        assert_close(backend.to_host(b[name]), backend.to_host(x), 1e-5, name)
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["sgd nesterov", "sgd dampened", "adam decayed", "adamw", "rmsprop centered", "adagrad decayed", "adafactor decayed",
+     "muon"],
+)  # fmt: skip
+@pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch traces, and is not installed")
+def test_every_update_is_traced_as_one_graph(case: str) -> None:
+    with ember_ml.use_backend("torch"):
+        eager, traced = fresh(CASES[case][0]), fresh(CASES[case][0])
+        a = {name: ops.asarray(x) for name, x in start(case).items()}
+        b = dict(a)
+        traced.init(b)
+        torch._dynamo.reset()
+        update = torch.compile(lambda values: traced.update(values, values), backend="eager", fullgraph=True)
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            for _ in range(3):
+                a, b = eager.update(a, a), update(b)
+        assert traced.step == 3
+        for name, x in a.items():
+            assert_close(b[name].numpy(), x.numpy(), 1e-5, name)
+
+
+def test_empty_and_single_parameters(backend: Backend) -> None:
+    parameters = {"none": ops.zeros((0, 3)), "one": ops.asarray(2.0)}
+    for optimizer in (optim.SGD(0.1, 0.9), optim.Adam(), optim.RMSprop(), optim.Adagrad(), optim.Lion()):
+        new = optimizer.update(parameters, parameters)
+        assert tuple(new["none"].shape) == (0, 3)
+        assert tuple(new["one"].shape) == ()
+        assert float(new["one"]) < 2.0
+
+
+def test_gradients_flow_through_updates(backend: Backend) -> None:
+    """What a parameter becomes can be differentiated with respect to what it was, as learning to learn needs."""
+
+    def after(w: Any) -> Any:
+        optimizer = optim.SGD(0.1, 0.9)
+        parameters = {"w": w}
+        for _ in range(2):
+            parameters = optimizer.update(parameters, {"w": ops.multiply(parameters["w"], 2.0)})
+        return ops.sum(ops.square(parameters["w"]))
+
+    # The second step goes on with 0.9 of the first: w (0.8 - 0.2 * (0.8 + 0.9)) = 0.46 w.
+    slope = ember_ml.transform.grad(after)(ops.asarray([1.0, 2.0]))
+    np.testing.assert_allclose(backend.to_host(slope), [2 * 0.46**2, 4 * 0.46**2], rtol=1e-5)
+
+
+def test_updates_are_vectorised(backend: Backend) -> None:
+    w = ops.asarray([[1.0, 2.0], [3.0, 4.0]])
+    mapped = ember_ml.transform.vmap(lambda w: optim.Adam(0.1).update({"w": w}, {"w": w})["w"])(w)
+    np.testing.assert_allclose(backend.to_host(mapped), [[0.9, 1.9], [2.9, 3.9]], rtol=1e-5)
+
+
+def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
+    w = EmberTensor([1.0, 2.0])
+    for optimizer in (optim.SGD(0.1), optim.Adam(0.1)):
+        new = optimizer.update({"w": w}, {"w": w})["w"]
+        assert isinstance(new, EmberTensor)
+        assert new.tolist() == pytest.approx([0.9, 1.8 if isinstance(optimizer, optim.SGD) else 1.9], abs=1e-6)

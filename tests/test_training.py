@@ -1,0 +1,333 @@
+"""The trainer: data of every kind, figures, callbacks, checkpoints, and what is said when something is wrong."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import io
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import ops, optim, training
+from ember_ml.backend import Backend
+from ember_ml.nn import modules
+from ember_ml.training.data import as_data
+from ember_ml.training.trainer import get_loss
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((50, 4)).astype("float32")
+Y = (X @ RNG.standard_normal((4, 3))).argmax(1)
+LOSS = partial(ops.sparse_categorical_crossentropy, from_logits=True)
+
+
+def trainer(*callbacks: training.Callback, metrics: Any = ("accuracy",), seed: int = 1, **options: Any) -> Any:
+    ops.random.set_seed(seed)
+    model = modules.Sequential(modules.Linear(4, 16), ops.relu, modules.Dropout(0.1), modules.Linear(16, 3))
+    return training.Trainer(model, LOSS, optim.Adam(0.02), metrics, callbacks, **options)
+
+
+def host(x: Any) -> Any:
+    return ops.to_numpy(x)
+
+
+def test_a_model_learns_and_is_measured(backend: Backend) -> None:
+    mine = trainer(metrics=["accuracy", training.TopKAccuracy(2)])
+    history = mine.fit(X, Y, epochs=12, batch_size=8, validation_data=(X[:20], Y[:20]))
+    assert len(history) == 12
+    assert len(history.steps) == 12 * 7
+    assert history["loss"][-1] < 0.5 * history["loss"][0]
+    found = mine.evaluate(X, Y, batch_size=11)
+    assert found["accuracy"] > 0.9
+    prediction = host(mine.predict(X, batch_size=9))
+    assert found["accuracy"] == pytest.approx(np.mean(prediction.argmax(1) == Y))
+    rows = prediction - np.log(np.exp(prediction).sum(1, keepdims=True))
+    assert found["loss"] == pytest.approx(-rows[np.arange(50), Y].mean(), abs=1e-5)
+    last = mine.evaluate(X[:20], Y[:20])
+    assert {f"val_{name}": value for name, value in last.items()} == pytest.approx(
+        {name: history[name][-1] for name in ("val_loss", "val_accuracy", "val_top_2_accuracy")}, abs=1e-6
+    )
+    assert mine.model.training
+
+
+def test_the_loss_of_an_epoch_counts_every_example_once(backend: Backend) -> None:
+    mine = trainer()
+    mine.optimizer.learning_rate = 0.0
+    mine.model[2] = modules.Identity()
+    history = mine.fit(X, Y, epochs=1, batch_size=16)
+    assert history["loss"][0] == pytest.approx(mine.evaluate(X, Y)["loss"], abs=1e-5)
+
+
+KINDS: dict[str, Any] = {
+    "host arrays": lambda: (X, Y),
+    "tensors": lambda: (ops.asarray(X), ops.asarray(Y)),
+    "lists": lambda: (X.tolist(), Y.tolist()),
+    "a list of batches": lambda: ([(X[i : i + 8], Y[i : i + 8]) for i in range(0, 50, 8)],),
+    "an iterable": lambda: (Source(),),
+}
+
+
+class Source:
+    """Batches, made anew for every epoch, of no known number."""
+
+    def __iter__(self) -> Any:
+        return ((X[i : i + 8], Y[i : i + 8]) for i in range(0, 50, 8))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_data_of_every_kind(backend: Backend, kind: str) -> None:
+    expected = trainer().fit(X, Y, epochs=2, batch_size=8, shuffle=False)
+    history = trainer().fit(*KINDS[kind](), epochs=2, batch_size=8, shuffle=False)
+    np.testing.assert_allclose(history.steps, expected.steps, rtol=0, atol=1e-6)
+
+
+def test_inputs_in_containers(backend: Backend) -> None:
+    class Both(modules.Module):
+        def __init__(self) -> None:
+            self.linear = modules.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(ops.add(x["a"], x["b"]))
+
+    mine = training.Trainer(Both(), LOSS, optim.SGD(0.1))
+    history = mine.fit({"a": X, "b": X[::-1].copy()}, Y, epochs=3, batch_size=10)
+    assert history["loss"][-1] < history["loss"][0]
+    assert tuple(mine.predict({"a": X, "b": X}).shape) == (50, 3)
+
+
+def test_orders_are_drawn_from_the_stream(backend: Backend) -> None:
+    data = as_data(np.arange(20), np.arange(20), 6)
+    ops.random.set_seed(3)
+    first = [host(x).tolist() for x, _ in data.batches(shuffle=True)]
+    assert [len(batch) for batch in first] == [6, 6, 6, 2]
+    assert sorted(number for batch in first for number in batch) == list(range(20))
+    again = [host(x).tolist() for x, _ in data.batches(shuffle=True)]
+    assert first != again
+    ops.random.set_seed(3)
+    assert [host(x).tolist() for x, _ in data.batches(shuffle=True, skip=2)] == first[2:]
+    assert first[0] != list(range(6))
+
+
+def test_losses_by_name_operation_and_function(backend: Backend) -> None:
+    true, found = ops.asarray([1.0, 2.0]), ops.asarray([2.0, 4.0])
+    for loss in ("mse", "mean_squared_error", ops.mse, partial(ops.mse), lambda found, true: ops.mse(true, found)):
+        assert float(get_loss(loss)(found, true)) == 2.5
+    hinge = get_loss("hinge_loss")
+    assert float(hinge(ops.asarray([3.0]), ops.asarray([1.0]))) == 0.0, "the truth is given as the truth"
+    with pytest.raises(ValueError, match="no loss 'relu'"):
+        get_loss("relu")
+    with pytest.raises(TypeError, match="3"):
+        get_loss(3)  # type: ignore[arg-type]
+
+
+def test_compiled_training_is_the_same(backend: Backend) -> None:
+    expected = trainer().fit(X[:48], Y[:48], epochs=2, batch_size=16)
+    history = trainer(compile=True).fit(X[:48], Y[:48], epochs=2, batch_size=16)
+    # Compiled code draws from a key of its own, so what is dropped differs; what is learned does not.
+    assert len(history.steps) == len(expected.steps)
+    plain, fast = trainer(), trainer(compile=True)
+    for one in (plain, fast):
+        one.model[2].rate = 0.0
+    plain = plain.fit(X[:48], Y[:48], epochs=2, batch_size=16, shuffle=False)
+    fast = fast.fit(X[:48], Y[:48], epochs=2, batch_size=16, shuffle=False)
+    np.testing.assert_allclose(plain.steps, fast.steps, rtol=0, atol=1e-4)
+
+
+def test_a_model_trains_at_home(backend: Backend) -> None:
+    """Whatever engine is active, a model is trained on its own."""
+    mine = trainer()
+    for other in ember_ml.get_available_backends():
+        with ember_ml.use_backend(other):
+            mine.fit(X, Y, epochs=1)
+            assert isinstance(mine.predict(X), backend.tensors)
+    assert all(isinstance(x, backend.tensors) for x in mine.model.tensors().values())
+
+
+def test_early_stopping_restores_the_best() -> None:
+    stopping = training.EarlyStopping("val_accuracy", patience=2)
+    mine = trainer(stopping)
+    values = iter([0.5, 0.7, 0.6, 0.7, 0.9])
+    kept = []
+
+    class Fake(training.Callback):
+        def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+            record["val_accuracy"] = next(values)
+            kept.append(trainer.model.tensors())
+
+    mine.callbacks.insert(0, Fake())
+    history = mine.fit(X, Y, epochs=10, batch_size=10)
+    assert len(history) == 4
+    assert stopping.watch.best == 0.7
+    for path, x in mine.model.tensors().items():
+        np.testing.assert_array_equal(x, kept[1][path])
+    with pytest.raises(ValueError, match="no figure 'charm'"):
+        trainer(training.EarlyStopping("charm")).fit(X, Y)
+    with pytest.raises(ValueError, match="mode"):
+        training.EarlyStopping(mode="up")
+
+
+def test_what_better_means() -> None:
+    for monitor, values, expected in (
+        ("val_loss", [3.0, 2.0, 2.5, float("nan"), 1.0], [True, True, False, False, True]),
+        ("val_auc", [0.5, 0.6, 0.6], [True, True, False]),
+        ("mse", [0.5, 0.6], [True, False]),
+    ):
+        watch = training.EarlyStopping(monitor).watch
+        assert [watch.is_better({monitor: value}) for value in values] == expected
+    assert training.EarlyStopping().watch.is_better({"loss": 1.0})
+
+
+def test_checkpoints_are_kept_and_taken_up(backend: Backend, tmp_path: Path) -> None:
+    trainer(training.Checkpoint(tmp_path / "epochs", keep=2)).fit(X, Y, epochs=4, batch_size=25)
+    assert sorted(p.name for p in (tmp_path / "epochs").iterdir()) == [
+        "checkpoint-00000006.safetensors", "checkpoint-00000008.safetensors"
+    ]  # fmt: skip
+    best = trainer(training.Checkpoint(tmp_path / "best", keep=1, monitor="accuracy"))
+    history = best.fit(X, Y, epochs=6, batch_size=25)
+    top = int(np.argmax(history["accuracy"])) + 1
+    assert [p.name for p in (tmp_path / "best").iterdir()] == [f"checkpoint-{2 * top:08d}.safetensors"]
+    again = trainer(seed=5)
+    assert again.restore(tmp_path / "best")
+    assert (again.epoch, again.step, len(again.history)) == (top, 2 * top, top)
+    assert not trainer().restore(tmp_path / "nothing")
+    fresh = trainer(seed=5).fit(X, Y, epochs=1, resume=tmp_path / "nothing")
+    assert len(fresh) == 1
+    done = trainer().fit(X, Y, epochs=4, batch_size=25, resume=tmp_path / "epochs")
+    assert len(done) == 4, "nothing is left to do"
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    trainer(training.Checkpoint(tmp_path)).fit(X, Y)
+    small = training.Trainer(modules.Sequential(modules.Linear(4, 3)), LOSS, optim.Adam())
+    with pytest.raises(ValueError, match=r"another model.*unknown: 3.bias, 3.weight.*another shape: 0.bias, 0.weight"):
+        small.restore(tmp_path)
+
+
+def test_callbacks_go_on_after_a_resume(tmp_path: Path) -> None:
+    def parts(folder: Path) -> tuple[training.Callback, ...]:
+        stopping = training.EarlyStopping("loss", patience=100)
+        return stopping, training.CSVLogger(folder / "log.csv"), training.Checkpoint(folder, every=6)
+
+    whole = parts(tmp_path / "whole")
+    trainer(*whole).fit(X, Y, epochs=3, batch_size=10, validation_data=(X, Y))
+    first = parts(tmp_path / "part")
+    trainer(*first).fit(X, Y, epochs=2, batch_size=10, validation_data=(X, Y))
+    second = parts(tmp_path / "part")
+    trainer(*second, seed=7).fit(X, Y, epochs=3, batch_size=10, validation_data=(X, Y), resume=tmp_path / "part")
+    assert second[0].state()["best"] == whole[0].state()["best"]
+    logs = [
+        [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(text.splitlines())]
+        for text in ((tmp_path / folder / "log.csv").read_text() for folder in ("whole", "part"))
+    ]
+    assert logs[0] == logs[1]
+    assert list(logs[0][0]) == ["epoch", "loss", "accuracy", "val_loss", "val_accuracy", "learning_rate"]
+
+
+def test_tensorboard_files_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX", reason="an optional extra")
+    trainer(training.TensorBoard(tmp_path, every=2)).fit(X, Y, epochs=2, batch_size=10, validation_data=(X, Y))
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    for name in (b"update/loss", b"training/accuracy", b"validation/loss"):
+        assert name in content
+
+
+@pytest.mark.parametrize(("package", "extra"), [("tensorboardX", "tensorboard"), ("matplotlib", "plot")])
+def test_an_absent_extra_is_named(package: str, extra: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real = builtins.__import__
+
+    def absent(name: str, *args: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(f"no {package}")
+        return real(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    use = training.History().plot if extra == "plot" else partial(trainer(training.TensorBoard(tmp_path)).fit, X, Y)
+    with pytest.raises(ImportError, match=rf"ember-ml\[{extra}\]"):
+        use()
+
+
+def test_a_history_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="an optional extra")
+    history = trainer().fit(X, Y, epochs=3, validation_data=(X, Y))
+    figure = history.plot(tmp_path / "curves.png")
+    assert [axes.get_title() for axes in figure.axes] == ["loss", "loss", "accuracy"]
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(KeyError, match="no figure 'charm'"):
+        history["charm"]
+    assert "loss" in history
+    assert "charm" not in history
+    assert repr(history).startswith("<History of 3 epochs: loss=")
+
+
+def test_output_is_quiet_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    trainer().fit(X, Y, epochs=2)
+    trainer().fit(X, Y, epochs=2, verbose=1)
+    trainer().fit(X, Y, epochs=2, verbose=0)
+    assert capsys.readouterr() == ("", "")
+    trainer().fit(X, Y, epochs=2, verbose=2)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("epoch 1/2  loss ")
+    assert "accuracy" in second
+
+
+def test_a_bar_is_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setattr("ember_ml.training.progress.INTERVAL", 0.0)
+    monkeypatch.setitem(os.environ, "TERM", "xterm")
+    monkeypatch.setitem(os.environ, "COLUMNS", "200")
+    trainer().fit(X, Y, epochs=2, batch_size=10)
+    shown = sys.stdout.getvalue()
+    for part in ("epoch 1/2", "epoch 2/2", "5/5", "loss", "accuracy", "/s"):
+        assert part in shown
+
+
+def test_the_loss_is_not_read_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off a terminal, numbers are read once an epoch."""
+    reads = []
+    monkeypatch.setattr("ember_ml.training.trainer._numbers", lambda losses: reads.append(1) or [0.0] * len(losses))
+    monkeypatch.setattr(training.Trainer, "_figures", lambda *args: pytest.fail("nobody looks"))
+    trainer(metrics=()).fit(X, Y, epochs=3, batch_size=5)
+    assert len(reads) <= 6
+
+
+def test_modes_are_as_they_were(backend: Backend) -> None:
+    mine = trainer()
+    mine.model.eval()
+    mine.model[0].train()
+    mine.fit(X, Y)
+    mine.predict(X)
+    assert [module.training for module in mine.model.modules()] == [False, True, False, False, False]
+
+
+def test_mistakes_are_explained(backend: Backend) -> None:
+    mine = trainer()
+    with pytest.raises(ValueError, match=r"\(50, 4\), \(3,\)"):
+        mine.fit(X, Y[:3])
+    with pytest.raises(ValueError, match="at least 1"):
+        mine.fit(X, Y, batch_size=0)
+    with pytest.raises(TypeError, match="int"):
+        mine.fit(3)
+    with pytest.raises(ValueError, match="no data"):
+        mine.fit([], epochs=1)
+    with pytest.raises(ValueError, match="empty after its first epoch"):
+        mine.fit(iter([(X, Y)]), epochs=2)
+    with pytest.raises(ValueError, match="nothing to predict"):
+        mine.predict(X[:0])
+    with pytest.raises(ValueError, match="one name: accuracy, accuracy"):
+        trainer(metrics=["accuracy", "accuracy"])
+    with pytest.raises(ValueError, match="after 1 update or more"):
+        training.Checkpoint("x", every=0)
+    with pytest.raises(ValueError, match="monitor or every"):
+        training.Checkpoint("x", every=1, monitor="loss")
+    assert mine.model.training, "a failure leaves no trace in the model"

@@ -43,7 +43,10 @@ class Parameter:
 
 @dataclass(eq=False)
 class Operation:
-    """The record of one operation: what tests, documentation and tools read."""
+    """The record of one operation: what tests, documentation and tools read.
+
+    ``hosts`` says that it answers with an array of the host, whatever the engine.
+    """
 
     name: str
     module: str
@@ -54,6 +57,7 @@ class Operation:
     definition: Callable[..., Any] | None
     lazy: bool
     differentiable: bool
+    hosts: bool
     call: Callable[..., Any] = field(init=False)
     door: door.Door = field(init=False)
     short: shortcut.Shortcut = field(init=False)
@@ -76,7 +80,7 @@ class Operation:
         """Find what computes the operation on a backend: the engine's own function, or the definition."""
         run = backend.own(self)
         if run is None:
-            run = _lacking(self, backend) if self.definition is None else _within(backend, self.definition)
+            run = _lacking(self, backend) if self.definition is None else within(backend, self.definition)
         self.runs[backend.name] = run
         self.short.open(self, backend, run)
 
@@ -120,6 +124,7 @@ def op(
             definition=None if _is_bare(function) else function,
             lazy=lazy,
             differentiable=differentiable,
+            hosts="HostArray" in str(function.__annotations__.get("return")),
         )
         operation.door = door.Door(operation)
         operation.short = shortcut.Shortcut(operation, cast(FunctionType, function))
@@ -204,7 +209,7 @@ def _lacking(operation: Operation, backend: Backend) -> Callable[..., Any]:
     return run
 
 
-def _within(backend: Backend, definition: Callable[..., Any]) -> Callable[..., Any]:
+def within(backend: Backend, definition: Callable[..., Any]) -> Callable[..., Any]:
     """``definition`` with ``backend`` active, so that what it creates lives beside its arguments."""
 
     def run(*args: Any, **kwargs: Any) -> Any:

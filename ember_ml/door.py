@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
+from ember_ml import portable, tree
 from ember_ml.backend import Backend
-from ember_ml.dtypes import KINDS, EmberDType, accumulated, adapt, default_dtype, describe, promote
+from ember_ml.dtypes import KINDS, EmberDType, accumulated, adapt, default_dtype, describe, free, promote
 from ember_ml.errors import EmberError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Door:
         self.positional = len(places) - len(self.keywords)
 
     def __call__(self, *values: Any) -> Any:
+        if portable.holds(values):
+            return self.in_kind(values)
         backend = self.home(values)
         run = self.operation.runs[backend.name]
         try:
@@ -68,6 +71,36 @@ class Door:
                         )
                     found = species
         return found or backends.current()
+
+    def in_kind(self, values: tuple[Any, ...]) -> Any:
+        """The answer in portable tensors to a call with some, computed by the engine that they live on."""
+        backend = portable.home_of(self.operation.name, values)
+        natives = portable.opened_all(values, backend)
+        if backend.name == "numpy":
+            self.check_host(backend, values)
+            found = backends.current() is backend
+        else:
+            # Native tensors find their engine by themselves.
+            found = any(isinstance(natives[p.at], backend.tensors) for p in self.tensors)
+        if found or backends.current() is backend:
+            answer = self.pass_on(self.operation.call, natives)
+        else:
+            token = backends.enter(backend)
+            try:
+                answer = self.pass_on(self.operation.call, natives)
+            finally:
+                backends.leave(token)
+        if answer is natives[0] and self.operation.law is free:
+            return values[0]
+        return answer if self.operation.hosts else portable.closed(answer, backend)
+
+    def check_host(self, host: Backend, values: tuple[Any, ...]) -> None:
+        """No native tensor of another engine is beside a portable one of NumPy: the host's arrays would go to it."""
+        for place in self.tensors:
+            for leaf in tree.leaves(values[place.at]):
+                species = _species.get(type(leaf))
+                if type(species) is Backend and not issubclass(host.tensors[0], species.kinds):
+                    raise portable.mixture(self.operation.name, "numpy", species.name)
 
     def items(self, value: Any) -> Sequence[Any]:
         """The values in a parameter that takes several."""
@@ -202,12 +235,15 @@ class Door:
 
     def pass_on(self, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         """Call ``run`` with the values, each in the way that its parameter is given."""
+        args, kwargs = self.given(values)
+        return run(*args, **kwargs)
+
+    def given(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The values as positional and keyword arguments."""
         positional = values[: self.positional]
         if self.variadic is not None:
             positional = (*positional[: self.variadic], *positional[self.variadic])
-        if not self.keywords:
-            return run(*positional)
-        return run(*positional, **{name: values[index] for index, name in self.keywords})
+        return positional, {name: values[index] for index, name in self.keywords}
 
     def rescue(self, error: Exception, *values: Any) -> Any:
         """What the short way ends in when ``error`` is raised: by the engine, or because an operand is no tensor."""
@@ -217,7 +253,7 @@ class Door:
 
     def recover(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Any:
         """The answer by the reference where the engine has no kernel for these dtypes; else the error, explained."""
-        if isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name != "numpy":
+        if isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _FINAL:
             return self.by_reference(backend, values)
         raise self.explained(backend, error, values)
 
@@ -242,9 +278,13 @@ class Door:
                 return type(answer)(*map(back, answer))
             return type(answer)(map(back, answer)) if isinstance(answer, (list, tuple)) else answer
 
-        roles = [p.role for p in self.operation.parameters]
-        hosted = tuple(there(value, role) for value, role in zip(values, roles, strict=True))
-        return back(self.pass_on(self.operation.runs[reference.name], hosted))
+        def run(*values: Any) -> Any:
+            roles = [p.role for p in self.operation.parameters]
+            hosted = tuple(there(value, role) for value, role in zip(values, roles, strict=True))
+            return back(self.pass_on(self.operation.runs[reference.name], hosted))
+
+        opaque = getattr(backend.core, "opaque", None)
+        return run(*values) if opaque is None else opaque(self.operation, run, values)
 
     def explained(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Exception:
         """The error in its agreed class, with a note that names the operation, its tensors and the engine."""
@@ -267,6 +307,9 @@ class Door:
 NUMBER, SEQUENCE, HOST, NONE, UNKNOWN = "number", "sequence", "host", "none", "unknown"
 
 _NUMBERS = (bool, int, float, complex)
+
+# Engines whose word is the last: the reference itself, and the one that traces it, whose answers must not be untraced.
+_FINAL = ("numpy", "autograd")
 
 _species: dict[type, Backend | str] = {
     **dict.fromkeys(_NUMBERS, NUMBER),
@@ -295,7 +338,7 @@ def species_of(kind: type) -> Backend | str:
 
 def _classify(kind: type) -> Backend | str:
     """What instances of ``kind`` are; loads the backend of an engine whose tensor is seen for the first time."""
-    engines = {home.engine: name for name, home in backends.homes().items()}
+    engines = {home.engine: name for name, home in {**backends.homes(), **backends.HIDDEN}.items()}
     for base in kind.__mro__:
         name = engines.get(base.__module__.partition(".")[0])
         if name is not None:

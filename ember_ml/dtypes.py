@@ -12,21 +12,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-class EmberDType(str):
+class EmberDType:
     """A dtype of the portable type system: equal to its name and to every engine's own object for it."""
 
     __slots__ = ("bits", "kind", "name")
 
-    name: str
-    kind: str
-    bits: int
-
-    def __new__(cls, name: str, kind: str, bits: int) -> EmberDType:
-        self = super().__new__(cls, name)
+    def __init__(self, name: str, kind: str, bits: int) -> None:
         self.name = name
         self.kind = kind
         self.bits = bits
-        return self
 
     @property
     def itemsize(self) -> int:
@@ -35,16 +29,30 @@ class EmberDType(str):
 
     def __eq__(self, other: object) -> builtins.bool:
         if isinstance(other, str):
-            return str.__eq__(self, other)
+            return self.name == other
         return find(other) is self
 
     def __ne__(self, other: object) -> builtins.bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, form: str) -> str:
+        return format(self.name, form)
 
     def __repr__(self) -> str:
         return f"ember_ml.{self.name}"
+
+    @property
+    def __numpy_dtype__(self) -> Any:
+        """What NumPy takes it for."""
+        from ember_ml.backend import load  # it imports this module
+
+        return load("numpy").dtypes[self.name]
 
     def __reduce__(self) -> tuple[Callable[[object], EmberDType], tuple[str]]:
         return as_dtype, (self.name,)
@@ -77,10 +85,11 @@ _names: dict[type, dict[Any, str]] = {
 
 def name_of(value: Any) -> str:
     """The name of the dtype that ``value`` stands for, or nothing; an engine prints it at the end of its own."""
-    if type(value).__hash__ is None:
-        return ""
     known = _names.setdefault(type(value), {})
-    found = known.get(value, "")
+    try:
+        found = known.get(value, "")
+    except TypeError:  # it has no hash, as no dtype is
+        return ""
     if not found and not isinstance(value, str):
         printed = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
         found = _names[str].get(printed, "")

@@ -19,6 +19,10 @@ class UnsupportedError(EmberError, TypeError):
     """A dtype or combination that an engine or device cannot represent."""
 
 
+class AxisError(EmberError, ValueError, IndexError):
+    """An axis that a tensor does not have."""
+
+
 class LinAlgError(EmberError, ValueError):
     """A matrix that is singular, not positive definite, or does not converge."""
 

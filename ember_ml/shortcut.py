@@ -37,15 +37,17 @@ if TYPE_CHECKING:
 # The namespace of the generated functions: globals cost less than cells here, and a dictionary look-up is dear.
 #
 # HOST is NumPy's array type while NumPy is active for the whole process and no use_backend block is open; otherwise
-# a host array means whatever the active backend makes of it.
+# a host array means whatever the active backend makes of it. HOSTS are the types of NumPy's scalars.
 # PRIME is the tensor type of the first other engine; FRESH that of the first engine whose dtype objects are made anew
 # on every access, so that identity says nothing.
 # *_INDEX and *_MASK are the int64 and bool of each.
 # LIFTS holds, per tensor type, how a Python number becomes a 0-d tensor, and the dtypes that take it without rising
-# in kind.
+# in kind. BOXES are the types of tensors that a hidden engine makes of NumPy's, whose dtypes they share.
 _space = sys.modules["ember_ml.shortcuts"] = ModuleType("ember_ml.shortcuts", "Functions that ember_ml.shortcut made.")
 _names: dict[str, Any] = vars(_space)
-_names.update(__builtins__=builtins, _type=type, HOST=None, PRIME=None, FRESH=None, LIFTS={})
+BOXES: set[type] = set()
+LIFTS: dict[type, tuple[Callable[..., Any], dict[type, frozenset[Any]]]] = {}
+_names.update(__builtins__=builtins, _type=type, HOST=None, HOSTS=frozenset(), PRIME=None, FRESH=None, LIFTS=LIFTS)
 
 
 def _follow() -> None:
@@ -137,13 +139,17 @@ def _slot(backend: Backend) -> str:
 
 def know(backend: Backend) -> None:
     """Let generated code recognise the tensors of ``backend``, now that every operation is open to them."""
-    _names["LIFTS"][backend.tensors[0]] = (backend.lift, _takers(backend))
+    LIFTS[backend.tensors[0]] = (backend.lift, _takers(backend))
+    if backend.name in backends.HIDDEN:
+        BOXES.update(backend.tensors)
     slot = _slot(backend)
     if slot:
         _names[f"{slot}_INDEX"] = backend.dtypes["int64"]
         _names[f"{slot}_MASK"] = backend.dtypes["bool"]
     if slot in ("PRIME", "FRESH"):
         _names[slot] = backend.tensors[0]
+    elif slot:
+        _names["HOSTS"] = frozenset(backend.scalars)
 
 
 def _load_an_engine() -> None:
@@ -172,7 +178,7 @@ def _asking(operation: Operation, backend: Backend, run: Callable[..., Any]) -> 
     here = backends.here
 
     def ask(*args: Any, **kwargs: Any) -> Any:
-        if here() == "numpy" or backends.current() is backend:
+        if (here() == "numpy" or backends.current() is backend) and not any(type(x) in BOXES for x in args):
             return run(*args, **kwargs)
         return operation.door(*args, *(kwargs[name] for name in names))
 
@@ -284,8 +290,8 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     """The short way for two or more tensors: the type of the second one, then identity of dtypes.
 
     Where an engine's dtype objects are its own, the second one's type is enough: whatever has the same dtype is of that
-    engine, or answers to its protocols. What has no dtype at all raises AttributeError, which ``rescue`` sends to the
-    door.
+    engine, or answers to its protocols. NumPy's are everybody's, so there all types count. What has no dtype at all
+    raises AttributeError, which ``rescue`` sends to the door.
     """
     x, y, *others = tensors
     rest = "".join(f" and _d is {z}.dtype" for z in others)
@@ -297,9 +303,12 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     if checked:
         host, prime = " and (_d is host_first or _d in host_ready)", " and (_d is prime_first or _d in prime_ready)"
         fresh, fast = " and _d in fresh_ready", " and _d in fast_ready[_t]"
+    hosted = " and ".join(f"((_u := _type({z})) is HOST or _u in HOSTS)" for z in (*others, x))
     lines = [
         f"if _type({y}) is HOST:",
-        f" if {same}{host}{_led(guides, 'HOST')}: return host({arguments})",
+        f" if {same}{host}{_led(guides, 'HOST')}:",
+        f"  if {hosted}: return host({arguments})",
+        *([] if guides or others else [f"  if _u in fast: return fast[_u]({arguments})"]),
         f"elif (_t := _type({y})) is PRIME:",
         f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
         "elif _t is FRESH:",

@@ -1,0 +1,33 @@
+"""The portable tensor, and the operations as a namespace of the array API standard.
+
+``EmberTensor`` is one tensor type for every engine. The operations are those of ``ops``, which answer in kind; those
+that create tensors answer with an ``EmberTensor`` here.
+
+>>> x = arange(4.0)
+>>> x.__array_namespace__().sum(x[1:] ** 2).item()
+14.0
+"""
+
+from ember_ml.dtypes import EmberDType as EmberDType
+from ember_ml.nn.tensor.creation import creators as _creators
+from ember_ml.nn.tensor.namespace import info as __array_namespace_info__
+from ember_ml.nn.tensor.tensor import EmberTensor as EmberTensor
+from ember_ml.nn.tensor.tensor import unwrap as unwrap
+from ember_ml.nn.tensor.tensor import wrap as wrap
+from ember_ml.ops import *
+
+# The extensions of the standard: where ``ops`` has a function of that name, this is the namespace that holds it.
+import ember_ml.nn.tensor.fft as fft  # isort: skip
+import ember_ml.nn.tensor.linalg as linalg  # type: ignore[no-redef] # isort: skip
+
+__array_api_version__ = "2024.12"
+
+vars().update(_creators(vars()))
+
+__all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
+__all__ += ["EmberDType", "EmberTensor", "__array_api_version__", "__array_namespace_info__"]
+__all__ += ["e", "fft", "inf", "linalg", "nan", "newaxis", "pi", "unwrap", "wrap"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,42 @@
+"""The operations that take no tensors, answering with portable ones.
+
+All others answer in kind and need nothing. These are found in the registry, by their parameters, and not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from typing import Any, ParamSpec
+
+from ember_ml import backend as backends
+from ember_ml import portable
+from ember_ml.contract import operation_of
+from ember_ml.nn.tensor.tensor import wrap
+
+P = ParamSpec("P")
+
+
+def creators(names: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Those operations among ``names`` that answer with tensors and take none, made to answer with portable ones."""
+    found = {name: value for name, value in names.items() if hasattr(value, "__operation__")}
+    return {name: portable_of(function) for name, function in found.items() if _creates(function)}
+
+
+def _creates(function: Callable[..., Any]) -> bool:
+    answer = str(function.__annotations__.get("return"))
+    return not operation_of(function).tensors and ("Tensor" in answer or "Any" in answer)
+
+
+@cache
+def portable_of(function: Callable[P, Any]) -> Callable[P, Any]:
+    """``function``, which answers with native tensors, answering with portable ones."""
+
+    @wraps(function)
+    def create(*args: P.args, **kwargs: P.kwargs) -> Any:
+        if portable.holds(args) or portable.holds(kwargs.values()):
+            return function(*args, **kwargs)
+        home = backends.current()
+        return wrap(function(*portable.opened(args, home), **portable.opened(kwargs, home)))
+
+    return create

@@ -1,0 +1,15 @@
+"""The Fourier transform extension of the array API standard, and the other operations of ``ops.fft``."""
+
+import sys as _sys
+
+from ember_ml.nn.tensor.creation import creators as _creators
+from ember_ml.ops.fft import *  # noqa: F403 - all of them
+
+# As an attribute of ``ops``, the name is the function's.
+vars().update(_creators(vars(_sys.modules["ember_ml.ops.fft"])))
+
+__all__ = [name for name, value in vars().items() if hasattr(value, "__operation__")]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,129 @@
+"""The operators of the portable tensor, made from operations.
+
+Each has a short way of its own: two tensors of one engine, or a tensor and a Python number, go to the operation as
+native tensors. Everything else is the operation's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+from ember_ml import backend as backends
+from ember_ml import door, ops, shortcut
+from ember_ml.dtypes import KINDS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_new = object.__new__
+_calm = backends.calm
+
+
+def unary(name: str) -> Callable[[Any], Any]:
+    """The operator of one tensor that an operation stands for."""
+    operation = getattr(ops, name)
+
+    def operator(self: Any) -> Any:
+        home = self.home
+        if home.name == "numpy" and _calm() is not home:
+            return operation(self)
+        answer = _new(type(self))
+        answer.home, answer.native = home, operation(self.native)
+        return answer
+
+    return _named(operator, operation)
+
+
+def binary(name: str) -> Callable[[Any, Any], Any]:
+    """The operator of two tensors that an operation stands for."""
+    operation = getattr(ops, name)
+
+    def operator(self: Any, other: Any) -> Any:
+        home = self.home
+        kind = type(other)
+        if kind is type(self):
+            if other.home is not home:
+                return operation(self, other)
+            other = other.native
+        elif kind is not float and kind is not int:
+            return operation(self, other) if _is_operand(kind) else NotImplemented
+        if home.name == "numpy" and _calm() is not home:
+            return operation(self, other)
+        answer = _new(type(self))
+        answer.home, answer.native = home, operation(self.native, other)
+        return answer
+
+    return _named(operator, operation)
+
+
+def reflected(name: str) -> Callable[[Any, Any], Any]:
+    """The operator with its operands the other way round: the first is a number, or a native tensor."""
+    operation = getattr(ops, name)
+    _RUNS[name] = operation.__operation__.runs
+    takes_floats = "float32" in operation.__operation__.dtypes
+
+    def operator(self: Any, other: Any) -> Any:
+        kind = type(other)
+        if takes_floats and (kind is float or (kind is int and 0 <= other < 128)):
+            home, x = self.home, self.native
+            lift, takers = shortcut.LIFTS.get(type(x), _NO_LIFT)
+            run = _RUNS[name][home.name]
+            # A floating tensor is in the right dtype whatever the law.
+            if x.dtype in takers[float] and type(run) is not FunctionType:
+                answer = _new(type(self))
+                answer.home, answer.native = home, run(other if home.raw_numbers is None else lift(other, x), x)
+                return answer
+        return operation(other, self) if _is_operand(kind) else NotImplemented
+
+    return _named(operator, operation)
+
+
+# What computes each operation, by name and engine: torch's compiler finds it here, but not in a closure.
+_RUNS: dict[str, dict[str, Callable[..., Any]]] = {}
+
+_NO_LIFT: tuple[Any, dict[type, frozenset[Any]]] = (None, {float: frozenset(), int: frozenset()})
+
+
+def assigning(name: str) -> Callable[[Any, Any], Any]:
+    """The operator that gives its first operand the answer for a value, in the dtype and shape that it has."""
+    operation = getattr(ops, name)
+    operator = binary(name)
+
+    def assign(self: Any, other: Any) -> Any:
+        answer = operator(self, other)
+        if answer is NotImplemented:
+            return answer
+        if answer.shape != self.shape:
+            raise ValueError(
+                f"{operation.__name__} of shapes {self.shape} and {tuple(getattr(other, 'shape', ()))} cannot be "
+                f"assigned to the first: it has shape {answer.shape}"
+            )
+        self.native = kept(self, answer)
+        return self
+
+    return _named(assign, operation)
+
+
+def kept(x: Any, value: Any) -> Any:
+    """The native tensor of ``value`` in the dtype of ``x``, which must be of no lower kind."""
+    own, given = x.dtype, value.dtype
+    if own is given:
+        return value.native
+    if _RANK[given.kind] > _RANK[own.kind]:
+        raise TypeError(f"{given.name} values cannot be assigned to a {own.name} tensor; cast it with astype first")
+    return value.astype(own).native
+
+
+_KINDS = ("bool", "integral", "real floating", "complex floating")
+_RANK = {kind: rank for rank, kinds in enumerate(_KINDS) for kind in KINDS[kinds]}
+
+
+def _is_operand(kind: type) -> bool:
+    """Whether operations take values of that type; the operators of other types get their turn."""
+    return door.species_of(kind) not in (door.NONE, door.UNKNOWN)
+
+
+def _named(function: F, operation: Callable[..., Any]) -> F:
+    function.__doc__ = operation.__doc__
+    return function

@@ -1,0 +1,419 @@
+"""The portable tensor: one set of operators and methods on every engine."""
+
+from __future__ import annotations
+
+import copy as _copy
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import backend as backends
+from ember_ml import door, ops, portable
+from ember_ml import tree as containers
+from ember_ml.backend import Backend
+from ember_ml.dtypes import EmberDType
+from ember_ml.nn.tensor.keys import is_plain
+from ember_ml.nn.tensor.methods import methods
+from ember_ml.nn.tensor.operators import assigning, binary, reflected, unary
+from ember_ml.nn.tensor.updates import At
+
+
+class EmberTensor:
+    """A tensor of any engine, with the same operators, methods and indexing on each.
+
+    Every operation that is given one answers with one, computed on the engine that it lives on, whatever is active.
+    Assigning into it, and the operators that assign, give it a new value: no other tensor changes with it.
+
+    Args:
+        data: a native tensor of any engine, which is held without a copy; anything else becomes a tensor of the active
+            backend.
+        dtype: the dtype to cast to.
+        device: the device to move to.
+
+    >>> x = EmberTensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> (x @ x.T + 1).tolist()
+    [[6.0, 12.0], [12.0, 26.0]]
+    >>> x[0, 1:] = 7
+    >>> x.mean(axis=0).tolist()
+    [2.0, 5.5]
+    """
+
+    __slots__ = ("__weakref__", "home", "native")
+
+    # The engine's own tensor, and the backend of that engine.
+    native: Any
+    home: Backend
+
+    # Arrays of NumPy that meet one of these leave the operator to it.
+    __array_priority__ = 1000
+
+    def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
+        native = data.native if isinstance(data, EmberTensor) else data
+        home = data.home if isinstance(data, EmberTensor) else home_of(data)
+        if home is None or dtype is not None or device is not None:
+            home = home or backends.current()
+            with backends.use_backend(home.name):
+                native = ops.asarray(native, dtype=dtype, device=device)
+        self.home, self.native = home, _whole(home, native)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The methods that operations are, which checkers cannot see."""
+
+    __add__, __radd__, __iadd__ = binary("add"), reflected("add"), assigning("add")
+    __sub__, __rsub__, __isub__ = binary("subtract"), reflected("subtract"), assigning("subtract")
+    __mul__, __rmul__, __imul__ = binary("multiply"), reflected("multiply"), assigning("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = binary("divide"), reflected("divide"), assigning("divide")
+    __floordiv__, __rfloordiv__ = binary("floor_divide"), reflected("floor_divide")
+    __ifloordiv__ = assigning("floor_divide")
+    __mod__, __rmod__, __imod__ = binary("remainder"), reflected("remainder"), assigning("remainder")
+    __pow__, __rpow__, __ipow__ = binary("power"), reflected("power"), assigning("power")
+    __matmul__, __rmatmul__, __imatmul__ = binary("matmul"), reflected("matmul"), assigning("matmul")
+    __and__, __rand__, __iand__ = binary("bitwise_and"), reflected("bitwise_and"), assigning("bitwise_and")
+    __or__, __ror__, __ior__ = binary("bitwise_or"), reflected("bitwise_or"), assigning("bitwise_or")
+    __xor__, __rxor__, __ixor__ = binary("bitwise_xor"), reflected("bitwise_xor"), assigning("bitwise_xor")
+    __lshift__, __rlshift__ = binary("bitwise_left_shift"), reflected("bitwise_left_shift")
+    __ilshift__ = assigning("bitwise_left_shift")
+    __rshift__, __rrshift__ = binary("bitwise_right_shift"), reflected("bitwise_right_shift")
+    __irshift__ = assigning("bitwise_right_shift")
+    __eq__, __ne__ = binary("equal"), binary("not_equal")
+    __lt__, __le__, __gt__, __ge__ = binary("less"), binary("less_equal"), binary("greater"), binary("greater_equal")
+    __neg__, __pos__, __abs__, __invert__ = unary("negative"), unary("positive"), unary("abs"), unary("bitwise_invert")
+
+    __hash__ = object.__hash__
+
+    def __divmod__(self, other: Any) -> Any:
+        return ops.divmod(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return ops.divmod(other, self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return ops.round(self, digits or 0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return tuple(self.native.shape)
+
+    @property
+    def dtype(self) -> EmberDType:
+        """The portable dtype."""
+        return self.home.dtype_of(self.native)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.native.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return ops.size(self.native)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """The name of the device that the tensor is on."""
+        return self.home.device_of(self.native)
+
+    @property
+    def backend(self) -> str:
+        """The name of the engine that the tensor lives on."""
+        return self.home.name
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - NumPy's and the standard's name
+        """The tensor with its axes in reverse."""
+        return ops.transpose(self)
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        """The tensor with its last two axes exchanged."""
+        return ops.matrix_transpose(self)
+
+    @property
+    def mH(self) -> Any:  # noqa: N802
+        """The conjugate of the tensor with its last two axes exchanged."""
+        return ops.conj(ops.matrix_transpose(self))
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return ops.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return ops.imag(self)
+
+    @property
+    def at(self) -> At:
+        """Places in the tensor, for updates that answer with a new one: ``x.at[key].add(values)``."""
+        return At(self)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("a tensor of no dimensions has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.ndim:
+            raise TypeError("a tensor of no dimensions cannot be iterated over")
+        return iter(ops.unstack(self))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(ops.any(ops.equal(self, value)))
+
+    def __getitem__(self, key: Any) -> Any:
+        if is_plain(key, self.native.shape):
+            return make(self.home, self.native[key])
+        return ops.index_get(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.native = unwrap(ops.index_update(self, key, value))
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ValueError(f"only a tensor of one element is a number, not one of shape {self.shape}")
+        return self.native.item()
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in nested lists."""
+        return self.native.tolist()
+
+    def numpy(self) -> Any:
+        """A copy of the elements as a host array."""
+        return ops.to_numpy(self)
+
+    def _number(self, name: str) -> Any:
+        if self.ndim:
+            raise TypeError(f"only a tensor of no dimensions becomes {name}, not one of shape {self.shape}")
+        return self.native.item()
+
+    def __bool__(self) -> bool:
+        if self.ndim:
+            raise ValueError(f"the truth of a tensor of shape {self.shape} is ambiguous; ask all(x) or any(x)")
+        return bool(self.native.item())
+
+    def __int__(self) -> int:
+        return int(self._number("an int"))
+
+    def __float__(self) -> float:
+        return float(self._number("a float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("a complex number"))
+
+    def __index__(self) -> int:
+        number = self._number("an index")
+        if type(number) is not int:
+            raise TypeError(f"a {self.dtype.name} tensor is no index")
+        return number
+
+    def __repr__(self) -> str:
+        text = _text(self)
+        end = f"shape={self.shape}, dtype={self.dtype.name}, device={self.device!r}, backend={self.backend!r})"
+        return f"EmberTensor({text}, {end}"
+
+    def __format__(self, form: str) -> str:
+        return format(self.native.item(), form) if form and not self.ndim else format(str(self), form)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(object.__dir__(self)))
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
+        """The elements in another shape, given as integers or as one sequence of them."""
+        return ops.reshape(self, _one_or_several(shape), copy=copy)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The tensor with its axes in another order, given as integers or as one sequence; by default in reverse."""
+        return ops.transpose(self, _one_or_several(axes) if axes else None)
+
+    def permute_dims(self, *axes: Any) -> Any:
+        """The tensor with its axes in another order."""
+        return ops.permute_dims(self, _one_or_several(axes))
+
+    def to(self, device: Any) -> Any:
+        """The tensor on another device of its engine."""
+        return ops.to_device(self, device)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """The tensor on another device of its engine.
+
+        Args:
+            stream: as the standard has it; no engine here takes one, so it must be ``None``.
+        """
+        if stream is not None:
+            raise ValueError(f"the {self.backend} engine moves tensors in its own order and takes no stream")
+        return ops.to_device(self, device)
+
+    def to_backend(self, name: str) -> EmberTensor:
+        """The tensor on another engine; itself if it is there already. Memory is shared where the engines allow it."""
+        if name == self.backend:
+            return self
+        home = backends.load(name, "to_backend")
+        with backends.use_backend(name):
+            return make(home, ops.asarray(self.native))
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the engine records what is computed with the tensor, as torch does where asked."""
+        return bool(getattr(self.native, "requires_grad", False))
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._recorded().requires_grad = value
+
+    def requires_grad_(self, value: bool = True) -> EmberTensor:
+        """The tensor, with torch told to record what is computed with it, or not to."""
+        self.requires_grad = value
+        return self
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that ``backward`` left, or ``None``."""
+        found = self._recorded().grad
+        return None if found is None else make(self.home, found)
+
+    def backward(self, gradient: Any = None, **options: Any) -> None:
+        """Nothing; the tensors that this one was computed from have their gradients afterwards."""
+        self._recorded().backward(portable.opened(gradient), **options)
+
+    def detach(self) -> Any:
+        """The tensor, through which no gradient flows."""
+        return ops.stop_gradient(self)
+
+    def _recorded(self) -> Any:
+        if not hasattr(self.native, "requires_grad"):
+            raise AttributeError(
+                f"the {self.backend} engine records no gradients; ember_ml.transform.grad works on every engine"
+            )
+        return self.native
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.home.to_host(self.native).__array__(dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        operation = getattr(ops, ufunc.__name__, None)
+        if method != "__call__" or options or operation is None:
+            called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            given = f" with {', '.join(options)}" if options else ""
+            raise TypeError(f"numpy.{called}{given} does not take an EmberTensor; x.numpy() is an array for it")
+        return operation(*inputs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """The namespace of the array API standard whose functions take this tensor."""
+        from ember_ml.nn.tensor.namespace import namespace_of  # it holds this type
+
+        return namespace_of(self.home, api_version)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return self.native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self.native.__dlpack_device__()  # type: ignore[no-any-return]
+
+    def __copy__(self) -> EmberTensor:
+        return make(self.home, self.native)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> EmberTensor:
+        return make(self.home, _copy.deepcopy(self.native, memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.backend, self.home.to_host(self.native), self.device, self.requires_grad)
+
+
+for _name, _function in methods().items():
+    if _name not in vars(EmberTensor):
+        setattr(EmberTensor, _name, _function)
+
+
+def home_of(native: Any) -> Backend | None:
+    """The backend whose tensor ``native`` is, if it is one's."""
+    species = door.species_of(type(native))
+    if isinstance(species, Backend):
+        return species
+    host = backends.load("numpy") if species == door.HOST else None
+    return host if host is not None and isinstance(native, host.tensors) else None
+
+
+def make(home: Backend, native: Any) -> EmberTensor:
+    """The portable tensor that holds a native one of ``home``, or of an engine whose tensors are guests there."""
+    x = object.__new__(EmberTensor)
+    if not isinstance(native, home.tensors):
+        home = home_of(native) or home
+    x.home, x.native = home, _whole(home, native)
+    return x
+
+
+def _whole(home: Backend, native: Any) -> Any:
+    """``native``; of NumPy's scalars and subclasses, the array."""
+    return native if home.name != "numpy" or type(native) is home.tensors[0] else home.to_host(native)
+
+
+portable.know(EmberTensor, make)
+
+
+def wrap(tree: Any) -> Any:
+    """``tree`` with an ``EmberTensor`` for each native tensor in its nested containers.
+
+    >>> from ember_ml.ops import ones
+    >>> wrap({"weights": [ones(2)], "step": 3})["weights"][0].shape
+    (2,)
+    """
+
+    def of(leaf: Any) -> Any:
+        home = home_of(leaf)
+        return leaf if home is None else make(home, leaf)
+
+    return containers.map(of, tree)
+
+
+def unwrap(tree: Any) -> Any:
+    """``tree`` with the native tensor for each ``EmberTensor`` in its nested containers.
+
+    >>> unwrap([EmberTensor([1.0, 2.0]), 3])[1]
+    3
+    """
+    return portable.opened(tree)
+
+
+def _restored(name: str, array: Any, device: str, requires_grad: bool) -> EmberTensor:
+    """A tensor from a pickle: on the engine and device that it was on, or else on the active ones."""
+    home = backends.load(name) if name in backends.get_available_backends() else backends.current()
+    there = home.find_device(device) if device in home.devices() else home.device
+    x = make(home, home.convert(array, None, there))
+    return x.requires_grad_() if requires_grad and home.name == name else x
+
+
+def _one_or_several(values: tuple[Any, ...]) -> Any:
+    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
+
+
+def _text(x: EmberTensor) -> str:
+    """The values as NumPy prints them, whatever the engine; what a compiler traces has none."""
+    try:
+        array = x.home.to_host(x.native)
+    except Exception:
+        return type(x.native).__name__
+    text: str = backends.load("numpy").core.text(array, len("EmberTensor("))
+    return text

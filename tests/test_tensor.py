@@ -1,0 +1,667 @@
+"""The portable tensor: the same object on every engine, whichever engine is active."""
+
+from __future__ import annotations
+
+import copy
+import operator
+import pickle
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_same, host
+from samples import Call, calls, given
+from samples.indexing import UPDATES
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.backend import Backend
+from ember_ml.contract import REGISTRY, Operation
+from ember_ml.nn import tensor
+from ember_ml.nn.tensor import EmberTensor, unwrap, wrap
+
+ENGINES = ember_ml.get_available_backends()
+
+
+@pytest.fixture(params=ENGINES)
+def home(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """An engine that tensors live on while another is active."""
+    other = next((name for name in reversed(ENGINES) if name != request.param), request.param)
+    ember_ml.set_backend(other)
+    yield backends.load(request.param)
+    ember_ml.set_backend("numpy")
+
+
+def on(home: Backend, array: Any) -> EmberTensor:
+    """An array as a portable tensor of an engine."""
+    return EmberTensor(home.convert(np.asarray(array), None, home.device))
+
+
+def same(x: Any, expected: Any, tolerance: float | None = None) -> None:
+    """``x`` is a portable tensor with the values, shape and dtype of an array."""
+    assert isinstance(x, EmberTensor)
+    assert_same(x.native, np.asarray(expected), tolerance)
+
+
+X = np.array([[1.5, -2.0, 3.25], [0.5, 4.0, -1.0]], np.float32)
+Y = np.array([[2.0], [0.5]], np.float32)
+N = np.array([[1, 2, 3], [4, 5, 6]], np.int32)
+
+
+def portable(home: Backend, call: Call) -> Call:
+    return call.map(lambda array: on(home, array))
+
+
+def unlike(answer: Any, expected: Any, home: Backend) -> str:
+    """How an answer in portable tensors differs from the one in native tensors; nothing, if it does not."""
+    if isinstance(expected, home.tensors):
+        if not isinstance(answer, EmberTensor) or answer.home is not home:
+            return f"{answer!r} is no tensor of {home.name}"
+        a, b = host(answer.native), host(expected)
+        alike = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == np.ascontiguousarray(b).tobytes()
+        return "" if alike or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") else f"{a} is not {b}"
+    if isinstance(expected, dict):
+        expected, answer = list(expected.values()), list(answer.values())
+    if isinstance(expected, (list, tuple)):
+        if type(answer) is not type(expected) or len(answer) != len(expected):
+            return f"{type(answer)} of {len(answer)}"
+        return "; ".join(filter(None, (unlike(a, b, home) for a, b in zip(answer, expected, strict=True))))
+    return "" if answer == expected or answer != answer else f"{answer!r} is not {expected!r}"
+
+
+def test_every_operation_answers_in_kind(home: Backend) -> None:
+    found = {}
+    for name, operation in REGISTRY.items():
+        if given(operation, "VARIES") is None:
+            try:
+                wrong = not_in_kind(operation, home)
+            except Exception as error:
+                wrong = repr(error)
+            if wrong:
+                found[name] = wrong
+    assert found == {}
+
+
+def not_in_kind(operation: Operation, home: Backend) -> str:
+    call = next((call for call in calls(operation) if holds_arrays(call)), None)
+    if call is None:
+        return ""
+    natives = call.map(lambda array: home.convert(array, None, home.device))
+    with ember_ml.use_backend(home.name):
+        expected = operation.call(*natives.args, **natives.kwargs)
+    arguments = portable(home, call)
+    answer = operation.call(*arguments.args, **arguments.kwargs)
+    if operation.hosts:
+        return "" if isinstance(answer, np.ndarray) else f"{answer!r} is no host array"
+    return unlike(answer, expected, home)
+
+
+def holds_arrays(call: Call) -> bool:
+    found: list[Any] = []
+    call.map(found.append)
+    return bool(found)
+
+
+def test_methods_are_operations(home: Backend) -> None:
+    x = on(home, X)
+    assert EmberTensor.softplus is ops.softplus
+    methods = [n for n in dir(x) if hasattr(getattr(ops, n, None), "__operation__")]
+    assert len(methods) > 200
+    same(x.mean(0), X.mean(0))
+    same(x.sum(axis=1, keepdims=True), X.sum(1, keepdims=True))
+    same(x.std(1, 1), X.std(1, ddof=1))
+    same(x.reshape(3, 2), X.reshape(3, 2))
+    same(x.reshape((3, -1)), X.reshape(3, 2))
+    same(x.reshape(-1), X.ravel())
+    same(x.transpose(1, 0), X.T)
+    same(x.transpose(), X.T)
+    same(x.permute_dims((1, 0)), X.T)
+    same(x.clip(-1, 2), X.clip(-1, 2))
+    same(x.astype("float64"), X.astype(np.float64))
+    same(x.take([2, 0], 1), X.take([2, 0], 1))
+    same(x.argmax(1), X.argmax(1))
+    same(x.flatten(), X.ravel())
+    with pytest.raises(TypeError, match="mean"):
+        x.mean(0, False, 1)
+    with pytest.raises(TypeError, match="axis twice"):
+        x.mean(0, axis=0)
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge")
+}
+BITS = {name: getattr(operator, name) for name in ("and_", "or_", "xor", "lshift", "rshift", "pow")}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators(home: Backend, name: str) -> None:
+    function = OPERATORS[name]
+    x, y = on(home, X), on(home, Y)
+    same(function(x, y), function(X, Y), 1e-6)
+    same(function(x, 2.5), function(X, np.float32(2.5)), 1e-6)
+    same(function(2.5, x), function(np.float32(2.5), X), 1e-6)
+    same(function(x, 2), function(X, np.float32(2)), 1e-6)
+    same(function(x, Y), function(X, Y), 1e-6)
+    same(function(X, y), function(X, Y), 1e-6)
+    same(function(x, y.native), function(X, Y), 1e-6)
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_operators_of_integers(home: Backend, name: str) -> None:
+    function = BITS[name]
+    x, y = on(home, N), on(home, N % 3)
+    same(function(x, y), function(N, N % 3))
+    same(function(x, 2), function(N, np.int32(2)))
+    same(function(2, x), function(np.int32(2), N))
+
+
+def test_other_operators(home: Backend) -> None:
+    x, n = on(home, X), on(home, N)
+    same(-x, -X)
+    same(+x, X)
+    same(abs(x), abs(X))
+    same(~n, ~N)
+    same(x @ x.T, X @ X.T, 1e-6)
+    same(x @ X.T, X @ X.T, 1e-6)
+    same(X @ x.T, X @ X.T, 1e-6)
+    same(round(on(home, X) / 3, 2), np.round(X / 3, 2), 1e-6)
+    quotient, rest = divmod(x, 2)
+    same(quotient, X // 2)
+    same(rest, X % 2)
+    same(divmod(7.0, abs(x))[0], 7 // abs(X))
+
+
+IN_PLACE = {
+    name: getattr(operator, "i" + name)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
+    if hasattr(operator, "i" + name)
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operators_that_assign(home: Backend, name: str) -> None:
+    array = abs(X) if name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow") else N
+    x = on(home, array)
+    before, other = x, x[:]
+    native = x.native
+    x = IN_PLACE[name](x, 2)
+    assert x is before
+    same(x, IN_PLACE[name](array.copy(), array.dtype.type(2)), 1e-6)
+    same(other, array)
+    same(EmberTensor(native), array)
+
+
+def test_assigning_operators_keep_dtype_and_shape(home: Backend) -> None:
+    n = on(home, N)
+    n += on(home, N.astype(np.int64))
+    same(n, N * 2)
+    with pytest.raises(TypeError, match="float32 values cannot be assigned to a int32 tensor"):
+        n += 0.5
+    with pytest.raises(TypeError, match="astype"):
+        n /= 2
+    row = on(home, X[:1])
+    with pytest.raises(ValueError, match="shape"):
+        row += on(home, X)
+    square = on(home, np.eye(2, dtype=np.float32) * 2)
+    square @= square
+    same(square, np.eye(2, dtype=np.float32) * 4)
+
+
+def test_promotion_is_that_of_operations(home: Backend) -> None:
+    n, x = on(home, N), on(home, X)
+    assert (n + x).dtype == "float32"
+    assert (n / n).dtype == "float32"
+    assert (n + 1.5).dtype == "float32"
+    assert (2 / n).dtype == "float32"
+    assert (n == x).dtype == "bool"
+    assert (on(home, N.astype(np.uint8)) + n).dtype == "int32"
+    with pytest.raises(TypeError, match="uint64"):
+        on(home, N.astype(np.uint64)) + n
+    with pytest.raises(ValueError, match="300"):
+        on(home, N.astype(np.uint8)) + 300
+    with pytest.raises(TypeError):
+        1.5 & n
+
+
+def test_objects_that_are_no_operands(home: Backend) -> None:
+    class Other:
+        def __radd__(self, other: Any) -> str:
+            return "theirs"
+
+        def __add__(self, other: Any) -> Any:
+            return NotImplemented
+
+    x = on(home, X)
+    assert x + Other() == "theirs"
+    assert (x == None) is False  # noqa: E711
+    assert (x != "a") is True
+    for wrong in (lambda: x + None, lambda: "a" * x, lambda: Other() + x, lambda: x < {}):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_tensors_of_two_engines(home: Backend) -> None:
+    others = [backends.load(name) for name in ENGINES if name != home.name]
+    x = on(home, X)
+    for other in others:
+        y = on(other, Y)
+        for mixed in (lambda y=y: x + y, lambda y=y: ops.concat([x, y]), lambda y=y: tensor.where(x > 0, x, y)):
+            with pytest.raises(TypeError, match=f"{home.name} and {other.name}.*to_backend"):
+                mixed()
+        with pytest.raises(TypeError, match="two engines"):
+            x[on(other, [0])]
+        if other.name != "numpy":
+            with pytest.raises(TypeError, match="two engines"):
+                x + y.native
+        same(x + y.to_backend(home.name), X + Y)
+
+
+def test_numpy_gives_way(home: Backend) -> None:
+    x = on(home, X)
+    same(np.sin(x), np.sin(X), 1e-6)
+    same(np.float32(2) + x, X + 2)
+    same(np.arctan2(X, x), np.arctan2(X, X), 1e-6)
+    same(Y.astype(np.float64) * x, Y.astype(np.float64) * X)
+    with pytest.raises(TypeError, match=r"numpy.add.reduce does not take.*x.numpy\(\)"):
+        np.add.reduce(x)
+    array = X.copy()
+    with pytest.raises(TypeError, match="out"):
+        array += x
+    with pytest.raises(TypeError, match="spacing"):
+        np.spacing(x)
+
+
+KEYS = [
+    *(update.args[1] for update in UPDATES if update.args[0].shape == (3, 4)),
+    (slice(None, None, -2), [0, 1]),
+    (np.array([[0, 1], [2, 0]]), None, slice(None, None, -1)),
+    ([0, 1], slice(None), None),
+    (Ellipsis, None),
+    True,
+    (np.array(1), slice(1, None)),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_reading_and_assigning_are_numpys(home: Backend, key: Any) -> None:
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x = on(home, array)
+    keys = tuple(key) if isinstance(key, tuple) else key
+    held = wrap_arrays(home, keys)
+    expected = array[keys]
+    same(x[keys], expected)
+    same(x[held], expected)
+    if key is True:
+        return
+    other, native = x[:], x.native
+    assigned = array.copy()
+    assigned[keys] = -expected - 1
+    x[held] = -on(home, expected) - 1
+    same(x, assigned)
+    same(other, array)
+    same(EmberTensor(native), array)
+
+
+def wrap_arrays(home: Backend, key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(wrap_arrays(home, part) for part in key)
+    return on(home, key) if isinstance(key, np.ndarray) else key
+
+
+def test_reading_beyond_the_end(home: Backend) -> None:
+    x = on(home, X)
+    for key in (2, -3, (0, 3), (..., 3), (slice(None), -4), [2], (0, 0, 0), np.ones(3, bool), (..., ...)):
+        with pytest.raises(IndexError):
+            x[key]
+        with pytest.raises(IndexError):
+            x[key] = 1.0
+    for key in ("a", 0.5, [0.5]):
+        with pytest.raises((TypeError, IndexError)):
+            x[key]
+    with pytest.raises(IndexError):
+        x.sum()[0]
+
+
+def test_assigning_values_of_other_kinds(home: Backend) -> None:
+    n = on(home, N)
+    n[0] = True
+    n[1, :2] = [7, 8]
+    same(n, np.int32([[1, 1, 1], [7, 8, 6]]))
+    with pytest.raises(TypeError, match="float32"):
+        n[0] = 0.5
+    with pytest.raises(ValueError, match=r"shape|broadcast|expand|fit"):
+        n[0] = [1, 2]
+    point = on(home, np.float32(1))
+    point[()] = 5
+    same(point, np.float32(5))
+    mask = on(home, X > 0)
+    x = on(home, X)
+    x[mask] = 0
+    same(x, np.where(X > 0, 0, X).astype(np.float32))
+
+
+def test_updates_that_answer(home: Backend) -> None:
+    array = np.array([4.0, 2.0, 8.0], np.float32)
+    x = on(home, array)
+    same(x.at[1:].get(), array[1:])
+    same(x.at[1:].set(0), np.float32([4, 0, 0]))
+    same(x.at[[0, 0]].add(1), np.float32([6, 2, 8]))
+    same(x.at[[0, 0]].subtract(1), np.float32([2, 2, 8]))
+    same(x.at[0].multiply(3), np.float32([12, 2, 8]))
+    same(x.at[0].divide(4), np.float32([1, 2, 8]))
+    same(x.at[1].power(3), np.float32([4, 8, 8]))
+    same(x.at[x > 3].min(5), np.float32([4, 2, 5]))
+    same(x.at[:].max(3), np.float32([4, 3, 8]))
+    same(x.at[-1].apply(lambda part: -part), np.float32([4, 2, -8]))
+    same(x, array)
+
+
+def test_attributes(home: Backend) -> None:
+    x = on(home, X)
+    assert (x.shape, x.ndim, x.size, x.itemsize, x.nbytes) == ((2, 3), 2, 6, 4, 24)
+    assert type(x.shape) is tuple
+    assert x.dtype is ember_ml.float32
+    assert x.backend == home.name
+    assert x.device == home.device_of(x.native)
+    same(x.T, X.T)
+    same(x.mT, X.T)
+    z = on(home, (X + 1j).astype(np.complex64))
+    same(z.mH, (X - 1j).astype(np.complex64).T)
+    same(z.real, X)
+    same(z.imag, np.ones_like(X))
+    assert hash(x) == object.__hash__(x)
+    assert len({x, on(home, X), x}) == 2
+    assert weakref.ref(x)() is x
+
+
+def test_containers(home: Backend) -> None:
+    x = on(home, X)
+    assert len(x) == 2
+    for row, expected in zip(x, X, strict=True):
+        same(row, expected)
+    assert 3.25 in x
+    assert 7 not in x
+    for wrong in (lambda: len(x.sum()), lambda: iter(x.sum())):
+        with pytest.raises(TypeError, match="no dimensions"):
+            wrong()
+
+
+def test_numbers(home: Backend) -> None:
+    x, n, z = on(home, np.float32(2.5)), on(home, np.int8(3)), on(home, np.complex64(1 + 2j))
+    assert (float(x), int(x), complex(x), bool(x)) == (2.5, 2, 2.5 + 0j, True)
+    assert (operator.index(n), [10, 20, 30, 40][n], complex(z)) == (3, 40, 1 + 2j)
+    assert (x.item(), type(n.item()), on(home, [[7]]).item()) == (2.5, int, 7)
+    assert (x.tolist(), on(home, N).tolist()) == (2.5, N.tolist())
+    assert f"{x:.2f} {n}" == f"2.50 {n!r}"
+    for wrong in (lambda: float(on(home, X)), lambda: int(on(home, [1])), lambda: operator.index(x), lambda: float(z)):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(TypeError, match="bool tensor is no index"):
+        operator.index(on(home, True))
+    with pytest.raises(ValueError, match="any"):
+        bool(on(home, [True, False]))
+    with pytest.raises(ValueError, match="one element"):
+        on(home, X).item()
+    with pytest.raises(OverflowError):
+        int(on(home, np.float32(np.inf)))
+
+
+def test_host_arrays(home: Backend) -> None:
+    x = on(home, X)
+    array = x.numpy()
+    array[...] = 0
+    same(x, X)
+    assert np.asarray(x).dtype == np.float32
+    assert np.array(x, dtype=np.float64).dtype == np.float64
+    np.testing.assert_array_equal(np.asarray([x[0], x[1]]), X)
+    half = on(home, X).astype("bfloat16")
+    assert str(np.asarray(half).dtype) == "bfloat16"
+    with pytest.raises(ValueError, match="copy"):
+        np.array(x, dtype=np.float64, copy=False)
+
+
+def test_dlpack(home: Backend) -> None:
+    x = on(home, X)
+    assert x.__dlpack_device__() == (1, 0)
+    np.testing.assert_array_equal(np.from_dlpack(x), X)
+    same(tensor.from_dlpack(x), X)
+    assert tensor.from_dlpack(x).backend == home.name
+
+
+def test_repr(home: Backend) -> None:
+    x = on(home, X)
+    assert repr(x) == (
+        "EmberTensor([[ 1.5 , -2.  ,  3.25],\n"
+        "             [ 0.5 ,  4.  , -1.  ]], shape=(2, 3), dtype=float32, "
+        f"device='{x.device}', backend='{home.name}')"
+    )
+    assert str(on(home, np.int64(3))).startswith("EmberTensor(3, shape=(), dtype=int64")
+    assert len(repr(on(home, np.zeros(100_000)))) < 200
+
+
+def test_pickle_and_copies(home: Backend) -> None:
+    for array in (X, N, X > 0, np.float32(1), np.zeros((0, 2), np.uint8), (X + 1j).astype(np.complex64)):
+        x = on(home, array)
+        again = pickle.loads(pickle.dumps(x))
+        same(again, array)
+        assert (again.backend, again.device) == (x.backend, x.device)
+        deep, shallow = copy.deepcopy({"x": x})["x"], copy.copy(x)
+        same(deep, array)
+        assert shallow.native is x.native
+        assert deep.native is not x.native
+        x[...] = 1
+        same(deep, array)
+        same(shallow, array)
+    half = on(home, X).astype("bfloat16")
+    assert pickle.loads(pickle.dumps(half)).dtype == "bfloat16"
+
+
+def test_making(home: Backend) -> None:
+    native = home.convert(X, None, None)
+    x = EmberTensor(native)
+    assert x.native is native
+    assert EmberTensor(x).native is native
+    assert x.backend == home.name
+    same(EmberTensor(x, dtype="float64"), X.astype(np.float64))
+    made = EmberTensor([1, 2])
+    assert made.backend == ember_ml.get_backend()
+    assert made.dtype == "int64"
+    assert EmberTensor([1, 2], dtype="int8", device="cpu").dtype == "int8"
+    assert EmberTensor(np.float32(3)).shape == ()
+    with pytest.raises(TypeError):
+        EmberTensor("abc")
+
+
+def test_moving(home: Backend) -> None:
+    x = on(home, X)
+    for name in ENGINES:
+        moved = x.to_backend(name)
+        same(moved, X)
+        assert moved.backend == name
+    assert x.to_backend(home.name) is x
+    same(x.to("cpu"), X)
+    same(x.to_device("cpu"), X)
+    for wrong in (lambda: x.to("abacus"), lambda: x.to_device("cpu", stream=1), lambda: x.to_backend("abacus")):
+        with pytest.raises(ValueError, match=r"abacus|stream"):
+            wrong()
+
+
+def test_trees(home: Backend) -> None:
+    tree = {"a": [on(home, X), 3], "b": (None, "c")}
+    natives = unwrap(tree)
+    assert isinstance(natives["a"][0], home.tensors)
+    again = wrap(natives)
+    same(again["a"][0], X)
+    assert again["b"] == (None, "c")
+
+
+def test_control_flow_hands_over_portable_tensors(home: Backend) -> None:
+    x = on(home, X)
+    same(ops.cond(x.sum() > 0, lambda v: v.sum(axis=0), lambda v: v, x), X.sum(0))
+    same(ops.while_loop(lambda v: v.sum() < 100, lambda v: v * 2, abs(x)), abs(X) * 16)
+    total, squares = ops.scan(lambda c, row: (c + row.sum(), row**2), x.sum() * 0, x)
+    same(total, X.sum(), 1e-6)
+    same(squares, X**2)
+    same(ops.vectorized_map(lambda row: row.max() - row, x), X.max(1, keepdims=True) - X)
+    same(ops.fori_loop(0, 3, lambda i, v: v + i, x), X + 3)
+
+
+def test_files(home: Backend, tmp_path: Any) -> None:
+    path = tmp_path / "x.safetensors"
+    ops.save(path, {"x": on(home, X), "step": 3})
+    found = tensor.load(path)
+    same(found["x"], X)
+    assert (found["x"].backend, found["step"]) == (ember_ml.get_backend(), 3)
+
+
+def test_creation(backend: Backend) -> None:
+    for x in (
+        tensor.zeros((2, 3)),
+        tensor.full(2, 7),
+        tensor.arange(3),
+        tensor.asarray([1.0]),
+        tensor.eye(2),
+        tensor.linspace(0, 1, 3),
+        tensor.convert_to_tensor(X),
+        tensor.linalg.orthogonal((2, 2)),
+        tensor.fft.fftfreq(4),
+        tensor.full((2,), tensor.asarray(1.5)),
+    ):
+        assert isinstance(x, EmberTensor)
+        assert x.backend == backend.name
+    assert tensor.convert_to_tensor is tensor.asarray
+    assert tensor.add is ops.add
+    assert tensor.finfo is ops.finfo
+    assert tensor.zeros.__doc__ == ops.zeros.__doc__
+    x = tensor.asarray([1.0, 2.0])
+    assert tensor.asarray(x) is x
+    assert tensor.asarray(x, copy=True) is not x
+    same(tensor.cond(True, lambda v: v.sum(), lambda v: v, 3.0), np.float32(3))
+
+
+def test_namespace_creates_beside_the_tensor(home: Backend) -> None:
+    x = on(home, X)
+    xp = x.__array_namespace__()
+    assert xp is not tensor
+    same(x + xp.ones((2, 3), dtype=xp.float32), X + 1)
+    same(xp.fft.fftfreq(4) + xp.sum(x), np.float32([0, 0.25, -0.5, -0.25]) + X.sum(), 1e-6)
+    assert xp.__array_namespace_info__().dtypes().keys() == namespace_dtypes(home)
+    assert xp.add is ops.add
+    assert xp.__array_api_version__ == "2024.12"
+    assert dir(xp) == dir(tensor)
+    assert pickle.loads(pickle.dumps(xp)) is xp
+    assert x.__array_namespace__(api_version="2023.12") is xp
+    with pytest.raises(ValueError, match=r"2024\.12"):
+        x.__array_namespace__(api_version="1999.12")
+    with ember_ml.use_backend(home.name):
+        assert x.__array_namespace__() is tensor
+
+
+def namespace_dtypes(home: Backend) -> Any:
+    with ember_ml.use_backend(home.name):
+        return tensor.__array_namespace_info__().dtypes().keys()
+
+
+def test_an_engine_is_not_switched_by_a_failure(home: Backend) -> None:
+    active = ember_ml.get_backend()
+    with pytest.raises(ValueError, match=r"shape|size"):
+        on(home, X).reshape(5)
+    assert ember_ml.get_backend() == active
+
+
+@pytest.mark.skipif("torch" not in ENGINES, reason="the torch engine is not installed")
+class TestTorch:
+    """What only torch's tensors have comes through."""
+
+    def test_gradients_flow(self) -> None:
+        import torch
+
+        native = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        x = EmberTensor(native)
+        assert x.requires_grad
+        y = x * 1.0
+        y[0] = 5.0
+        y *= x
+        (y[1:] ** 2).sum().backward()
+        torch.testing.assert_close(native.grad, torch.tensor([0.0, 32.0, 108.0]))
+        same(x.grad, np.float32([0, 32, 108]))
+        assert not x.detach().requires_grad
+        assert pickle.loads(pickle.dumps(x)).requires_grad
+        assert copy.deepcopy(x).native.is_leaf
+        assert EmberTensor(torch.ones(2)).requires_grad_().requires_grad
+
+    def test_operators_of_native_tensors(self) -> None:
+        import torch
+
+        x, native = EmberTensor(torch.tensor(X)), torch.tensor(Y)
+        same(native + x, X + Y)
+        same(native.T @ x, Y.T @ X)
+        same(native <= x, Y <= X)
+
+    def test_compiles(self) -> None:
+        import torch
+
+        def inside(a: Any, b: Any) -> Any:
+            x, y = EmberTensor(a), EmberTensor(b)
+            z = (x + y) * 2.0 - x.mean(axis=0)
+            z[0] = 1.0 / z[1]
+            return (tensor.concat([z, y]).sum(0) + tensor.ones(3)).native
+
+        ember_ml.set_backend("torch")
+        try:
+            a, b = torch.tensor(X), torch.tensor(X + 1)
+            compiled = torch.compile(inside, fullgraph=True, backend="eager")
+            torch.testing.assert_close(compiled(a, b), inside(a, b))
+            across = torch.compile(lambda x: (x * 2 + 1).sum(), fullgraph=True, backend="eager")
+            same(across(EmberTensor(a)), (X * 2 + 1).sum())
+        finally:
+            ember_ml.set_backend("numpy")
+            torch._dynamo.reset()
+
+
+@pytest.mark.skipif("mlx" not in ENGINES, reason="the MLX engine is not installed")
+def test_compiles_with_mlx() -> None:
+    import mlx.core as mx
+
+    def inside(a: Any, b: Any) -> Any:
+        x, y = EmberTensor(a), EmberTensor(b)
+        z = (x + y) * 2.0 - x.mean(axis=0)
+        z[0] = 1.0 / z[1]
+        return (tensor.concat([z, y]).sum(0)).native
+
+    a, b = mx.array(X), mx.array(X + 1)
+    np.testing.assert_allclose(np.array(mx.compile(inside)(a, b)), np.array(inside(a, b)), rtol=1e-6)
+
+
+def test_gradients_are_torchs_alone(backend: Backend) -> None:
+    x = tensor.asarray([1.0])
+    assert x.requires_grad is False
+    if backend.name != "torch":
+        with pytest.raises(AttributeError, match=r"ember_ml\.transform\.grad"):
+            x.requires_grad = True
+        with pytest.raises(AttributeError, match=backend.name):
+            x.backward()
+
+
+def test_operations_of_users(home: Backend) -> None:
+    from ember_ml.dtypes import floating
+    from ember_ml.types import Tensor, TensorLike
+
+    @ember_ml.op(floating)
+    def halved(x: TensorLike, /) -> Tensor:
+        return ops.divide(x, 2)
+
+    same(halved(on(home, X)), X / 2)
+    ember_ml.contract._operations.pop()
+
+
+def test_importing_loads_no_engine() -> None:
+    import subprocess
+
+    code = "import sys, ember_ml.nn.tensor; print([m for m in ('numpy', 'torch', 'mlx') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math as _math
-from typing import Any
 
 from ember_ml.contract import op
 from ember_ml.dtypes import free, kept
 from ember_ml.ops import manipulation
-from ember_ml.types import DeviceLike, DTypeLike, Number, Shape, Tensor, TensorLike
+from ember_ml.types import DeviceLike, DTypeLike, HostArray, Number, Shape, Tensor, TensorLike
 
 pi: float = _math.pi
 e: float = _math.e
@@ -45,7 +44,7 @@ convert_to_tensor = asarray
 array = asarray
 
 
-@op(free)
+@op(free, differentiable=False)
 def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """A tensor of the active backend with the values of an object that speaks DLPack.
 
@@ -69,7 +68,7 @@ def from_numpy(array: object, /) -> Tensor:
 
 
 @op(free, lazy=False, differentiable=False)
-def to_numpy(x: TensorLike, /) -> Any:
+def to_numpy(x: TensorLike, /) -> HostArray:
     """A host array with the values of ``x``: a copy, so that writing to it never changes a tensor.
 
     >>> to_numpy([1, 2]).tolist()
@@ -78,7 +77,7 @@ def to_numpy(x: TensorLike, /) -> Any:
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of zeros.
 
@@ -88,7 +87,7 @@ def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of ones.
 
@@ -114,7 +113,7 @@ def full(
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor whose values are whatever the memory held.
 
@@ -124,7 +123,7 @@ def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     ...
 
 
-@op(kept)
+@op(kept, differentiable=False)
 def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of zeros with the shape and dtype of ``x``.
 
@@ -134,7 +133,7 @@ def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devi
     ...
 
 
-@op(kept)
+@op(kept, differentiable=False)
 def ones_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of ones with the shape and dtype of ``x``.
 
@@ -161,7 +160,7 @@ def full_like(
     ...
 
 
-@op(kept)
+@op(kept, differentiable=False)
 def empty_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor with the shape and dtype of ``x`` whose values are whatever the memory held.
 
@@ -171,7 +170,7 @@ def empty_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devi
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -189,7 +188,7 @@ def eye(
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def identity(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The square matrix with ones on its diagonal and zeros elsewhere.
 
@@ -199,7 +198,7 @@ def identity(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     return eye(n, dtype=dtype, device=device)
 
 
-@op(free)
+@op(free, differentiable=False)
 def arange(
     start: float,
     /,
@@ -221,7 +220,7 @@ def arange(
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def linspace(
     start: complex,
     stop: complex,
@@ -243,7 +242,7 @@ def linspace(
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def logspace(
     start: complex,
     stop: complex,
@@ -263,7 +262,7 @@ def logspace(
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def geomspace(
     start: complex,
     stop: complex,
@@ -283,7 +282,7 @@ def geomspace(
 
 
 @op(free)
-def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of the points of a grid, one tensor per axis.
 
     Args:
@@ -321,7 +320,7 @@ def triu(x: TensorLike, /, *, k: int = 0) -> Tensor:
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def tri(
     n_rows: int,
     n_cols: int | None = None,
@@ -384,7 +383,7 @@ def copy(x: TensorLike, /) -> Tensor:
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def bartlett(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The triangular window of ``n`` points, zero at both ends.
 
@@ -394,7 +393,7 @@ def bartlett(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def blackman(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The window ``0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1))`` of ``n`` points.
 
@@ -404,7 +403,7 @@ def blackman(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def hamming(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The window ``0.54 - 0.46 cos(2 pi i / (n - 1))`` of ``n`` points.
 
@@ -414,7 +413,7 @@ def hamming(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | N
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def hanning(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The window ``0.5 - 0.5 cos(2 pi i / (n - 1))`` of ``n`` points.
 
@@ -424,7 +423,7 @@ def hanning(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | N
     ...
 
 
-@op(free)
+@op(free, differentiable=False)
 def kaiser(n: int, beta: float, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The window ``i0(beta sqrt(1 - (2 i / (n - 1) - 1)²)) / i0(beta)`` of ``n`` points.
 

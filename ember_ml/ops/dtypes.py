@@ -68,7 +68,7 @@ def from_dtype_str(name: object, /) -> EmberDType:
     >>> from_dtype_str("bfloat16").itemsize
     2
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str | EmberDType):
         raise TypeError(f"from_dtype_str takes the name of a dtype, not a {type(name).__name__}")
     return _dtypes.as_dtype(name)
 
@@ -184,7 +184,7 @@ def iinfo(dtype: object, /) -> IntegerLimits:
 
 
 @op(free, differentiable=False)
-def isdtype(dtype: object, kind: object, /) -> bool:
+def isdtype(dtype: object, kind: object) -> bool:
     """Whether a dtype is of a kind, or one of several.
 
     Args:
@@ -237,7 +237,7 @@ def is_complex(x: object, /) -> bool:
 
 def _dtype_of(value: object) -> EmberDType:
     """The dtype that ``value`` is, or has."""
-    if isinstance(value, type | str):
+    if isinstance(value, type | str | EmberDType):
         return _dtypes.as_dtype(value)
     if hasattr(value, "dtype"):
         home = next((b for b in _backends.loaded() if isinstance(value, b.tensors) and value.dtype in b.names), None)

@@ -199,7 +199,7 @@ def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str =
     return math.conj(rfft(x, n=n, axis=axis, norm=_opposite(norm)))
 
 
-@op(free)
+@op(free, differentiable=False)
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The frequencies of the ``n`` elements of ``fft``, in cycles per unit of the spacing ``d`` of the samples.
 
@@ -210,7 +210,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device
     return _frequencies(ifftshift(steps), n, d, dtype)
 
 
-@op(free)
+@op(free, differentiable=False)
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """The frequencies of the ``n // 2 + 1`` elements of ``rfft``, as those of ``fftfreq``.
 

@@ -233,14 +233,27 @@ def tensor_scatter_nd_update(x: TensorLike, indices: Indices, updates: TensorLik
 
 
 @op(kept)
+def index_get(x: TensorLike, index: object, /) -> Tensor:
+    """The elements ``x[index]``, by NumPy's rules on every engine.
+
+    Args:
+        index: anything that indexes a NumPy array: integers, slices, ``...``, ``None``, tensors of integers or bool,
+            and tuples of them.
+
+    >>> index_get([[1, 2], [3, 4]], (..., [1, 0, 1])).tolist()
+    [[2, 1, 2], [4, 3, 4]]
+    """
+    ...
+
+
+@op(kept)
 def index_update(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
     """A copy of ``x`` in which ``x[index]`` is ``values``.
 
     Where the index names an element twice, the last value stands.
 
     Args:
-        index: anything that indexes a NumPy array: integers, slices, ``...``, ``None``, tensors of integers or bool,
-            and tuples of them.
+        index: as for ``index_get``.
 
     >>> index_update([[1, 2], [3, 4]], (..., 0), 9).tolist()
     [[9, 2], [9, 4]]
@@ -255,7 +268,7 @@ def index_add(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
     Where the index names an element twice, both values are added.
 
     Args:
-        index: as for ``index_update``.
+        index: as for ``index_get``.
 
     >>> index_add([1, 2, 3], [0, 0, 2], 10).tolist()
     [21, 2, 13]

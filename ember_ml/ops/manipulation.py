@@ -138,7 +138,7 @@ def _check_axes(axes: Sequence[int], rank: int) -> None:
 
 
 @op(kept)
-def expand_dims(x: TensorLike, /, *, axis: int | Sequence[int] = 0) -> Tensor:
+def expand_dims(x: TensorLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     """``x`` with axes of length one at the places ``axis`` of the result.
 
     >>> expand_dims([1, 2], axis=1).tolist()
@@ -168,14 +168,14 @@ def broadcast_to(x: TensorLike, /, shape: Shape) -> Tensor:
 
 
 @op(free)
-def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
     """The tensors, each repeated so that all have one shape.
 
     >>> [x.tolist() for x in broadcast_arrays([1, 2], [[3], [4]])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     common = broadcast_shapes(*(shape(x) for x in arrays))
-    return tuple(broadcast_to(x, common) for x in arrays)
+    return [broadcast_to(x, common) for x in arrays]
 
 
 @op(free, differentiable=False)

@@ -650,7 +650,10 @@ def nanstd(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keep
     >>> nanstd([1.0, float("nan"), 3.0]).tolist()
     1.0
     """
-    return _like(x, math.sqrt(_nan_variance(_wide(x), axis, correction, keepdims)))
+    variance = _nan_variance(_wide(x), axis, correction, keepdims)
+    # Where nothing differs there is no direction in which the deviation would fall: its gradient is 0, not NaN.
+    none = comparison.equal(variance, 0)
+    return _like(x, comparison.where(none, 0, math.sqrt(comparison.where(none, 1, variance))))
 
 
 def _nan_variance(x: Any, axis: Axis, correction: float, keepdims: bool) -> Any:

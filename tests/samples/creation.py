@@ -102,6 +102,7 @@ CALLS = {
         call(4, 2, k=-1),
         call(3, k=1, dtype="int32"),
         call(3, k=9),
+        call(3, k=-(1 << 40)),
         call(0),
         call(2, 0),
         call(3, dtype="bool"),

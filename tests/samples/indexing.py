@@ -181,6 +181,8 @@ CALLS = {
         call(CUBE, i([[0, 1], [1, 2]]), np.ones((1, 2, 4), F)),
         call(LINE, np.zeros((0, 1), np.int64), np.zeros((0,), F)),
     ],
+    "index_get": [call(*update.args[:2]) for update in UPDATES]
+    + [call(X, b(True)[0]), call(CUBE, (None, ..., i(2, 0)))],
     "index_update": UPDATES,
     "index_add": UPDATES,
     "slice": [

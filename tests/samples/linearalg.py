@@ -48,6 +48,8 @@ WHOLE = np.asarray([[3, 1, -2], [5, 4, 4], [0, 2, 7]], np.int32)
 BYTES = np.asarray([[100, 100], [2, 1]], np.int8)
 LARGE = np.asarray([[2**40 + 1, 3], [5, 2**20]], np.int64)
 SINGULAR = np.asarray([[1.0, 2.0], [2.0, 4.0]], np.float32)
+# A tolerance for each matrix of two.
+BY_MATRIX = call(np.stack([np.diag([4.0, 1.0])] * 2).astype(np.float32), rtol=np.asarray([0.125, 0.5], np.float32))
 NAN = np.asarray([[1.0, np.nan], [2.0, 4.0]], np.float32)
 SYMMETRIC = definite(SQUARE)
 SYMMETRICS = definite(BATCH)
@@ -343,10 +345,18 @@ CALLS = {
         call(SINGULAR),
         call(np.zeros((2, 2), np.float32)),
         call(SQUARE, rtol=0.9),
+        BY_MATRIX,
         call(np.stack([SINGULAR, np.eye(2, dtype=np.float32)])),
     ],
     "inv": [*SQUARES, *EMPTY_SQUARES],
-    "pinv": [*MATRICES, *EMPTY_MATRICES, call(SINGULAR), call(TALL, rtol=0.5), call(np.zeros((2, 3), np.float32))],
+    "pinv": [
+        *MATRICES,
+        *EMPTY_MATRICES,
+        call(SINGULAR),
+        call(TALL, rtol=0.5),
+        call(np.zeros((2, 3), np.float32)),
+        BY_MATRIX,
+    ],
     # Drawn anew as bool, most matrices are singular: the first calls are of those that are not.
     "solve": [call(ONE, COLUMNS[:1]), *RIGHT],
     "solve_triangular": [

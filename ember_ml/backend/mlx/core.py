@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -11,7 +12,7 @@ import numpy as np
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import PrecisionWarning
+from ember_ml.errors import AxisError, PrecisionWarning
 
 TENSORS = (mx.array,)
 STABLE_DTYPES = False
@@ -98,6 +99,13 @@ def to_host(x: mx.array) -> np.ndarray[Any, Any]:
     return np.array(x)
 
 
+def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """What ``run`` computes out of MLX's sight, with the gradient that the operation's rule gives."""
+    from ember_ml.backend.mlx import gradients
+
+    return gradients.unseen(operation, run, values)
+
+
 def beside(x: mx.array) -> mx.Device | None:
     """The engine's own object for the device that ``x`` is on: MLX arrays are on all of its devices."""
     return None
@@ -126,7 +134,7 @@ def find_device(name: Any) -> mx.Device:
 def error_class(error: Exception) -> type[Exception] | None:
     """The class that this mistake has on every engine, if it is not the error's own."""
     if isinstance(error, IndexError):
-        return ValueError if "axis" in str(error).lower() else None
+        return AxisError if "axis" in str(error).lower() else None
     if isinstance(error, RuntimeError) and not isinstance(error, NotImplementedError):
         return ValueError
     return None

@@ -71,7 +71,12 @@ def ones(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None 
 
 
 def full(shape: Any, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.full(_lengths(shape), asarray(fill_value, dtype=dtype), stream=device)
+    return _filled(_lengths(shape), asarray(fill_value, dtype=dtype), device)
+
+
+def _filled(shape: Any, value: mx.array, device: mx.Device | None) -> mx.array:
+    # The gradient of mx.full is wrong for values that are broadcast.
+    return mx.broadcast_to(value, shape, stream=device) if value.ndim else mx.full(shape, value, stream=device)
 
 
 def empty(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
@@ -89,7 +94,7 @@ def ones_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Devic
 def full_like(
     x: mx.array, /, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None
 ) -> mx.array:
-    return mx.full(x.shape, asarray(fill_value, dtype=dtype or x.dtype), stream=device)
+    return _filled(x.shape, asarray(fill_value, dtype=dtype or x.dtype), device)
 
 
 def empty_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
@@ -105,6 +110,8 @@ def eye(
     dtype: mx.Dtype | None = None,
     device: mx.Device | None = None,
 ) -> mx.array:
+    # MLX keeps the offset in 32 bits; beyond the matrix all are alike.
+    k = max(-n_rows, min(k, n_rows if n_cols is None else n_cols))
     return mx.eye(n_rows, n_cols, k, dtype or _float(), stream=device)
 
 

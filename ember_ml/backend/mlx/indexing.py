@@ -12,6 +12,7 @@ import numpy as np
 from ember_ml.backend.mlx.core import convert, from_host, to_host
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
+from ember_ml.errors import AxisError
 from ember_ml.unchecked import is_checked
 
 
@@ -46,6 +47,17 @@ def scatter_max(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: i
 def scatter_min(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
     return _extreme(x, key, updates, "minimum")
+
+
+def index_get(x: mx.array, index: object, /) -> mx.array:
+    parts = _parts(index, x)
+    tensors = [i for i, part in enumerate(parts) if isinstance(part.value, mx.array)]
+    if len(tensors) == 1 and not parts[tensors[0]].value.ndim and _is_mask(parts[tensors[0]].value):
+        mask = parts.pop(tensors[0]).value
+        place = sum(not isinstance(part.value, int) for part in parts[: tensors[0]])
+        rows = mx.expand_dims(x[_key(parts)], place)
+        return rows[(slice(None),) * place + (slice(0, int(mask.item())),)]
+    return x[_key(_unmasked(parts))]
 
 
 def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
@@ -90,6 +102,8 @@ def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: m
         raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
     if side not in ("left", "right"):
         raise ValueError(f"the side is left or right, not {side!r}")
+    # MLX does not know by itself that places do not change with the elements.
+    x1, x2 = mx.stop_gradient(x1), mx.stop_gradient(x2)
     if sorter is not None:
         x1 = take(x1, sorter)
     # Halving, with the sorted elements made up to a power of two by some that nothing is put behind.
@@ -142,7 +156,7 @@ def sort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 def argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> mx.array:
     axis = _axis(axis, x.ndim)
-    found = mx.argsort(_flipped(x, axis, descending), axis).astype(mx.int64)
+    found = mx.argsort(mx.stop_gradient(_flipped(x, axis, descending)), axis).astype(mx.int64)
     return x.shape[axis] - 1 - _flipped(found, axis, True) if descending else found
 
 
@@ -216,7 +230,7 @@ def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None
 
 def _axis(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+        raise AxisError(f"axis {axis} is out of range for a tensor with {ndim} axes")
     return axis % ndim
 
 

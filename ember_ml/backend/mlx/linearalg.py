@@ -10,6 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
 from ember_ml.unchecked import is_checked
@@ -45,6 +46,7 @@ def diagonal(x: mx.array, /, *, offset: int = 0) -> mx.array:
     return mx.diagonal(x, offset, -2, -1)
 
 
+@ruled
 def det(x: mx.array, /) -> mx.array:
     # MLX's own goes by logarithms, which costs digits.
     factors, pivots = mx.linalg.lu_factor(_real(_square(x)), stream=mx.cpu)
@@ -53,23 +55,27 @@ def det(x: mx.array, /) -> mx.array:
     return mx.where(exchanges % 2 == 1, -product, product).astype(x.dtype)
 
 
+@ruled
 def slogdet(x: mx.array, /) -> SlogdetResult:
     a = _real(_square(x))
     return SlogdetResult(*(part.astype(x.dtype) for part in mx.linalg.slogdet(a, stream=mx.cpu)))
 
 
+@ruled
 def inv(x: mx.array, /) -> mx.array:
     a = _square(x)
     answer = _settled(mx.linalg.inv(_doubled(a), stream=mx.cpu))[0]
     return _halved(answer, a).astype(x.dtype)
 
 
+@ruled
 def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
     a, b = _together(x1, x2)
     answer = _settled(mx.linalg.solve(_doubled(a), _doubled(b), stream=mx.cpu))[0]
     return _column(_halved(answer, a), x2).astype(x1.dtype)
 
 
+@ruled
 def solve_triangular(
     a: mx.array,
     b: mx.array,
@@ -108,6 +114,7 @@ def _column(answer: mx.array, right: mx.array) -> mx.array:
     return answer.squeeze(-1) if right.ndim == 1 else answer
 
 
+@ruled
 def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
     a = mx.tril(_square(x))
     if a.dtype == mx.complex64:
@@ -122,17 +129,20 @@ def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
     return _adjoint(factor) if upper else factor
 
 
+@ruled
 def lu(x: mx.array, /) -> LUResult:
     rows, lower, upper = mx.linalg.lu(_real(_matrix(x)), stream=mx.cpu)
     permutation = rows[..., :, None] == mx.arange(x.shape[-2])
     return LUResult(permutation.astype(x.dtype), lower.astype(x.dtype), upper.astype(x.dtype))
 
 
+@ruled
 def lu_factor(x: mx.array, /) -> LUFactorResult:
     factors, pivots = mx.linalg.lu_factor(_real(_matrix(x)), stream=mx.cpu)
     return LUFactorResult(factors.astype(x.dtype), pivots.astype(mx.int64))
 
 
+@ruled
 def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
@@ -150,6 +160,7 @@ def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(q.astype(x.dtype), r.astype(x.dtype))
 
 
+@ruled
 def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
     answers: Any = mx.linalg.svd(_matrix(x), stream=mx.cpu)
     u, s, vh = _settled(*answers)
@@ -164,11 +175,13 @@ def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(_narrow(u * phase, x), _narrow(s, x), _narrow(vectors, x))
 
 
+@ruled
 def svdvals(x: mx.array, /) -> mx.array:
     answer: Any = mx.linalg.svd(_matrix(x), compute_uv=False, stream=mx.cpu)
     return _narrow(_settled(answer)[0], x)
 
 
+@ruled
 def eig(x: mx.array, /) -> EigResult:
     # MLX conjugates the eigenvectors of complex matrices.
     values, vectors = _settled(*mx.linalg.eig(_real(_general(x)), stream=mx.cpu))
@@ -177,6 +190,7 @@ def eig(x: mx.array, /) -> EigResult:
     return EigResult(mx.take_along_axis(values, order, -1), _fixed(vectors))
 
 
+@ruled
 def eigvals(x: mx.array, /) -> mx.array:
     values = _settled(mx.linalg.eigvals(_general(x), stream=mx.cpu))[0]
     return mx.take_along_axis(values, _order(values), -1)
@@ -198,6 +212,7 @@ def _order(values: mx.array) -> mx.array:
     return mx.take_along_axis(first, mx.argsort(mx.take_along_axis(real, first, -1), -1), -1)
 
 
+@ruled
 def eigh(x: mx.array, /) -> EigResult:
     values, vectors = mx.linalg.eigh(_square(x), stream=mx.cpu)
     _settled(values, vectors)
@@ -205,6 +220,7 @@ def eigh(x: mx.array, /) -> EigResult:
     return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
 
 
+@ruled
 def eigvalsh(x: mx.array, /) -> mx.array:
     return _narrow(_settled(mx.linalg.eigvalsh(_square(x), stream=mx.cpu))[0], x)
 

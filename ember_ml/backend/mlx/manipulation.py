@@ -72,7 +72,7 @@ def moveaxis(x: mx.array, source: Any, destination: Any, /) -> mx.array:
     return mx.transpose(x, order)
 
 
-def expand_dims(x: mx.array, /, *, axis: int | Sequence[int] = 0) -> mx.array:
+def expand_dims(x: mx.array, /, axis: int | Sequence[int] = 0) -> mx.array:
     return mx.expand_dims(x, _axes(axis, x.ndim + len(_shape(axis))))
 
 

@@ -36,12 +36,12 @@ from mlx.core import (
     square,
     subtract,
     tan,
-    tanh,
     trunc,
 )
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
+from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.contract import definition_of
 
@@ -54,13 +54,21 @@ def floor_divide(x: mx.array, y: mx.array, /) -> mx.array:
         rest = fmod(x, y)
         below = (rest != 0) & ((rest < 0) != (y < 0))
         # As in Python: the quotient of x less its rest is a whole number but for rounding, which floor(x / y) is not.
-        return mx.where(y == 0, x / y, mx.round((x - rest) / y - below))
+        # The quotient of infinity is infinite, and one by it is zero, as the standard has it and Python has not.
+        plain = (x == 0) | (y == 0) | mx.isinf(x) | mx.isinf(y)
+        whole = mx.round((x - rest) / y - below)
+        whole = mx.where(whole == 0, copysign(whole, x / y), whole)
+        return mx.where(plain, mx.floor(x / y), whole)
     trap = _traps(y)
     return mx.floor_divide(x, mx.where(trap, 1, y)) * mx.where(trap, y, 1)
 
 
 def remainder(x: mx.array, y: mx.array, /) -> mx.array:
-    return mx.remainder(x, y if x.dtype in _REAL else mx.where(_traps(y), 1, y))
+    if x.dtype not in _REAL:
+        return mx.remainder(x, mx.where(_traps(y), 1, y))
+    rest = mx.remainder(x, y)
+    # A zero has the sign of the divisor too.
+    return mx.where((rest == 0) & (signbit(rest) != signbit(y)), -mx.stop_gradient(rest), rest)
 
 
 def fmod(x: mx.array, y: mx.array, /) -> mx.array:
@@ -79,7 +87,7 @@ def _traps(y: mx.array) -> mx.array:
 
 def power(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype not in _SIGNED:
-        return mx.power(x, y)
+        return _complex_power(x, y) if x.dtype == mx.complex64 else mx.power(x, y)
     # MLX would not return from these; a negative exponent only matters by its parity, and for 1 and -1.
     negatives = y < 0
     whole = mx.power(x, mx.where(negatives, y & 1, y))
@@ -87,7 +95,14 @@ def power(x: mx.array, y: mx.array, /) -> mx.array:
 
 
 def sign(x: mx.array, /) -> mx.array:
+    if x.dtype == mx.complex64:
+        return _complex_sign(x)
     return mx.where(mx.isnan(x), x, mx.sign(x)) if x.dtype in _REAL else mx.sign(x)
+
+
+# MLX's own gradients forget that these are not real.
+_complex_power = ruled(lambda x, y: mx.power(x, y), "power")
+_complex_sign = ruled(lambda x: mx.where(x == 0, mx.zeros_like(x), mx.sign(x)), "sign")
 
 
 def signbit(x: mx.array, /) -> mx.array:
@@ -130,12 +145,23 @@ def expm1(x: mx.array, /) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.expm1(x)
     a, b = mx.real(x), mx.imag(x)
-    return _complex(mx.expm1(a) * mx.cos(b) - 2 * mx.square(mx.sin(b / 2)), mx.exp(a) * mx.sin(b))
+    # The last term makes a zero positive.
+    exact = _complex(mx.expm1(a) * mx.cos(b) - 2 * mx.square(mx.sin(b / 2)) + 0.0, mx.exp(a) * mx.sin(b))
+    return mx.where(mx.isfinite(x), exact, mx.exp(x) - 1)
 
 
 def _complex(a: mx.array, b: mx.array) -> mx.array:
     """``a + 1j * b``, which would be NaN where ``b`` is infinite."""
     return view_as_complex(mx.stack([a, b], -1))
+
+
+def tanh(x: mx.array, /) -> mx.array:
+    if x.dtype != mx.complex64:
+        return mx.tanh(x)
+    # Where the real part is infinite, the imaginary part vanishes and has no sign but that of its own argument.
+    a, b = mx.real(x), mx.imag(x)
+    limit = _complex(mx.sign(a), copysign(mx.zeros_like(b), b))
+    return mx.where(mx.isinf(a) & mx.isfinite(b), limit, mx.tanh(x))
 
 
 def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
@@ -151,7 +177,8 @@ def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx
 
 def sin(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
-        return mx.sin(x)
+        # MLX forgets the sign of zero.
+        return mx.where(x == 0, x, mx.sin(x))
     # MLX computes float64 in float32 here, but not in tan.
     t = mx.tan(x * 0.5)
     return 2 * t / (1 + t * t)

@@ -9,6 +9,7 @@ from typing import Any
 import mlx.core as mx
 from mlx.core import max, min
 
+from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.comparison import _sound
 from ember_ml.backend.mlx.dtypes import cast
 
@@ -42,7 +43,10 @@ def var(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: 
 
 
 def std(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> mx.array:
-    return mx.sqrt(_variance(x, axis, correction, keepdims)).astype(_real_of(x.dtype))
+    variance = _variance(x, axis, correction, keepdims)
+    # Where nothing differs there is no direction in which the deviation would fall: its gradient is 0, not NaN.
+    none = variance == 0
+    return mx.where(none, 0, mx.sqrt(mx.where(none, 1, variance))).astype(_real_of(x.dtype))
 
 
 def _variance(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
@@ -73,7 +77,12 @@ def cumsum(
 def cumprod(
     x: mx.array, /, *, axis: int | None = None, dtype: mx.Dtype | None = None, include_initial: bool = False
 ) -> mx.array:
-    return _accumulated(mx.cumprod, 1, x, axis, dtype, include_initial)
+    run = _complex_cumprod if x.dtype == mx.complex64 else mx.cumprod
+    return _accumulated(run, 1, x, axis, dtype, include_initial)
+
+
+# MLX's own gradient forgets that it is not real.
+_complex_cumprod = ruled(lambda x, axis: mx.cumprod(x, axis=axis), "cumprod")
 
 
 def _accumulated(

@@ -90,6 +90,11 @@ def to_host(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
+def text(array: np.ndarray[Any, Any], indent: int) -> str:
+    """The values of ``array`` as Python's lists, long ones shortened; lines after the first begin with ``indent``."""
+    return np.array2string(array, separator=", ", prefix=" " * indent)
+
+
 def beside(x: Any) -> str:
     """The engine's own object for the device that ``x`` is on."""
     return "cpu"

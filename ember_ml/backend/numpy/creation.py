@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy import diag
 
-from ember_ml.backend import Backend
+from ember_ml.backend import Backend, load
 from ember_ml.backend.numpy.core import DTYPES, parse
+from ember_ml.contract import REGISTRY
 from ember_ml.door import species_of
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, promote
+from ember_ml.shortcut import BOXES
 
 Array = np.ndarray[Any, Any]
 NUMBERS = (bool, int, float, complex)
@@ -21,6 +23,8 @@ NUMBERS = (bool, int, float, complex)
 def asarray(
     obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
+    if BOXES and _holds_boxes(obj):
+        return load("autograd").convert(obj, dtype, device)  # type: ignore[no-any-return]
     _check_number(obj, None if dtype is None else as_dtype(dtype))
     if _holds_tensors(obj) or _holds_arrays(obj):
         x, source = _assembled(obj, dtype, DTYPES, _leaf, np.stack), None
@@ -30,9 +34,14 @@ def asarray(
     if source is None:
         _check_copy(copy, shared=False)
         return x
-    shared = np.may_share_memory(x, source)
+    shared = np.may_share_memory(x, source) or not x.size
     _check_copy(copy, shared)
     return x.copy() if copy and shared else x
+
+
+def _holds_boxes(value: object) -> bool:
+    """Whether a gradient is being traced through ``value``."""
+    return any(map(_holds_boxes, value)) if isinstance(value, (list, tuple)) else type(value) in BOXES
 
 
 def _check_number(value: object, dtype: EmberDType | None) -> None:
@@ -168,7 +177,11 @@ def ones(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None =
 
 
 def full(shape: Any, fill_value: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
-    return np.full(shape, asarray(fill_value, dtype=dtype))
+    return _filled(shape, asarray(fill_value, dtype=dtype))
+
+
+def _filled(shape: Any, value: Any) -> Array:
+    return np.full(shape, value) if isinstance(value, np.ndarray) else REGISTRY["broadcast_to"].call(value, shape)
 
 
 def empty(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
@@ -184,7 +197,7 @@ def ones_like(x: Array, /, *, dtype: np.dtype[Any] | None = None, device: str | 
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
-    return np.full(x.shape, asarray(fill_value, dtype=dtype or x.dtype))
+    return _filled(x.shape, asarray(fill_value, dtype=dtype or x.dtype))
 
 
 def empty_like(x: Array, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:

@@ -31,6 +31,10 @@ def scatter_min(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
     return _scattered(np.minimum, x, indices, updates, axis)
 
 
+def index_get(x: _Array, index: object, /) -> _Array:
+    return x[_key(index, x.shape)]
+
+
 def index_update(x: Any, index: object, values: Any, /) -> Any:
     answer = np.array(x)
     answer[_key(index, answer.shape)] = values

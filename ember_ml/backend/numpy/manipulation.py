@@ -11,6 +11,7 @@ from numpy import transpose as permute_dims
 
 from ember_ml.backend.numpy.creation import _check_number
 from ember_ml.dtypes import as_dtype
+from ember_ml.errors import AxisError
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +33,7 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
 def _axis(axis: int, rank: int) -> int:
     """An axis counted from the front."""
     if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+        raise AxisError(f"axis {axis} is out of range for {rank} dimensions")
     return axis % rank
 
 
@@ -59,7 +60,7 @@ def _check_lengths(lengths: tuple[int, ...]) -> None:
         raise ValueError(f"a shape has no negative lengths but one -1, unlike {lengths}")
 
 
-def expand_dims(x: Array, /, *, axis: int | Sequence[int] = 0) -> Array:
+def expand_dims(x: Array, /, axis: int | Sequence[int] = 0) -> Array:
     return np.expand_dims(x, _shape(axis))
 
 

@@ -23,13 +23,10 @@ from numpy import (
     cosh,
     deg2rad,
     divide,
-    divmod,
     exp,
     exp2,
-    expm1,
     fabs,
     floor,
-    floor_divide,
     fmax,
     fmin,
     fmod,
@@ -63,7 +60,6 @@ from numpy import (
     square,
     subtract,
     tan,
-    tanh,
     trunc,
 )
 from numpy import conjugate as conj
@@ -73,6 +69,14 @@ from ember_ml.backend.numpy.core import DTYPES
 _BFLOAT16 = DTYPES["bfloat16"]
 
 _BLOCK = 1 << 17
+
+
+def floor_divide(x: Any, y: Any, /) -> Any:
+    quotient = np.floor_divide(x, y)
+    if x.dtype.kind not in "iu" and not (np.isfinite(x).all() and np.isfinite(y).all()):
+        # Python's law, which NumPy keeps to, has no quotient of infinity, and -1 for one by it; the standard's has.
+        return np.where(np.isinf(x) | np.isinf(y), np.floor(x / y), quotient)
+    return quotient
 
 
 def power(x: Any, y: Any, /) -> Any:
@@ -87,6 +91,15 @@ def rsqrt(x: Any, /) -> Any:
     return np.reciprocal(np.sqrt(x))
 
 
+def expm1(x: Any, /) -> Any:
+    answer = np.expm1(x)
+    if x.dtype.kind != "c":
+        return answer
+    answer = np.asarray(answer)
+    answer.real[...] += 0  # a zero is positive
+    return answer if np.isfinite(x).all() else np.where(np.isfinite(x), answer, np.exp(x) - 1)
+
+
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.itemsize == 2:
         return logsumexp(x.astype(np.float32), axis=axis, keepdims=keepdims).astype(x.dtype)
@@ -96,6 +109,16 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else np.squeeze(total, axis=axis)
+
+
+def tanh(x: Any, /) -> Any:
+    answer = np.tanh(x)
+    if x.dtype.kind != "c" or np.isfinite(x).all():
+        return answer
+    # The imaginary part vanishes, and has no sign but that of its own argument.
+    limit = np.empty_like(answer)
+    limit.real, limit.imag = np.sign(x.real), np.copysign(0, x.imag)
+    return np.where(np.isinf(x.real) & np.isfinite(x.imag), limit, answer)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from ember_ml import backend as backends
-from ember_ml import dtypes
+from ember_ml import dtypes, tree
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import LinAlgError
+from ember_ml.errors import AxisError, LinAlgError, UnsupportedError
 
 # torch.compile cannot trace the reading of a ContextVar, nor the hash of another engine's dtype; what these answer is
 # fixed while a graph is traced.
@@ -105,6 +106,14 @@ def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:
     return x.numpy()
 
 
+def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """What ``run`` computes out of torch's sight: asking for its gradient is an error, not zero."""
+    traced = [x for x in tree.leaves(values) if isinstance(x, torch.Tensor) and x.requires_grad]
+    if traced and torch.is_grad_enabled() and operation.differentiable:
+        raise UnsupportedError(f"{operation.name} has no gradient on the torch engine for {str(traced[0].dtype)[6:]}")
+    return run(*values)
+
+
 def beside(x: torch.Tensor) -> torch.device:
     """The engine's own object for the device that ``x`` is on."""
     return x.device
@@ -151,7 +160,7 @@ def error_class(error: Exception) -> type[Exception] | None:
     if isinstance(error, torch.linalg.LinAlgError):
         return LinAlgError
     if isinstance(error, IndexError):
-        return ValueError if "Dimension out of range" in message or "has no dimensions" in message else None
+        return AxisError if "Dimension out of range" in message or "has no dimensions" in message else None
     if isinstance(error, NotImplementedError):
         return TypeError
     if isinstance(error, torch.OutOfMemoryError):

@@ -143,6 +143,7 @@ def eye(
     if k == 0:
         return torch.eye(n_rows, n_cols, dtype=dtype or _float(), device=device)
     rows, columns = torch.arange(n_rows, device=device), torch.arange(n_cols, device=device)
+    k = max(-n_rows, min(k, n_cols))
     return (rows[:, None] + k == columns).to(dtype or _float())
 
 

@@ -63,6 +63,14 @@ def scatter_min(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0
     return _reduced(x, axis, places, updates, "amin")
 
 
+def index_get(x: Tensor, index: object, /) -> Tensor:
+    x, parts, _ = _forward(x, _parts(index, x))
+    for value, axis in parts:
+        if _is_places(value):
+            _check_off_cpu(value, -x.shape[axis], x.shape[axis])
+    return x[_key(parts)]
+
+
 def index_update(x: Tensor, index: object, values: Tensor, /) -> Tensor:
     x, parts, turned = _forward(x, _parts(index, x))
     if any(_is_places(part.value) for part in parts):

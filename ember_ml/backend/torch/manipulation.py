@@ -57,7 +57,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return x.mT
 
 
-def expand_dims(x: Tensor, /, *, axis: int | Sequence[int] = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int | Sequence[int] = 0) -> Tensor:
     if isinstance(axis, int):
         return x.unsqueeze(axis)
     for place in sorted(_axes(axis, x.ndim + len(_shape(axis)))):

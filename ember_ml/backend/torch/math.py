@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import (
     abs,
-    acos,
     acosh,
     add,
     asin,
@@ -27,7 +26,6 @@ from torch import (
     erfinv,
     exp,
     exp2,
-    expm1,
     floor,
     fmax,
     fmin,
@@ -37,7 +35,6 @@ from torch import (
     lcm,
     lgamma,
     log,
-    log1p,
     log2,
     log10,
     logaddexp,
@@ -57,7 +54,6 @@ from torch import (
     sqrt,
     square,
     tan,
-    tanh,
     trunc,
 )
 from torch import abs as fabs
@@ -70,13 +66,20 @@ from torch import sub as subtract
 
 def floor_divide(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
     if x.is_floating_point():
-        return torch.floor_divide(x, y)
+        # Python's law, which torch keeps to, has no quotient of infinity, and -1 for one by it; the standard's has.
+        return torch.where(x.isinf() | y.isinf(), torch.floor(x / y), torch.floor_divide(x, y))
     trap = _traps(y)
     return torch.floor_divide(x, torch.where(trap, 1, y)) * torch.where(trap, y, 1)
 
 
 def remainder(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
-    return torch.remainder(x, y if x.is_floating_point() else torch.where(_traps(y), 1, y))
+    if not x.is_floating_point():
+        return torch.remainder(x, torch.where(_traps(y), 1, y))
+    rest = torch.remainder(x, y)
+    # A zero has the sign of the divisor too. A gradient does not come through copysign where there is a zero.
+    if not rest.requires_grad:
+        return torch.copysign(rest, y)
+    return torch.where((rest == 0) & (rest.signbit() != y.signbit()), -rest.detach(), rest)
 
 
 def fmod(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
@@ -93,9 +96,37 @@ def sign(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(torch.isnan(x), x, signs) if x.is_floating_point() else signs
 
 
+def expm1(x: torch.Tensor, /) -> torch.Tensor:
+    if not x.is_complex():
+        return torch.expm1(x)
+    answer = torch.expm1(x)
+    answer = torch.complex(answer.real + 0, answer.imag)  # a zero is positive
+    return torch.where(x.isfinite(), answer, torch.exp(x) - 1)
+
+
+def log1p(x: torch.Tensor, /) -> torch.Tensor:
+    if not x.is_complex():
+        return torch.log1p(x)
+    return torch.where(x.isfinite(), torch.log1p(x), torch.log(x + 1))
+
+
 def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
     axis = tuple(range(x.ndim)) if axis is None else axis
     return torch.logsumexp(x, axis, keepdims) if isinstance(axis, int) or len(axis) or x.ndim == 0 else +x
+
+
+def acos(x: torch.Tensor, /) -> torch.Tensor:
+    answer = torch.acos(x)
+    # torch loses the sign of an imaginary part that is zero.
+    return torch.complex(answer.real, -torch.copysign(answer.imag, x.imag)) if x.is_complex() else answer
+
+
+def tanh(x: torch.Tensor, /) -> torch.Tensor:
+    if not x.is_complex():
+        return torch.tanh(x)
+    # Where the real part is infinite, the imaginary part vanishes and has no sign but that of its own argument.
+    limit = torch.complex(torch.sign(x.real), torch.copysign(torch.zeros_like(x.imag), x.imag))
+    return torch.where(x.real.isinf() & x.imag.isfinite(), limit, torch.tanh(x))
 
 
 def rint(x: torch.Tensor, /) -> torch.Tensor:

@@ -1,0 +1,211 @@
+"""How fast emberlint is, beside ruff, flake8 and plain ``ast.parse`` on the same files in the same run.
+
+    python benchmarks/lint.py                        # 1,000 files of an installed package
+    python benchmarks/lint.py --tree SRC --files 300 # another tree, or part of it
+
+The files are copied to a folder of their own, so that no configuration and no cache of theirs takes part. All
+programs take turns; a figure is the median of its turns. Seconds are of the clock, rates of the processor's work.
+What is not installed is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from measuring import positive, setting
+
+# Packages with at least a thousand files, the one that TOOLS' figures are about first.
+PACKAGES = ("keras", "torch", "jax", "sklearn")
+
+
+class Contender(NamedTuple):
+    """A program at work: a step before each turn that is not timed, the turn, the files it reads, and its target."""
+
+    name: str
+    prepare: Callable[[], object]
+    turn: Callable[[], object]
+    files: int
+    seconds: float | None = None
+    rate: float | None = None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tree", type=Path, help="the folder to read (default: an installed package)")
+    parser.add_argument(
+        "--files", type=positive, default=1000, metavar="N", help="how many of its files (default: 1000)"
+    )
+    parser.add_argument("--repeats", type=positive, default=5, metavar="N", help="turns of each program (default: 5)")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures as JSON; - is standard output")
+    parser.add_argument(
+        "--flake8", default=shutil.which("flake8"), metavar="PROGRAM", help="flake8, if it is elsewhere"
+    )
+    options = parser.parse_args(arguments)
+    tree = options.tree or _package()
+    with tempfile.TemporaryDirectory(prefix="lint-") as folder:
+        files = _copy(tree, options.files, Path(folder) / "tree")
+        contenders, missing = _contenders(Path(folder), files, options.flake8)
+        found = _measured(contenders, options.repeats)
+    report = {
+        "setting": setting("ruff", "flake8"),
+        "tree": tree.name,
+        "files": len(files),
+        "rows": [_row(contender, found[contender.name]) for contender in contenders],
+        "skipped": missing,
+    }
+    _tell(report, sys.stderr if options.json == "-" else sys.stdout)
+    if options.json:
+        text = json.dumps(report, indent=2)
+        print(text) if options.json == "-" else Path(options.json).write_text(text + "\n")
+    return 0
+
+
+def _package() -> Path:
+    """The folder of the first package that is installed."""
+    for name in PACKAGES:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            return Path(spec.submodule_search_locations[0])
+    raise SystemExit(f"none of {', '.join(PACKAGES)} is installed: name a folder with --tree")
+
+
+def _copy(tree: Path, count: int, target: Path) -> list[Path]:
+    """Copies of the tree's first files, in the order of their names."""
+    sources = sorted(file for file in tree.rglob("*.py") if "__pycache__" not in file.parts)[:count]
+    if not sources:
+        raise SystemExit(f"{tree}: no Python files")
+    copies = []
+    for source in sources:
+        copy = target / source.relative_to(tree)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+        copies.append(copy)
+    return copies
+
+
+def _contenders(folder: Path, files: list[Path], flake8: str | None) -> tuple[list[Contender], dict[str, str]]:
+    tree, cache, one = folder / "tree", folder / ".emberlint_cache", _typical(files)
+    (folder / "pyproject.toml").write_text("[tool.emberlint]\n")
+    lint = [sys.executable, "-m", "emberlint"]
+
+    def without_cache() -> None:
+        shutil.rmtree(cache, ignore_errors=True)
+
+    def run(*command: str | Path) -> Callable[[], object]:
+        def turn() -> None:
+            done = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+            if done.returncode not in (0, 1):
+                raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr.decode()}")
+
+        return turn
+
+    def nothing() -> None: ...
+
+    cold = run(*lint, "--jobs", "1", tree)
+    number = len(files)
+    contenders = [
+        Contender("ast.parse, in one process", nothing, lambda: _parse(files), number),
+        Contender("emberlint cold, one process", without_cache, cold, number, rate=300),
+        Contender("emberlint cold, all processes", without_cache, run(*lint, tree), number),
+        Contender("emberlint warm", run(*lint, tree), run(*lint, tree), number, seconds=0.3),
+        Contender("emberlint, one file", without_cache, run(*lint, one), 1, seconds=0.15),
+        Contender("python -c pass", nothing, run(sys.executable, "-c", "pass"), 1),
+    ]
+    missing = {}
+    ruff = shutil.which("ruff", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    if ruff is None:
+        missing["ruff"] = "not installed"
+    else:
+        contenders.append(Contender("ruff cold", nothing, run(ruff, "check", "--isolated", "--no-cache", tree), number))
+        contenders.append(Contender("ruff, one file", nothing, run(ruff, "check", "--isolated", "--no-cache", one), 1))
+    if flake8 is None:
+        missing["flake8"] = "not installed"
+    else:
+        contenders.append(
+            Contender("flake8, one process", nothing, run(flake8, "--isolated", "--jobs", "1", tree), number)
+        )
+        contenders.append(Contender("flake8, one file", nothing, run(flake8, "--isolated", one), 1))
+    return contenders, missing
+
+
+def _typical(files: list[Path]) -> Path:
+    """The file of median size."""
+    return sorted(files, key=lambda file: file.stat().st_size)[len(files) // 2]
+
+
+def _parse(files: list[Path]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for file in files:
+            try:
+                ast.parse(file.read_bytes())
+            except (SyntaxError, ValueError):
+                continue
+
+
+def _measured(contenders: list[Contender], repeats: int) -> dict[str, list[tuple[float, float]]]:
+    found: dict[str, list[tuple[float, float]]] = {contender.name: [] for contender in contenders}
+    for _ in range(repeats):
+        for contender in contenders:
+            contender.prepare()
+            start, work = time.perf_counter(), _work()
+            contender.turn()
+            found[contender.name].append((time.perf_counter() - start, _work() - work))
+    return found
+
+
+def _work() -> float:
+    """The seconds that processors have worked for this program and those it has started."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _row(contender: Contender, turns: list[tuple[float, float]]) -> dict[str, object]:
+    times = [seconds for seconds, _ in turns]
+    middle, work = statistics.median(times), statistics.median(work for _, work in turns)
+    row: dict[str, object] = {"name": contender.name, "seconds": middle, "fastest": min(times), "slowest": max(times)}
+    row["processor seconds"] = work
+    if contender.files > 1:
+        row["files per second and core"] = contender.files / work
+    if contender.seconds is not None:
+        row["target"] = f"under {contender.seconds} s"
+        row["met"] = middle < contender.seconds
+    if contender.rate is not None:
+        row["target"] = f"at least {contender.rate:.0f} files per second and core"
+        row["met"] = contender.files / work >= contender.rate
+    return row
+
+
+def _tell(report: dict[str, object], stream: object) -> None:
+    def say(text: str) -> None:
+        print(text, file=stream)  # type: ignore[call-overload]
+
+    where: dict[str, object] = report["setting"]  # type: ignore[assignment]
+    say(f"{where['machine']}, Python {where['python']}, load {where['load']}")
+    say(f"{report['files']} files of {report['tree']}: the clock (fastest to slowest), processor time, rate per core")
+    say("")
+    for row in report["rows"]:  # type: ignore[attr-defined]
+        rate = row.get("files per second and core")
+        work = f"{row['processor seconds']:7.3f} s" + (f" {rate:6.0f} files/s" if rate else " " * 15)
+        target = f"   {row['target']}: {'met' if row['met'] else 'MISSED'}" if "target" in row else ""
+        say(f"{row['name']:32} {row['seconds']:7.3f} s ({row['fastest']:.3f} to {row['slowest']:.3f}) {work}{target}")
+    for name, reason in report["skipped"].items():  # type: ignore[attr-defined]
+        say(f"Skipped: {name}: {reason}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""What linting gave last time: findings and facts by file, good while content, settings, linter and Python are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from functools import cache
+from typing import Any
+
+from emberlint import __version__
+from emberlint.config import Config
+from emberlint.engine import Result
+from emberlint.findings import from_json, to_json
+
+FOLDER = ".emberlint_cache"
+
+
+def digest(data: bytes) -> str:
+    """A short name for a file's content."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+@cache
+def _linter() -> str:
+    """A name for the linter itself: any change to its files makes another."""
+    parts = [__version__, sys.version]
+    here = os.path.dirname(__file__)
+    for folder in (here, os.path.join(here, "rules")):
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda item: item.name):
+                if entry.name.endswith((".py", ".json")):
+                    stat = entry.stat()
+                    parts.append(f"{entry.name}:{stat.st_size}:{stat.st_mtime_ns}")
+    return "\n".join(parts)
+
+
+def _measured(config: Config) -> str:
+    path = os.path.join(config.root, config.matrix) if config.matrix else ""
+    try:
+        stat = os.stat(path)
+    except (OSError, ValueError):
+        return ""
+    return f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+class Cache:
+    """The results of one configuration, in one file of the folder ``.emberlint_cache`` at the project's root."""
+
+    def __init__(self, config: Config, enabled: bool = True) -> None:
+        key = digest(f"{_linter()}\n{config!r}\n{_measured(config)}".encode())
+        self.path = os.path.join(config.root, FOLDER, f"{key}.json")
+        self.enabled = enabled
+        self.entries: dict[str, Any] = self._read() if enabled else {}
+        self.fresh: dict[str, Any] = {}
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with open(self.path, "rb") as file:
+                entries = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+    def get(self, path: str, content: str) -> Result | None:
+        """The result for a file with this content, if it is known."""
+        entry = self.entries.get(path)
+        if entry is None or entry[0] != content:
+            return None
+        return Result([from_json(row) for row in entry[2]], entry[1], entry[3])
+
+    def put(self, path: str, content: str, result: Result) -> None:
+        """Keep the result for a file."""
+        self.fresh[path] = [content, result.suppressed, [to_json(finding) for finding in result.findings], result.facts]
+
+    def write(self) -> None:
+        """Save what is new; a folder that cannot be written is no error."""
+        if not self.enabled or not self.fresh:
+            return
+        from emberlint.source import write
+
+        folder = os.path.dirname(self.path)
+        try:
+            if not os.path.isdir(folder):
+                os.makedirs(folder)
+                with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
+                    file.write("*\n")
+            self._forget_old(folder)
+            write(self.path, json.dumps({**self.entries, **self.fresh}, separators=(",", ":")).encode())
+        except OSError:
+            return
+
+    def _forget_old(self, folder: str) -> None:
+        """Remove all but the newest few files of other configurations."""
+        names = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".json")]
+        names.sort(key=os.path.getmtime, reverse=True)
+        for name in names[8:]:
+            os.unlink(name)

@@ -1,0 +1,349 @@
+"""The command line: ``emberlint PATH...`` and the commands around it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from emberlint import __version__
+
+if TYPE_CHECKING:
+    from emberlint.config import Config
+    from emberlint.findings import Finding
+    from emberlint.runner import Run
+
+CLEAN, FOUND, ERROR = 0, 1, 2
+
+_USAGE = "emberlint PATH... [options]\n       emberlint explain CODE | why FILE:LINE | port PATH --from ENGINE | baseline ACTION | rules"
+_DESCRIPTION = "Finds what keeps array code from running on another engine, and rewrites it where that is safe."
+_EPILOGUE = """\
+commands:
+  emberlint rules                       every rule: code, name, whether it has a fix
+  emberlint explain EMB203              the page of a rule: what, why, an example, what to write instead
+  emberlint why FILE:LINE               what is known of the values on a line, and how
+  emberlint port PATH --from numpy      rewrite a file or package for ember, with a report
+  emberlint baseline update|prune|stats PATH...   keep, shorten or count the findings that are let be
+
+silence one line with `# noqa: EMB102` or `# emberlint: ignore[EMB102] the reason`.
+settings are read from [tool.emberlint] of the nearest pyproject.toml.
+exit status: 0 clean, 1 findings, 2 wrong usage, bad configuration or an internal error.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message}\nsee {self.prog} --help\n")
+        raise SystemExit(ERROR)
+
+
+def _codes(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of a plain run."""
+    made = _Parser(
+        prog="emberlint",
+        usage=_USAGE,
+        description=_DESCRIPTION,
+        epilog=_EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = made.add_argument
+    add("paths", nargs="*", metavar="PATH", help="files and folders (the current folder, if none is given)")
+    add("--version", action="version", version=f"emberlint {__version__}")
+    add("--verbose", "-v", action="store_true", help="say why each value is a tensor, and what was read from the cache")
+    rules = made.add_argument_group("rules")
+    add = rules.add_argument
+    add("--select", type=_codes, metavar="CODES", help="run these only: codes or prefixes, such as EMB1,EMB203; ALL for every rule")
+    add("--ignore", type=_codes, metavar="CODES", help="leave these out")
+    add("--frontend-backend-only", action="store_true", help="run the purity rules only: the same as --select EMB1")
+    add("--targets", type=_codes, metavar="ENGINES", help="the engines that the code is to run on: torch,mlx")
+    add("--target", choices=("ember", "array-api"), help="what fixes are written in: ember's operations or the array API standard")
+    fixes = made.add_argument_group("fixes")
+    add = fixes.add_argument
+    add("--fix", action="store_true", help="make the safe fixes")
+    add("--unsafe-fixes", action="store_true", help="with --fix or --diff: those too that may change dtypes, errors or laziness")
+    add("--diff", action="store_true", help="show what --fix would change, and change nothing")
+    output = made.add_argument_group("output")
+    add = output.add_argument
+    formats = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
+    add("--output-format", choices=formats, default="full", help="how findings are written (full)")
+    add("--statistics", action="store_true", help="count the findings of each rule instead of listing them")
+    scope = made.add_argument_group("scope")
+    add = scope.add_argument
+    add("--baseline", metavar="FILE", help="let the findings be that this file holds")
+    add("--diff-base", metavar="REF", help="report on lines only that changed since this git revision")
+    add("--jobs", type=int, default=0, metavar="N", help="processes (one for each core, if there are many files)")
+    add("--no-cache", action="store_true", help="neither read nor write the cache in .emberlint_cache")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program; the answer is its exit status."""
+    from emberlint.config import ConfigError
+
+    given = sys.argv[1:] if arguments is None else arguments
+    commands = {"explain": _explain, "why": _why, "port": _port, "baseline": _baseline, "rules": _rules}
+    try:
+        if given and given[0] in commands:
+            return commands[given[0]](given[1:])
+        return _lint(given)
+    except (ConfigError, FileNotFoundError, PermissionError) as error:
+        sys.stderr.write(f"emberlint: {error}\n")
+        return ERROR
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else ERROR
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FOUND
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        sys.stderr.write(f"emberlint: internal error: {type(error).__name__}: {error}\n")
+        if os.environ.get("EMBERLINT_DEBUG"):
+            raise
+        return ERROR
+
+
+def settings(options: argparse.Namespace) -> Config:
+    """The configuration of a run: the file's, with the options over it."""
+    from emberlint import config as configuration
+
+    start = options.paths[0] if options.paths else "."
+    folder = start if os.path.isdir(start) else os.path.dirname(start) or "."
+    config = configuration.load(folder)
+    changes: dict[str, object] = {}
+    if getattr(options, "frontend_backend_only", False):
+        changes["select"] = ("EMB1",)
+    for name in ("select", "ignore", "targets"):
+        value = getattr(options, name, None)
+        if value is not None:
+            changes[name] = tuple(value)
+    if getattr(options, "target", None):
+        changes["target"] = options.target
+    if getattr(options, "baseline", None):
+        changes["baseline"] = os.path.abspath(options.baseline)
+    if changes:
+        config = config._replace(**changes)  # type: ignore[arg-type]
+        configuration.check(config, "command line")
+    return config
+
+
+def _lint(arguments: list[str]) -> int:
+    from emberlint import runner
+    options = parser().parse_args(arguments)
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        parser().error("--unsafe-fixes goes with --fix or --diff")
+    options.paths = options.paths or ["."]
+    config = settings(options)
+    if options.diff:
+        return _diff(options, config)
+    mended: dict[str, int] = {}
+    if options.fix:
+        mended = _fix(options, config)
+    run = runner.run(options.paths, config, jobs=options.jobs, cached=not options.no_cache)
+    if options.fix and run.stale:
+        from emberlint import baseline
+
+        baseline.pruned(os.path.join(config.root, config.baseline), run.stale)
+        mended["EMB004"] = len(run.stale)
+        run = run._replace(findings=[finding for finding in run.findings if finding.code != "EMB004"])
+    findings = run.findings
+    if options.diff_base:
+        from emberlint import changed
+
+        first = options.paths[0]
+        folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
+        findings = changed.only(findings, changed.changed(options.diff_base, folder))
+    _print(findings, run, mended, options)
+    return FOUND if findings else CLEAN
+
+
+def _fix(options: argparse.Namespace, config: Config) -> dict[str, int]:
+    """Write the fixed files; how many findings of each code were mended."""
+    from emberlint import source
+
+    total: dict[str, int] = {}
+    for path, before, after, mended in _fixed(options, config):
+        if after != before:
+            source.write(path, after)
+            for code, count in mended.items():
+                total[code] = total.get(code, 0) + count
+    return total
+
+
+def _fixed(options: argparse.Namespace, config: Config) -> list[tuple[str, bytes, bytes, dict[str, int]]]:
+    from emberlint import engine, fixes, runner
+
+    safe = ("safe", "unsafe") if options.unsafe_fixes else ("safe",)
+    run = runner.run(options.paths, config, jobs=options.jobs, cached=not options.no_cache)
+    todo = dict.fromkeys(f.path for f in run.findings if f.fix is not None and f.fix.safety in safe)
+    done = []
+    for path in todo:
+        with open(path, "rb") as file:
+            before = file.read()
+        module, package = engine.module_of(path)
+        fixed = fixes.fixed(before, path, config, unsafe=options.unsafe_fixes, module=module, package=package)
+        done.append((path, before, fixed.data, fixed.mended))
+    return done
+
+
+def _diff(options: argparse.Namespace, config: Config) -> int:
+    import difflib
+
+    changed = 0
+    for path, before, after, _ in _fixed(options, config):
+        if after == before:
+            continue
+        changed += 1
+        old = before.decode(errors="replace").splitlines(keepends=True)
+        new = after.decode(errors="replace").splitlines(keepends=True)
+        for line in difflib.unified_diff(old, new, path, path):
+            sys.stdout.write(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    sys.stderr.write(f"{_files(changed)} would change.\n" if changed else "nothing would change.\n")
+    return FOUND if changed else CLEAN
+
+
+def _files(count: int) -> str:
+    return f"{count} file" if count == 1 else f"{count} files"
+
+
+def _print(findings: list[Finding], run: Run, mended: dict[str, int], options: argparse.Namespace) -> None:
+    from emberlint import report
+
+    if options.statistics:
+        sys.stdout.write(_statistics(findings, options.output_format))
+    else:
+        sys.stdout.write(report.rendered(findings, options.output_format, verbose=options.verbose))
+    if options.output_format not in ("full", "concise"):
+        return
+    fixable = sum(1 for f in findings if f.fix is not None and f.fix.safety == "safe")
+    hidden = sum(1 for f in findings if f.fix is not None and f.fix.safety == "unsafe")
+    if findings:
+        text = f"{len(findings)} finding{'s' * (len(findings) != 1)} in {_files(len({f.path for f in findings}))}"
+        if fixable:
+            text += f"; {fixable} can be mended with --fix"
+        if hidden:
+            text += f"; {hidden} more with --unsafe-fixes" if fixable else f"; {hidden} can be mended with --fix --unsafe-fixes"
+    else:
+        text = f"no findings in {_files(len(run.files))}"
+    if mended:
+        text += f"; {sum(mended.values())} mended"
+    sys.stdout.write(text + ".\n")
+    if options.verbose:
+        sys.stdout.write(f"{_files(len(run.files))} read, {run.cached} known from the cache; {run.suppressed} findings silenced, {run.known} in the baseline.\n")
+
+
+def _statistics(findings: list[Finding], style: str) -> str:
+    from collections import Counter
+
+    from emberlint import rules
+
+    counts = Counter(finding.code for finding in findings)
+    fixable = Counter(f.code for f in findings if f.fix is not None and f.fix.safety == "safe")
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    if style == "json":
+        import json
+
+        rows = [
+            {"code": code, "name": rules.load(code).name, "count": count, "fixable": fixable[code]} for code, count in ordered
+        ]
+        return json.dumps(rows, indent=2) + "\n"
+    return "".join(
+        f"{count:>6}  {code}{' [*]' if fixable[code] else '    '}  {rules.load(code).summary}\n" for code, count in ordered
+    )
+
+
+def _explain(arguments: list[str]) -> int:
+    from emberlint import rules
+
+    made = _Parser(prog="emberlint explain", description="Print the page of a rule.")
+    made.add_argument("code", metavar="CODE", nargs="+", help="EMB203, or a rule's name: truth-value")
+    codes = made.parse_args(arguments).code
+    names = {rules.load(code).name: code for code in rules.modules()} if any("-" in code for code in codes) else {}
+    for given in codes:
+        code = names.get(given, given.upper())
+        if code not in rules.modules():
+            made.error(f"no rule {given}; `emberlint rules` lists them")
+        rule = rules.load(code)
+        title, _, rest = rule.page.strip().partition("\n")
+        notes = [f"fix: {rule.fix or 'none'}", "opt-in: run it with --select" if rule.optional else "on by default"]
+        sys.stdout.write(f"# {rule.code} {rule.name}\n\n{title} ({'; '.join(notes)})\n{rest}\n")
+    return CLEAN
+
+
+def _rules(arguments: list[str]) -> int:
+    from emberlint import rules
+
+    made = _Parser(prog="emberlint rules", description="List every rule.")
+    made.add_argument("--json", action="store_true", help="as a list of objects")
+    options = made.parse_args(arguments)
+    table = [rules.load(code) for code in rules.modules()]
+    if options.json:
+        import json
+
+        keys = ("code", "name", "summary", "fix", "optional")
+        sys.stdout.write(json.dumps([{key: getattr(rule, key) for key in keys} for rule in table], indent=2) + "\n")
+        return CLEAN
+    width = max(len(rule.name) for rule in table)
+    for rule in table:
+        note = f"fix: {rule.fix}" if rule.fix else ""
+        note = f"{note}; opt-in" if rule.optional and note else "opt-in" if rule.optional else note
+        sys.stdout.write(f"{rule.code}  {rule.name:<{width}}  {rule.summary}{f' ({note})' if note else ''}\n")
+    return CLEAN
+
+
+def _why(arguments: list[str]) -> int:
+    from emberlint import why
+
+    made = _Parser(prog="emberlint why", description="What is known of the values on a line, and how.")
+    made.add_argument("place", metavar="FILE:LINE")
+    place = made.parse_args(arguments).place
+    path, _, line = place.rpartition(":")
+    if not path or not line.isdigit():
+        made.error("give FILE:LINE, such as model.py:12")
+    sys.stdout.write(why.told(path, int(line)))
+    return CLEAN
+
+
+def _port(arguments: list[str]) -> int:
+    from emberlint import port
+
+    return port.main(arguments)
+
+
+def _baseline(arguments: list[str]) -> int:
+    from emberlint import baseline, runner
+    from emberlint.report import Sources
+
+    made = _Parser(prog="emberlint baseline", description="Keep the findings there are, so that only new ones count.")
+    made.add_argument("action", choices=("update", "prune", "stats"), help="write it anew; drop what is stale; count what is in it")
+    made.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (the current folder)")
+    made.add_argument("--baseline", metavar="FILE", help="the file (the configured one, or emberlint-baseline.json)")
+    made.add_argument("--select", type=_codes, metavar="CODES", help="run these rules only")
+    made.add_argument("--ignore", type=_codes, metavar="CODES", help="leave these rules out")
+    options = made.parse_args(arguments)
+    options.paths = options.paths or ["."]
+    config = settings(options)
+    path = os.path.join(config.root, config.baseline or "emberlint-baseline.json")
+    if options.action == "update":
+        findings = [f for f in runner.run(options.paths, config._replace(baseline="")).findings if f.code != "EMB001"]
+        baseline.save(path, baseline.entries_of(findings, Sources(), config.root))
+        sys.stdout.write(f"{len(findings)} findings written to {os.path.relpath(path)}.\n")
+        return CLEAN
+    if options.action == "stats":
+        from collections import Counter
+
+        entries = baseline.read(path)
+        counts = Counter(entry["code"] for entry in entries.values())
+        for code, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            sys.stdout.write(f"{count:>6}  {code}\n")
+        sys.stdout.write(f"{len(entries)} findings in {_files(len({entry['path'] for entry in entries.values()}))}.\n")
+        return CLEAN
+    stale = runner.run(options.paths, config._replace(baseline=path)).stale
+    left = baseline.pruned(path, stale)
+    sys.stdout.write(f"{len(stale)} stale entries removed, {left} left.\n")
+    return CLEAN

@@ -1,0 +1,198 @@
+"""The configuration: ``[tool.emberlint]`` of the nearest ``pyproject.toml``, and what the command line says over it."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any, NamedTuple
+
+NAMESPACE = "ember_ml.ops"
+TARGETS = ("numpy", "torch", "mlx")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; the message says where and why."""
+
+
+class Config(NamedTuple):
+    """The settings of a run. ``root`` is the folder that patterns and paths are relative to.
+
+    ``layers`` maps path patterns to the engines that files there may import; ``targets`` are the engines that the code is to run
+    on; ``target`` is what fixes are written in terms of: ``ember`` or ``array-api``.
+    """
+
+    root: str = "."
+    select: tuple[str, ...] = ("EMB",)
+    ignore: tuple[str, ...] = ()
+    targets: tuple[str, ...] = TARGETS
+    target: str = "ember"
+    namespace: str = NAMESPACE
+    layers: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    matrix: str = ""
+    baseline: str = ""
+    exclude: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+_KEYS = {
+    "select": list,
+    "ignore": list,
+    "targets": list,
+    "target": str,
+    "namespace": str,
+    "layers": dict,
+    "matrix": str,
+    "baseline": str,
+    "exclude": list,
+    "per-file-ignores": dict,
+}
+
+
+@cache
+def load(folder: str) -> Config:
+    """The configuration for files in a folder: that of the nearest ``pyproject.toml`` with a ``[tool.emberlint]``, else the defaults."""
+    folder = os.path.abspath(folder)
+    here = folder
+    while True:
+        path = os.path.join(here, "pyproject.toml")
+        if os.path.isfile(path):
+            table = _table(path)
+            if table is not None:
+                return parsed(table, here, path)
+        parent = os.path.dirname(here)
+        if parent == here:
+            return Config(root=folder)
+        here = parent
+
+
+def _table(path: str) -> dict[str, Any] | None:
+    import tomllib
+
+    with open(path, "rb") as file:
+        data = file.read()
+    if b"emberlint" not in data:
+        return None
+    try:
+        table = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    tool: dict[str, Any] | None = table.get("tool", {}).get("emberlint")
+    return tool
+
+
+def parsed(table: dict[str, Any], root: str, where: str) -> Config:
+    """The configuration that a table holds; anything it does not know is an error."""
+    settings: dict[str, Any] = {"root": root}
+    for key, value in table.items():
+        wanted = _KEYS.get(key)
+        if wanted is None:
+            raise ConfigError(f"{where}: unknown key `{key}` in [tool.emberlint]; known: {', '.join(_KEYS)}")
+        if not isinstance(value, wanted):
+            kinds = {list: "a list of strings", str: "a string", dict: "a table"}
+            raise ConfigError(f"{where}: `{key}` in [tool.emberlint] must be {kinds[wanted]}, not {value!r}")
+        if wanted is list:
+            value = _strings(value, key, where)
+        elif wanted is dict:
+            value = tuple((pattern, _strings(items, f"{key}.{pattern}", where)) for pattern, items in value.items())
+        settings[key.replace("-", "_")] = value
+    config = Config(**settings)
+    check(config, where)
+    return config
+
+
+def check(config: Config, where: str) -> None:
+    """Raise if a setting names a rule, an engine or a target that does not exist."""
+    from emberlint import rules
+    from emberlint.kinds import ENGINES
+
+    codes = rules.modules()
+    for key, names in (("select", config.select), ("ignore", config.ignore), *config.per_file_ignores):
+        for name in names:
+            if name != "ALL" and not any(code.startswith(name) for code in codes):
+                raise ConfigError(f"{where}: `{key}` names {name!r}, which is no rule; `emberlint rules` lists them")
+    for name in config.targets:
+        if name not in ENGINES:
+            raise ConfigError(f"{where}: `targets` names {name!r}; known engines: {', '.join(ENGINES)}")
+    if config.target not in ("ember", "array-api"):
+        raise ConfigError(f"{where}: `target` is {config.target!r}; it can be ember or array-api")
+
+
+def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{where}: `{key}` in [tool.emberlint] must be a list of strings, not {value!r}")
+    return tuple(value)
+
+
+@cache
+def _pattern(pattern: str) -> Any:
+    """A path pattern as a regular expression: ``*`` stays within a folder, ``**`` does not, a folder means all that is in it."""
+    import re
+
+    text = pattern.rstrip("/")
+    out = ""
+    i = 0
+    while i < len(text):
+        if text.startswith("**/", i):
+            out += "(?:.*/)?"
+            i += 3
+        elif text.startswith("**", i):
+            out += ".*"
+            i += 2
+        elif text[i] == "*":
+            out += "[^/]*"
+            i += 1
+        elif text[i] == "?":
+            out += "[^/]"
+            i += 1
+        else:
+            out += re.escape(text[i])
+            i += 1
+    return re.compile(out + "(?:/.*)?")
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path relative to the root fits a pattern.
+
+    >>> matches("pkg/backend/torch/math.py", "pkg/backend/torch")
+    True
+    >>> matches("pkg/a/b.py", "pkg/*.py")
+    False
+    """
+    return _pattern(pattern).fullmatch(path) is not None
+
+
+def relative(path: str, config: Config) -> str:
+    """A path as patterns see it: relative to the root, with forward slashes."""
+    try:
+        return os.path.relpath(path, config.root).replace(os.sep, "/")
+    except ValueError:
+        return path.replace(os.sep, "/")
+
+
+_FOLDERS = ("backend", "backends")
+
+
+def layer(path: str, config: Config) -> frozenset[str] | None:
+    """The engines that a file may import; ``None`` for a frontend, which may import none.
+
+    A configured pattern decides; else a folder named after an engine inside of ``backend`` or ``backends`` may import that
+    engine, and NumPy, which is how host memory is spoken of.
+    """
+    for pattern, engines in config.layers:
+        if matches(path, pattern):
+            return frozenset(engines)
+    engine = backend_of(path)
+    return frozenset({engine, "numpy", "ml_dtypes"}) if engine else None
+
+
+@cache
+def backend_of(path: str) -> str:
+    """The engine whose backend a file belongs to, by its folders; empty for others."""
+    from emberlint.kinds import ENGINES
+
+    parts = path.split("/")
+    for parent, child in zip(parts, parts[1:], strict=False):
+        name = child[:-3] if child.endswith(".py") else child
+        if parent in _FOLDERS and name in ENGINES:
+            return name
+    return ""

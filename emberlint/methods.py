@@ -1,0 +1,171 @@
+"""From a method of an array to the operation that stands for it: ``x.sum(0)`` is ``ops.sum(x, axis=0)``."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, NamedTuple
+
+from emberlint import catalogue
+from emberlint.findings import Edit
+from emberlint.flow import File
+from emberlint.kinds import EMBER, HOST, Value
+from emberlint.rewrite import DIFFERENT, operation_for, rewritten
+
+# Methods whose arguments stand one by one where the operation takes a tuple.
+_TUPLES = {"reshape": "reshape", "view": "reshape", "permute": "permute_dims", "transpose": "transpose"}
+# Methods that are called otherwise as functions, with as many arguments as they may have.
+_RENAMED = {
+    "astype": ("cast", 1),
+    "byte": ("cast", 0),
+    "clone": ("copy", 0),
+    "conjugate": ("conj", 0),
+    "dim": ("ndim", 0),
+    "element_size": ("", 0),
+    "expand": ("", 0),
+    "flatten": ("ravel", 0),
+    "ndimension": ("ndim", 0),
+    "nelement": ("size", 0),
+    "numel": ("size", 0),
+    "t": ("transpose", 0),
+    "type": ("cast", 1),
+    "unsqueeze": ("expand_dims", 1),
+}
+# torch's casts.
+_CASTS = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "bool": "bool",
+}
+# Methods that change the array, or answer something else than the function of their name.
+_OTHERS = frozenset(
+    {
+        "sort",
+        "partition",
+        "resize",
+        "put",
+        "fill",
+        "item",
+        "tolist",
+        "itemset",
+        "view_as",
+        "where",
+        "split",
+        "choose",
+        "compress",
+    }
+)
+# Properties that an engine lacks, or has as a method.
+PROPERTIES = {
+    "size": "size",
+    "T": "transpose",
+    "mT": "matrix_transpose",
+    "real": "real",
+    "imag": "imag",
+    "flat": "ravel",
+}
+
+
+class Moved(NamedTuple):
+    """The operation, and the edits that make the method's call one of it."""
+
+    operation: str
+    edits: tuple[Edit, ...]
+
+
+def moved(node: ast.Call, owner: Value, file: File) -> Moved | None:
+    """A method's call as a call of an operation; ``None`` where a person must decide."""
+    function: Any = node.func
+    name = function.attr
+    if name == "item" and owner.kind == HOST and len(node.args) == 1 and not node.keywords:
+        bound, imports = file.import_name(file.config.namespace)
+        text = f"{bound}.ravel({file.text(function.value)})[{file.text(node.args[0])}].item()"
+        return Moved("ravel", (*imports, file.edit(node, text)))
+    if name in _OTHERS or (owner.engine == "torch" and name in DIFFERENT["torch"]):
+        return None
+    if name in _CASTS and owner.engine == "torch" and not node.args and not node.keywords:
+        bound, imports = file.import_name(file.config.namespace)
+        return Moved(
+            "cast", (*imports, file.edit(node, f"{bound}.cast({file.text(function.value)}, {bound}.{_CASTS[name]})"))
+        )
+    if name in _TUPLES and (owner.kind == HOST or name != "transpose" or owner.engine != "torch"):
+        return _gathered(node, _TUPLES[name], owner, file)
+    if name in _RENAMED:
+        operation, most = _RENAMED[name]
+        if not operation or len(node.args) > most or (node.keywords and name != "astype"):
+            return None
+        if any(keyword.arg not in ("copy", "dtype") for keyword in node.keywords) or (
+            name == "astype" and len(node.args) != 1
+        ):
+            return None
+        return _called(node, operation, (), file)
+    for engine in [owner.engine] if owner.engine not in (EMBER, "") else ["numpy", "torch"]:
+        place = {"mlx": "mlx.core", "jax": "jax.numpy"}.get(engine, engine)
+        call = ast.copy_location(ast.Call(function, [function.value, *node.args], node.keywords), node)
+        path = f"{place}.{name}"
+        if not operation_for(path):
+            continue
+        found = rewritten(call, path, file)
+        if found is not None:
+            return _called(node, found.operation, found.edits, file)
+    return None
+
+
+def property_moved(node: ast.Attribute, file: File) -> tuple[Edit, ...]:
+    """The edits that make a property a call of an operation."""
+    bound, imports = file.import_name(file.config.namespace)
+    return (*imports, file.edit(node, f"{bound}.{PROPERTIES[node.attr]}({file.text(node.value)})"))
+
+
+def is_lacking(name: str, targets: tuple[str, ...]) -> str:
+    """The first of the target engines whose arrays have no such method; empty if all have it."""
+    for engine in targets:
+        known = catalogue.methods(engine)
+        if known and name not in known:
+            return engine
+    return ""
+
+
+def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File) -> Moved:
+    """The edits that put the operation and the array in front of a call's arguments."""
+    function: Any = node.func
+    bound, imports = file.import_name(file.config.namespace)
+    start = file.span(node)[0]
+    opening = _opening(function, file)
+    comma = ", " if node.args or node.keywords else ""
+    head = Edit(start, opening + 1, f"{bound}.{operation}({file.text(function.value)}{comma}")
+    return Moved(operation, (*imports, head, *edits))
+
+
+def _gathered(node: ast.Call, operation: str, owner: Value, file: File) -> Moved | None:
+    """The same for a method whose arguments are to be one tuple."""
+    if any(type(argument) is ast.Starred for argument in node.args):
+        return None
+    if node.keywords and (operation != "reshape" or any(keyword.arg != "shape" for keyword in node.keywords)):
+        return None
+    values = [file.value(argument) for argument in node.args]
+    if (
+        len(values) == 1
+        and (values[0] is None or values[0].kind != "scalar")
+        and not isinstance(node.args[0], ast.UnaryOp)
+    ):
+        if type(node.args[0]) not in (ast.Tuple, ast.List, ast.Attribute) and values[0] is None:
+            return None  # a number or a shape, who knows
+        return _called(node, operation, (), file)
+    if not values:
+        return _called(node, operation, (), file) if operation == "transpose" else None
+    text = ", ".join(file.text(argument) for argument in node.args)
+    comma = "," if len(values) == 1 else ""
+    function: Any = node.func
+    bound, imports = file.import_name(file.config.namespace)
+    new = f"{bound}.{operation}({file.text(function.value)}, ({text}{comma}))"
+    return Moved(operation, (*imports, file.edit(node, new)))
+
+
+def _opening(function: ast.Attribute, file: File) -> int:
+    """The place of the bracket that opens the arguments."""
+    return file.source.data.index(b"(", file.span(function)[1])

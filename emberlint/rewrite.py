@@ -1,0 +1,240 @@
+"""From a call of an engine's function to the same call of an operation: the name, and the names of the arguments.
+
+Most functions have an operation of their own name. ``RENAMED`` holds those whose operation is called otherwise, ``DIFFERENT`` those whose
+operation has the name and another meaning; arguments are matched by the two signatures.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from emberlint import catalogue, kinds, matrix
+from emberlint.catalogue import Parameter
+from emberlint.findings import SAFE, UNSAFE, Edit
+from emberlint.flow import File
+
+# An engine's function, without the engine's name -> the operation.
+RENAMED = {
+    "numpy": {
+        "around": "round",
+        "asanyarray": "asarray",
+        "ascontiguousarray": "asarray",
+        "bitwise_count": "count_ones",
+        "degrees": "rad2deg",
+        "fix": "trunc",
+        "invert": "bitwise_invert",
+        "radians": "deg2rad",
+        "row_stack": "vstack",
+    },
+    "torch": {
+        "as_tensor": "asarray",
+        "bmm": "matmul",
+        "broadcast_tensors": "broadcast_arrays",
+        "cat": "concat",
+        "clamp": "clip",
+        "clone": "copy",
+        "detach": "stop_gradient",
+        "div": "divide",
+        "eq": "equal",
+        "fix": "trunc",
+        "ge": "greater_equal",
+        "ger": "outer",
+        "gt": "greater",
+        "inverse": "inv",
+        "le": "less_equal",
+        "linalg.matrix_exp": "expm",
+        "lt": "less",
+        "matrix_exp": "expm",
+        "mm": "matmul",
+        "movedim": "moveaxis",
+        "mul": "multiply",
+        "mv": "matmul",
+        "ne": "not_equal",
+        "neg": "negative",
+        "nn.functional.hardshrink": "hard_shrink",
+        "nn.functional.hardsigmoid": "hard_sigmoid",
+        "nn.functional.hardswish": "hard_swish",
+        "nn.functional.hardtanh": "hard_tanh",
+        "nn.functional.l1_loss": "mean_absolute_error",
+        "nn.functional.logsigmoid": "log_sigmoid",
+        "nn.functional.mse_loss": "mean_squared_error",
+        "nn.functional.softshrink": "soft_shrink",
+        "nn.functional.tanhshrink": "tanh_shrink",
+        "numel": "size",
+        "permute": "permute_dims",
+        "repeat_interleave": "repeat",
+        "special.expit": "sigmoid",
+        "special.gammaln": "lgamma",
+        "special.psi": "digamma",
+        "sub": "subtract",
+        "swapdims": "swapaxes",
+        "take_along_dim": "take_along_axis",
+        "tensor": "asarray",
+        "transpose": "swapaxes",
+        "unbind": "unstack",
+        "unsqueeze": "expand_dims",
+    },
+    "mlx": {"degrees": "rad2deg", "radians": "deg2rad", "nn.hardswish": "hard_swish", "nn.softshrink": "soft_shrink"},
+    "jax": {"around": "round", "degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad", "fix": "trunc"},
+}
+
+# Functions whose operation bears the name, takes the arguments and answers something else: a person must decide.
+DIFFERENT = {
+    "numpy": frozenset({"load", "save", "select", "put_along_axis"}),
+    "torch": frozenset(
+        "cond cross dropout eval flatten fold gather index_add istft load map max median meshgrid min nonzero norm normalize "
+        "one_hot pad save scan scatter scatter_add sort split std stft svd threshold topk unfold unique var quantile".split()
+    ),
+    "mlx": frozenset({"load", "save", "eval", "synchronize"}),
+    "jax": frozenset({"load", "save", "cond", "map", "scan"}),
+}
+
+# Parameters that engines and the array API standard name differently.
+_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "correction", "a_min": "min", "a_max": "max"}
+_IGNORED = {"torch": {"requires_grad": "False"}, "numpy": {"order": None, "like": None}, "mlx": {}, "jax": {}}
+
+
+class Rewrite(NamedTuple):
+    """The operation's name under ``ops``, the edits of the arguments, and how safe the whole is."""
+
+    operation: str
+    edits: tuple[Edit, ...]
+    safety: str
+
+
+def operation_for(path: str) -> str:
+    """The operation that stands for an engine's function, as it is written after ``ops.``; empty if there is none."""
+    engine = kinds.engine_of(path)
+    name = _local(path, engine)
+    if not name:
+        return ""
+    renamed = RENAMED.get(engine, {}).get(name)
+    if renamed is not None:
+        return renamed
+    space, _, last = name.rpartition(".")
+    if space in ("linalg", "fft", "random"):
+        record = catalogue.operation(f"{space}.{last}")
+        if record is None:
+            return ""
+        plain = catalogue.operation(last)
+        return last if plain is record else f"{space}.{last}"
+    if space in ("", "special", "nn.functional", "nn", "fast"):
+        return last if catalogue.operation(last) is not None else ""
+    return ""
+
+
+def _local(path: str, engine: str) -> str:
+    """A function's name without its engine's: ``linalg.norm`` of ``mlx.core.linalg.norm``."""
+    rest = path.partition(".")[2]
+    if engine == "mlx":
+        return rest[5:] if rest.startswith("core.") else rest
+    if engine == "jax":
+        return rest[6:] if rest.startswith("numpy.") else rest if rest.startswith("nn.") else ""
+    return rest
+
+
+def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
+    """The call as a call of an operation, where its arguments have a place there; ``None`` if a person must decide."""
+    engine = kinds.engine_of(path)
+    operation = operation_for(path)
+    if not operation or _local(path, engine) in DIFFERENT.get(engine, ()):
+        return None
+    record = catalogue.operation(operation)
+    native = catalogue.function(path if engine != "jax" else f"numpy.{_local(path, engine)}")
+    if record is None:
+        return None
+    wanted = catalogue.parameters(record) or []
+    edits = _matched(node, catalogue.parameters(native) if native else None, wanted, engine, file)
+    if edits is None:
+        return None
+    return Rewrite(operation, tuple(edits), _safety(node, path, file))
+
+
+def _matched(
+    node: ast.Call, theirs: list[Parameter] | None, ours: list[Parameter], engine: str, file: File
+) -> list[Edit] | None:
+    """The edits that make a call's arguments those of the operation; ``None`` where one has no place."""
+    if any(type(argument) is ast.Starred for argument in node.args) or any(k.arg is None for k in node.keywords):
+        return None
+    positional = [parameter for parameter in ours if parameter.kind in "PB"]
+    variadic = any(parameter.kind == "V" for parameter in ours)
+    by_name = {parameter.name: parameter for parameter in ours if parameter.kind in "BK"}
+    named_theirs = [parameter for parameter in theirs or () if parameter.kind in "PB"]
+    edits: list[Edit] = []
+    given: set[str] = set()
+    keyword = False
+    for i, argument in enumerate(node.args):
+        their = named_theirs[i].name if i < len(named_theirs) else ""
+        meant = _KEYWORDS.get(their, their)
+        if not keyword and i < len(positional) and _same_place(their, meant, positional[i], i):
+            given.add(positional[i].name)
+        elif not keyword and variadic and i >= len(positional):
+            continue
+        elif meant in by_name and meant not in given:
+            start, _ = file.span(argument)
+            edits.append(Edit(start, start, f"{meant}="))
+            given.add(meant)
+            keyword = True
+        else:
+            return None
+    for item in node.keywords:
+        assert item.arg is not None
+        if item.arg in _IGNORED.get(engine, {}):
+            return None
+        meant = item.arg if item.arg in by_name else _KEYWORDS.get(item.arg, item.arg)
+        if meant not in by_name or meant in given:
+            return None
+        if meant != item.arg:
+            start, _ = file.span(item)
+            edits.append(Edit(start, start + len(item.arg.encode()), meant))
+        given.add(meant)
+    required = [p for p in ours if p.kind in "PBK" and p.default is None]
+    if any(parameter.name not in given for parameter in required):
+        return None
+    return edits
+
+
+def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
+    """Whether a positional argument means the operation's parameter at that place: the name says so, or it is a tensor's place."""
+    if not their or meant == our.name or their == our.name:
+        return True
+    if our.role in ("TensorLike", "Indices", "Mask"):
+        return meant not in ("axis", "dtype", "out", "shape")
+    return our.kind == "P" or place == 0 or (our.name, their) in _SYNONYMS
+
+
+_SYNONYMS = frozenset(
+    {
+        ("shape", "newshape"),
+        ("shape", "size"),
+        ("indices_or_sections", "sections"),
+        ("pad_width", "pad_width"),
+        ("axes", "dims"),
+        ("axis1", "dim0"),
+        ("axis2", "dim1"),
+        ("n_rows", "n"),
+        ("fill_value", "fill_value"),
+        ("stop", "end"),
+        ("num", "steps"),
+        ("decimals", "decimals"),
+    }
+)
+
+
+def _safety(node: ast.Call, path: str, file: File) -> str:
+    """Safe where the matrix has established that function and operation agree for these kinds of argument and these keywords."""
+    measured = matrix.native(path, file.config)
+    if measured is None or not measured.get("errors"):
+        return UNSAFE
+    keywords = measured.get("keywords", {})
+    if not all(keywords.get(item.arg) for item in node.keywords):
+        return UNSAFE
+    if len(node.args) > len(measured.get("parameters", ())) and measured.get("parameters") is not None:
+        return UNSAFE
+    if measured.get("same"):
+        return SAFE
+    values = [file.value(argument) for argument in node.args]
+    if not values or not all(value is not None and value.is_array for value in values) or not measured.get("arrays"):
+        return UNSAFE
+    return SAFE if len(values) == 1 or measured.get("mixed") else UNSAFE

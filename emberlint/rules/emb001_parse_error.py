@@ -1,0 +1,32 @@
+"""A file that Python cannot parse.
+
+## What it does
+
+Reports a file that does not parse, with what Python says against it and where.
+
+## Why
+
+Nothing else can be said about such a file. It is the only finding that a comment cannot silence.
+
+## Example
+
+```python
+def mean(x:
+    return x
+```
+
+## Use instead
+
+```python
+def mean(x):
+    return x
+```
+
+## Fix safety
+
+There is no fix.
+"""
+
+from emberlint.rules import Rule
+
+RULE = Rule("EMB001", "parse-error", "a file that Python cannot parse")

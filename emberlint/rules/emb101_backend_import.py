@@ -1,0 +1,127 @@
+"""An import of an engine where none may be imported.
+
+## What it does
+
+Reports `import numpy`, `from torch import ...` and the like in a file that is not part of a backend. Which files may import which
+engine is set by `layers`; without it, `backend/<engine>/` may import that engine, and NumPy. Imports for type checkers only
+(`if TYPE_CHECKING:`) are let be.
+
+## Why
+
+A program that imports an engine runs on that engine, however it is called. The frontend says what to compute, a backend how: then one
+program runs on all of them.
+
+## Example
+
+```python
+import numpy as np
+
+
+def spread(x):
+    return np.max(x) - np.min(x)
+```
+
+## Use instead
+
+```python
+from ember_ml import ops
+
+
+def spread(x):
+    return ops.max(x) - ops.min(x)
+```
+
+## Fix safety
+
+Safe: an import whose names are used nowhere in the file is removed, which is what the fixes of EMB102, EMB103 and EMB104 leave behind. One
+that is used, is listed in `__all__`, stands in an `__init__.py` or in a `try` is not touched.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from emberlint import config as configuration
+from emberlint import kinds
+from emberlint.findings import SAFE, Edit, Fix
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB101", "backend-import", "an import of an engine where none may be imported", fix="safe")
+
+_ENGINES = frozenset({*kinds.ENGINES, "ml_dtypes"})
+
+
+@RULE.on(ast.Import, ast.ImportFrom)
+def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
+    """Names that come from an engine which the file's layer may not import."""
+    if file.typing:
+        return
+    if isinstance(node, ast.ImportFrom):
+        if node.level or not node.module:
+            return
+        paths = [node.module] * len(node.names)
+    else:
+        paths = [alias.name for alias in node.names]
+    allowed = file.allowed or frozenset()
+    for path, alias in zip(paths, node.names, strict=True):
+        engine = path.partition(".")[0]
+        if engine not in _ENGINES or engine in allowed:
+            continue
+        if file.allowed is not None and configuration.backend_of(file.where):
+            continue  # a backend that imports another engine is EMB112's
+        where = "a frontend" if file.allowed is None else "this layer"
+        message = f"`{path}` is imported in {where}; use `{file.config.namespace}`, or move this to `backend/{engine}/`"
+        file.report(RULE, alias, message, fix=_removal(node, alias, file))
+
+
+def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) -> Fix | None:
+    """The edit that takes an unused name out of an import, or the whole import if it is the only one."""
+    bound = alias.asname or alias.name.partition(".")[0]
+    if alias.name == "*" or file.guarded or file.source.path.endswith("__init__.py") or alias.asname == alias.name:
+        return None
+    if _is_used(node, bound, file):
+        return None
+    if len(node.names) > 1:
+        i = node.names.index(alias)
+        start, end = file.span(alias)
+        if i + 1 < len(node.names):
+            edit = Edit(start, file.span(node.names[i + 1])[0], "")
+        else:
+            edit = Edit(file.span(node.names[i - 1])[1], end, "")
+        return Fix((edit,), SAFE, f"remove the unused import of `{bound}`")
+    statement = _statement(node, file)
+    return Fix((statement,), SAFE, f"remove the unused import of `{bound}`") if statement is not None else None
+
+
+def _is_used(node: ast.stmt, name: str, file: File) -> bool:
+    """Whether a name stands elsewhere in the file and is not an attribute; in a comment or a string it may be a use."""
+    start, end = file.span(node)
+    data = file.source.data
+    for match in re.finditer(rb"\b" + re.escape(name.encode()) + rb"\b", data):
+        if not start <= match.start() < end and data[match.start() - 1 : match.start()] != b".":
+            return True
+    return False
+
+
+def _statement(node: ast.stmt, file: File) -> Edit | None:
+    """The edit that removes a statement with its line, where it has lines of its own and is not all of a block."""
+    source = file.source
+    start, end = source.starts[node.lineno - 1], file.span(node)[1]
+    last = node.end_lineno or node.lineno
+    line_end = source.starts[last] if last < len(source.starts) else len(source.data)
+    rest = source.data[end:line_end].strip()
+    if source.data[start : file.span(node)[0]].strip() or rest:
+        return None
+    if node.col_offset and not _has_siblings(node, file.tree):
+        return None
+    return Edit(start, line_end, "")
+
+
+def _has_siblings(node: ast.stmt, tree: ast.AST) -> bool:
+    for parent in ast.walk(tree):
+        for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
+            if isinstance(block, list) and any(item is node for item in block):
+                return len(block) > 1
+    return False

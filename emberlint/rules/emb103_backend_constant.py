@@ -1,0 +1,117 @@
+"""A dtype or a constant that is taken from an engine.
+
+## What it does
+
+Reports `np.float32`, `torch.long`, `mx.bool_`, `np.pi`, `np.inf`, `np.newaxis` in a frontend.
+
+## Why
+
+An engine's dtype object is known to that engine alone; ember's dtypes are the same objects everywhere, equal to their names and to every engine's own.
+Constants are plain numbers and need no engine.
+
+## Example
+
+```python
+import numpy as np
+
+angles = ops.linspace(0, 2 * np.pi, 9, dtype=np.float32)
+```
+
+## Use instead
+
+```python
+angles = ops.linspace(0, 2 * ops.pi, 9, dtype=ops.float32)
+```
+
+## Fix safety
+
+Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which takes ember's dtypes), and for dtypes that are compared. Elsewhere
+unsafe: an object that goes into a table or to another library may have to be the engine's own.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import catalogue, kinds
+from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Fix
+from emberlint.flow import File
+from emberlint.rewrite import rewritten
+from emberlint.rules import Rule
+
+RULE = Rule("EMB103", "backend-constant", "a dtype or a constant that is taken from an engine", fix="sometimes")
+
+_RENAMED = {
+    "numpy": {
+        "bool_": "bool",
+        "double": "float64",
+        "float_": "float64",
+        "half": "float16",
+        "int_": "int64",
+        "intp": "int64",
+        "longlong": "int64",
+        "single": "float32",
+        "ubyte": "uint8",
+        "Inf": "inf",
+        "NaN": "nan",
+    },
+    "torch": {
+        "cdouble": "complex128",
+        "cfloat": "complex64",
+        "double": "float64",
+        "float": "float32",
+        "half": "float16",
+        "int": "int32",
+        "long": "int64",
+        "short": "int16",
+    },
+    "mlx": {"bool_": "bool"},
+    "jax": {"bool_": "bool"},
+}
+_PLACES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core", "jax": "jax.numpy"}
+
+
+@RULE.on(ast.Attribute, ast.Name)
+def check(node: ast.Attribute | ast.Name, file: File) -> None:
+    """References to a dtype or constant of an engine."""
+    if file.allowed is not None or not isinstance(node.ctx, ast.Load):
+        return
+    path = file.path(node)
+    if not path or path.count(".") > 2:
+        return
+    engine = kinds.engine_of(path)
+    place, _, name = path.rpartition(".")
+    if _PLACES.get(engine) != place or file.call_of(node) is not None:
+        return
+    portable = _RENAMED[engine].get(name, name)
+    constant = portable in catalogue.constants()
+    if not constant and portable not in catalogue.dtypes():
+        return
+    text = file.text(node)
+    if file.config.target == "array-api":
+        fix = Fix((file.edit(node, f"xp.{portable}"),), SUGGESTION, f"use `xp.{portable}`")
+        file.report(RULE, node, f"`{text}` is {engine}'s; use `xp.{portable}`", fix=fix)
+        return
+    bound, imports = file.import_name(file.config.namespace)
+    safety = SAFE if constant else _safety(node, engine, file)
+    fix = None
+    if safety:
+        fix = Fix((*imports, file.edit(node, f"{bound}.{portable}")), safety, f"use `{bound}.{portable}`")
+    file.report(RULE, node, f"`{text}` is {engine}'s; use `{bound}.{portable}`", fix=fix)
+
+
+def _safety(node: ast.AST, engine: str, file: File) -> str:
+    """Safe where what a dtype is given to takes ember's as well; no fix where it is a call that stays the engine's."""
+    if file.compared_in(node) is not None:
+        return SAFE
+    given = file.given_to(node)
+    if given is None or given[1] != "dtype":
+        return UNSAFE
+    # The function is evaluated after its arguments, so it is looked up here.
+    callee = file.evaluate_quietly(given[0].func)
+    path = callee.path if callee is not None else ""
+    if path.startswith("ember_ml.ops.") or (engine == "numpy" and path.startswith("numpy.")):
+        return SAFE
+    if kinds.engine_of(path) not in ("", kinds.EMBER) and rewritten(given[0], path, file) is None:
+        return ""
+    return UNSAFE

@@ -1,0 +1,66 @@
+"""An engine that is imported by a string.
+
+## What it does
+
+Reports `importlib.import_module("torch")`, `__import__("numpy")` and imports of a backend by its name in a frontend, f-strings included.
+
+## Why
+
+It is an import of an engine that no import rule sees. Choosing and loading a backend is the work of one place, `backend/__init__.py`.
+
+## Example
+
+```python
+engine = importlib.import_module("torch")
+```
+
+## Use instead
+
+```python
+from ember_ml import ops
+```
+
+## Fix safety
+
+There is no fix: what the module is used for must be expressed in operations.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import kinds
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB107", "dynamic-import", "an engine that is imported by a string")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Calls that import by name."""
+    if not node.args or file.allowed is not None or _is_manager(file.where):
+        return
+    if not (file.is_builtin(node.func, "__import__") or file.path(node.func) == "importlib.import_module"):
+        return
+    text = _text(node.args[0])
+    parts = text.split(".")
+    if parts[0] in kinds.ENGINES or any(a in ("backend", "backends") and b for a, b in zip(parts, parts[1:], strict=False)):
+        shown = " ".join(file.text(node).split())
+        file.report(RULE, node, f"`{shown}` imports an engine by its name; use `{file.config.namespace}`")
+
+
+def _text(node: ast.expr) -> str:
+    """What is known of a string: an f-string's values are stars."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "*" for part in node.values)  # type: ignore[misc]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _text(node.left) + _text(node.right)
+    return "*"
+
+
+def _is_manager(where: str) -> bool:
+    """Whether a file is the one that loads backends."""
+    return where.endswith(("backend/__init__.py", "backends/__init__.py"))

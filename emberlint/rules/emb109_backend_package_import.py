@@ -1,0 +1,49 @@
+"""A frontend that imports the backend of one engine.
+
+## What it does
+
+Reports an import of `backend.<engine>` (or of something in it) from a file outside of `backend/`.
+
+## Why
+
+The dispatcher chooses the backend. A frontend that reaches past it runs on that one, and loads its engine when it is imported.
+
+## Example
+
+```python
+from mypackage.backend.torch import kernels
+```
+
+## Use instead
+
+```python
+from mypackage import ops
+```
+
+## Fix safety
+
+There is no fix: the function must become an operation, or move to the backend.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import config as configuration
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB109", "backend-package-import", "a frontend that imports the backend of one engine")
+
+
+@RULE.on(ast.Import, ast.ImportFrom)
+def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
+    """Imports whose path goes through `backend.<engine>`."""
+    parts = file.where.split("/")
+    if file.allowed is not None or file.typing or "backend" in parts[:-1] or "backends" in parts[:-1]:
+        return
+    for alias in node.names:
+        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+        engine = configuration.backend_of(path.replace(".", "/"))
+        if engine:
+            file.report(RULE, alias, f"`{path}` is the {engine} backend's own; import the operation, and let the dispatcher choose")

@@ -1,0 +1,87 @@
+"""An engine that comes in through other modules.
+
+## What it does
+
+Follows the imports of a frontend module that run when it is imported, and reports the one that leaves the frontend for a module which imports an engine, itself or through others.
+Direct imports are EMB101's and EMB109's.
+
+## Why
+
+Importing a frontend should load no engine: it makes the start slow, and fails where the engine is not installed.
+
+## Example
+
+```python
+# mypackage/nn/layers.py, where mypackage/tools/plots.py imports NumPy
+from mypackage.tools import plots
+```
+
+## Use instead
+
+```python
+def show(layer):
+    from mypackage.tools import plots
+
+    plots.show(layer)
+```
+
+## Fix safety
+
+There is no fix. Import inside of the function that needs it, or split the module.
+"""
+
+from __future__ import annotations
+
+from emberlint import config as configuration
+from emberlint import kinds
+from emberlint.project import Module, Project
+from emberlint.rules import Rule
+
+RULE = Rule("EMB110", "indirect-leak", "an engine that comes in through other modules")
+
+_ENGINES = frozenset({*kinds.ENGINES, "ml_dtypes"})
+
+
+@RULE.project
+def check(project: Project) -> None:
+    """Edges from a frontend module to one that leads to an engine."""
+    known: dict[str, tuple[str, ...] | None] = {}
+    for module in project.modules.values():
+        if project.layer(module) is not None:
+            continue
+        for item in module.imports:
+            target = project.target(item.path) if item.eager else None
+            if target is None or target is module or project.layer(target) is None:
+                continue
+            if configuration.backend_of(target.where) and not _is_manager(module.where):
+                continue
+            chain = _chain(target, project, known)
+            if chain is not None:
+                message = f"importing `{target.name}` loads `{chain[-1]}`; import it inside of the function that needs it"
+                project.report(RULE, module, item.span, message, why=(" -> ".join([module.name, *chain]),))
+
+
+def _is_manager(where: str) -> bool:
+    return where.endswith(("backend/__init__.py", "backends/__init__.py"))
+
+
+def _chain(module: Module, project: Project, known: dict[str, tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """The modules from this one to an engine, by imports that run; ``None`` if there is no way."""
+    if module.name in known:
+        return known[module.name]
+    known[module.name] = None
+    found: tuple[str, ...] | None = None
+    for item in module.imports:
+        root = item.path.partition(".")[0]
+        if item.eager and root in _ENGINES:
+            found = (module.name, root)
+            break
+    if found is None:
+        for item in module.imports:
+            target = project.target(item.path) if item.eager else None
+            rest = _chain(target, project, known) if target is not None and target is not module else None
+            if rest is not None:
+                found = (module.name, *rest)
+                break
+    known[module.name] = found
+    return found

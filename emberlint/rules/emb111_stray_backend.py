@@ -1,0 +1,56 @@
+"""A folder of engine code outside of ``backend/``.
+
+## What it does
+
+Reports a folder of a package that is named after an engine and whose modules import that engine, and that is not inside of `backend/` (or `backends/`): `ops/torch/`, say.
+
+## Why
+
+Code for one engine has one place, so that the frontend can be read, tested and linted as what it is. `ember-ml ops migrate` moves such folders.
+
+## Example
+
+```text
+mypackage/ops/torch/math.py
+```
+
+## Use instead
+
+```text
+mypackage/backend/torch/math.py
+```
+
+## Fix safety
+
+There is no fix here; `ember-ml ops plan` shows the move, `ember-ml ops migrate` makes it.
+"""
+
+from __future__ import annotations
+
+from emberlint import config as configuration
+from emberlint import kinds
+from emberlint.project import Module, Project
+from emberlint.rules import Rule
+
+RULE = Rule("EMB111", "stray-backend", "a folder of engine code outside of `backend/`")
+
+
+@RULE.project
+def check(project: Project) -> None:
+    """Folders with an engine's name, one finding each."""
+    folders: dict[tuple[str, str], list[Module]] = {}
+    for module in project.modules.values():
+        parts = module.where.split("/")
+        if "." not in module.name or configuration.backend_of(module.where):
+            continue
+        packages = set(module.name.split("."))
+        for i, part in enumerate(parts[:-1]):
+            if part in kinds.ENGINES and part in packages:
+                folders.setdefault(("/".join(parts[: i + 1]), part), []).append(module)
+                break
+    for (folder, engine), modules in sorted(folders.items()):
+        if any(item.path.partition(".")[0] == engine for module in modules for item in module.imports):
+            first = min(modules, key=lambda module: module.where)
+            inside = folder.rpartition("/")[0].rpartition("/")[0] or "."
+            message = f"`{folder}/` holds code for {engine}; it belongs in `backend/{engine}/` of `{inside}` (`ember-ml ops plan` shows the move)"
+            project.report(RULE, first, (1, 0, 1, 0), message)

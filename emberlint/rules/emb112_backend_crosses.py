@@ -1,0 +1,58 @@
+"""A backend that imports another engine or another backend.
+
+## What it does
+
+Reports, in `backend/<engine>/`, an import of an engine that its layer does not allow, and of the backend of such an engine. NumPy and its backend are allowed
+by default: that is how host memory is spoken of, and where the reference is.
+
+## Why
+
+A backend is all that an engine needs. One that leans on another cannot be used without it, and tensors cross between engines unseen.
+
+## Example
+
+```python
+# backend/mlx/linearalg.py
+import torch
+```
+
+## Use instead
+
+```python
+# backend/mlx/linearalg.py
+import mlx.core as mx
+```
+
+## Fix safety
+
+There is no fix.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import config as configuration
+from emberlint import kinds
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB112", "backend-crosses", "a backend that imports another engine or another backend")
+
+
+@RULE.on(ast.Import, ast.ImportFrom)
+def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
+    """Imports of a backend that lead to another."""
+    own = configuration.backend_of(file.where)
+    if not own or file.typing:
+        return
+    allowed = file.allowed or frozenset()
+    for alias in node.names:
+        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+        root = path.partition(".")[0]
+        other = configuration.backend_of(path.replace(".", "/"))
+        relative = isinstance(node, ast.ImportFrom) and node.level > 0
+        if root in kinds.ENGINES and root not in allowed and not relative:
+            file.report(RULE, alias, f"the {own} backend imports `{root}`; a backend imports its own engine only")
+        elif other and other != own and other not in allowed:
+            file.report(RULE, alias, f"the {own} backend imports `{path}` of the {other} backend")

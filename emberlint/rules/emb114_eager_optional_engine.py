@@ -1,0 +1,62 @@
+"""An optional engine that is imported with the module.
+
+## What it does
+
+Reports an import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one, that runs when a module is imported which may import it but is not that engine's backend: the manager of the backends, a tool,
+a test helper. An import in a function, or in a `try` that handles its failure, is let be.
+
+## Why
+
+An engine is optional when the program runs without it. This import makes it required, and slow to start where it is installed.
+
+## Example
+
+```python
+# backend/__init__.py
+import torch
+```
+
+## Use instead
+
+```python
+# backend/__init__.py
+def load():
+    import torch
+
+    return torch
+```
+
+## Fix safety
+
+There is no fix: the import must move to where the engine is used.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import config as configuration
+from emberlint import kinds
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB114", "eager-optional-engine", "an optional engine that is imported with the module")
+
+_OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
+
+
+@RULE.on(ast.Import, ast.ImportFrom)
+def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
+    """Eager imports of an optional engine outside of its backend."""
+    if file.typing or file.guarded or file.function is not None:
+        return
+    parts = file.where.split("/")
+    manager = len(parts) > 1 and parts[-2] in ("backend", "backends")
+    if configuration.backend_of(file.where) or (file.allowed is None and not manager):
+        return
+    for alias in node.names:
+        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+        root = path.partition(".")[0]
+        engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
+        if engine in _OPTIONAL:
+            file.report(RULE, alias, f"`{path}` is imported with the module, so {engine} is no longer optional; import it inside of a function")

@@ -1,0 +1,40 @@
+"""A tensor cast to a Python number.
+
+## What it does
+Finds `float(x)`, `int(x)`, `bool(x)` and `complex(x)` where `x` is a tensor.
+
+## Why
+A Python number has a value now. A lazy engine (MLX) must compute everything that `x` depends on, a device must finish
+and copy the value back, and a compiler cannot trace through it.
+
+## Example
+```python
+def step(x: Tensor) -> float:
+    return float(ops.sum(x))
+```
+
+## Use instead
+```python
+def step(x: Tensor) -> Tensor:
+    return ops.sum(x)
+```
+
+## Fix safety
+No fix: whether the number is needed is for the author to say. To change the dtype, use `ops.cast`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import evaluation
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB201", "cast", "tensor cast to a Python number")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Report it outside of loops; inside, EMB209 does."""
+    evaluation.report(RULE, evaluation.cast, node, file)

@@ -1,0 +1,40 @@
+"""A tensor read into Python by `.item()` or `.tolist()`.
+
+## What it does
+Finds `.item()` and `.tolist()` on a tensor.
+
+## Why
+The value must be there now: a lazy engine evaluates, a device finishes and copies, and a compiled function cannot
+hold the call.
+
+## Example
+```python
+def scaled(x: Tensor) -> Tensor:
+    return x / ops.max(x).item()
+```
+
+## Use instead
+```python
+def scaled(x: Tensor) -> Tensor:
+    return ops.divide(x, ops.max(x))
+```
+
+## Fix safety
+No fix: the tensor can often stay a tensor, but only the author knows what the number is for.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import evaluation
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB202", "item", "tensor read by `.item()` or `.tolist()`")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Report it outside of loops; inside, EMB209 does."""
+    evaluation.report(RULE, evaluation.read, node, file)

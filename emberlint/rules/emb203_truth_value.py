@@ -1,0 +1,44 @@
+"""A tensor where Python asks for true or false.
+
+## What it does
+Finds a tensor as the condition of `if`, `while`, `assert`, a conditional expression or a comprehension, and as an
+operand of `and`, `or` and `not`. A comparison of tensors is a tensor.
+
+## Why
+Python calls `bool()`, which evaluates a lazy engine's graph, waits for the device and breaks compiled code; with more
+than one element it is an error on every engine.
+
+## Example
+```python
+def clipped(x: Tensor) -> Tensor:
+    if ops.max(x) > 1:
+        return x / ops.max(x)
+    return x
+```
+
+## Use instead
+```python
+def clipped(x: Tensor) -> Tensor:
+    return ops.where(ops.max(x) > 1, x / ops.max(x), x)
+```
+
+## Fix safety
+No fix. `ops.where` chooses between values, `ops.cond` between computations, `ops.logical_and`, `logical_or` and
+`logical_not` stand for `and`, `or` and `not`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import evaluation
+from emberlint.flow import File, Truth
+from emberlint.rules import Rule
+
+RULE = Rule("EMB203", "truth-value", "truth value of a tensor")
+
+
+@RULE.on(Truth)
+def check(node: ast.expr, file: File) -> None:
+    """Report it outside of loops; inside, EMB209 does."""
+    evaluation.report(RULE, evaluation.truth, node, file)

@@ -1,0 +1,42 @@
+"""A tensor that is turned into a host value without a word.
+
+## What it does
+Finds a tensor given to a function of NumPy or of `math`, to `range`, `numpy.asarray` and `numpy.array`, and the
+methods `.numpy()` and `.cpu()`.
+
+## Why
+NumPy and `math` take host values only. They call `__array__` or `__float__`, which evaluates a lazy engine's graph,
+copies from the device (or fails there) and drops the gradient.
+
+## Example
+```python
+def decay(x: Tensor) -> Tensor:
+    return np.exp(ops.negative(x))
+```
+
+## Use instead
+```python
+def decay(x: Tensor) -> Tensor:
+    return ops.exp(ops.negative(x))
+```
+
+## Fix safety
+No fix here; EMB102 rewrites calls into NumPy. Where a host array is truly wanted, `ops.to_numpy(x)` says so, and is
+not reported.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import evaluation
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB206", "host-conversion", "implicit conversion to the host")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Report it outside of loops; inside, EMB209 does."""
+    evaluation.report(RULE, evaluation.host_conversion, node, file)

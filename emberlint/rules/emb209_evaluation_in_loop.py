@@ -1,0 +1,70 @@
+"""A loop that forces evaluation in each turn.
+
+## What it does
+Finds what evaluates a tensor in each turn of a loop or comprehension: any of EMB201 to EMB206 inside of it, reported
+here instead of there.
+
+## Why
+One evaluation costs a wait; one per turn keeps a lazy engine from ever seeing more than a step of the work, and an
+accelerator idle between them.
+
+## Example
+```python
+def train(steps: int, x: Tensor) -> float:
+    total = 0.0
+    for _ in range(steps):
+        total += float(ops.sum(x))
+    return total
+```
+
+## Use instead
+```python
+def train(steps: int, x: Tensor) -> Tensor:
+    total = ops.sum(x)
+    for _ in range(steps - 1):
+        total = ops.add(total, ops.sum(x))
+    return total
+```
+
+## Fix safety
+No fix: gather tensors, and read them once, after the loop.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import evaluation
+from emberlint.evaluation import Forced
+from emberlint.flow import File, Truth
+from emberlint.rules import Rule
+
+RULE = Rule("EMB209", "evaluation-in-loop", "evaluation in a loop")
+
+
+@RULE.on(ast.Call)
+def check_call(node: ast.Call, file: File) -> None:
+    """Casts, reads, builtins and conversions."""
+    if file.loops and file.allowed is None:
+        for way in evaluation.CALLS:
+            _report(way(node, file), file)
+
+
+@RULE.on(ast.Compare)
+def check_comparison(node: ast.Compare, file: File) -> None:
+    """Chains and ``in``."""
+    if file.loops and file.allowed is None:
+        _report(evaluation.comparison(node, file), file)
+
+
+@RULE.on(Truth)
+def check_truth(node: ast.expr, file: File) -> None:
+    """Conditions."""
+    if file.loops and file.allowed is None:
+        _report(evaluation.truth(node, file), file)
+
+
+def _report(forced: Forced | None, file: File) -> None:
+    if forced is not None:
+        message = f"{forced.what} forces evaluation in every turn of the loop; {forced.instead}"
+        file.report(RULE, forced.node, message, because=forced.value)

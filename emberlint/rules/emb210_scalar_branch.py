@@ -1,0 +1,58 @@
+"""An operation on Python numbers whose answer is branched on.
+
+## What it does
+Finds a condition that calls `ops` on Python numbers alone: `if ops.greater(n, 1)`.
+
+## Why
+The numbers become tensors, the engine computes, and the answer is evaluated for the branch. Python does it without an
+engine, and a compiler then sees a constant.
+
+## Example
+```python
+def halves(x: Tensor) -> Tensor:
+    if ops.greater(x.ndim, 1):
+        return x[0]
+    return x
+```
+
+## Use instead
+```python
+def halves(x: Tensor) -> Tensor:
+    if x.ndim > 1:
+        return x[0]
+    return x
+```
+
+## Fix safety
+Safe for integers and bools: the values are the same. Unsafe for floats, which `ops` compares as float32 and Python as
+float64.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.evaluation import on_numbers
+from emberlint.findings import SAFE, UNSAFE, Fix
+from emberlint.flow import File, Truth
+from emberlint.rules import Rule
+
+RULE = Rule("EMB210", "scalar-branch", "branch on an operation on Python numbers", fix="sometimes")
+
+
+@RULE.on(Truth)
+def check(node: ast.expr, file: File) -> None:
+    """A condition that ``ops`` computes from Python numbers."""
+    if type(node) is ast.BoolOp:
+        node = node.values[-1]
+    found = on_numbers(node, file)
+    if found is None or file.allowed is not None:
+        return
+    text = found.text if "\n" not in found.text else f"({found.text})"
+    fix = Fix((file.edit(node, text),), SAFE if found.exact else UNSAFE, f"compute in Python: `{found.text}`")
+    file.report(
+        RULE,
+        node,
+        f"`{file.text(node)}` makes tensors of Python numbers and evaluates them; write `{found.text}`",
+        fix=fix,
+    )

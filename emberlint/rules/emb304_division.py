@@ -1,0 +1,71 @@
+"""A division of integers, or a float of the builtin's width.
+
+## What it does
+Finds `/` between integer arrays, or an integer array and a Python integer, and the builtin `float` or `complex` as a
+dtype.
+
+## Why
+The integers become floats, but of which width differs: float64 on NumPy, float32 on torch and MLX. `dtype=float` is
+float64 on NumPy and torch and no dtype on MLX.
+
+## Example
+```python
+def share(counts: np.ndarray) -> np.ndarray:
+    whole = np.arange(10)
+    return whole / 10
+```
+
+## Use instead
+```python
+def share(counts: Tensor) -> Tensor:
+    whole = ops.arange(10)
+    return ops.divide(whole, 10)
+```
+
+## Fix safety
+No fix: `ops.divide` gives the default float on every engine; cast first where another width is meant.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.calls import array, called, keyword
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB304", "division", "integer `/`, or the builtin `float` as a dtype")
+
+
+@RULE.on(ast.BinOp, ast.AugAssign)
+def check_division(node: ast.BinOp | ast.AugAssign, file: File) -> None:
+    """``/`` between integers, one of them an array."""
+    if type(node.op) is not ast.Div or file.allowed is not None:
+        return
+    left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+    one, other = file.value(left), file.value(right)
+    if one is None or other is None or one.dtype != "int" or other.dtype != "int":
+        return
+    value = array(left, file) or array(right, file)
+    if value is not None:
+        message = "`/` of integers is float64 on NumPy and float32 on torch and MLX; use `ops.divide`, or cast first"
+        file.report(RULE, node, message, because=value)
+
+
+@RULE.on(ast.Call)
+def check_dtype(node: ast.Call, file: File) -> None:
+    """The builtins ``float`` and ``complex`` as a dtype."""
+    if file.allowed is not None or (not node.keywords and not node.args):
+        return
+    function = called(node, file)
+    if function is None:
+        return
+    given = keyword(node, "dtype")
+    places = [given.value] if given is not None else []
+    if function.owner is not None and function.name in ("astype", "view", "to", "type"):
+        places += node.args[:1]
+    for place in places:
+        if file.is_builtin(place, "float", "complex"):
+            name = place.id  # type: ignore[attr-defined]
+            message = f"`{name}` as a dtype has another width on each engine; name the dtype, or leave it to `ops`"
+            file.report(RULE, place, message, because=function.owner)

@@ -1,0 +1,79 @@
+"""A slice with a negative step.
+
+## What it does
+Finds `x[::-1]` and other slices of an array whose step is a negative number.
+
+## Why
+torch raises: its strides are never negative.
+
+## Example
+```python
+def backwards(x: Tensor) -> Tensor:
+    return x[::-1]
+```
+
+## Use instead
+```python
+def backwards(x: Tensor) -> Tensor:
+    return ops.flip(x, axis=0)
+```
+
+## Fix safety
+Unsafe, for a full slice with step -1: `ops.flip` answers a new tensor, where NumPy's slice is a view.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.calls import array
+from emberlint.findings import UNSAFE, Fix
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB306", "negative-step", "negative step", fix="unsafe")
+
+
+@RULE.on(ast.Subscript)
+def check(node: ast.Subscript, file: File) -> None:
+    """A slice whose step is a negative number."""
+    parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
+    steps = [_step(part) for part in parts]
+    if not any(step < 0 for step in steps) or file.allowed is not None:
+        return
+    value = array(node.value, file)
+    if value is None:
+        return
+    axes = _axes(parts, steps) if type(node.ctx) is ast.Load else None
+    fix = None
+    if axes is not None:
+        axis = str(axes[0]) if len(axes) == 1 else str(tuple(axes))
+        ops, edits = file.import_name("ember_ml.ops")
+        text = f"{ops}.flip({file.text(node.value)}, axis={axis})"
+        fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"flip: `{text}`")
+    file.report(RULE, node, "a slice with a negative step raises on torch; use `ops.flip`", fix=fix, because=value)
+
+
+def _step(part: ast.expr) -> int:
+    step = part.step if type(part) is ast.Slice else None
+    if type(step) is ast.UnaryOp and type(step.op) is ast.USub and type(step.operand) is ast.Constant:
+        number = step.operand.value
+        return -number if type(number) is int else 1
+    return 1
+
+
+def _axes(parts: list[ast.expr], steps: list[int]) -> list[int] | None:
+    """The axes that are turned round, if the index does nothing else."""
+    axes = []
+    dots = False
+    for i, (part, step) in enumerate(zip(parts, steps, strict=True)):
+        if type(part) is ast.Constant and part.value is Ellipsis and not dots:
+            dots = True
+            continue
+        if type(part) is not ast.Slice or part.lower is not None or part.upper is not None:
+            return None
+        if step == -1:
+            axes.append(i - len(parts) if dots else i)
+        elif part.step is not None:
+            return None
+    return axes

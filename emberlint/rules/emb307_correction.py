@@ -1,0 +1,83 @@
+"""A standard deviation or variance that leaves its divisor to the engine.
+
+## What it does
+Finds `std` and `var` of torch without `correction=`, the older `unbiased=` and `ddof=`, and the methods `.std()` and
+`.var()` of a tensor whose engine is not known.
+
+## Why
+torch divides by n - 1 unless told otherwise, everybody else by n.
+
+## Example
+```python
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return torch.std(x)
+```
+
+## Use instead
+```python
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return torch.std(x, correction=1)
+```
+
+## Fix safety
+Safe: what the engine does by default is written out, under the name that NumPy 2, torch, MLX and `ops` share. No fix
+where the engine is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.calls import Called, called, keyword, spreads
+from emberlint.findings import SAFE, Edit, Fix
+from emberlint.flow import File
+from emberlint.kinds import EMBER
+from emberlint.rules import Rule
+
+RULE = Rule("EMB307", "correction", "divisor of `std` and `var`", fix="safe")
+
+_NAMES = frozenset({"std", "var", "std_mean", "var_mean", "nanstd", "nanvar"})
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """``std`` and ``var``, as a function or as a method."""
+    function = called(node, file)
+    if (
+        function is None
+        or function.last not in _NAMES
+        or file.allowed is not None
+        or keyword(node, "correction") is not None
+    ):
+        return
+    older = keyword(node, "ddof") or keyword(node, "unbiased")
+    if older is not None and function.engine != EMBER:
+        fix = _renamed(older, file)
+        message = f"`{older.arg}=` is not what every engine calls it; write `correction=`"
+        file.report(RULE, node, message, fix=fix, because=function.owner)
+    elif function.engine == "torch":
+        message = f"`{function.shown()}` divides by n - 1 on torch and by n elsewhere; write `correction=1`"
+        file.report(RULE, node, message, fix=_added(node, function, file), because=function.owner)
+    elif function.owner is not None and function.engine in (EMBER, ""):
+        message = f"`{function.shown()}` divides by n - 1 on torch and by n elsewhere; use `ops.{function.name}`"
+        file.report(RULE, node, message, because=function.owner)
+
+
+def _renamed(older: ast.keyword, file: File) -> Fix | None:
+    text = file.text(older.value)
+    if older.arg == "unbiased":
+        if type(older.value) is not ast.Constant or type(older.value.value) is not bool:
+            return None
+        text = str(int(older.value.value))
+    return Fix((file.edit(older, f"correction={text}"),), SAFE, f"write `correction={text}`")
+
+
+def _added(node: ast.Call, function: Called, file: File) -> Fix | None:
+    # A second argument may be torch's older `unbiased`, which cannot stand beside `correction`.
+    if spreads(node) or len(node.args) > (1 if function.owner is None else 0):
+        return None
+    end = file.span(node)[1] - 1
+    before = file.source.data[file.span(node.func)[1] : end].rstrip()
+    comma = "" if before.endswith((b"(", b",")) else ", "
+    comma = " " if before.endswith(b",") else comma
+    return Fix((Edit(end, end, f"{comma}correction=1"),), SAFE, "write `correction=1`, torch's default")

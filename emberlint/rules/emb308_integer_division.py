@@ -1,0 +1,74 @@
+"""Integer arithmetic whose edge differs by engine.
+
+## What it does
+Finds `//` and `%` of integer arrays by a divisor that may be zero, `@` of integer arrays, and shifts by a count that
+may be negative or as large as the integer is wide.
+
+## Why
+By zero, NumPy answers 0 with a warning, torch raises, and MLX answers the dividend for `%`. MLX has no integer matrix
+product. `x << 70` is 0 on NumPy and torch and `x << 6` on MLX.
+
+## Example
+```python
+def bucket(x: Tensor, n: Tensor) -> Tensor:
+    keys = ops.arange(10)
+    return keys // ops.size(x) // ops.cast(n, "int64")
+```
+
+## Use instead
+```python
+def bucket(x: Tensor, n: Tensor) -> Tensor:
+    keys = ops.arange(10)
+    return ops.floor_divide(keys, ops.maximum(ops.cast(n, "int64"), 1))
+```
+
+## Fix safety
+No fix: `ops.floor_divide`, `ops.remainder`, `ops.matmul` and the shifts of `ops.bitwise` are the same on every
+engine.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.calls import array
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB308", "integer-division", "integer `//`, `%`, `@` and shifts")
+
+_WIDTH = 32
+
+
+@RULE.on(ast.BinOp, ast.AugAssign)
+def check(node: ast.BinOp | ast.AugAssign, file: File) -> None:
+    """Integer operators whose edge differs."""
+    sign = _SIGNS.get(type(node.op))
+    if sign is None or file.allowed is not None:
+        return
+    left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+    one, other = file.value(left), file.value(right)
+    if one is None or other is None or one.dtype != "int" or other.dtype != "int":
+        return
+    value = array(left, file) or array(right, file)
+    if value is None:
+        return
+    if sign == "@":
+        message = "`@` of integers: MLX has no integer matrix product; use `ops.matmul`"
+    elif sign in ("<<", ">>"):
+        if type(right) is ast.Constant and type(right.value) is int and 0 <= right.value < _WIDTH:
+            return
+        if not other.is_array and type(right) is not ast.Constant:
+            return
+        message = f"`{sign}` by a count below 0 or beyond the integer's width differs by engine; use `ops.bitwise`"
+    else:
+        if not other.is_array and not (type(right) is ast.Constant and right.value == 0):
+            return
+        name = "ops.floor_divide" if sign == "//" else "ops.remainder"
+        message = (
+            f"`{sign}` by an integer zero is 0 on NumPy, an error on torch and another number on MLX; use `{name}`"
+        )
+    file.report(RULE, node, message, because=value)
+
+
+_SIGNS = {ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>"}

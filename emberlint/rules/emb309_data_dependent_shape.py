@@ -1,0 +1,68 @@
+"""An answer whose shape depends on the data.
+
+## What it does
+Finds calls like `nonzero`, `unique`, `argwhere`, `masked_select`, `where` with a condition alone, and every operation
+of `ops` that is not lazy for that reason.
+
+## Why
+A lazy engine must evaluate to know the shape, and a compiler cannot trace the call.
+
+## Example
+```python
+def first(x: Tensor) -> Tensor:
+    return ops.nonzero(x > 0)[0][0]
+```
+
+## Use instead
+```python
+def first(x: Tensor) -> Tensor:
+    return ops.argmax(x > 0)
+```
+
+## Fix safety
+No fix: what stands for it depends on what the indices are for (`ops.where`, `ops.argmax`, `ops.top_k`,
+`ops.segment_sum`).
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import catalogue
+from emberlint.calls import Called, called
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB309", "data-dependent-shape", "shape that depends on the data")
+
+# What engines have under names of their own.
+_OTHERS = frozenset(
+    ["flatnonzero", "extract", "compress", "unique_consecutive", "argwhere", "masked_select", "trim_zeros", "ediff1d"]
+)
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Calls that must know the data to know their shape."""
+    function = called(node, file)
+    if function is None or file.allowed is not None or not _depends(function, node):
+        return
+    message = (
+        f"the shape of what `{function.shown()}` answers depends on the data, so it is evaluated and does not compile"
+    )
+    file.report(RULE, node, message, because=function.owner)
+
+
+def _depends(function: Called, node: ast.Call) -> bool:
+    name = function.last
+    if name == "where":
+        return function.owner is None and len(node.args) == 1 and not node.keywords
+    if name in _OTHERS:
+        return True
+    full = catalogue.load()["ember"]["names"].get(name, "")
+    if not full.startswith("indexing."):
+        return False
+    if function.engine != "ember" and function.name != name and function.owner is None:
+        return False
+    record = catalogue.operation(name)
+    return record is not None and not record["lazy"]

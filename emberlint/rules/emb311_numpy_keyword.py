@@ -1,0 +1,87 @@
+"""A keyword that only NumPy has.
+
+## What it does
+Finds keywords like `where=`, `order=`, `casting=`, `subok=`, `initial=` and `like=` in a call of a function that
+other engines have without them.
+
+## Why
+The other engines raise `TypeError`.
+
+## Example
+```python
+def total(x: np.ndarray) -> np.ndarray:
+    return np.sum(x, where=x > 0)
+```
+
+## Use instead
+```python
+def total(x: Tensor) -> Tensor:
+    return ops.sum(ops.where(x > 0, x, 0))
+```
+
+## Fix safety
+No fix: what the keyword does must be written out.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+from emberlint import catalogue
+from emberlint.calls import called
+from emberlint.flow import File
+from emberlint.kinds import EMBER
+from emberlint.rules import Rule
+
+RULE = Rule("EMB311", "numpy-keyword", "keyword that only NumPy has")
+
+# These have rules of their own.
+_ELSEWHERE = frozenset({"out", "ddof", "dtype", "correction"})
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Keywords that the other engines lack."""
+    if not node.keywords or file.allowed is not None:
+        return
+    function = called(node, file)
+    if function is None or function.engine not in ("numpy", EMBER):
+        return
+    missing = _numpy_only(function.name) if function.engine == "numpy" else None
+    for one in node.keywords:
+        if one.arg is None or one.arg in _ELSEWHERE:
+            continue
+        if missing is not None and one.arg in missing:
+            message = f"only NumPy has `{one.arg}=` of `{function.shown()}`; write out what it does"
+            file.report(RULE, one, message, because=function.owner)
+        elif function.engine == EMBER and function.owner is None and one.arg in _foreign(function.name):
+            file.report(
+                RULE, one, f"`{function.shown()}` has no `{one.arg}=`, which only NumPy has; write out what it does"
+            )
+
+
+@cache
+def _numpy_only(name: str) -> frozenset[str]:
+    """The optional parameters of a NumPy function that exists elsewhere, less those that others have as well."""
+    record = catalogue.function(f"numpy.{name}")
+    if record is None:
+        return frozenset()
+    others = [catalogue.operation(name), catalogue.function(f"torch.{name}"), catalogue.function(f"mlx.core.{name}")]
+    known = [other for other in others if other]
+    if not known:
+        return frozenset()
+    optional = {p.name for p in catalogue.parameters(record) or () if p.default is not None and p.kind in "BK"}
+    for other in known:
+        optional -= {parameter.name for parameter in catalogue.parameters(other) or ()}
+    return frozenset(optional)
+
+
+@cache
+def _foreign(name: str) -> frozenset[str]:
+    """The parameters of NumPy's function that the operation of the same name does not have."""
+    mine, record = catalogue.operation(name), catalogue.function(f"numpy.{name}")
+    if mine is None or record is None:
+        return frozenset()
+    theirs = {parameter.name for parameter in catalogue.parameters(record) or ()}
+    return frozenset(theirs - {parameter.name for parameter in catalogue.parameters(mine) or ()})

@@ -1,0 +1,88 @@
+"""A draw from an engine's global random state.
+
+## What it does
+Finds `np.random.seed`, `np.random.rand` and their like, `torch.manual_seed`, `torch.randn`, `mx.random.seed`,
+`mx.random.normal` without a key, and the same elsewhere.
+
+## Why
+Each engine has a state and numbers of its own, hidden in the process: another engine, another thread or one more draw
+somewhere else, and the numbers differ.
+
+## Example
+```python
+def noise(x: np.ndarray) -> np.ndarray:
+    return x + np.random.normal(size=3)
+```
+
+## Use instead
+```python
+def noise(x: Tensor, key: Tensor) -> Tensor:
+    return x + ops.random.normal((3,), key=key)
+```
+
+## Fix safety
+No fix: the numbers change. `ops.random` draws the same on every engine, from a key or from one stream.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import kinds
+from emberlint.calls import keyword
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB312", "global-random-state", "global random state")
+
+# Of numpy.random: what makes a generator, or is a class.
+_EXPLICIT = frozenset({"default_rng", "get_bit_generator"})
+_TORCH = frozenset(
+    [
+        "manual_seed",
+        "seed",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "normal",
+        "bernoulli",
+        "multinomial",
+        "poisson",
+    ]
+)
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Calls that draw from, or set, a state of the whole process."""
+    path = file.path(node.func)
+    if not path or file.allowed is not None or not _is_global(path, node):
+        return
+    message = (
+        f"`{file.text(node.func)}` uses {_owner(path)} state of the whole process; draw with `ops.random` and a key"
+    )
+    file.report(RULE, node.func, message)
+
+
+def _is_global(path: str, node: ast.Call) -> bool:
+    root, _, rest = path.partition(".")
+    space, _, name = rest.rpartition(".")
+    if root == "numpy":
+        return space == "random" and name not in _EXPLICIT and not name[:1].isupper()
+    if root == "torch":
+        if rest in ("random.manual_seed", "random.seed", "cuda.manual_seed", "cuda.manual_seed_all", "mps.manual_seed"):
+            return True
+        return not space and name in _TORCH and keyword(node, "generator") is None
+    if root == "mlx":
+        return space == "core.random" and name not in ("key", "split") and keyword(node, "key") is None
+    return root == "tensorflow" and (
+        rest == "random.set_seed" or (space == "random" and not name.startswith("stateless"))
+    )
+
+
+def _owner(path: str) -> str:
+    return {"numpy": "NumPy's", "torch": "torch's", "mlx": "MLX's"}.get(kinds.engine_of(path), "the engine's")

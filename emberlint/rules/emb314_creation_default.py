@@ -1,0 +1,75 @@
+"""A tensor made with the engine's default dtype, or on the default device.
+
+## What it does
+Finds `zeros`, `ones`, `empty`, `full`, `eye`, `linspace` and `arange` of an engine without `dtype=`, and of `ops`
+without `device=` in a function that is given a tensor.
+
+## Why
+NumPy's default is float64 (int64), torch's float32 (int64), MLX's float32 (int32). A tensor on the default device
+does not meet one that is elsewhere.
+
+## Example
+```python
+def padded(x: Tensor) -> Tensor:
+    return ops.concat([x, ops.zeros(3)])
+```
+
+## Use instead
+```python
+def padded(x: Tensor) -> Tensor:
+    return ops.concat([x, ops.zeros(3, device=ops.get_device(x))])
+```
+
+## Fix safety
+No fix: `dtype=` and `device=` say what is meant, `zeros_like` and its like take both from a tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.calls import called, keyword, spreads
+from emberlint.flow import File
+from emberlint.kinds import EMBER
+from emberlint.rules import Rule
+
+RULE = Rule("EMB314", "creation-default", "creation without dtype or device")
+
+# How many arguments there are before the one that may be the dtype.
+_MADE = {"zeros": 1, "ones": 1, "empty": 1, "full": 2, "eye": 4, "identity": 1, "linspace": 5, "arange": 3}
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Calls that make a tensor out of nothing."""
+    function = called(node, file)
+    if function is None or function.owner is not None or function.name not in _MADE or file.allowed is not None:
+        return
+    if spreads(node) or keyword(node, "like") is not None:
+        return
+    if function.engine == EMBER:
+        if keyword(node, "device") is None and _has_tensor(file):
+            message = f"`{function.shown()}` is on the default device, where the arguments may not be; pass `device=`"
+            file.report(RULE, node, message)
+    elif keyword(node, "dtype") is None and not _has_dtype(node, function.engine, function.name):
+        message = f"the dtype of `{function.shown()}` is the engine's default, another on each; pass `dtype=`"
+        file.report(RULE, node, message)
+
+
+def _has_tensor(file: File) -> bool:
+    """Whether the function around is given a tensor."""
+    function = file.function
+    if function is None:
+        return False
+    names = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    values = (file.env.get(name.arg) for name in names)
+    return any(value is not None and value.is_tensor and bool(value.argument) for value in values)
+
+
+def _has_dtype(node: ast.Call, engine: str, name: str) -> bool:
+    if engine == "torch":
+        return False
+    count = _MADE[name]
+    if name == "eye" and engine == "mlx":
+        count = 3
+    return len(node.args) > count

@@ -1,0 +1,45 @@
+"""An operation that a target engine does not have.
+
+## What it does
+Finds a call of `ops` that the measured matrix reports as missing or failing on one of the target engines.
+
+## Why
+The call raises there.
+
+## Example
+```python
+def spectrum(x: Tensor) -> Tensor:
+    return ops.hfft(x)  # if the matrix says: missing on mlx
+```
+
+## Use instead
+```python
+def spectrum(x: Tensor) -> Tensor:
+    return ops.irfft(ops.conj(x))
+```
+
+## Fix safety
+No fix.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.availability import WRONG, measured, reference
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB401", "operation-availability", "operation that a target lacks")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Operations that are missing, or the same in no dtype at all."""
+    for function, engine, entry in measured(node, file):
+        status = entry["status"]
+        if status == "missing":
+            file.report(RULE, node.func, f"`{function.shown()}` is missing on {engine}")
+        elif status in WRONG and "same" not in entry["dtypes"].values():
+            message = f"`{function.shown()}` {WRONG[status]} on {engine}, as measured{reference(entry)}"
+            file.report(RULE, node.func, message)

@@ -1,0 +1,44 @@
+"""A dtype that an operation does not take on a target engine.
+
+## What it does
+Finds a call of `ops` with a dtype, written in the call or known of its argument, that the measured matrix reports as
+unsupported or wrong for this operation on one of the target engines.
+
+## Why
+The call raises there, or answers something else.
+
+## Example
+```python
+def start(n: int) -> Tensor:
+    return ops.zeros(n, dtype="complex128")  # MLX has complex64 alone
+```
+
+## Use instead
+```python
+def start(n: int) -> Tensor:
+    return ops.zeros(n, dtype="complex64")
+```
+
+## Fix safety
+No fix: choose a dtype that all targets have, or cast before and after.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.availability import WRONG, dtypes, measured
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB402", "dtype-availability", "dtype that a target lacks")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Dtypes that a call names."""
+    for function, engine, entry in measured(node, file):
+        for name, place in dtypes(node, function, file):
+            word = WRONG.get(entry["dtypes"].get(name, ""))
+            if word is not None:
+                file.report(RULE, place, f"`{function.shown()}` in {name} {word} on {engine}, as measured")

@@ -1,0 +1,44 @@
+"""A keyword that does not work on a target engine.
+
+## What it does
+Finds a keyword of a call of `ops` that the measured matrix reports as unsupported or wrong on one of the target
+engines.
+
+## Why
+The call raises there, or answers something else.
+
+## Example
+```python
+def ordered(x: Tensor) -> Tensor:
+    return ops.sort(x, descending=True)  # if the matrix says: differs on mlx
+```
+
+## Use instead
+```python
+def ordered(x: Tensor) -> Tensor:
+    return ops.flip(ops.sort(x), axis=-1)
+```
+
+## Fix safety
+No fix.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.availability import WRONG, keywords, measured
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB403", "keyword-availability", "keyword that a target lacks")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Optional parameters that a call gives."""
+    for function, engine, entry in measured(node, file):
+        for name, place in keywords(node, function):
+            word = WRONG.get(entry["keywords"].get(name, ""))
+            if word is not None:
+                file.report(RULE, place, f"`{name}=` of `{function.shown()}` {word} on {engine}, as measured")

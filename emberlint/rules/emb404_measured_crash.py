@@ -1,0 +1,47 @@
+"""An operation that crashed or hung on a target engine.
+
+## What it does
+Finds a call of `ops` that ended the process, or did not end, when it was measured on one of the target engines.
+
+## Why
+Neither can be caught by `except`.
+
+## Example
+```python
+def factors(x: Tensor) -> Tensor:
+    return ops.lu(x)  # if the matrix says: crash on mlx
+```
+
+## Use instead
+```python
+def factors(x: Tensor) -> Tensor:
+    return ops.qr(x)
+```
+
+## Fix safety
+No fix.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.availability import FATAL, dtypes, keywords, measured, reference
+from emberlint.flow import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB404", "measured-crash", "measured crash or hang")
+
+
+@RULE.on(ast.Call)
+def check(node: ast.Call, file: File) -> None:
+    """Operations whose measurement did not end, or ended the process."""
+    for function, engine, entry in measured(node, file):
+        found = [entry["status"]]
+        found += [entry["dtypes"].get(name, "") for name, _ in dtypes(node, function, file)]
+        found += [entry["keywords"].get(name, "") for name, _ in keywords(node, function)]
+        word = next((FATAL[status] for status in found if status in FATAL), None)
+        if word is not None:
+            file.report(
+                RULE, node.func, f"`{function.shown()}` {word} on {engine} when it was measured{reference(entry)}"
+            )

@@ -1,0 +1,57 @@
+"""An operation that a backend does not provide.
+
+## What it does
+
+In a package with `ops/` and `backend/<engine>/`: reports an operation whose body is only `...`, so that every backend must provide it, and that a backend's file of the same name does not.
+
+## Why
+
+It fails when it is called, on that engine only.
+
+## Example
+
+```python
+# ops/math.py
+@op(promoted)
+def add(x, y, /): ...
+
+
+# backend/mlx/math.py: no `add`
+```
+
+## Use instead
+
+```python
+# backend/mlx/math.py
+from mlx.core import add
+```
+
+## Fix safety
+
+There is no fix. Give the operation a body, which serves every backend, or give the backend a function.
+"""
+
+from __future__ import annotations
+
+from emberlint import config as configuration
+from emberlint.project import Project
+from emberlint.rules import Rule
+
+RULE = Rule("EMB501", "missing-operation", "an operation that a backend does not provide")
+
+
+@RULE.project
+def check(project: Project) -> None:
+    """Bare operations whose name no backend binds."""
+    for package in project.packages:
+        for module, function in package.operations:
+            if not function.bare:
+                continue
+            for backend in package.backends:
+                provider = package.provider(backend, module)
+                if provider is not None and (function.name in provider.names or provider.stars):
+                    continue
+                engine = configuration.backend_of(backend.replace(".", "/"))
+                where = f"`{provider.where}`" if provider is not None else f"there is no `{backend}{module.name[len(package.ops) :]}`"
+                message = f"`{function.name}` has no body, and the {engine} backend does not provide it ({where})"
+                project.report(RULE, module, function.span, message)

@@ -1,0 +1,96 @@
+"""A backend's function whose parameters are not the operation's.
+
+## What it does
+
+In a package with `ops/` and `backend/<engine>/`: compares each function of a backend with the operation of its name: parameters, their order, how they are given (by position, by keyword) and their defaults.
+Names that a backend imports from its engine are not compared.
+
+## Why
+
+A call that works on one engine raises on another, or means something else there.
+
+## Example
+
+```python
+# ops/stats.py
+def mean(x, /, *, axis=None, keepdims=False): ...
+
+
+# backend/torch/stats.py
+def mean(x, axis=None, keepdim=False):
+    return torch.mean(x, axis, keepdim)
+```
+
+## Use instead
+
+```python
+# backend/torch/stats.py
+def mean(x, /, *, axis=None, keepdims=False):
+    return torch.mean(x, axis, keepdims)
+```
+
+## Fix safety
+
+There is no fix: the body may have to change with the parameters.
+"""
+
+from __future__ import annotations
+
+from emberlint import config as configuration
+from emberlint.project import Defined, Project
+from emberlint.rules import Rule
+
+RULE = Rule("EMB502", "signature-differs", "a backend's function whose parameters are not the operation's")
+
+
+@RULE.project
+def check(project: Project) -> None:
+    """Functions of backends beside the operations of their names."""
+    for package in project.packages:
+        for module, function in package.operations:
+            for backend in package.backends:
+                provider = package.provider(backend, module)
+                own = next((f for f in provider.functions if f.name == function.name), None) if provider is not None else None
+                if own is None or provider is None:
+                    continue
+                difference = _difference(function, own)
+                if difference:
+                    engine = configuration.backend_of(backend.replace(".", "/"))
+                    message = f"`{own.name}` of the {engine} backend {difference}; the operation is `{_shown(function)}`"
+                    project.report(RULE, provider, own.span, message)
+
+
+def _difference(wanted: Defined, found: Defined) -> str:
+    """What is other about a function, in words; empty if nothing is."""
+    names = [parameter[0] for parameter in wanted.parameters]
+    own = [parameter[0] for parameter in found.parameters]
+    missing = [name for name in names if name not in own]
+    more = [name for name in own if name not in names]
+    if missing or more:
+        parts = [f"lacks `{name}`" for name in missing] + [f"has `{name}` besides" for name in more]
+        return " and ".join(parts)
+    if names != own:
+        return "has its parameters in another order"
+    for ours, theirs in zip(wanted.parameters, found.parameters, strict=True):
+        if ours[1] != theirs[1]:
+            return f"takes `{ours[0]}` {_WAYS[theirs[1]]} and not {_WAYS[ours[1]]}"
+        if ours[2] != theirs[2]:
+            return f"has {f'the default `{theirs[2]}`' if theirs[2] else 'no default'} for `{ours[0]}`"
+    return ""
+
+
+_WAYS = {"P": "by position only", "B": "both ways", "K": "by keyword only", "V": "as `*args`", "W": "as `**kwargs`"}
+
+
+def _shown(function: Defined) -> str:
+    """A signature as it is written."""
+    parts: list[str] = []
+    kinds = [parameter[1] for parameter in function.parameters]
+    for i, (name, kind, default, _) in enumerate(function.parameters):
+        if kind == "K" and "V" not in kinds and (i == 0 or kinds[i - 1] != "K"):
+            parts.append("*")
+        star = {"V": "*", "W": "**"}.get(kind, "")
+        parts.append(f"{star}{name}" + (f"={default}" if default else ""))
+        if kind == "P" and (i + 1 == len(kinds) or kinds[i + 1] != "P"):
+            parts.append("/")
+    return f"{function.name}({', '.join(parts)})"

@@ -1,0 +1,87 @@
+"""An operation that the contract test has no call for.
+
+## What it does
+
+In a package with `ops/` and `backend/<engine>/` beside which `tests/samples/` lies: reports an operation with a required parameter that is no tensor, and that the samples of its category do not name. For operations of tensors alone
+calls are drawn.
+
+## Why
+
+The contract test holds every engine to the reference by the calls it has. An operation without one is not tested at all.
+
+## Example
+
+```python
+# ops/manipulation.py; tests/samples/manipulation.py does not name `reshape`
+def reshape(x: TensorLike, /, shape: Shape) -> Tensor: ...
+```
+
+## Use instead
+
+```python
+# tests/samples/manipulation.py
+CALLS = {"reshape": [call(array(2, 3), (3, 2)), call(array(2, 3), (-1,))]}
+```
+
+## Fix safety
+
+There is no fix.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+
+from emberlint.project import Defined, Project
+from emberlint.rules import Rule
+
+RULE = Rule("EMB504", "no-sample", "an operation that the contract test has no call for")
+
+_TENSORS = re.compile(r"\b(TensorLike|Indices|Mask)\b")
+
+
+@RULE.project
+def check(project: Project) -> None:
+    """Operations that need a sample and have none."""
+    for package in project.packages:
+        folder = _samples(project, package.root)
+        if not folder:
+            continue
+        for module, function in package.operations:
+            category = module.name.rpartition(".")[2]
+            if _is_drawn(function):
+                continue
+            named = _named(os.path.join(folder, f"{category}.py"))
+            if function.name not in named:
+                message = f"`{function.name}` has no call in `tests/samples/{category}.py`, so no test runs it"
+                project.report(RULE, module, function.span, message)
+
+
+def _is_drawn(function: Defined) -> bool:
+    return all(default or kind in "VW" or _TENSORS.search(annotation) for _, kind, default, annotation in function.parameters) and any(
+        _TENSORS.search(annotation) for _, _, _, annotation in function.parameters
+    )
+
+
+def _samples(project: Project, root: str) -> str:
+    """The folder of samples beside the package; empty if there is none."""
+    module = next((m for name, m in project.modules.items() if name == root or name.startswith(root + ".")), None)
+    if module is None:
+        return ""
+    depth = module.name.count(".") + (2 if os.path.basename(module.path) == "__init__.py" else 1)
+    top = os.path.abspath(module.path)
+    for _ in range(depth):
+        top = os.path.dirname(top)
+    folder = os.path.join(top, "tests", "samples")
+    return folder if os.path.isdir(folder) else ""
+
+
+@cache
+def _named(path: str) -> frozenset[str]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return frozenset(re.findall(r"[A-Za-z_]\w*", file.read()))
+    except OSError:
+        return frozenset()

@@ -1,0 +1,77 @@
+"""A backend's function that answers a host value in the place of a tensor.
+
+## What it does
+
+In `backend/<engine>/` of any engine but NumPy: reports a public function that returns `.item()`, `.tolist()`, `float(x)` or a NumPy array, while it is not annotated to answer such a value.
+
+## Why
+
+The value has left its device and its graph: gradients stop, a lazy engine evaluates, a compiler cannot trace, and the next operation may put it elsewhere.
+
+## Example
+
+```python
+def norm(x, /):
+    return float(torch.linalg.norm(x))
+```
+
+## Use instead
+
+```python
+def norm(x, /):
+    return torch.linalg.norm(x)
+```
+
+## Fix safety
+
+There is no fix.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint import config as configuration
+from emberlint.flow import File
+from emberlint.kinds import HOST, SCALAR
+from emberlint.rules import Rule
+
+RULE = Rule("EMB507", "host-result", "a backend's function that answers a host value in the place of a tensor")
+
+_PLAIN = ("int", "bool", "float", "str", "None", "tuple[int", "list", "dict", "Any", "np.", "object", "NDArray")
+
+
+@RULE.on(ast.Return)
+def check(node: ast.Return, file: File) -> None:
+    """What the public functions of a backend return."""
+    function = file.function
+    engine = configuration.backend_of(file.where)
+    if not engine or engine == "numpy" or function is None or node.value is None:
+        return
+    if function.name.startswith("_") or file.klass is not None or len(file.outer) > 1:
+        return
+    if function.returns is not None and ast.unparse(function.returns).strip("'\"").startswith(_PLAIN):
+        return
+    value = file.value(node.value)
+    if value is None:
+        return
+    if value.kind == HOST:
+        what = "a NumPy array"
+    elif value.kind == SCALAR and _comes_from_tensor(node.value, file):
+        what = "a Python number"
+    else:
+        return
+    file.report(RULE, node, f"`{function.name}` of the {engine} backend answers {what} in the place of a tensor", because=value)
+
+
+def _comes_from_tensor(node: ast.expr, file: File) -> bool:
+    """Whether a number was read from a tensor: `.item()`, `float(x)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
+        owner = file.value(node.func.value)
+        return owner is not None and owner.is_array
+    if file.is_builtin(node.func, "float", "int", "bool", "complex") and len(node.args) == 1:
+        value = file.value(node.args[0])
+        return value is not None and value.is_array
+    return False

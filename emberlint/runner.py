@@ -1,0 +1,181 @@
+"""A run: the files under some paths, linted in processes, with what is cached, and the rules about the project as a whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from emberlint import config as configuration
+from emberlint import engine
+from emberlint.cache import Cache, digest
+from emberlint.config import Config
+from emberlint.engine import Result
+from emberlint.findings import Finding
+
+_SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "site-packages"})
+_PARALLEL = 48  # fewer files than this are not worth starting a process for
+
+
+class Run(NamedTuple):
+    """What a run found, in which files; how many findings comments silenced, and how many files the cache knew.
+
+    ``known`` counts the findings that the baseline holds, ``stale`` names its entries that nothing answers to.
+    """
+
+    findings: list[Finding]
+    files: list[str]
+    suppressed: int
+    cached: int
+    known: int = 0
+    stale: tuple[str, ...] = ()
+
+
+def files(paths: Iterable[str], config: Config) -> Iterator[str]:
+    """The Python files under some paths, in order; a file that is named is taken whatever it is called."""
+    for path in paths:
+        if os.path.isdir(path):
+            yield from _under(path, config)
+        elif os.path.exists(path):
+            yield path
+        else:
+            raise FileNotFoundError(f"no such file or folder: {path}")
+
+
+def _under(folder: str, config: Config) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in found:
+        name = entry.name
+        if name.startswith("."):
+            continue
+        path = entry.path[2:] if entry.path.startswith("./") else entry.path
+        if config.exclude and any(configuration.matches(configuration.relative(path, config), p) for p in config.exclude):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if name not in _SKIPPED:
+                yield from _under(path, config)
+        elif name.endswith(".py") and entry.is_file():
+            yield path
+
+
+def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = True) -> Run:
+    """Lint the files under some paths."""
+    listed = list(dict.fromkeys(files(paths, config)))
+    cache = Cache(config, cached)
+    results: dict[str, Result] = {}
+    todo: list[tuple[str, bytes, str]] = []
+    for path in listed:
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            results[path] = Result([Finding("EMB001", f"cannot be read: {error.strerror}", path, 1, 0, 1, 1)])
+            continue
+        content = digest(data)
+        known = cache.get(path, content)
+        if known is not None:
+            results[path] = known
+        else:
+            todo.append((path, data, content))
+    for path, content, result in _linted(todo, config, jobs):
+        results[path] = result
+        cache.put(path, content, result)
+    cache.write()
+    findings = [finding for path in listed for finding in results[path].findings]
+    suppressed = sum(result.suppressed for result in results.values())
+    more, silent = _project(listed, results, config)
+    findings += more
+    done = Run(findings, listed, suppressed + silent, len(listed) - len(todo))
+    return _without_known(done, config) if config.baseline else done
+
+
+def _without_known(done: Run, config: Config) -> Run:
+    """A run less what the baseline holds, and with a finding for each of its stale entries."""
+    from emberlint import baseline
+
+    path = os.path.join(config.root, config.baseline)
+    entries = baseline.read(path)
+    codes = set(engine.selected(config))
+    new, stale = baseline.split(done.findings, entries, config, done.files, codes)
+    known = len(done.findings) - len(new)
+    if "EMB004" in codes:
+        new += baseline.stale_findings(os.path.relpath(path), entries, stale)
+    return done._replace(findings=new, known=known, stale=tuple(stale))
+
+
+def _linted(todo: list[tuple[str, bytes, str]], config: Config, jobs: int) -> Iterator[tuple[str, str, Result]]:
+    jobs = jobs or os.cpu_count() or 1
+    jobs = min(jobs, -(-len(todo) // _PARALLEL))
+    if jobs <= 1:
+        yield from _batch((todo, config))
+        return
+    import multiprocessing
+
+    engine.table(engine.selected(config))
+    size = max(8, len(todo) // (jobs * 8))
+    batches = [(todo[i : i + size], config) for i in range(0, len(todo), size)]
+    with multiprocessing.Pool(jobs) as pool:
+        for batch in pool.imap_unordered(_batch, batches):
+            yield from batch
+
+
+def _batch(work: tuple[list[tuple[str, bytes, str]], Config]) -> list[tuple[str, str, Result]]:
+    import gc
+
+    todo, config = work
+    # Trees are all that is allocated, and they are freed by counting; collecting would only walk them.
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        done = []
+        for i, (path, data, content) in enumerate(todo):
+            module, package = engine.module_of(path)
+            done.append((path, content, engine.lint(data, path, config, module=module, package=package)))
+            if i % 200 == 199:
+                gc.collect()
+        return done
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _project(listed: list[str], results: dict[str, Result], config: Config) -> tuple[list[Finding], int]:
+    """The findings of the rules about all files at once, and how many of them comments silence."""
+    from emberlint import suppress
+    from emberlint.source import Source
+
+    codes = [code for code in engine.selected(config) if code in suppress.PROJECT]
+    if not codes:
+        return [], 0
+    from emberlint import rules
+    from emberlint.project import Project
+
+    checks = [check for check in (rules.load(code).project_check for code in codes) if check is not None]
+    if not checks:
+        return [], 0
+    project = Project(config)
+    for path in listed:
+        facts = results[path].facts
+        if facts is not None:
+            project.add(path, engine.module_of(path)[0], facts)
+    for check in checks:
+        check(project)
+    left: list[Finding] = []
+    silent = 0
+    by_path: dict[str, list[Finding]] = {}
+    for finding in project.findings:
+        by_path.setdefault(finding.path, []).append(finding)
+    for path, found in by_path.items():
+        ignored = suppress.ignores(config, configuration.relative(path, config))
+        found = [finding for finding in found if not (ignored and finding.code.startswith(ignored))]
+        with open(path, "rb") as file:
+            source = Source(file.read(), path)
+        kept, _ = suppress.silenced(found, suppress.comments(source))
+        silent += len(found) - len(kept)
+        left += kept
+    left.sort(key=lambda finding: (finding.path, finding.line, finding.column, finding.code))
+    return left, silent

@@ -1,0 +1,41 @@
+"""The catalogue says what ember and the engines say; ``python -m emberlint.generate`` writes it anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from emberlint import catalogue, generate, kinds, rewrite
+
+
+def test_it_is_current() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "emberlint.generate", "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_names_that_are_renamed_exist() -> None:
+    for engine, table in rewrite.RENAMED.items():
+        root = {"mlx": "mlx.core", "jax": "numpy"}.get(engine, engine)
+        for name, operation in table.items():
+            path = f"mlx.{name}" if engine == "mlx" and name.startswith("nn.") else f"{root}.{name}"
+            assert catalogue.function(path) is not None, path
+            assert catalogue.operation(operation) is not None, operation
+
+
+def test_names_that_mean_something_else_exist() -> None:
+    for engine, names in rewrite.DIFFERENT.items():
+        for name in names:
+            assert catalogue.operation(name) is not None, f"{engine}: no operation is called {name}"
+
+
+def test_every_word_of_an_answer_is_a_kind() -> None:
+    words = {*kinds.SCALARS, kinds.TENSOR, kinds.HOST, kinds.SHAPE, kinds.SEQUENCE, kinds.STRING, kinds.DTYPE}
+    for engine in generate.NAMESPACES:
+        for path in catalogue.load()["engines"][engine]["functions"]:
+            found = kinds.answer(path)
+            assert found is None or found[0] in words, path
+    for name in catalogue.load()["ember"]["names"]:
+        found = kinds.answer(f"ember_ml.ops.{name}")
+        assert found is None or found[0] in words, name

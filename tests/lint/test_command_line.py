@@ -1,0 +1,277 @@
+"""The program as a user runs it: exit status, formats, baseline, cache, changed lines, processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from emberlint import cache, rules, runner
+from emberlint import config as configuration
+from emberlint.cli import main
+from emberlint.config import Config
+
+BAD = 'import numpy as np\n\n\ndef f(x):\n    return np.exp(x), "é", np.pi\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one good and one bad file, and the current one."""
+    configuration.load.cache_clear()
+    (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
+    (tmp_path / "good.py").write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[tool.emberlint]\nselect = ["EMB0", "EMB1"]\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_status(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["good.py"]) == 0
+    assert capsys.readouterr().out == "no findings in 1 file.\n"
+    assert main(["."]) == 1
+    assert "3 findings in 1 file" in capsys.readouterr().out
+    assert main(["absent.py"]) == 2
+    assert "no such file or folder: absent.py" in capsys.readouterr().err
+    assert main(["--no-such-option"]) == 2
+    assert main(["--select", "EMB9", "."]) == 2
+    assert main(["--unsafe-fixes", "."]) == 2
+    assert main(["--help"]) == 0
+
+
+def test_an_internal_error_is_status_two(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(runner, "run", broken)
+    assert main(["."]) == 2
+    assert "internal error: RuntimeError: planted" in capsys.readouterr().err
+
+
+def test_purity_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "force.py").write_text("import torch\n\n\ndef f(x: torch.Tensor):\n    return float(x)\n", encoding="utf-8")
+    assert main(["--frontend-backend-only", "--output-format", "json", "force.py"]) == 1
+    assert {row["code"] for row in json.loads(capsys.readouterr().out)} == {"EMB101", "EMB105"}
+
+
+def test_concise(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--output-format", "concise", "bad.py"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "bad.py:1:8: EMB101 `numpy` is imported in a frontend; use `ember_ml.ops`, or move this to `backend/numpy/`"
+    assert lines[2].startswith("bad.py:5:28: EMB103 [*] `np.pi` is numpy's; use `ops.pi`")
+
+
+def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--output-format", "json", "bad.py"])
+    rows = json.loads(capsys.readouterr().out)
+    last = rows[-1]
+    assert (last["code"], last["name"], last["filename"]) == ("EMB103", "backend-constant", "bad.py")
+    assert last["location"] == {"row": 5, "column": 28}
+    assert last["fix"]["applicability"] == "safe"
+    assert last["fix"]["edits"][-1] == {
+        "content": "ops.pi",
+        "location": {"row": 5, "column": 28},
+        "end_location": {"row": 5, "column": 33},
+    }
+
+
+def test_github(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--output-format", "github", "bad.py"])
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("::error title=emberlint (EMB101),file=bad.py,line=1,col=8,endLine=1,endColumn=19::EMB101 `numpy`")
+
+
+def test_gitlab(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--output-format", "gitlab", "bad.py"])
+    rows = json.loads(capsys.readouterr().out)
+    assert len({row["fingerprint"] for row in rows}) == len(rows) == 3
+    assert rows[0]["location"]["path"] == "bad.py"
+    assert rows[0]["location"]["positions"]["begin"] == {"line": 1, "column": 8}
+    assert {row["severity"] for row in rows} == {"major"}
+
+
+def test_junit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "odd.py").write_bytes(b"import numpy as np\nx = np.exp('\x07<&>')\n")
+    main(["--output-format", "junit", "bad.py", "odd.py"])
+    root = ElementTree.fromstring(capsys.readouterr().out)
+    assert root.attrib["failures"] == "5"
+    assert [suite.attrib["name"] for suite in root] == ["bad.py", "odd.py"]
+    main(["--output-format", "junit", "good.py"])
+    assert ElementTree.fromstring(capsys.readouterr().out).attrib["failures"] == "0"
+
+
+def test_sarif_meets_its_schema(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parent / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+    for paths in (["bad.py"], ["good.py"], [str(project)]):
+        main(["--output-format", "sarif", *paths])
+        log = json.loads(capsys.readouterr().out)
+        jsonschema.validate(log, schema, cls=jsonschema.Draft7Validator)
+    results = log["runs"][0]["results"]
+    listed = [rule["id"] for rule in log["runs"][0]["tool"]["driver"]["rules"]]
+    assert all(listed[result["ruleIndex"]] == result["ruleId"] for result in results)
+    for broken in ({"version": "2.0.0", "runs": []}, {"version": "2.1.0", "runs": [{"results": []}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema, cls=jsonschema.Draft7Validator)
+
+
+def test_statistics(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--statistics", "."]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("     1  EMB101      an import of an engine")
+    assert "     1  EMB103 [*]  a dtype or a constant" in text
+    main(["--statistics", "--output-format", "json", "."])
+    assert [row["count"] for row in json.loads(capsys.readouterr().out)] == [1, 1, 1]
+
+
+def test_fix_and_diff(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--diff", "bad.py"]) == 1
+    printed = capsys.readouterr()
+    assert '-    return np.exp(x), "é", np.pi\n+    return np.exp(x), "é", ops.pi\n' in printed.out
+    assert printed.err == "1 file would change.\n"
+    assert (project / "bad.py").read_text(encoding="utf-8") == BAD
+    assert main(["--fix", "bad.py"]) == 1
+    assert "1 mended" in capsys.readouterr().out
+    assert main(["--fix", "--unsafe-fixes", "bad.py"]) == 0
+    text = (project / "bad.py").read_text(encoding="utf-8")
+    assert text == 'from ember_ml import ops\n\n\ndef f(x):\n    return ops.exp(x), "é", ops.pi\n'
+    assert main(["--diff", "--unsafe-fixes", "bad.py"]) == 0
+
+
+def test_baseline(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["baseline", "stats"]) == 2
+    assert "`emberlint baseline update` writes one" in capsys.readouterr().err
+    assert main(["baseline", "update"]) == 0
+    assert main(["baseline", "stats"]) == 0
+    assert capsys.readouterr().out.endswith("3 findings in 1 file.\n")
+    known = ["--baseline", "emberlint-baseline.json"]
+    assert main([*known, "."]) == 0
+    moved = "# a new first line\n\n" + BAD
+    (project / "bad.py").write_text(moved, encoding="utf-8")
+    assert main([*known, "."]) == 0, "lines may move"
+    (project / "bad.py").write_text(moved + "y = np.exp(1)\n", encoding="utf-8")
+    assert main([*known, "."]) == 1, "what is new counts"
+    (project / "bad.py").write_text("x = 1\n", encoding="utf-8")
+    capsys.readouterr()
+    assert main([*known, "--output-format", "concise", "."]) == 1, "what is stale fails"
+    assert capsys.readouterr().out.count("EMB004 stale baseline entry") == 3
+    assert main([*known, "good.py"]) == 0, "a file that was not linted is not judged"
+    assert main([*known, "--select", "EMB004,EMB2", "."]) == 0, "a rule that did not run is not judged"
+    (project / "bad.py").unlink()
+    assert main([*known, "good.py"]) == 1, "a file that is gone is"
+    assert main(["baseline", "prune"]) == 0
+    assert "3 stale entries removed, 0 left." in capsys.readouterr().out
+    assert main([*known, "."]) == 0
+
+
+def test_fixing_prunes_the_baseline(project: Path) -> None:
+    main(["baseline", "update"])
+    (project / "bad.py").write_text("x = 1\n", encoding="utf-8")
+    known = ["--baseline", "emberlint-baseline.json"]
+    assert main([*known, "--fix", "."]) == 0
+    assert json.loads((project / "emberlint-baseline.json").read_text(encoding="utf-8"))["findings"] == {}
+
+
+def test_a_broken_baseline_is_status_two(project: Path) -> None:
+    (project / "b.json").write_text("[]", encoding="utf-8")
+    assert main(["--baseline", "b.json", "."]) == 2
+
+
+def test_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configuration.load(".")
+    first = runner.run(["."], config)
+    second = runner.run(["."], config)
+    assert (first.cached, second.cached) == (0, 2)
+    assert second.findings == first.findings
+    folder = project / cache.FOLDER
+    assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    (project / "good.py").write_text("import torch\n", encoding="utf-8")
+    third = runner.run(["."], config)
+    assert third.cached == 1
+    assert {finding.path for finding in third.findings} == {"bad.py", "good.py"}
+    assert runner.run(["."], config._replace(ignore=("EMB101",))).cached == 0, "settings are a part of the key"
+    monkeypatch.setattr(cache, "_linter", lambda: "another linter")
+    assert runner.run(["."], config).cached == 0
+    for name in folder.glob("*.json"):
+        name.write_text("not json", encoding="utf-8")
+    assert runner.run(["."], config).findings == third.findings
+
+
+def test_processes_find_the_same(project: Path) -> None:
+    for i in range(120):
+        (project / f"m{i}.py").write_text(BAD, encoding="utf-8")
+    config = configuration.load(".")
+    alone = runner.run(["."], config, jobs=1, cached=False)
+    together = runner.run(["."], config, jobs=2, cached=False)
+    assert alone.findings == together.findings
+    assert len(alone.findings) == 121 * 3
+
+
+def git(*arguments: str) -> None:
+    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    subprocess.run(["git", *arguments], check=True, capture_output=True, env={**os.environ, **identity})
+
+
+def test_changed_lines(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    assert main(["--diff-base", "HEAD", "."]) == 0
+    (project / "bad.py").write_text(BAD + "y = np.pi\n", encoding="utf-8")
+    (project / "new.py").write_text("import torch\n", encoding="utf-8")
+    capsys.readouterr()
+    assert main(["--diff-base", "HEAD", "--output-format", "concise", "."]) == 1
+    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()[:-1]] == ["bad.py:6:5:", "new.py:1:8:"]
+    assert main(["--diff-base", "no-such-revision", "."]) == 2
+
+
+def test_files(project: Path) -> None:
+    for name in (".hidden/a.py", "__pycache__/a.py", "venv/a.py", "deep/er/a.py", "deep/skipped/a.py", "a.txt"):
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("import torch\n", encoding="utf-8")
+    found = list(runner.files(["."], Config(root=str(project), exclude=("deep/skipped",))))
+    assert found == ["bad.py", "deep/er/a.py", "good.py"]
+    assert list(runner.files(["a.txt"], Config())) == ["a.txt"]
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    for code in rules.modules():
+        assert main(["explain", code]) == 0
+        assert capsys.readouterr().out.startswith(f"# {code} {rules.load(code).name}\n")
+    assert main(["explain", "backend-import"]) == 0
+    assert main(["explain", "EMB999"]) == 2
+
+
+def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:6] for line in lines] == list(rules.modules())
+    assert main(["rules", "--json"]) == 0
+    assert {row["code"] for row in json.loads(capsys.readouterr().out)} == set(rules.modules())
+
+
+def test_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "w.py").write_text("import torch\nx = torch.zeros(3)\nif x.sum() > 0:\n    pass\n", encoding="utf-8")
+    assert main(["why", "w.py:3"]) == 0
+    text = capsys.readouterr().out
+    assert "`x.sum() > 0` is a torch tensor of bool\n" in text
+    assert "line 2: `torch.zeros(3)` is what this call answers: torch tensor" in text
+    assert main(["why", "good.py:1"]) == 0
+    assert "nothing is known" in capsys.readouterr().out
+    assert main(["why", "good.py"]) == 2
+    assert main(["why", "absent.py:1"]) == 2
+
+
+def test_it_runs_without_numpy_and_fast_enough_to_start(project: Path) -> None:
+    code = (
+        "import sys; from emberlint.cli import main; status = main(['--no-cache', 'bad.py']);"
+        "print([name for name in ('numpy', 'torch', 'ember_ml', 'rich') if name in sys.modules], status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] 1"

@@ -1,0 +1,208 @@
+"""What is known of values: kinds by annotation, call, assignment and control flow; nothing on what is not known."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from emberlint import engine
+from emberlint.config import Config
+from emberlint.flow import File
+from emberlint.source import Source
+
+HEAD = """
+import math
+import jax.numpy as jnp
+import mlx.core as mx
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+from ember_ml import ops
+from ember_ml.ops import linearalg, stats as st
+"""
+
+
+def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
+    """The kind and engine of the last read of a name in a function's body; ``?`` if it is unknown."""
+    text = (
+        HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
+    )
+    source = Source(text.encode())
+    file = File(source, engine.parse(source), Config(), {})
+    file.values = []
+    file.run()
+    line = source.data.count(b"\n")
+    for node, value in reversed(file.values):
+        if node.lineno == line and file.text(node) == name:  # type: ignore[attr-defined]
+            return " ".join(part for part in (value.kind, value.engine) if part)
+    return "?"
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("np.zeros(3)", "host numpy"),
+        ("np.linalg.norm(x)", "host numpy"),
+        ("np.asarray(x)[0]", "host numpy"),
+        ("np.zeros(3).shape", "shape"),
+        ("np.zeros(3).shape[0]", "scalar"),
+        ("np.zeros(3).sum(axis=0).T", "host numpy"),
+        ("np.shape(x)", "shape"),
+        ("np.ndim(x)", "scalar"),
+        ("np.prod(np.zeros(3).shape)", "scalar"),
+        ("np.sqrt(2.0)", "scalar"),
+        ("np.array_equal(x, x)", "scalar"),
+        ("np.random.default_rng(0).normal(size=3)", "host numpy"),
+        ("np.unique(x)", "host numpy"),
+        ("np.unique(x, return_counts=True)", "sequence"),
+        ("np.where(x)", "sequence"),
+        ("np.errstate()", "?"),
+        ("np.load(x)", "?"),
+        ("torch.zeros(3)", "tensor torch"),
+        ("torch.zeros(3).to('cpu').sum()", "tensor torch"),
+        ("torch.max(torch.zeros(3), dim=0)", "sequence"),
+        ("torch.zeros(3).max(dim=0)", "sequence"),
+        ("torch.zeros(3).max()", "tensor torch"),
+        ("torch.zeros(3).size()", "shape"),
+        ("torch.zeros(3).size(0)", "scalar"),
+        ("torch.zeros(3).item()", "scalar"),
+        ("torch.zeros(3).numpy()", "host numpy"),
+        ("torch.is_tensor(x)", "scalar"),
+        ("F.relu(x)", "tensor torch"),
+        ("nn.Linear(2, 3)(x)", "tensor torch"),
+        ("mx.zeros(3) + x", "tensor mlx"),
+        ("jnp.zeros(3) > 0", "tensor jax"),
+        ("ops.sum(x)", "tensor ember"),
+        ("linearalg.norm(x)", "tensor ember"),
+        ("st.mean(x)", "tensor ember"),
+        ("ops.shape(x)", "shape"),
+        ("ops.to_numpy(x)", "host numpy"),
+        ("ops.split(x, 2)", "sequence"),
+        ("ops.split(x, 2)[0]", "tensor ember"),
+        ("ops.nothing_of_the_kind(x)", "?"),
+        ("math.sqrt(2)", "scalar"),
+        ("len(x)", "scalar"),
+        ("float(torch.zeros(3))", "scalar"),
+        ("abs(torch.zeros(3))", "tensor torch"),
+        ("-np.zeros(3)", "host numpy"),
+        ("not np.zeros(3)", "scalar"),
+        ("x", "?"),
+        ("x + 1", "?"),
+        ("x.sum()", "?"),
+        ("x.shape", "?"),
+        ("np.zeros(3) * x", "host numpy"),
+        ("np.zeros(3) + torch.zeros(3)", "tensor torch"),
+        ("[ops.exp(a) for a in x]", "sequence"),
+        ("np.zeros(3) if x else np.ones(3)", "host numpy"),
+        ("np.zeros(3) if x else 1", "?"),
+        ("(lambda z: z)(x)", "?"),
+        ("(1, 2) + np.zeros(3).shape", "shape"),
+    ],
+)
+def test_expressions(expression: str, kind: str) -> None:
+    assert kind_of(f"y = {expression}", "x") == kind
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kind"),
+    [
+        ("np.ndarray", "host numpy"),
+        ("'torch.Tensor'", "tensor torch"),
+        ("Tensor", "tensor torch"),
+        ("Tensor | None", "tensor torch"),
+        ("list[Tensor]", "sequence"),
+        ("tuple[int, ...]", "shape"),
+        ("int", "scalar"),
+        ("mx.array", "tensor mlx"),
+        ("np.ndarray | list", "?"),
+        ("object", "?"),
+        ("'not ( python'", "?"),
+    ],
+)
+def test_annotations(annotation: str, kind: str) -> None:
+    assert kind_of("pass", f"y: {annotation}") == kind
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("if x:\n    y = np.zeros(3)\nelse:\n    y = np.ones(3)", "host numpy"),
+        ("if x:\n    y = np.zeros(3)\nelse:\n    y = 1", "?"),
+        ("if x:\n    y = 1\n    return\ny = np.zeros(3)", "host numpy"),
+        ("y = x\nif not isinstance(y, np.ndarray):\n    y = np.asarray(y)", "host numpy"),
+        ("y = x\nif not isinstance(y, torch.Tensor):\n    raise TypeError", "tensor torch"),
+        ("y = x\nassert isinstance(y, torch.Tensor)", "tensor torch"),
+        ("y = None\nif x:\n    y = np.zeros(3)", "host numpy"),
+        ("for y in np.zeros((3, 3)):\n    break", "?"),
+        ("y = 0\nfor i in x:\n    y = y + np.zeros(3)", "?"),
+        ("y = np.zeros(3)\nfor i in x:\n    y = y + 1", "host numpy"),
+        ("y = np.zeros(3)\nwhile x:\n    y += 1", "host numpy"),
+        ("try:\n    y = np.zeros(3)\nexcept ValueError:\n    y = None", "host numpy"),
+        ("try:\n    y = np.zeros(3)\nexcept ValueError:\n    y = x", "?"),
+        ("match x:\n    case 1:\n        y = np.zeros(3)\n    case y:\n        y = 2", "?"),
+        ("a, y = x, np.zeros(3)", "host numpy"),
+        ("a, *y = np.zeros(3)", "?"),
+        ("with torch.no_grad():\n    y = torch.zeros(3)", "tensor torch"),
+        ("(y := np.zeros(3))", "host numpy"),
+        ("y = np.zeros(3)\ndel y", "?"),
+        ("def inner():\n    return np.zeros(3)\ny = inner()", "host numpy"),
+        ("def inner(n):\n    return inner(n - 1) if n else np.zeros(3)\ny = inner(3)", "?"),
+        ("def inner():\n    yield np.zeros(3)\ny = inner()", "?"),
+        ("q = np\ny = q.zeros(3)", "host numpy"),
+        ("np = x\ny = np.zeros(3)", "?"),
+        ("from numpy import zeros as z\ny = z(3)", "host numpy"),
+        ("y = np.zeros(3)\ny = x", "?"),
+    ],
+)
+def test_flow(body: str, kind: str) -> None:
+    assert kind_of(body, "x") == kind
+
+
+def test_attributes_of_the_instance() -> None:
+    text = HEAD + textwrap.dedent(
+        """
+        class Layer(nn.Module):
+            def forward(self, x):
+                return self.dense(x) + self.scale, self.other
+
+            def __init__(self):
+                self.dense = nn.Linear(2, 3)
+                self.scale = torch.ones(3)
+                self.other = torch.ones(3)
+
+            def reset(self, value):
+                self.other = value
+        """
+    )
+    source = Source(text.encode())
+    file = File(source, engine.parse(source), Config(), {})
+    file.values = []
+    file.run()
+    known = {file.text(node): value.kind for node, value in file.values}
+    assert known["self.scale"] == "tensor"
+    assert known["self.dense(x) + self.scale"] == "tensor"
+
+
+def test_a_namespace_of_the_project_means_operations() -> None:
+    source = Source(b"from shop import ops\nfrom .ops import total\ny = ops.sum([1])\nz = total(y)\n")
+    file = File(source, engine.parse(source), Config(namespace="shop.ops"), {}, module="shop.use", package="shop")
+    file.values = []
+    file.run()
+    known = {file.text(node): value for node, value in file.values}
+    assert known["ops.sum([1])"].engine == "ember"
+    assert known["total"].path == "ember_ml.ops.total"
+
+
+def test_reasons_lead_to_the_origin() -> None:
+    source = Source(b"import numpy as np\nx = np.zeros(3)\ny = (x + 1).T\n")
+    file = File(source, engine.parse(source), Config(), {})
+    file.values = []
+    file.run()
+    value = next(value for node, value in file.values if file.text(node) == "(x + 1).T")
+    assert file.reasons(value) == (
+        "line 3: `(x + 1).T` is read from a tensor: NumPy array",
+        "line 3: `x + 1` is computed from a tensor: NumPy array",
+        "line 2: `np.zeros(3)` is what this call answers: NumPy array",
+    )

@@ -1,0 +1,96 @@
+"""Every rule: its page, its fixtures, the exact text of its findings, and its fixes.
+
+The rules themselves are the list. ``fixtures/<code>/`` holds ``bad*.py`` and ``good*.py``, or folders ``bad`` and ``good`` for rules about several files;
+``bad.txt`` is the exact output for what is bad (``EMBERLINT_UPDATE=1`` writes it anew). A ``pyproject.toml`` there configures the run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from emberlint import config as configuration
+from emberlint import engine, fixes, report, rules, runner
+from emberlint.config import Config
+from emberlint.findings import Finding
+
+FIXTURES = Path(__file__).parent / "fixtures"
+HEADINGS = ["What it does", "Why", "Example", "Use instead", "Fix safety"]
+
+every_rule = pytest.mark.parametrize("code", list(rules.modules()))
+
+
+def config_of(code: str) -> Config:
+    folder = FIXTURES / code
+    if (folder / "pyproject.toml").is_file():
+        return configuration.load(str(folder))
+    return Config(root=str(folder), select=(code,))
+
+
+def paths_of(code: str, word: str) -> list[Path]:
+    folder = FIXTURES / code
+    return [folder / word] if (folder / word).is_dir() else sorted(folder.glob(f"{word}*.py"))
+
+
+def findings_of(code: str, word: str, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    paths = paths_of(code, word)
+    assert paths, f"{code} has no {word} fixture"
+    monkeypatch.chdir(FIXTURES / code)
+    names = [str(path.relative_to(FIXTURES / code)) for path in paths]
+    return runner.run(names, config_of(code), jobs=1, cached=False).findings
+
+
+@every_rule
+def test_page(code: str) -> None:
+    rule = rules.load(code)
+    assert re.findall(r"^## (.+)$", rule.page, re.MULTILINE) == HEADINGS
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+    assert rule.fix in ("", "safe", "unsafe", "sometimes")
+    title = rule.page.strip().partition("\n")[0]
+    assert title.endswith(".")
+    assert (code in rules.optional()) == rule.optional
+
+
+@every_rule
+def test_bad(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings_of(code, "bad", monkeypatch)
+    mine = [finding for finding in found if finding.code == code]
+    assert mine, "nothing is reported"
+    text = report.rendered(mine, "full")
+    snapshot = FIXTURES / code / "bad.txt"
+    if os.environ.get("EMBERLINT_UPDATE"):
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")
+    for finding in mine:
+        assert not finding.message.endswith(".")
+        assert "\n" not in finding.message
+
+
+@every_rule
+def test_good(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [finding for finding in findings_of(code, "good", monkeypatch) if finding.code == code] == []
+
+
+@every_rule
+def test_fix(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a rule has fixes, they mend something; applied twice they change nothing more, and the file parses."""
+    rule = rules.load(code)
+    found = [finding for finding in findings_of(code, "bad", monkeypatch) if finding.code == code]
+    safeties = {finding.fix.safety for finding in found if finding.fix is not None} - {"suggestion"}
+    if code == "EMB004":
+        return  # its fix is of the baseline file, not of the source
+    wanted = {"": set(), "safe": {"safe"}, "unsafe": {"unsafe"}}.get(rule.fix)
+    assert safeties == wanted if wanted is not None else safeties
+    config = config_of(code)
+    for path in {finding.path for finding in found if finding.fix is not None}:
+        module, package = engine.module_of(path)
+        data = Path(path).read_bytes()
+        once = fixes.fixed(data, path, config, unsafe=True, module=module, package=package)
+        if {f.fix.safety for f in found if f.path == path and f.fix is not None} != {"suggestion"}:
+            assert once.data != data
+        compile(once.data, path, "exec", dont_inherit=True)
+        twice = fixes.fixed(once.data, path, config, unsafe=True, module=module, package=package)
+        assert twice.data == once.data

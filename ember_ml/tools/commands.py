@@ -1,0 +1,345 @@
+"""The commands ``ember-ml ops ...``. They load the operations, and engines, only when one of them runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import backend as backends
+from ember_ml import cli
+
+if TYPE_CHECKING:
+    from ember_ml.tools.migration import Plan
+
+_OPS = """Operations on engines: what there is, what was measured of it, and engine code
+of other packages moved to where it belongs."""
+
+_OPS_EXAMPLES = """examples:
+  ember-ml ops list --category linearalg
+  ember-ml ops matrix --format html --out matrix.html
+  ember-ml ops measure --out matrix.json
+  ember-ml ops check matrix.lock.json
+  ember-ml ops plan ./my_package
+  ember-ml ops migrate ./my_package --backend torch --dry-run
+"""
+
+_LIST = """Every operation: its signature, its dtype law, and who provides it on each
+installed engine: own (a function of the engine), defined (the operation's
+definition, composed of others) or missing."""
+
+_MATRIX = """Operations by engines, and the operations that each engine lacks. Nothing is
+run; --measured adds the results of an earlier 'ember-ml ops measure'."""
+
+_MATRIX_EXAMPLES = """examples:
+  ember-ml ops matrix
+  ember-ml ops matrix --backend mlx --format csv
+  ember-ml ops matrix --format html --measured matrix.json --out matrix.html
+"""
+
+_MEASURE = """Runs every operation on every installed engine over inputs made from its
+signature and docstring (all dtypes, mixed dtypes, shapes with empty and 0-d ones,
+NaN and infinities, every option, bad input), and compares value, dtype, shape and
+class of error with the reference, NumPy. A crash, a hang and an answer that
+changes are results. An interrupted run continues where it was."""
+
+_MEASURE_EXAMPLES = """examples:
+  ember-ml ops measure --out matrix.json
+  ember-ml ops measure --ops sum mean --out few.json
+  ember-ml ops measure --module my_package.operations --out mine.json
+"""
+
+_CHECK = """Measures again and fails if anything is worse than in a lock file: an engine, a
+dtype or an option of an operation. A lock file is a matrix that 'measure' wrote."""
+
+_CHECK_EXAMPLES = """examples:
+  ember-ml ops check matrix.lock.json
+  ember-ml ops check matrix.lock.json --sample 20 --seed 1
+  ember-ml ops check matrix.lock.json --matrix matrix.json
+"""
+
+_PLAN = """The operations that a package implements per engine in its frontend, such as
+my_package/ops/torch/math.py, and what moving them to my_package/backend/torch
+would change, as a diff. Nothing is written."""
+
+_PLAN_EXAMPLES = """examples:
+  ember-ml ops plan ./my_package
+  ember-ml ops plan ./my_package --backend torch --operation softmax
+"""
+
+_MIGRATE = """Moves the operations that a package implements per engine in its frontend to
+my_package/backend/<engine>/<category>.py, with their imports, comments, decorators
+and helpers; leaves functions that dispatch to the active engine; and mends the
+imports of the rest of the package. All of it is written, or nothing. What cannot
+be moved safely is refused, with the reason. Needs a clean git tree, or --force."""
+
+_MIGRATE_EXAMPLES = """examples:
+  ember-ml ops migrate ./my_package --dry-run
+  ember-ml ops migrate ./my_package --backend torch --operation softmax --verbose
+"""
+
+
+def add(commands: Any) -> None:
+    """Add ``ops`` and its actions to the commands of a parser."""
+    parser = cli._described(
+        commands.add_parser("ops", help="list, measure and check operations; migrate packages"), _OPS, _OPS_EXAMPLES
+    )
+    parser.set_defaults(command=cli._help(parser))
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+
+    listing = actions.add_parser("list", help="every operation, its signature, law and providers")
+    cli._described(listing, _LIST, "")
+    listing.add_argument("--category", metavar="C", help="only operations of this category, such as math")
+    cli._takes_json(listing, _list)
+
+    matrix = actions.add_parser("matrix", help="operations by engines, and what each engine lacks")
+    cli._described(matrix, _MATRIX, _MATRIX_EXAMPLES)
+    matrix.add_argument("--format", choices=("table", "md", "csv", "html", "json"), help="default: table")
+    matrix.add_argument("--backend", metavar="B", help="only this engine")
+    matrix.add_argument("--measured", metavar="FILE", type=Path, help="a matrix.json to show in the html page")
+    matrix.add_argument("--out", metavar="FILE", type=Path, help="write here instead of printing")
+    cli._takes_json(matrix, _matrix)
+
+    measure = actions.add_parser("measure", help="run every operation on every engine and compare")
+    cli._described(measure, _MEASURE, _MEASURE_EXAMPLES)
+    measure.add_argument("--ops", metavar="NAME", nargs="+", action="extend", help="only these operations")
+    _takes_run(measure)
+    measure.add_argument("--out", metavar="FILE", type=Path, default=Path("matrix.json"), help="default: matrix.json")
+    measure.add_argument("--fresh", action="store_true", help="forget what an interrupted run has measured")
+    cli._takes_json(measure, _measure)
+
+    check = actions.add_parser("check", help="fail if anything got worse than a lock file says")
+    cli._described(check, _CHECK, _CHECK_EXAMPLES)
+    check.add_argument("lock", metavar="LOCK", type=Path, help="a matrix that 'ember-ml ops measure' wrote")
+    check.add_argument("--matrix", metavar="FILE", type=Path, help="compare with this one instead of measuring")
+    check.add_argument("--ops", metavar="NAME", nargs="+", action="extend", help="only these operations")
+    check.add_argument("--sample", metavar="N", type=_positive, help="only so many operations, drawn by --seed")
+    check.add_argument("--seed", metavar="S", type=int, default=0, help="another sample for another seed")
+    _takes_run(check)
+    cli._takes_json(check, _check)
+
+    plan = actions.add_parser("plan", help="what a migration of a package would move and change")
+    cli._described(plan, _PLAN, _PLAN_EXAMPLES)
+    _takes_package(plan)
+    cli._takes_json(plan, _plan)
+
+    migrate = actions.add_parser("migrate", help="move engine code of a package's frontend to its backend")
+    cli._described(migrate, _MIGRATE, _MIGRATE_EXAMPLES)
+    _takes_package(migrate)
+    migrate.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    migrate.add_argument("--verbose", action="store_true", help="show the changes as a diff")
+    migrate.add_argument("--force", action="store_true", help="write although the git tree is not clean")
+    cli._takes_json(migrate, _migrate)
+
+
+def _takes_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backend", metavar="B", nargs="+", action="extend", help="only these engines, compared with the reference"
+    )
+    parser.add_argument("--jobs", metavar="N", type=_positive, help="worker processes (default: one per processor)")
+    parser.add_argument(
+        "--limit", metavar="SECONDS", type=_positive, default=10, help="a call that takes longer hangs (default: 10)"
+    )
+    parser.add_argument(
+        "--module",
+        metavar="M",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="further modules whose operations are measured",
+    )
+
+
+def _takes_package(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("package", metavar="PACKAGE", type=Path, help="the folder of the package")
+    parser.add_argument("--backend", metavar="B", help="only what is written for this engine (default: every engine)")
+    parser.add_argument("--operation", metavar="OP", help="only this operation")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above zero")
+    return int(text)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from ember_ml.tools import operations
+
+    found = operations.entries(options.category)
+    if options.json:
+        sys.stdout.write(operations.as_json(found))
+        return 0
+    engines = list(found[0].providers)
+    table = cli._table("operation", "law", *engines)
+    table.columns[0].overflow = "fold"
+    for entry in found:
+        table.add_row(f"{entry.name}{entry.signature}", entry.law, *entry.providers.values())
+    cli._print_rich(table)
+    print(f"{len(found)} operations")
+    return 0
+
+
+def _matrix(options: argparse.Namespace) -> int:
+    from ember_ml.tools import measuring, operations
+    from ember_ml.tools.page import page
+
+    if options.backend is not None:
+        backends.load(options.backend, "ember-ml ops matrix --backend")
+    form = options.format or ("json" if options.json else "table")
+    if options.measured is not None and form != "html":
+        return cli._complain("--measured is for --format html", cli.MISUSED)
+    found = operations.entries(engines=[options.backend] if options.backend else None)
+    if form == "table":
+        if options.out is not None:
+            return cli._complain("--out needs a --format of md, csv, html or json", cli.MISUSED)
+        _print_matrix(found)
+        return 0
+    if form == "html":
+        text = page(found, measuring.read(options.measured) if options.measured else None)
+    else:
+        text = {"md": operations.as_markdown, "csv": operations.as_csv, "json": operations.as_json}[form](found)
+    _put(text, options.out)
+    return 0
+
+
+def _print_matrix(found: list[Any]) -> None:
+    from ember_ml.tools import operations
+
+    table = cli._table("operation", "category", *found[0].providers)
+    for entry in found:
+        table.add_row(entry.name, entry.category, *entry.providers.values())
+    cli._print_rich(table)
+    for engine, tally in operations.counts(found).items():
+        print(f"{engine}: " + ", ".join(f"{count} {kind}" for kind, count in tally.items()))
+    for engine, names in operations.lacking(found).items():
+        if names:
+            print(f"missing on {engine}: {', '.join(names)}")
+
+
+def _put(text: str, path: Path | None) -> None:
+    from ember_ml.tools import atomic
+
+    if path is None:
+        sys.stdout.write(text)
+    else:
+        atomic.write(path, text)
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from ember_ml.tools import measuring
+
+    partial = options.out.with_name(options.out.name + ".partial")
+    if options.fresh:
+        partial.unlink(missing_ok=True)
+    try:
+        matrix = _measured(options, options.ops, partial)
+    except KeyboardInterrupt:
+        print(f"ember-ml: stopped; the same command continues from {partial}", file=sys.stderr)
+        raise
+    measuring.write(matrix, options.out)
+    partial.unlink(missing_ok=True)
+    if options.json:
+        cli._print_json({"out": str(options.out), "counts": _tally(matrix)})
+        return 0
+    table = cli._table("engine", "status", "operations")
+    for engine, statuses in _tally(matrix).items():
+        for status, count in statuses.items():
+            table.add_row(engine, status, str(count))
+    cli._print_rich(table)
+    print(f"written: {options.out}")
+    return 0
+
+
+def _measured(options: argparse.Namespace, names: list[str] | None, partial: Path | None) -> dict[str, Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ember_ml.tools import measuring
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, disable=options.json or not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return measuring.measure(
+            names,
+            engines=options.backend,
+            modules=options.module,
+            jobs=options.jobs,
+            limit=options.limit,
+            partial=partial,
+            progress=lambda done, total, name: bar.update(task, completed=done, total=total, description=name),
+        )
+
+
+def _tally(matrix: dict[str, Any]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for operation in matrix["operations"].values():
+        for engine, entry in operation["engines"].items():
+            statuses = found.setdefault(engine, {})
+            statuses[entry["status"]] = statuses.get(entry["status"], 0) + 1
+    return found
+
+
+def _check(options: argparse.Namespace) -> int:
+    from ember_ml.tools import measuring
+    from ember_ml.tools.workers import known_operations
+
+    lock = measuring.read(options.lock)
+    known = known_operations(options.module)
+    problems = [f"{name} is gone" for name in measuring.gone(lock, known)]
+    if options.matrix is not None:
+        now = measuring.read(options.matrix)
+        checked = len(now["operations"])
+    else:
+        names = options.ops or [name for name in lock["operations"] if name in known]
+        if options.sample is not None:
+            names = measuring.sample(names, options.sample, options.seed)
+        now = _measured(options, names, None)
+        checked = len(names)
+    problems += measuring.worse(lock, now)
+    if options.json:
+        cli._print_json({"checked": checked, "worse": problems})
+    else:
+        for problem in problems:
+            print(problem)
+        print(
+            f"{checked} operations checked, {len(problems)} got worse"
+            if problems
+            else f"{checked} operations checked, nothing got worse"
+        )
+    return cli.FAILED if problems else 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    plan = _planned(options)
+    if options.json:
+        cli._print_json(plan.facts())
+    else:
+        sys.stdout.write(plan.text())
+        sys.stdout.write(plan.diff())
+    return 0
+
+
+def _planned(options: argparse.Namespace) -> Plan:
+    from ember_ml.tools import migration
+
+    return migration.plan(options.package, engine=options.backend, operation=options.operation)
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    plan = _planned(options)
+    if not options.dry_run:
+        plan.apply(force=options.force)
+    if options.json:
+        cli._print_json({**plan.facts(), "written": not options.dry_run})
+    else:
+        sys.stdout.write(plan.text())
+        if options.verbose:
+            sys.stdout.write(plan.diff())
+        print(
+            "nothing was written"
+            if options.dry_run or not plan.changes
+            else f"{len(plan.changes)} files written or removed"
+        )
+    return cli.FAILED if plan.refusals else 0

@@ -1,0 +1,368 @@
+"""Inputs for every operation, made from its record and from the calls in its docstring.
+
+The calls that a docstring shows are in the operation's domain and name its parameters. Every other input is one of them
+with something changed: the dtypes, the shapes, one parameter, a NaN. Host arrays stand for tensors; whoever runs a case
+turns them into tensors of an engine.
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+import sys
+import tempfile
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.contract import Operation, Parameter
+from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, TENSOR
+from ember_ml.dtypes import DTYPES, describe
+
+# What a case is about; `dtype` and `keyword` cases also say which.
+PYTHON, EXAMPLE, MIXED, SHAPES, SPECIAL, ERROR, NONSENSE, DTYPES_OF, KEYWORD = (
+    "python", "example", "mixed", "shapes", "special", "error", "nonsense", "dtype", "keyword",
+)  # fmt: skip
+
+Arguments = dict[str, Any]
+
+
+@dataclass
+class Case:
+    """One call of an operation, and what it is to show."""
+
+    about: str
+    detail: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """The call as a reader would write it, tensors by dtype and shape."""
+        shown = [_text(value) for value in self.args]
+        return f"{name}({', '.join(shown + [f'{key}={_text(value)}' for key, value in self.kwargs.items()])})"
+
+
+def cases(operation: Operation) -> list[Case]:
+    """The inputs that an operation is measured with; none if its docstring shows no call of it."""
+    found = examples(operation)
+    if not found:
+        return []
+    maker = _Maker(operation, found)
+    return list(maker.cases())
+
+
+def examples(operation: Operation) -> list[Arguments]:
+    """The arguments of the calls in an operation's docstring, those left at their defaults left out."""
+    call = operation.call
+    defaults = {name: p.default for name, p in inspect.signature(call).parameters.items()}
+    found: list[Arguments] = []
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is call.__code__ and _in_doctest(frame.f_back):
+            given = {name: frame.f_locals[name] for name in defaults}
+            found.append({name: value for name, value in given.items() if value is not defaults[name]})
+
+    names = {name: value for name, value in vars(ops).items() if hasattr(value, "__operation__")}
+    names |= {"ember_ml": ember_ml, "ops": ops, operation.name: call}
+    shown = doctest.DocTestParser().get_doctest(call.__doc__ or "", names, operation.name, None, 0)
+    runner = doctest.DocTestRunner(verbose=False)
+    sys.setprofile(watch)
+    try:
+        with mock.patch("tempfile.TemporaryDirectory", _lasting):
+            runner.run(shown, out=lambda _: None, clear_globs=False)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def _lasting() -> nullcontext[str]:
+    """A folder that stays: the files that an example makes are read again when its calls are."""
+    return nullcontext(tempfile.mkdtemp())
+
+
+def _in_doctest(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.startswith("<doctest")
+
+
+# What is put for a parameter of this name, beside values that its annotation and docstring tell.
+_VALUES: dict[str, list[Any]] = {
+    "axis": [None, 0, -1, 1, (0,), (0, 1), (), 17],
+    "axes": [None, (0, 1), (1, 0), (-1, -2), (0,), (0, 17)],
+    "shape": [(), 6, (6,), (2, 3), (0,), (-1,), (3, -1), (7, 5)],
+    "repetitions": [2, (2, 1), (1, 2, 1), 0],
+    "pad_width": [1, (1, 2), ((1, 0),), -1],
+    "norm": ["backward", "ortho", "forward"],
+    "reduction": ["mean", "sum", "none"],
+    "padding": ["valid", "same", 1],
+    "data_format": ["channels_last", "channels_first"],
+    "dtype": ["bool", "int32", "int64", "float16", "float32", "float64", "complex64", "no such dtype"],
+    "device": ["cpu", "no such device"],
+    "correction": [0, 1, 0.5],
+    "q": [0.0, 0.5, 1.0, [0.25, 0.75]],
+    "ord": [None, 1, 2, -1, -2, 0, 3, float("inf"), "fro", "nuc"],
+    "p": [None, 1, 2, -1, float("inf"), "fro"],
+    "copy": [True, False],
+}
+
+_BY_TYPE: dict[str, list[Any]] = {
+    "bool": [False, True],
+    "int": [0, 1, 2, 3, -1],
+    "float": [0.0, 0.5, 2.0, -1.0],
+    "Sequence": [(1,), (2, 1)],
+}
+
+_SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (3,), (2, 3), (3, 3), (0, 3), (2, 0), (2, 2, 3))
+
+_PAIRS = (
+    ("int32", "float32"), ("float32", "int64"), ("float32", "float64"), ("float16", "bfloat16"), ("uint8", "int8"),
+    ("uint64", "int64"), ("bool", "int32"), ("float32", "complex64"), ("int64", "float16"), ("int32", "int64"),
+)  # fmt: skip
+
+
+class _Maker:
+    """The cases of one operation."""
+
+    def __init__(self, operation: Operation, found: list[Arguments]) -> None:
+        self.operation = operation
+        self.signature = inspect.signature(operation.call)
+        self.found = found
+        self.roles = {p.name: p for p in operation.parameters}
+
+    def cases(self) -> Iterator[Case]:
+        arrays = [self._as_arrays(given) for given in self.found]
+        bare = {name: value for name, value in arrays[0].items() if self._is_required(self.roles[name])}
+        if self._answers(bare):
+            # The plainest call comes first: the others change it.
+            yield self._case(PYTHON, "", {name: self.found[0][name] for name in bare})
+            arrays.insert(0, bare)
+        for given in self.found:
+            yield self._case(PYTHON, "", given)
+            yield self._case(PYTHON, "", self._in_floats(given))
+        for given in arrays:
+            yield self._case(EXAMPLE, "", given)
+        usual = arrays[:2]
+        bases = [*usual, self._in_shape(usual[0], (2, 3))]
+        for dtype in DTYPES:
+            for given in usual if self._tensors(usual[0]) else ():
+                yield self._case(DTYPES_OF, dtype, self._in_dtypes(given, (dtype,)))
+        if len(self._tensors(usual[0])) > 1:
+            for pair in _PAIRS:
+                yield self._case(MIXED, "", self._in_dtypes(usual[0], pair))
+        if self._tensors(usual[0]):
+            for shape in _SHAPES:
+                yield self._case(SHAPES, "", self._in_shape(usual[0], shape))
+            for dtype in ("float32", "float16"):
+                for place, value in ((0, float("nan")), (-1, float("inf")), (0, float("-inf")), (0, -0.0)):
+                    yield self._case(SPECIAL, "", self._with_special(self._in_dtypes(usual[0], (dtype,)), place, value))
+        for parameter in self.operation.parameters:
+            if not (parameter.role == TENSOR and self._is_required(parameter)):
+                for given in bases if self._answers(bases[-1]) else usual:
+                    for value in self._values(parameter, given):
+                        yield self._case(KEYWORD, parameter.name, {**given, parameter.name: value})
+        for parameter in self._tensors(usual[0])[:1]:
+            yield self._case(ERROR, "", {**usual[0], parameter.name: [[[1.0], [2.0, 3.0]]]})
+            for wrong in ("a string", object(), {"a": 1}, None):
+                yield self._case(NONSENSE, "", {**usual[0], parameter.name: [wrong] if parameter.many else wrong})
+
+    def _answers(self, given: Arguments) -> bool:
+        """Whether the reference takes the call."""
+        case = self._case(EXAMPLE, "", given)
+        try:
+            self.operation.call(*case.args, **case.kwargs)
+        except Exception:
+            return False
+        return True
+
+    def _is_required(self, parameter: Parameter) -> bool:
+        known = self.signature.parameters[parameter.name]
+        return known.default is known.empty
+
+    def _case(self, about: str, detail: str, given: Arguments) -> Case:
+        ordered = {name: given[name] for name in self.signature.parameters if name in given}
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for name, parameter in self.signature.parameters.items():
+            if name not in ordered:
+                continue
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                args.extend(ordered[name])
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs[name] = ordered[name]
+            elif parameter.kind is parameter.POSITIONAL_ONLY or (
+                len(args) == list(ordered).index(name) and parameter.default is parameter.empty
+            ):
+                args.append(ordered[name])
+            else:
+                kwargs[name] = ordered[name]
+        return Case(about, detail, tuple(args), kwargs)
+
+    def _tensors(self, given: Arguments) -> list[Parameter]:
+        """The parameters that are given tensors which take part in promotion."""
+        return [p for p in self.operation.tensors if p.role == TENSOR and given.get(p.name) is not None]
+
+    def _each(self, given: Arguments, roles: tuple[str, ...], change: Callable[[Any], Any]) -> Arguments:
+        changed = dict(given)
+        for parameter in self.operation.tensors:
+            value = given.get(parameter.name)
+            if parameter.role not in roles or value is None:
+                continue
+            if parameter.many and isinstance(value, (list, tuple)):
+                changed[parameter.name] = type(value)(map(change, value))
+            else:
+                changed[parameter.name] = change(value)
+        return changed
+
+    def _as_arrays(self, given: Arguments) -> Arguments:
+        return self._each(given, (TENSOR, INDEX, MASK), _array)
+
+    def _in_dtypes(self, given: Arguments, dtypes: tuple[str, ...]) -> Arguments:
+        """The call with its first tensor in the first dtype, and the others in the last."""
+        rest = iter([dtypes[0]])
+        return self._each(given, (TENSOR,), lambda x: cast(x, next(rest, dtypes[-1])))
+
+    def _in_floats(self, given: Arguments) -> Arguments:
+        """The call with Python's floats for its integers, where a number of any kind may stand."""
+        open_to = re.compile(r"\b(TensorLike|float|complex|Number|object)\b")
+        return {
+            name: _floats(value) if open_to.search(str(self.signature.parameters[name].annotation)) else value
+            for name, value in given.items()
+        }
+
+    def _in_shape(self, given: Arguments, shape: tuple[int, ...]) -> Arguments:
+        """The call with tensors of that shape, drawn from the range of the example's values."""
+        seeds = iter(range(zlib.crc32(self.operation.name.encode()), 1 << 40))
+        usual = "float32" in self.operation.dtypes
+        return self._each(given, (TENSOR,), lambda x: drawn(cast(x, "float32") if usual else x, shape, next(seeds)))
+
+    def _with_special(self, given: Arguments, place: int, value: float) -> Arguments:
+        first = iter([True])
+
+        def change(x: Any) -> Any:
+            if x.size == 0 or x.dtype.kind in "bui" or not next(first, False):
+                return x
+            changed = x.copy()
+            changed.reshape(-1)[place] = value
+            return changed
+
+        return self._each(given, (TENSOR,), change)
+
+    def _values(self, parameter: Parameter, given: Arguments) -> list[Any]:
+        """What to put for a parameter: what the table, the annotation and the docstring tell."""
+        annotation = str(self.signature.parameters[parameter.name].annotation)
+        found: list[Any] = []
+        if parameter.name in given:
+            found.append(given[parameter.name])
+        if parameter.role in (DTYPE, DEVICE):
+            return found + _VALUES[parameter.role]
+        if parameter.role == TENSOR:
+            return [*found, _array(2.0), _array([0.5, 1.0]), 3]
+        if parameter.role == INDEX:
+            like = given.get(parameter.name, _array([0]))
+            return [*found, *([] if parameter.many else [_array(0), like, -like, like + 100]), [0.5]]
+        if parameter.role == MASK:
+            return [*found, *([] if parameter.many else [True, False])]
+        if parameter.name in _VALUES:
+            found += [value for value in _VALUES[parameter.name] if _fits(value, annotation)]
+        else:
+            for word, values in _BY_TYPE.items():
+                if re.search(rf"\b{word}\b", annotation):
+                    found += values
+        if re.search(r"\bstr\b", annotation):
+            found += [*_words(self.operation), "no such word"]
+        if "None" in annotation:
+            found.append(None)
+        return found
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "None": type(None), "Axis": (int, tuple, type(None)), "Shape": (int, tuple), "int": int, "float": (int, float),
+    "str": str, "bool": bool, "Sequence": (list, tuple), "object": object, "Any": object,
+}  # fmt: skip
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Whether an annotation allows a value: what it does not allow is nobody's promise."""
+    return any(isinstance(value, kind) for word, kind in _TYPES.items() if re.search(rf"\b{word}\b", annotation))
+
+
+def _floats(value: Any) -> Any:
+    """Nested sequences of numbers with floats for integers."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_floats, value))
+    return float(value) if type(value) is int else value
+
+
+def _words(operation: Operation) -> list[str]:
+    """The strings that a docstring quotes: among them are those that an option takes."""
+    return list(dict.fromkeys(re.findall(r'"(\w[\w-]*)"', inspect.getdoc(operation.call) or "")))
+
+
+def _array(value: Any) -> Any:
+    """``value`` as a host array of the dtype that it has by default; as it is if it cannot be one."""
+    try:
+        return backends.load("numpy").convert(value, None, None)
+    except (TypeError, ValueError):
+        return value
+
+
+def cast(array: Any, dtype: str) -> Any:
+    """A host array in another dtype, with values that the dtype can hold."""
+    import numpy as np
+
+    if not isinstance(array, np.ndarray):
+        return array
+    wanted = backends.load("numpy").dtypes[dtype]
+    if array.dtype.kind == "c" and wanted.kind != "c":
+        array = array.real
+    if wanted.kind in "iu" and array.dtype.kind not in "iub":
+        array = np.nan_to_num(np.asarray(array, np.float64), nan=0.0, posinf=100.0, neginf=-100.0)
+        array = np.clip(np.rint(array), -100, 100)
+    return (np.abs(array) if wanted.kind == "u" and array.dtype.kind != "b" else array).astype(wanted)
+
+
+def drawn(array: Any, shape: tuple[int, ...], seed: int) -> Any:
+    """An array of that shape, its values drawn from the range of another's: multiples of 1/8, or integers."""
+    import numpy as np
+
+    if not isinstance(array, np.ndarray):
+        return array
+    rng = np.random.default_rng(seed)
+    if array.dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    real = np.asarray(array.real, np.float64)
+    real = real[np.isfinite(real)]
+    low, high = (float(real.min()), float(real.max())) if real.size else (0.0, 1.0)
+    if array.dtype.kind in "iu":
+        return rng.integers(int(low), int(high) + 1, shape).astype(array.dtype)
+    grid = np.clip(np.round(rng.uniform(low, high, shape) * 8) / 8, low, high)
+    if array.dtype.kind == "c":
+        grid = grid + 1j * np.round(rng.uniform(-1, 1, shape) * 8) / 8
+    return np.asarray(grid).astype(array.dtype)
+
+
+def _text(value: Any) -> str:
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return describe(value)
+    if isinstance(value, (list, tuple)) and any(hasattr(v, "dtype") for v in value):
+        inner = ", ".join(map(_text, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+    if callable(value):
+        return f"<{getattr(value, '__name__', type(value).__name__)}>"
+    if type(value) is object:
+        return f"<{type(value).__name__}>"
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def quietly() -> warnings.catch_warnings[None]:
+    """A block in which warnings are not shown: many inputs deserve one."""
+    return warnings.catch_warnings(action="ignore")

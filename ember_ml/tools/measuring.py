@@ -1,0 +1,346 @@
+"""The measured matrix: every operation on every engine, compared with the reference.
+
+Worker processes run the operations; this module watches them, so that one that crashes or hangs is a result and not
+the end. What is done is kept in ``<out>.partial`` as it comes, and a run that was interrupted continues there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import queue
+import random
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml.errors import EmberError
+from ember_ml.tools import FORMAT, REFERENCE, STATUSES, UsageError, atomic
+
+Matrix = dict[str, Any]
+
+LIMIT = 10.0
+
+_START_LIMIT = 300.0
+_MOST_VERDICTS = 3
+
+
+def measure(
+    names: Sequence[str] | None = None,
+    *,
+    engines: Sequence[str] | None = None,
+    modules: Sequence[str] = (),
+    jobs: int | None = None,
+    limit: float = LIMIT,
+    partial: Path | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, name: None,
+) -> Matrix:
+    """The matrix of the named operations, or of all.
+
+    Args:
+        engines: those to measure, beside the reference; all that are installed if not given.
+        modules: further modules whose operations are measured, each named in full.
+        jobs: the number of worker processes; as many as there are processors if not given.
+        limit: seconds after which a call that has not answered counts as hanging.
+        partial: the file that what is done is kept in, and found in by a later call.
+        progress: called with the number of operations done, their total and the name of the last.
+    """
+    from ember_ml.tools.workers import known_operations
+
+    known = known_operations(list(modules))
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise UsageError(f"no operation is called {unknown[0]!r}; ember-ml ops list shows all names")
+    wanted = list(dict.fromkeys(names or known))
+    used = list(dict.fromkeys([REFERENCE, *(engines or ember_ml.get_available_backends())]))
+    for name in used:
+        backends.load(name, "ember-ml ops measure")
+    kept = _Partial(partial, used, modules)
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    todo = [name for name in wanted if name not in kept.reports]
+    for name in todo:
+        waiting.put(name)
+    done = len(wanted) - len(todo)
+    progress(done, len(wanted), "")
+    finished: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+    stop = threading.Event()
+    count = max(1, min(jobs or os.cpu_count() or 1, len(todo)))
+    watchers = [
+        threading.Thread(target=_watch, args=(waiting, finished, used, modules, limit, stop)) for _ in range(count)
+    ]
+    try:
+        for watcher in watchers if todo else ():
+            watcher.start()
+        for _ in todo:
+            name, report = finished.get()
+            if isinstance(report, BaseException):
+                raise report
+            kept.add(name, report)
+            done += 1
+            progress(done, len(wanted), name)
+    finally:
+        stop.set()
+        for watcher in watchers if todo else ():
+            watcher.join()
+    return _assembled({name: kept.reports[name] for name in wanted}, used)
+
+
+def _assembled(reports: dict[str, Any], engines: Sequence[str]) -> Matrix:
+    native: dict[str, dict[str, Any]] = {}
+    operations = {}
+    for name, report in reports.items():
+        operations[name] = {"category": report["category"], "engines": report["engines"]}
+        for engine, found in report["native"].items():
+            native.setdefault(engine, {}).update(found)
+    return {"format": FORMAT, "versions": versions(engines), "operations": operations, "native": native}
+
+
+def versions(engines: Sequence[str]) -> dict[str, str]:
+    """The versions that a measurement is true for."""
+    found = {"ember_ml": ember_ml.__version__, "python": platform.python_version()}
+    for name in engines:
+        engine = backends.homes()[name].engine
+        try:
+            found[name] = metadata.version(engine)
+        except metadata.PackageNotFoundError:
+            found[name] = str(getattr(backends.load(name).module, "__version__", "unknown"))
+    return found
+
+
+class _Partial:
+    """Reports by operation, kept in a file of one JSON object per line; the first says what they are true for."""
+
+    def __init__(self, path: Path | None, engines: Sequence[str], modules: Sequence[str]) -> None:
+        self.path = path
+        self.reports: dict[str, Any] = {}
+        if path is None:
+            return
+        head = {"format": FORMAT, "versions": versions(engines), "source": _fingerprint(), "modules": list(modules)}
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        if lines and _parsed(lines[0]) == head:
+            for line in lines[1:]:
+                found = _parsed(line)
+                if found:
+                    self.reports[found["op"]] = found["report"]
+        # Written anew: the last line may be the half of one.
+        text = "\n".join(map(json.dumps, [head, *({"op": k, "report": v} for k, v in self.reports.items())]))
+        atomic.write(path, text + "\n")
+
+    def add(self, name: str, report: Any) -> None:
+        self.reports[name] = report
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"op": name, "report": report}) + "\n")
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
+def _fingerprint() -> str:
+    """A digest of the library's source: what was measured of another one is void."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(ember_ml.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _watch(
+    waiting: queue.SimpleQueue[str],
+    finished: queue.SimpleQueue[tuple[str, Any]],
+    engines: Sequence[str],
+    modules: Sequence[str],
+    limit: float,
+    stop: threading.Event,
+) -> None:
+    """Have one worker process after another measure what is waiting."""
+    worker = None
+    try:
+        while not stop.is_set():
+            try:
+                name = waiting.get_nowait()
+            except queue.Empty:
+                return
+            verdicts: dict[str, str] = {}
+            report = None
+            while report is None and not stop.is_set():
+                worker = worker or _Worker(engines, modules, limit, stop)
+                report = worker.measure(name, verdicts)
+                if report is None:
+                    worker.close()
+                    worker = None
+            finished.put((name, report))
+    except BaseException as error:
+        finished.put(("", error))
+    finally:
+        if worker is not None:
+            worker.close()
+
+
+class _Worker:
+    """A worker process in a folder of its own."""
+
+    def __init__(self, engines: Sequence[str], modules: Sequence[str], limit: float, stop: threading.Event) -> None:
+        self.limit, self.stop = limit, stop
+        self.folder = tempfile.TemporaryDirectory(prefix="ember-ml-")
+        quiet = {
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+        }
+        paths = [str(Path(ember_ml.__file__).parent.parent), *(path or os.getcwd() for path in sys.path)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ember_ml.tools.workers", ",".join(engines), *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder.name,
+            env={**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        self.rest = b""
+        if self._line(_START_LIMIT) != "ready":
+            self.close()
+            command = " ".join(["python -m ember_ml.tools.workers", ",".join(engines), *modules])
+            raise EmberError(f"a worker process did not start: {command}")
+
+    def measure(self, name: str, verdicts: dict[str, str]) -> Any:
+        """The report of an operation; ``None``, and a further verdict, if the process did not live to tell it."""
+        assert self.process.stdin is not None
+        place, end = f"{REFERENCE} -1", "crash"
+        try:
+            self.process.stdin.write(json.dumps({"op": name, "verdicts": verdicts}).encode() + b"\n")
+            self.process.stdin.flush()
+            while True:
+                line = self._line(self.limit)
+                if line.startswith("@ "):
+                    place = line[2:]
+                elif line:
+                    return json.loads(line)["report"]
+                else:
+                    break
+        except TimeoutError:
+            end = "hang"
+        except BrokenPipeError:
+            pass
+        verdicts[place] = end
+        where = place.rpartition(" ")[0]
+        if sum(1 for known in verdicts if known.rpartition(" ")[0] == where) >= _MOST_VERDICTS:
+            verdicts[f"{where} *"] = end
+        return None
+
+    def _line(self, limit: float) -> str:
+        """The next line that the process writes; empty at its end."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + limit
+        while b"\n" not in self.rest:
+            if self.stop.is_set():
+                return ""
+            ready, _, _ = select.select([self.process.stdout], [], [], 0.2)
+            if ready:
+                found = os.read(self.process.stdout.fileno(), 1 << 16)
+                if not found:
+                    return ""
+                self.rest += found
+            elif time.monotonic() > deadline:
+                raise TimeoutError
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line.decode()
+
+    def close(self) -> None:
+        """End the process and remove its folder."""
+        self.process.kill()
+        self.process.communicate()
+        self.folder.cleanup()
+
+
+def read(path: Path) -> Matrix:
+    """The matrix that a file holds."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UsageError(f"{path} is not a matrix: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("operations"), dict):
+        raise UsageError(f"{path} is not a matrix: ember-ml ops measure writes one")
+    if found.get("format") != FORMAT:
+        raise UsageError(f"{path} has format {found.get('format')!r}; this version reads {FORMAT}")
+    return found
+
+
+def write(matrix: Matrix, path: Path) -> None:
+    """Write a matrix, one line per operation and engine, so that changes to it can be read."""
+    atomic.write(path, text(matrix))
+
+
+def text(matrix: Matrix) -> str:
+    """A matrix as its file has it."""
+    flat = json.dumps
+
+    def block(name: str, items: Iterable[tuple[str, str]], indent: str) -> str:
+        lines = ",\n".join(f"{indent}  {flat(key)}: {value}" for key, value in items)
+        return f"{indent}{flat(name)}: {{\n{lines}\n{indent}}}"
+
+    operations = []
+    for name, operation in matrix["operations"].items():
+        engines = block("engines", ((e, flat(entry)) for e, entry in operation["engines"].items()), "      ")
+        operations.append((name, f'{{\n      "category": {flat(operation["category"])},\n{engines}\n    }}'))
+    native = [
+        block(engine, ((path, flat(entry)) for path, entry in found.items()), "    ")
+        for engine, found in matrix["native"].items()
+    ]
+    head = f'  "format": {matrix["format"]},\n  "versions": {flat(matrix["versions"])}'
+    tail = '  "native": {\n' + ",\n".join(native) + "\n  }"
+    return "{\n" + ",\n".join([head, block("operations", operations, "  "), tail]) + "\n}\n"
+
+
+def worse(lock: Matrix, matrix: Matrix) -> list[str]:
+    """What got worse since ``lock``: a sentence for each status that is lower in the order of ``STATUSES``."""
+    found = []
+    for name, then in lock["operations"].items():
+        now = matrix["operations"].get(name)
+        if now is None:
+            continue
+        for engine, before in then["engines"].items():
+            after = now["engines"].get(engine)
+            if after is None:
+                continue
+            pairs = [("", before["status"], after["status"])]
+            for kind in ("dtypes", "keywords"):
+                pairs += [
+                    (f" ({kind[:-1]} {key})", status, after[kind].get(key, "missing"))
+                    for key, status in before[kind].items()
+                ]
+            example = next((f": {d['input']}" for d in after["differences"]), "")
+            found += [
+                f"{name} on {engine}{what}: {old} became {new}{example}"
+                for what, old, new in pairs
+                if STATUSES.index(new) > STATUSES.index(old)
+            ]
+    return found
+
+
+def gone(lock: Matrix, names: Iterable[str]) -> list[str]:
+    """The operations that a lock has and that exist no more."""
+    known = set(names)
+    return [name for name in lock["operations"] if name not in known]
+
+
+def sample(names: Sequence[str], count: int, seed: int) -> list[str]:
+    """Some of the names, the same ones for the same seed."""
+    return random.Random(seed).sample(sorted(names), min(count, len(names)))

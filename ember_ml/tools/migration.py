@@ -1,0 +1,185 @@
+"""Engine code in a package's frontend, moved to where it belongs.
+
+A package that computes on several engines often begins with ``ops/torch/math.py`` beside ``ops/numpy/math.py``, and
+imports of both all over. The plan moves each function of such a module to ``backend/<engine>/<category>.py`` (the
+category is the name of its file), with the comments above it and the helpers, constants and imports that it needs;
+leaves a function of the same name in ``ops/<category>.py`` that calls the active engine's; and mends every import of
+the package. The active engine is the one that ``ember_ml.get_backend()`` names; ``backend/dispatch.py`` looks it up.
+
+A function that cannot be moved so that everything still means what it meant is refused, and stays where it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ember_ml import backend as backends
+from ember_ml.tools import UsageError, atomic
+from ember_ml.tools.moving import Attempt
+from ember_ml.tools.survey import Key, Survey
+
+
+@dataclass(frozen=True)
+class Move:
+    """A function that moves: where it was, where it goes, and the module of the function that dispatches to it."""
+
+    engine: str
+    operation: str
+    source: str
+    target: str
+    frontend: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A function that stays, and why."""
+
+    engine: str
+    operation: str
+    source: str
+    reason: str
+
+
+@dataclass
+class Plan:
+    """What a migration moves, refuses and changes; a change to ``None`` removes the file."""
+
+    package: Path
+    moves: list[Move]
+    refusals: list[Refusal]
+    notes: list[str]
+    changes: dict[Path, str | None] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Any]:
+        """The plan for machines."""
+        return {
+            "package": str(self.package),
+            "moves": [vars(move) for move in self.moves],
+            "refused": [vars(refusal) for refusal in self.refusals],
+            "notes": self.notes,
+            "files": {str(path): "removed" if text is None else "written" for path, text in self.changes.items()},
+        }
+
+    def text(self) -> str:
+        """The plan for people: what moves per engine, what is refused and why, and what to know."""
+        lines = []
+        for engine in dict.fromkeys(move.engine for move in self.moves):
+            mine = [move for move in self.moves if move.engine == engine]
+            lines.append(f"{engine}: {len(mine)} {'operation' if len(mine) == 1 else 'operations'} to move")
+            lines += [f"  {move.operation}: {move.source} -> {move.target}" for move in mine]
+        for refusal in self.refusals:
+            lines.append(f"refused: {refusal.operation} of {refusal.source}: {refusal.reason}")
+        lines += [f"note: {note}" for note in self.notes]
+        return "".join(f"{line}\n" for line in lines or ["nothing to move: no engine code in the frontend"])
+
+    def diff(self) -> str:
+        """The changes, file by file."""
+        parts: list[str] = []
+        for path, text in sorted(self.changes.items()):
+            before = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+            after = text.splitlines(keepends=True) if text is not None else []
+            shown = path.relative_to(self.package.parent).as_posix()
+            old, new = (f"a/{shown}" if path.exists() else "/dev/null"), ("/dev/null" if text is None else f"b/{shown}")
+            parts += difflib.unified_diff(before, after, old, new)
+        return "".join(part if part.endswith("\n") else part + "\n" for part in parts)
+
+    def apply(self, force: bool = False) -> None:
+        """Write every change, or none if one of them fails."""
+        if not self.changes:
+            return
+        if not force:
+            _check_clean(self.package)
+        before = {path: path.read_bytes() if path.exists() else None for path in self.changes}
+        try:
+            for path, text in self.changes.items():
+                if text is not None:
+                    atomic.write(path, text)
+            for path, text in self.changes.items():
+                if text is None:
+                    path.unlink()
+        except BaseException:
+            for path, content in before.items():
+                if content is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    atomic.write(path, content.decode("utf-8"))
+            raise
+        finally:
+            _remove_empty({path.parent for path in self.changes}, self.package)
+
+
+def _check_clean(package: Path) -> None:
+    """Nothing in the package is uncommitted, so that git can undo what is written."""
+    command = ["git", "-C", str(package), "status", "--porcelain", "--", "."]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        raise UsageError("git is not installed, so nothing could be undone; --force writes anyway") from None
+    if done.returncode:
+        raise UsageError(f"{package} is in no git repository, so nothing could be undone; --force writes anyway")
+    if done.stdout.strip():
+        count = len(done.stdout.splitlines())
+        raise UsageError(f"{package} has {count} uncommitted changes; commit them first, or write anyway with --force")
+
+
+def _remove_empty(folders: Iterable[Path], package: Path) -> None:
+    """Remove folders that hold nothing but compiled files, and those above them."""
+    for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
+        while folder != package and folder.is_dir() and all(child.name == "__pycache__" for child in folder.iterdir()):
+            for cache in folder.iterdir():
+                for file in cache.iterdir():
+                    file.unlink()
+                cache.rmdir()
+            folder.rmdir()
+            folder = folder.parent
+
+
+def plan(package: Path, engine: str | None = None, operation: str | None = None) -> Plan:
+    """What moving the engine code of a package comes to.
+
+    Args:
+        engine: only what is written for this engine.
+        operation: only the operation of this name.
+    """
+    package = package.resolve()
+    if not package.is_dir():
+        raise UsageError(f"{package} is not a folder")
+    if not (package / "__init__.py").exists():
+        raise UsageError(f"{package} is not a package: it has no __init__.py")
+    if engine is not None and engine not in backends.homes():
+        raise UsageError(f"unknown engine {engine!r}; known: {', '.join(backends.homes())}")
+    survey = Survey(package)
+    wanted = {
+        key: survey.homes[key.module]
+        for key in survey.operations
+        if engine in (None, survey.homes[key.module].engine) and operation in (None, key.name)
+    }
+    if operation is not None and not wanted:
+        where = f" for {engine}" if engine else ""
+        raise UsageError(f"{package.name} has no operation {operation!r}{where} in its frontend")
+    refused: dict[Key, str] = {}
+    while True:
+        chosen = {key for key in wanted if key not in refused}
+        attempt = Attempt(survey, chosen)
+        if not attempt.refused:
+            break
+        refused |= attempt.refused
+    refusals = [Refusal(wanted[key].engine, key.name, key.module, reason) for key, reason in refused.items()]
+    return Plan(package, _moves(survey, chosen), refusals, attempt.notes, attempt.changes)
+
+
+def _moves(survey: Survey, chosen: set[Key]) -> list[Move]:
+    """The moves, engine by engine."""
+    order = [key for key in survey.operations if key in chosen]
+    order.sort(key=lambda key: survey.engines.index(survey.homes[key.module].engine))
+    found = []
+    for key in order:
+        home = survey.homes[key.module]
+        target, frontend = survey.backend_module(home), survey.frontend_module(home)
+        found.append(Move(home.engine, key.name, key.module, target, frontend))
+    return found

@@ -1,0 +1,138 @@
+"""What operations there are and who provides them, from the operations' own records."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops as ops  # importing it is what fills the registry
+from ember_ml.contract import REGISTRY
+from ember_ml.reference import signature
+from ember_ml.tools import STATUSES, UsageError
+
+FORMATS = ("table", "md", "csv", "html", "json")
+
+PROVIDERS = ("own", "defined", "missing")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operation: what its record says, and who provides it on each engine."""
+
+    name: str
+    category: str
+    signature: str
+    law: str
+    kinds: tuple[str, ...]
+    lazy: bool
+    differentiable: bool
+    summary: str
+    providers: dict[str, str]
+
+
+def entries(category: str | None = None, engines: Sequence[str] | None = None) -> list[Entry]:
+    """Every operation, or those of a category, with their providers on the installed engines or the named ones."""
+    known = categories()
+    if category is not None and category not in known:
+        raise UsageError(f"no category is called {category!r}; there are {', '.join(known)}")
+    loaded = [backends.load(name) for name in engines or ember_ml.get_available_backends()]
+    return [
+        Entry(
+            name=name,
+            category=operation.category,
+            signature=signature(operation.call),
+            law=operation.law.name,
+            kinds=operation.kinds,
+            lazy=operation.lazy,
+            differentiable=operation.differentiable,
+            summary=(inspect.getdoc(operation.call) or "").partition("\n")[0],
+            providers={engine.name: engine.provider(operation) for engine in loaded},
+        )
+        for name, operation in REGISTRY.items()
+        if category in (None, operation.category)
+    ]
+
+
+def categories() -> list[str]:
+    """The categories of operations, in alphabetical order."""
+    return sorted({operation.category for operation in REGISTRY.values()})
+
+
+def counts(found: Sequence[Entry]) -> dict[str, dict[str, int]]:
+    """How many operations each engine has of its own, runs by their definition, and lacks."""
+    engines = found[0].providers if found else {}
+    tallies = {engine: Counter(entry.providers[engine] for entry in found) for engine in engines}
+    return {engine: {kind: tally[kind] for kind in PROVIDERS} for engine, tally in tallies.items()}
+
+
+def lacking(found: Sequence[Entry]) -> dict[str, list[str]]:
+    """The operations that each engine lacks."""
+    engines = found[0].providers if found else {}
+    return {e: [entry.name for entry in found if entry.providers[e] == "missing"] for e in engines}
+
+
+def as_json(found: Sequence[Entry]) -> str:
+    """The matrix for machines."""
+    facts = {
+        "operations": [asdict(entry) for entry in found],
+        "counts": counts(found),
+        "missing": lacking(found),
+    }
+    return json.dumps(facts, indent=2) + "\n"
+
+
+def as_csv(found: Sequence[Entry]) -> str:
+    """The matrix for spreadsheets: name, category, law and one column per engine."""
+    engines = list(found[0].providers) if found else []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["operation", "category", "law", *engines])
+    writer.writerows([e.name, e.category, e.law, *(e.providers[engine] for engine in engines)] for e in found)
+    return text.getvalue()
+
+
+def as_markdown(found: Sequence[Entry]) -> str:
+    """The matrix as Markdown tables: the counts, then one table per category."""
+    engines = list(found[0].providers) if found else []
+    parts = [
+        markdown(
+            ["engine", *PROVIDERS], [[engine, *map(str, tally.values())] for engine, tally in counts(found).items()]
+        )
+    ]
+    for category in dict.fromkeys(entry.category for entry in found):
+        rows = [
+            [f"`{entry.name}`", entry.law, *(entry.providers[engine] for engine in engines)]
+            for entry in found
+            if entry.category == category
+        ]
+        parts += [f"## {category}\n", markdown(["operation", "law", *engines], rows)]
+    return "\n".join(parts)
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def summary(matrix: dict[str, Any]) -> str:
+    """How many operations have each status on each engine, as a Markdown table."""
+    engines = list(dict.fromkeys(e for operation in matrix["operations"].values() for e in operation["engines"]))
+    tallies = {
+        engine: Counter(
+            operation["engines"][engine]["status"]
+            for operation in matrix["operations"].values()
+            if engine in operation["engines"]
+        )
+        for engine in engines
+    }
+    shown = [status for status in STATUSES if any(tally[status] for tally in tallies.values())]
+    return markdown(["engine", *shown], [[e, *(str(tallies[e][status]) for status in shown)] for e in engines])

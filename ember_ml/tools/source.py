@@ -1,0 +1,212 @@
+"""Python source as pieces and edits: what a module binds and uses, and spans of it replaced by others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from ember_ml.tools import UsageError
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Bytes of a source, from ``start`` to ``end``, and the text that takes their place."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A statement of a module with the comments above it: the lines that it takes, what it binds and what it uses."""
+
+    node: ast.stmt
+    first: int
+    last: int
+    binds: frozenset[str]
+    uses: frozenset[str]
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it does nothing but import."""
+        return _only_imports(self.node)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it says what the module exports."""
+        return self.binds == {"__all__"}
+
+
+@dataclass
+class Module:
+    """A file of a package: its dotted name and its source."""
+
+    path: Path
+    name: str
+    source: bytes
+    is_package: bool
+    tree: ast.Module = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self.tree = ast.parse(self.source, str(self.path))
+        except (SyntaxError, ValueError) as error:
+            raise UsageError(f"{self.path} cannot be parsed: {error}") from None
+
+    @cached_property
+    def text(self) -> str:
+        return self.source.decode("utf-8")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines(keepends=True)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset of each line, in bytes."""
+        found = [0]
+        for line in self.source.splitlines(keepends=True):
+            found.append(found[-1] + len(line))
+        return found
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """The statements of the module, in order; comments belong to the one that they stand above."""
+        found = []
+        last = 0
+        for node in self.tree.body:
+            end = node.end_lineno or node.lineno
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            if first <= last:
+                raise UsageError(f"{self.path}:{first}: two statements are on one line")
+            found.append(Piece(node, last + 1, end, frozenset(bound(node)), frozenset(used(node))))
+            last = end
+        return found
+
+    @cached_property
+    def docstring(self) -> ast.stmt | None:
+        """The statement that is the module's documentation."""
+        first = self.tree.body[0] if self.tree.body else None
+        documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        return first if documented and ast.get_docstring(self.tree) is not None else None
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node is, in bytes."""
+        start = self.starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+        end = self.starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        return start, end
+
+    def lines_of(self, piece: Piece) -> str:
+        """The text of a piece, with the blank lines and comments above it."""
+        return "".join(self.lines[piece.first - 1 : piece.last])
+
+    def edited(self, edits: Iterable[Edit]) -> str:
+        """The source with every edit made; one inside another is dropped."""
+        text = self.source
+        inner = self.source
+        limit = len(inner)
+        for edit in sorted(_outermost(edits), key=lambda edit: edit.start, reverse=True):
+            assert edit.end <= limit
+            text = text[: edit.start] + edit.text.encode() + text[edit.end :]
+            limit = edit.start
+        return text.decode("utf-8")
+
+    def resolve(self, node: ast.ImportFrom) -> str:
+        """The dotted name of the module that a ``from`` import imports from."""
+        if not node.level:
+            return node.module or ""
+        base = self.name.split(".")
+        base = base[: len(base) - node.level + (1 if self.is_package else 0)]
+        return ".".join([*base, *([node.module] if node.module else [])])
+
+    def indent(self, node: ast.stmt) -> str:
+        """The white space before a statement."""
+        line = self.lines[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+
+def _outermost(edits: Iterable[Edit]) -> list[Edit]:
+    found: list[Edit] = []
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        if not found or edit.start >= found[-1].end:
+            found.append(edit)
+    return found
+
+
+def bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module binds."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        for alias in node.names:
+            yield alias.asname or alias.name.partition(".")[0]
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With)):
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                yield child.id
+    elif isinstance(node, (ast.If, ast.Try)):
+        for block in ("body", "handlers", "orelse", "finalbody"):
+            for child in getattr(node, block, ()):
+                children = child.body if isinstance(child, ast.ExceptHandler) else [child]
+                for statement in children:
+                    yield from bound(statement)
+
+
+def used(node: ast.AST) -> Iterator[str]:
+    """The names that a statement reads, those in annotations that are strings too."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name):
+            yield child.id
+        elif isinstance(child, ast.Constant) and isinstance(child.value, str) and len(child.value) < 200:
+            try:
+                inner = ast.parse(child.value, mode="eval")
+            except (SyntaxError, ValueError):
+                continue
+            for name in ast.walk(inner):
+                if isinstance(name, ast.Name):
+                    yield name.id
+
+
+def _only_imports(node: ast.stmt) -> bool:
+    """Whether a statement is an import, or a choice among imports."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return True
+    if isinstance(node, ast.If):
+        return all(map(_only_imports, [*node.body, *node.orelse]))
+    if isinstance(node, ast.Try):
+        handled = [statement for handler in node.handlers for statement in handler.body]
+        plain = (ast.Import, ast.ImportFrom, ast.Assign, ast.Pass, ast.Raise)
+        return all(map(_only_imports, node.body)) and all(isinstance(s, plain) for s in [*handled, *node.orelse])
+    return False
+
+
+def dotted(node: ast.expr) -> str:
+    """``a.b.c`` for a chain of attributes of a name; empty for anything else."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def alias_text(name: str, bound: str | None) -> str:
+    """A name as an import writes it, with the name that it is bound to if that is another."""
+    return name if bound in (None, name) else f"{name} as {bound}"
+
+
+def modules(package: Path) -> dict[str, Module]:
+    """The modules of a package by dotted name."""
+    base = package.parent
+    while (base / "__init__.py").exists():
+        base = base.parent
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = list(path.relative_to(base).with_suffix("").parts)
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        found[name] = Module(path, name, path.read_bytes(), is_package)
+    return found

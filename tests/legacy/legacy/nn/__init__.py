@@ -1,0 +1,3 @@
+"""Layers."""
+
+from legacy.nn.layers import Linear as Linear

@@ -1,0 +1,1 @@
+"""MLX's functions."""

@@ -1,0 +1,3 @@
+"""NumPy's functions."""
+
+from legacy.ops.numpy.math import *  # noqa: F403

@@ -1,0 +1,453 @@
+"""Measuring: what is the same is told apart from what is not, and no operation can stop a run."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import cli
+from ember_ml.contract import REGISTRY
+from ember_ml.dtypes import DTYPES
+from ember_ml.tools import FORMAT, LOCK, STATUSES, UsageError, inputs, measuring, workers
+from ember_ml.tools.inputs import Case
+from ember_ml.tools.workers import Answer, difference, together
+
+ENGINES = ember_ml.get_available_backends()
+
+# The engine beside the reference that starts fastest: workers start many times here.
+OTHER = next((name for name in ("mlx", "torch") if name in ENGINES), "numpy")
+
+two_engines = pytest.mark.skipif(OTHER == "numpy", reason="there is no second engine to compare with the reference")
+
+PLANTED = '''"""Operations that misbehave on every engine but the reference."""
+
+import itertools
+import os
+import signal
+import time
+
+import ember_ml
+from ember_ml.dtypes import free
+from ember_ml.contract import op
+from ember_ml.ops import add, astype, multiply
+from ember_ml.types import Tensor, TensorLike
+
+count = itertools.count()
+
+
+def elsewhere():
+    return ember_ml.get_backend() != "numpy"
+
+
+@op(free)
+def good(x: TensorLike, /, *, factor: float = 2.0) -> Tensor:
+    """Twice ``x``.
+
+    >>> good([1.0]).tolist()
+    [2.0]
+    """
+    return multiply(x, factor)
+
+
+@op(free)
+def hanging(x: TensorLike, /) -> Tensor:
+    """``x``, some day.
+
+    >>> hanging([1.0]).tolist()
+    [1.0]
+    """
+    while elsewhere():
+        time.sleep(0.1)
+    return add(x, 0)
+
+
+@op(free)
+def crashing(x: TensorLike, /) -> Tensor:
+    """``x``, if the process lives.
+
+    >>> crashing([1.0]).tolist()
+    [1.0]
+    """
+    if elsewhere():
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return add(x, 0)
+
+
+@op(free)
+def crashing_once(x: TensorLike, /) -> Tensor:
+    """``x``; the process dies if it is empty.
+
+    >>> crashing_once([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    if elsewhere() and x.shape == (0,):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return add(x, 0)
+
+
+@op(free)
+def flaky(x: TensorLike, /) -> Tensor:
+    """``x``, or a little more.
+
+    >>> flaky([1.0]).tolist()
+    [1.0]
+    """
+    return add(x, next(count) % 2) if elsewhere() else add(x, 0)
+
+
+@op(free)
+def differing(x: TensorLike, /) -> Tensor:
+    """``x``.
+
+    >>> differing([1.0]).tolist()
+    [1.0]
+    """
+    return add(x, 1) if elsewhere() else add(x, 0)
+
+
+@op(free)
+def failing(x: TensorLike, /) -> Tensor:
+    """``x``.
+
+    >>> failing([1.0]).tolist()
+    [1.0]
+    """
+    if elsewhere():
+        raise OSError("not here")
+    return add(x, 0)
+
+
+@op(free)
+def widening(x: TensorLike, /) -> Tensor:
+    """``x``.
+
+    >>> widening([1.0]).tolist()
+    [1.0]
+    """
+    return astype(x, "complex64") if elsewhere() else add(x, 0)
+
+
+@op(free)
+def undocumented(x: TensorLike, /) -> Tensor:
+    """``x``, without an example."""
+    return add(x, 0)
+
+
+@op(free)
+def crashing_everywhere(x: TensorLike, /) -> Tensor:
+    """Nothing.
+
+    >>> crashing_everywhere([1.0]).tolist()
+    [1.0]
+    """
+    os.abort()
+'''
+
+EXPECTED = {
+    "good": "same",
+    "hanging": "hang",
+    "crashing": "crash",
+    "crashing_once": "crash",
+    "flaky": "flaky",
+    "differing": "differs",
+    "failing": "fails",
+    "widening": "differs",
+    "undocumented": "unmeasured",
+    "crashing_everywhere": "unmeasured",
+}
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The matrix of operations that misbehave."""
+    folder = tmp_path_factory.mktemp("planted")
+    (folder / "planted.py").write_text(PLANTED)
+    sys.path.insert(0, str(folder))
+    try:
+        matrix = measuring.measure(list(EXPECTED), engines=[OTHER], modules=["planted"], limit=1.0, jobs=2)
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop("planted", None)
+    found: dict[str, Any] = matrix["operations"]
+    return found
+
+
+@two_engines
+@pytest.mark.parametrize("name", EXPECTED)
+def test_misbehaviour_is_a_result(planted: dict[str, Any], name: str) -> None:
+    engines = planted[name]["engines"]
+    assert engines[OTHER]["status"] == EXPECTED[name]
+    reference = {"crashing_everywhere": "crash", "undocumented": "unmeasured"}
+    assert engines["numpy"]["status"] == reference.get(name, "same")
+
+
+@two_engines
+def test_one_bad_input_leaves_the_others_measured(planted: dict[str, Any]) -> None:
+    entry = planted["crashing_once"]["engines"][OTHER]
+    assert entry["dtypes"]["float32"] == "same"
+    assert entry["cases"] == planted["crashing_once"]["engines"]["numpy"]["cases"]
+    assert {"input": "crashing_once(float32[0])", "what": "crash"} in entry["differences"]
+
+
+@two_engines
+def test_differences_show_both_answers(planted: dict[str, Any]) -> None:
+    found = planted["differing"]["engines"][OTHER]["differences"]
+    assert {
+        "input": "differing([1.0])",
+        "what": "value",
+        "reference": "float32[1] [1.0]",
+        "engine": "float32[1] [2.0]",
+    } in found
+    assert len(found) <= workers.MOST_DIFFERENCES
+    assert planted["widening"]["engines"][OTHER]["differences"][0]["what"] == "dtype"
+    assert planted["failing"]["engines"][OTHER]["differences"][0]["engine"] == "OSError"
+
+
+@two_engines
+def test_keywords_are_measured(planted: dict[str, Any]) -> None:
+    for entry in planted["good"]["engines"].values():
+        assert entry["keywords"] == {"factor": "same"}
+
+
+def test_every_operation_has_inputs_that_it_takes() -> None:
+    """All inputs are made from records and docstrings, so a new operation needs nothing here."""
+    names = measuring.sample(list(REGISTRY), 60, seed=3)
+    ember_ml.set_backend("numpy")
+    for name in names:
+        operation = REGISTRY[name]
+        with inputs.quietly():
+            found = inputs.cases(operation)
+        assert found, name
+        keywords = {case.detail for case in found if case.about == inputs.KEYWORD}
+        optional = {p.name for p in operation.parameters if p.keyword and p.role != "tensor"}
+        assert optional <= keywords, name
+        if operation.tensors and operation.tensors[0].role == "tensor":
+            dtypes = [case.detail for case in found if case.about == inputs.DTYPES_OF]
+            assert set(dtypes) in (set(), set(DTYPES)), name
+
+
+def test_inputs_cover_shapes_special_values_and_errors() -> None:
+    ember_ml.set_backend("numpy")
+    found = inputs.cases(REGISTRY["exp"])
+    shapes = {case.args[0].shape for case in found if case.about == inputs.SHAPES}
+    assert {(), (0,), (0, 3), (2, 2, 3)} <= shapes
+    special = np.concatenate(
+        [case.args[0].astype(np.float64).ravel() for case in found if case.about == inputs.SPECIAL]
+    )
+    assert np.isnan(special).any()
+    assert np.isposinf(special).any()
+    assert np.isneginf(special).any()
+    assert any(isinstance(case.args[0], str) for case in found if case.about == inputs.ERROR)
+    pairs = {
+        tuple(str(a.dtype) for a in case.args) for case in inputs.cases(REGISTRY["add"]) if case.about == inputs.MIXED
+    }
+    assert ("int32", "float32") in pairs
+
+
+def test_inputs_are_the_same_in_every_run() -> None:
+    ember_ml.set_backend("numpy")
+    first, second = inputs.cases(REGISTRY["matmul"]), inputs.cases(REGISTRY["matmul"])
+    assert [case.text("f") for case in first if case.about != inputs.ERROR] == [
+        case.text("f") for case in second if case.about != inputs.ERROR
+    ]
+    for a, b in zip(first, second, strict=True):
+        if a.about == inputs.SHAPES:
+            assert all(np.array_equal(x, y) for x, y in zip(a.args, b.args, strict=True))
+
+
+def test_a_case_reads_like_a_call() -> None:
+    case = Case("example", "", (np.zeros((2, 3), np.float32), [1, 2]), {"axis": 1, "f": abs})
+    assert case.text("sum") == "sum(float32[2, 3], [1, 2], axis=1, f=<abs>)"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "what"),
+    [
+        (np.float32([1, 2]), np.float32([1, 2]), ""),
+        (np.float32([1, np.nan]), np.float32([1, np.nan]), ""),
+        (np.float32([1, 2]), np.float32([1, 2.00001]), ""),
+        (np.float32([1, 2]), np.float32([1, 2.01]), "value"),
+        (np.float32([0]), np.float32([np.nan]), "value"),
+        (np.int64([1]), np.int64([2]), "value"),
+        (np.float32([1]), np.float64([1]), "dtype"),
+        (np.float32([1]), np.float32([[1]]), "shape"),
+        (1, 1, ""),
+        (1, True, "structure"),
+        (float("nan"), float("nan"), ""),
+        ("cpu", "gpu", "value"),
+    ],
+)
+def test_what_differs(mine: Any, theirs: Any, what: str) -> None:
+    assert difference(Answer([("", mine)]), Answer([("", theirs)])) == what
+
+
+def test_errors_are_the_same_if_one_clause_catches_both() -> None:
+    assert difference(Answer(None, ("LinAlgError", "ValueError")), Answer(None, ("ValueError",))) == ""
+    assert difference(Answer(None, ("TypeError",)), Answer(None, ("ValueError",))) == "error"
+    assert difference(Answer([("", 1)]), Answer(None, ("ValueError",))) == "error"
+
+
+def test_the_worst_of_several_counts() -> None:
+    assert together(["same", "differs", "same"]) == "differs"
+    assert together(["differs", "crash", "hang"]) == "crash"
+    assert together(["refused", "refused"]) == "refused"
+    assert together(["refused", "same"]) == "same"
+    assert together([]) == "unmeasured"
+    assert set(STATUSES) >= set(EXPECTED.values())
+
+
+def test_native_functions_are_compared() -> None:
+    matrix = measuring.measure(["sum", "sqrt", "concat", "maximum", "zeros", "asarray"], engines=["numpy"], jobs=1)
+    native = matrix["native"]["numpy"]
+    assert native["numpy.sum"]["op"] == "sum"
+    assert native["numpy.sum"]["keywords"]["axis"]
+    assert native["numpy.maximum"]["dtypes"]["float32"]
+    assert not native["numpy.maximum"]["mixed"], "int32 with float32 is float64 in NumPy"
+    assert not native["numpy.sqrt"]["dtypes"]["int64"], "NumPy answers float64"
+    assert not native["numpy.sqrt"]["python"], "NumPy makes float64 of Python's numbers"
+    assert native["numpy.sum"]["parameters"] == ["x"], "an axis by position is NumPy's alone"
+    assert native["numpy.zeros"]["keywords"]["dtype"], "with a dtype it is the same"
+    assert not native["numpy.zeros"]["python"]
+    assert not native["numpy.asarray"]["python"], "of floats in a list"
+    assert not native["numpy.concat"]["python"], "of floats in lists"
+    for found in native.values():
+        if found["same"]:
+            assert found["arrays"]
+            assert found["mixed"]
+            assert found["python"]
+            assert found["errors"]
+
+
+def test_an_interrupted_run_continues(tmp_path: Path) -> None:
+    out, names = tmp_path / "matrix.json", ["add", "exp", "sum", "sort", "where", "inv"]
+    partial = tmp_path / "matrix.json.partial"
+    command = [sys.executable, "-m", "ember_ml", "ops", "measure", "--ops", *names, "--out", str(out), "--jobs", "1"]
+    command += ["--backend", OTHER]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (partial.exists() and partial.read_text().count("\n") >= 3):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, "it ended before it could be interrupted"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command continues" in said
+    assert not out.exists()
+    lines = partial.read_text().splitlines()
+    # What is done is not done again: a report that no measurement could give stays.
+    changed = json.loads(lines[1])
+    changed["report"]["engines"]["numpy"]["cases"] = 12345
+    partial.write_text("\n".join([lines[0], json.dumps(changed), *lines[2:], '{"op": "half']))
+    assert cli.main(command[3:]) == 0
+    matrix = measuring.read(out)
+    assert list(matrix["operations"]) == names
+    assert matrix["operations"][changed["op"]]["engines"]["numpy"]["cases"] == 12345
+    assert not partial.exists()
+
+
+def test_what_was_measured_of_another_version_is_void(tmp_path: Path) -> None:
+    partial = tmp_path / "m.partial"
+    partial.write_text('{"format": 1, "versions": {}, "source": "other"}\n{"op": "exp", "report": {}}\n')
+    matrix = measuring.measure(["exp"], partial=partial, engines=["numpy"], jobs=1)
+    assert matrix["operations"]["exp"]["engines"]["numpy"]["status"] == "same"
+
+
+def test_the_file_is_what_was_measured(tmp_path: Path) -> None:
+    matrix = measuring.read(LOCK)
+    path = tmp_path / "m.json"
+    measuring.write(matrix, path)
+    assert measuring.read(path) == matrix
+    assert path.read_text() == LOCK.read_text(), "the lock is a file that 'measure' wrote"
+
+
+def test_the_lock_has_every_operation_and_engine() -> None:
+    """Run: ember-ml ops measure --out ember_ml/tools/matrix.lock.json"""
+    lock = measuring.read(LOCK)
+    assert lock["format"] == FORMAT
+    assert set(lock["operations"]) == set(REGISTRY)
+    for name, operation in lock["operations"].items():
+        for engine, entry in operation["engines"].items():
+            assert entry["status"] in STATUSES, (name, engine)
+            assert set(entry["dtypes"].values()) | set(entry["keywords"].values()) <= set(STATUSES), (name, engine)
+            assert not (entry["status"] != "same" and entry["status"] != "unmeasured" and not entry["differences"]), (
+                name
+            )
+
+
+def test_nothing_got_worse_than_the_lock(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sample, another one each day; `ember-ml ops check` takes them all."""
+    status = cli.main(["ops", "check", str(LOCK), "--sample", "12", "--seed", time.strftime("%j"), "--jobs", "1"])
+    assert status == 0, capsys.readouterr().out
+
+
+def lowered(matrix: dict[str, Any], name: str, status: str) -> dict[str, Any]:
+    changed: dict[str, Any] = json.loads(json.dumps(matrix))
+    entry = changed["operations"][name]["engines"]["numpy"]
+    entry["status"] = entry["dtypes"]["float32"] = status
+    return changed
+
+
+def test_what_got_worse_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matrix = measuring.measure(["exp", "sum"], engines=["numpy"], jobs=1)
+    lock, now = tmp_path / "lock.json", tmp_path / "now.json"
+    measuring.write(matrix, lock)
+    measuring.write(lowered(matrix, "sum", "crash"), now)
+    assert cli.main(["ops", "check", str(lock), "--matrix", str(now)]) == 1
+    out = capsys.readouterr().out
+    assert "sum on numpy: same became crash" in out
+    assert "sum on numpy (dtype float32): same became crash" in out
+    assert "exp" not in out
+    assert cli.main(["ops", "check", str(now), "--matrix", str(lock)]) == 0, "better is no failure"
+    assert cli.main(["ops", "check", str(lock), "--matrix", str(now), "--json"]) == 1
+    capsys.readouterr()
+
+
+def test_an_operation_that_is_gone_is_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    matrix = measuring.measure(["exp"], engines=["numpy"], jobs=1)
+    matrix["operations"]["frobnicate"] = matrix["operations"]["exp"]
+    measuring.write(matrix, tmp_path / "lock.json")
+    assert cli.main(["ops", "check", str(tmp_path / "lock.json"), "--ops", "exp", "--backend", "numpy"]) == 1
+    assert "frobnicate is gone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is not a matrix"),
+        ("[]", "is not a matrix"),
+        ('{"format": 9, "operations": {}}', "format 9"),
+        (None, "no file"),
+    ],
+)
+def test_a_bad_file_is_one_line(
+    text: str | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.json"
+    if text is not None:
+        path.write_text(text)
+    assert cli.main(["ops", "check", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_unknown_operations_are_named() -> None:
+    with pytest.raises(UsageError, match="no operation is called 'frobnicate'"):
+        measuring.measure(["frobnicate"])
+
+
+@pytest.fixture(autouse=True)
+def _numpy() -> Iterator[None]:
+    yield
+    ember_ml.set_backend("numpy")

@@ -7,6 +7,8 @@
 [4.0, 5.0]
 """
 
+from typing import TYPE_CHECKING
+
 from ember_ml import ops as ops
 from ember_ml.backend import auto_select_backend as auto_select_backend
 from ember_ml.backend import clear_backend as clear_backend
@@ -38,4 +40,25 @@ from ember_ml.transform import vjp as vjp
 from ember_ml.transform import vmap as vmap
 from ember_ml.unchecked import unchecked as unchecked
 
+if TYPE_CHECKING:
+    from ember_ml import datasets as datasets
+    from ember_ml import nn as nn
+    from ember_ml import optim as optim
+    from ember_ml import training as training
+
 __version__ = "0.1.0"
+
+_PARTS = ("datasets", "nn", "optim", "training")
+
+
+def __getattr__(name: str) -> object:
+    """The larger parts, which are imported when they are first used."""
+    if name in _PARTS:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PARTS})

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import subprocess
+import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +118,30 @@ def test_caches_follow_the_structure(backend: Backend) -> None:
     assert "heads.middle.weight" in tower.tensors()
     del tower.heads["middle"]
     assert "heads.middle.weight" not in tower.tensors()
+
+
+def test_caches_stay_while_the_structure_does(backend: Backend) -> None:
+    tower = Tower()
+    layout = tower.layout()
+    Tower().freeze()
+    tower.assign(tower.tensors())
+    tower.eval()
+    tower.blocks[0].linear.weight = ops.ones((3, 3))
+    assert tower.layout() is layout
+    tower.blocks[0].linear.freeze()
+    assert tower.layout() is not layout
+
+
+def test_modules_do_not_keep_what_contains_them() -> None:
+    inner = Linear(1, 1)
+    outer = Sequential(inner)
+    gone = weakref.ref(outer)
+    outer.parameters()
+    del outer
+    gc.collect()
+    assert gone() is None
+    inner.bias = None
+    assert list(inner.parameters()) == ["weight"]
 
 
 def test_lists_that_grow(backend: Backend) -> None:
@@ -467,6 +495,13 @@ def test_any_error_is_noted(backend: Backend) -> None:
     with pytest.raises(KeyError) as caught:
         Sequential(nn.Identity(), fail)(ops.ones((2,)))
     assert caught.value.__notes__ == ["in Lambda '1' of Sequential given float32[2]"]
+    for value, shown in (
+        ([[1.0, 2.0]], "list[1, 2]"),
+        ((ops.ones((2,)), {"a": ops.ones(())}), "float32[2], float32[]"),
+    ):
+        with pytest.raises(KeyError) as caught:
+            nn.Lambda(fail)(value)
+        assert caught.value.__notes__ == [f"in Lambda given {shown}"]
     with pytest.raises(NotImplementedError, match="Module has no forward"):
         Module()(1)
 
@@ -539,6 +574,21 @@ def test_subclasses_need_no_super_init() -> None:
             self.part = Linear(1, 1)
 
     assert list(Plain().parameters()) == ["part.weight", "part.bias"]
+
+
+def test_names_of_the_package() -> None:
+    assert nn.Linear is nn.modules.Linear is nn.Dense
+    assert nn.ReLU is nn.modules.activations.ReLU
+    assert {"Linear", "ReLU", "modules", "initializers", "wirings"} <= set(dir(nn))
+    for place in (nn, nn.modules, nn.modules.activations):
+        with pytest.raises(AttributeError, match="Abacus"):
+            _ = place.Abacus
+
+
+def test_importing_loads_no_engine() -> None:
+    code = "import sys, ember_ml.nn.modules; print([m for m in ('numpy', 'torch', 'mlx') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_threads_make_models_of_their_own(backend: Backend) -> None:

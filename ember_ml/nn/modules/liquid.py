@@ -77,8 +77,8 @@ class LTCCell(Module):
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> tuple[Tensor, Tensor]:
         """The answer and the state after ``elapsed`` time; by default, the state before is zero."""
         projected = self.project(x)
-        state = self.step(projected, self.start(projected) if state is None else state, elapsed)
-        return self.output(state), state
+        state = self.step(self.kept(), projected, self.start(projected) if state is None else state, elapsed)
+        return self._motor(state), state
 
     def project(self, x: Any) -> Any:
         """What the inputs conduct, and what they drive, side by side."""
@@ -98,14 +98,19 @@ class LTCCell(Module):
         """The state before the first step: zero."""
         return ops.zeros_like(projected[..., : projected.shape[-1] // 2])
 
-    def step(self, projected: Any, v: Any, elapsed: Any = 1.0) -> Any:
-        """The potentials after a step whose input is projected already."""
-        units = projected.shape[-1] // 2
+    def kept(self) -> tuple[Any, ...]:
+        """What is the same in all steps: leak, drive of the leak, capacity, and weight of each synapse."""
         leak = ops.softplus(self.gleak)
-        rate = ops.divide(ops.multiply(ops.softplus(self.cm), self.ode_unfolds), elapsed)
+        capacity = ops.multiply(ops.softplus(self.cm), self.ode_unfolds)
+        return leak, ops.multiply(leak, self.vleak), capacity, ops.multiply(ops.softplus(self.weight), self.mask)
+
+    def step(self, kept: Any, projected: Any, v: Any, elapsed: Any = 1.0) -> Any:
+        """The potentials after a step whose input is projected already."""
+        leak, drive, capacity, weight = kept
+        units = projected.shape[-1] // 2
+        rate = ops.divide(capacity, elapsed)
         below = ops.add(ops.add(rate, leak), ops.add(projected[..., :units], self.epsilon))
-        above = ops.add(ops.multiply(leak, self.vleak), projected[..., units:])
-        weight = ops.multiply(ops.softplus(self.weight), self.mask)
+        above = ops.add(drive, projected[..., units:])
         for _ in range(self.ode_unfolds):
             conducted = self._conducted(v, weight, self.sigma, self.mu)
             driven = ops.sum(ops.multiply(conducted, self.erev), axis=-2)
@@ -114,8 +119,12 @@ class LTCCell(Module):
             )
         return v
 
-    def output(self, state: Any) -> Any:
-        """What a state tells: an affine map of the motor neurons."""
+    def outputs(self, states: list[Any], axis: int) -> Any:
+        """What the states after each step tell, along a new axis."""
+        return self._motor(ops.stack(states, axis=axis))
+
+    def _motor(self, state: Any) -> Any:
+        """An affine map of the motor neurons."""
         return ops.add(ops.multiply(state[..., : self._outputs], self.output_weight), self.output_bias)
 
 
@@ -220,7 +229,8 @@ class CfCCell(Module):
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> Tensor:
         """The state after ``elapsed`` time; by default, the one before is zero."""
         projected = self.project(x)
-        return self.step(projected, self.start(projected) if state is None else state, elapsed)  # type: ignore[no-any-return]
+        start = self.start(projected) if state is None else state
+        return self.step(self.kept(), projected, start, elapsed)  # type: ignore[no-any-return]
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends on the input alone, for one step or for all."""
@@ -232,10 +242,13 @@ class CfCCell(Module):
         zero = ops.zeros_like(projected[..., :1])
         return ops.broadcast_to(zero, (*projected.shape[:-1], self.hidden_size))
 
-    def step(self, projected: Any, state: Any, elapsed: Any = 1.0) -> Any:
+    def kept(self) -> Any:
+        """What is the same in all steps: the weight of the state."""
+        return ops.multiply(self.weight_hh, self.mask_hh) if self._is_masked else self.weight_hh
+
+    def step(self, kept: Any, projected: Any, state: Any, elapsed: Any = 1.0) -> Any:
         """The state after a step whose input is projected already."""
-        weight = ops.multiply(self.weight_hh, self.mask_hh) if self._is_masked else self.weight_hh
-        x: Any = ops.add(projected, ops.matmul(state, weight))
+        x: Any = ops.add(projected, ops.matmul(state, kept))
         if self.heads is not None:
             x = self._function(x)
             for layer in self.backbone:
@@ -252,9 +265,9 @@ class CfCCell(Module):
             return ops.add(start, ops.multiply(gate, end))
         return ops.add(start, ops.multiply(gate, ops.subtract(end, start)))
 
-    def output(self, state: Any) -> Any:
-        """What a state tells: all of it."""
-        return state
+    def outputs(self, states: list[Any], axis: int) -> Any:
+        """What the states after each step tell, along a new axis: all of them."""
+        return ops.stack(states, axis=axis)
 
 
 class CfC(Module):

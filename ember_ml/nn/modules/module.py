@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 from weakref import ref
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, portable
+from ember_ml import door, ops, portable, tree
 from ember_ml.backend import Backend
 from ember_ml.dtypes import KINDS, as_dtype, describe
 from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
@@ -532,8 +532,20 @@ def _equal(value: Any, parameter: inspect.Parameter) -> bool:
 
 def _given(values: tuple[Any, ...]) -> str:
     """The tensors that a module was called with, for messages."""
-    shown = [describe(value) for value in values if hasattr(value, "shape") or type(value) in (list, tuple)]
+    shown = [text for value in values for text in _described(value)]
     return f" given {', '.join(shown)}" if shown else ""
+
+
+def _described(value: Any) -> list[str]:
+    """The tensors in a value, or the sizes of nested lists of numbers."""
+    found = [describe(leaf) for leaf in tree.leaves(value) if hasattr(leaf, "shape")]
+    if found or not isinstance(value, (list, tuple)):
+        return found
+    kind, sizes = type(value).__name__, []
+    while isinstance(value, (list, tuple)):
+        sizes.append(len(value))
+        value = value[0] if value else None
+    return [f"{kind}{sizes}"]
 
 
 # How many tensors a message shows.

@@ -46,24 +46,42 @@ class BatchNorm(Module):
         self.running_mean: Any = Buffer(ops.zeros((num_features,), dtype=dtype))
         self.running_var: Any = Buffer(ops.ones((num_features,), dtype=dtype))
 
-    def forward(self, x: Any) -> Tensor:
-        mean, variance = self.statistics(x) if self.training else (self.running_mean, self.running_var)
-        return ops.batch_normalization(x, mean, variance, self.axis, self.bias, self.weight, self.epsilon)
-
-    def statistics(self, x: Any) -> tuple[Any, Any]:
-        """The mean and the variance of each channel in the batch, once the running ones have moved towards them."""
+    def forward(self, x: Any) -> Any:
+        if not self.training:
+            return ops.batch_normalization(
+                x, self.running_mean, self.running_var, self.axis, self.bias, self.weight, self.epsilon
+            )
         x = ops.asarray(x) if isinstance(x, (list, tuple)) else x
-        shape = x.shape
-        channels = range(len(shape))[self.axis]
-        if shape[channels] != self.num_features:
-            raise ValueError(f"axis {self.axis} of {list(shape)} does not hold {self.num_features} channels")
-        axes = tuple(i for i in range(len(shape)) if i != channels)
-        count = math.prod(shape) // self.num_features
-        mean, variance = _moments(x, axes)
-        unbiased = ops.multiply(ops.stop_gradient(variance), count / max(count - 1, 1))
-        self.running_mean = ops.lerp(self.running_mean, ops.stop_gradient(mean), self.momentum)
-        self.running_var = ops.lerp(self.running_var, unbiased, self.momentum)
-        return mean, variance
+        if as_dtype(x.dtype).bits > 16:
+            return self._normalized(x)
+        # Squares and sums of half types are too few digits.
+        return ops.cast(self._normalized(ops.cast(x, "float32")), x.dtype)
+
+    def _normalized(self, x: Any) -> Any:
+        """``x`` normalised by the statistics of the batch, towards which the running ones move."""
+        channels = range(x.ndim)[self.axis]
+        if x.shape[channels] != self.num_features:
+            raise ValueError(f"axis {self.axis} of {list(x.shape)} does not hold {self.num_features} channels")
+        axes = tuple(i for i in range(x.ndim) if i != channels)
+        sizes = (self.num_features, *(1,) * (x.ndim - channels - 1))
+        mean = ops.mean(x, axis=axes, keepdims=True)
+        centred = ops.subtract(x, mean)
+        # Not var, which is ten times as slow on torch along the first axes of a tensor.
+        variance = ops.mean(ops.square(centred), axis=axes, keepdims=True)
+        self._move(ops.stop_gradient(mean), ops.stop_gradient(variance), math.prod(x.shape) // self.num_features)
+        factor = ops.rsqrt(ops.add(variance, self.epsilon))
+        if self.weight is None:
+            return ops.multiply(centred, factor)
+        factor = ops.multiply(factor, ops.reshape(self.weight, sizes))
+        return ops.add(ops.multiply(centred, factor), ops.reshape(self.bias, sizes))
+
+    def _move(self, mean: Any, variance: Any, count: int) -> None:
+        """Let the running statistics move towards those of a batch of ``count`` values in each channel."""
+        shape, dtype = (self.num_features,), self.running_mean.dtype
+        mean, variance = ops.reshape(mean, shape), ops.reshape(variance, shape)
+        variance = ops.multiply(variance, count / max(count - 1, 1))
+        self.running_mean = ops.lerp(self.running_mean, ops.cast(mean, dtype), self.momentum)
+        self.running_var = ops.lerp(self.running_var, ops.cast(variance, dtype), self.momentum)
 
 
 class LayerNorm(Module):
@@ -149,14 +167,6 @@ class GroupNorm(Module):
 
     def forward(self, x: Any) -> Tensor:
         return ops.group_normalization(x, self.num_groups, self.weight, self.bias, self.axis, self.epsilon)
-
-
-def _moments(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
-    """As ``ops.moments``; ten times as fast on torch, whose ``var`` is slow along the first axes of a tensor."""
-    if as_dtype(x.dtype).bits < 32:
-        return ops.moments(x, axes)
-    mean: Any = ops.mean(x, axis=axes, keepdims=True)
-    return ops.squeeze(mean, axis=axes), ops.mean(ops.square(ops.subtract(x, mean)), axis=axes)
 
 
 def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:

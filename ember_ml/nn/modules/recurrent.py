@@ -39,7 +39,7 @@ class Cell(Module):
     def forward(self, x: Any, state: Any = None) -> Any:
         """The state after a step; by default, the one before it is zero."""
         projected = self.project(x)
-        return self.step(projected, self.start(projected) if state is None else state)
+        return self.step(self.kept(), projected, self.start(projected) if state is None else state)
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends on the input alone, for one step or for all."""
@@ -51,13 +51,17 @@ class Cell(Module):
         """The state before the first step: zero."""
         return ops.zeros_like(projected[..., : self.hidden_size])
 
-    def step(self, projected: Any, state: Any) -> Any:
+    def kept(self) -> Any:
+        """What is the same in all steps."""
+        return self.weight_hh
+
+    def step(self, kept: Any, projected: Any, state: Any) -> Any:
         """The state after a step whose input is projected already."""
         raise NotImplementedError(f"{type(self).__name__} has no step")
 
-    def output(self, state: Any) -> Any:
-        """What a state tells the next layer."""
-        return state
+    def outputs(self, states: list[Any], axis: int) -> Any:
+        """What the states after each step tell the next layer, along a new axis."""
+        return ops.stack(states, axis=axis)
 
 
 class RNNCell(Cell):
@@ -80,8 +84,8 @@ class RNNCell(Cell):
         self.activation = activation
         self._function = get_activation(activation)
 
-    def step(self, projected: Any, state: Any) -> Any:
-        return self._function(ops.add(projected, ops.matmul(state, self.weight_hh)))
+    def step(self, kept: Any, projected: Any, state: Any) -> Any:
+        return self._function(ops.add(projected, ops.matmul(state, kept)))
 
 
 class LSTMCell(Cell):
@@ -101,14 +105,14 @@ class LSTMCell(Cell):
         zero = super().start(projected)
         return zero, zero
 
-    def step(self, projected: Any, state: Any) -> Any:
+    def step(self, kept: Any, projected: Any, state: Any) -> Any:
         h, c = state
-        i, f, g, o = ops.split(ops.add(projected, ops.matmul(h, self.weight_hh)), 4, axis=-1)
+        i, f, g, o = ops.split(ops.add(projected, ops.matmul(h, kept)), 4, axis=-1)
         c = ops.add(ops.multiply(ops.sigmoid(f), c), ops.multiply(ops.sigmoid(i), ops.tanh(g)))
         return ops.multiply(ops.sigmoid(o), ops.tanh(c)), c
 
-    def output(self, state: Any) -> Any:
-        return state[0]
+    def outputs(self, states: list[Any], axis: int) -> Any:
+        return super().outputs([h for h, _ in states], axis)
 
 
 class GRUCell(Cell):
@@ -128,8 +132,8 @@ class GRUCell(Cell):
         y = ops.matmul(x, self.weight_ih)
         return y if self.bias_ih is None else ops.add(y, self.bias_ih)
 
-    def step(self, projected: Any, state: Any) -> Any:
-        recurrent = ops.matmul(state, self.weight_hh)
+    def step(self, kept: Any, projected: Any, state: Any) -> Any:
+        recurrent = ops.matmul(state, kept)
         if self.bias_hh is not None:
             recurrent = ops.add(recurrent, self.bias_hh)
         r_x, z_x, n_x = ops.split(projected, 3, axis=-1)
@@ -209,11 +213,12 @@ def run(
     if state is None:
         state = cell.start(projected[0])
     steps = list(zip(projected, *([] if spans is None else [spans]), strict=True))
-    outputs = []
+    kept = cell.kept()
+    states = []
     for step, *span in reversed(steps) if backwards else steps:
-        state = cell.step(step, state, *span)
-        outputs.append(cell.output(state))
-    return ops.stack(outputs[::-1] if backwards else outputs, axis=axis), state
+        state = cell.step(kept, step, state, *span)
+        states.append(state)
+    return cell.outputs(states[::-1] if backwards else states, axis), state
 
 
 def _stacked(states: list[Any]) -> Any:

@@ -9,6 +9,7 @@ that create tensors answer with an ``EmberTensor`` here.
 """
 
 from ember_ml.dtypes import EmberDType as EmberDType
+from ember_ml.nn.tensor.creation import category as _category
 from ember_ml.nn.tensor.creation import creators as _creators
 from ember_ml.nn.tensor.namespace import info as __array_namespace_info__
 from ember_ml.nn.tensor.tensor import EmberTensor as EmberTensor
@@ -22,11 +23,13 @@ import ember_ml.nn.tensor.linalg as linalg  # type: ignore[no-redef] # isort: sk
 
 __array_api_version__ = "2024.12"
 
-vars().update(_creators(vars()))
+linearalg = linalg
+vars().update(_creators(vars()), bitwise=_category(bitwise), random=_category(random), stats=_category(stats))
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
 __all__ += ["EmberDType", "EmberTensor", "__array_api_version__", "__array_namespace_info__"]
-__all__ += ["e", "fft", "inf", "linalg", "nan", "newaxis", "pi", "unwrap", "wrap"]
+__all__ += ["bitwise", "e", "fft", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
+__all__ += ["unwrap", "wrap"]
 
 
 def __dir__() -> list[str]:

@@ -5,8 +5,10 @@ All others answer in kind and need nothing. These are found in the registry, by 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
+from types import ModuleType
 from typing import Any, ParamSpec
 
 from ember_ml import backend as backends
@@ -21,6 +23,15 @@ def creators(names: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Those operations among ``names`` that answer with tensors and take none, made to answer with portable ones."""
     found = {name: value for name, value in names.items() if hasattr(value, "__operation__")}
     return {name: portable_of(function) for name, function in found.items() if _creates(function)}
+
+
+def category(module: ModuleType) -> ModuleType:
+    """A category of operations whose creators answer with portable tensors."""
+    name = f"{__name__.rpartition('.')[0]}.{module.__name__.rpartition('.')[2]}"
+    made = sys.modules[name] = ModuleType(name, module.__doc__)
+    own = {key: value for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__}
+    vars(made).update({key: value for key, value in own.items() if not key.startswith("_")} | creators(own))
+    return made
 
 
 def _creates(function: Callable[..., Any]) -> bool:

@@ -50,7 +50,7 @@ class EmberTensor:
     def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
         native = data.native if isinstance(data, EmberTensor) else data
         home = data.home if isinstance(data, EmberTensor) else home_of(data)
-        if home is None or dtype is not None or device is not None:
+        if home is None or dtype is not None or device is not None or native.dtype not in home.names:
             home = home or backends.current()
             with backends.use_backend(home.name):
                 native = ops.asarray(native, dtype=dtype, device=device)

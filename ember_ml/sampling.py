@@ -22,8 +22,8 @@ class Source:
     """The words of the elements of one draw.
 
     An element may need more of them than one block has: ``turn`` counts further ones, each under a key of its own.
-    ``places`` are the elements, where they are not all from ``start`` on; ``base`` is what turns are counted from, which
-    may be a column of several at once.
+    ``places`` are the elements, where they are not all from ``start`` on; ``base`` is what turns are counted from,
+    which may be a column of several at once.
     """
 
     def __init__(
@@ -154,9 +154,10 @@ def centred(source: Source, dtype: str, turn: int | None = None) -> Any:
     return (xp.cast(source.words(turn) >> 8, dtype) - (2.0**23 - 0.5)) * 2.0**-24
 
 
+# The logarithm of 2: a number that ends in zeros, so that its multiples are exact, and the rest.
 _LN2 = {
-    "float32": (0.693145751953125, 1.42860677e-06),
-    "float64": (0.693147180369123816490, 1.90821492927058770002e-10),
+    "float32": (0.693145751953125, 1.4286068203094172e-06),
+    "float64": (0.6931471803691238, 1.9082149292705877e-10),
 }
 _TERMS = {"float32": 5, "float64": 11}
 _LAYOUT = {"float32": ("int32", 23, 127), "float64": ("int64", 52, 1023)}
@@ -257,7 +258,7 @@ def normals(source: Source, dtype: str, turn: int | None = None) -> Any:
 
 
 def truncated_normals(source: Source, dtype: str, low: float, high: float, first: float, last: float) -> Any:
-    """Standard normal numbers from ``low`` to ``high``, below which one is with probability ``first`` and ``last`` + 1/2."""
+    """Standard normal numbers from ``low`` to ``high``; ``first`` and ``last`` are their probabilities less 1/2."""
     xp = source.xp
     made = normal_quantile(xp, centred(source, dtype) * (last - first) + (first + last) * 0.5, dtype)
     made = xp.where(made < low, low, made)
@@ -495,7 +496,7 @@ def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
 
 
 def choices(source: Source, weights: Any, dtype: str) -> Any:
-    """Numbers of columns, drawn for every row of ``weights`` as often as elements are asked for, in their proportion."""
+    """Numbers of columns, drawn for every row of ``weights`` in their proportion."""
     xp = source.xp
     sums = xp.cumsum(weights)
     rows = weights.shape[0]
@@ -537,6 +538,11 @@ def rounded(value: float, dtype: str) -> float:
     return math.ldexp(round(math.ldexp(value, -unit)), unit)
 
 
+def hold(dtype: str, *values: float) -> bool:
+    """Whether a dtype has the range of finite Python numbers."""
+    return all(math.frexp(rounded(value, dtype))[1] <= _BEYOND[dtype] for value in values)
+
+
 def before(value: float, dtype: str) -> float:
     """The largest number of a dtype that is smaller than ``value``, one of its numbers."""
     if value == 0.0:
@@ -546,7 +552,8 @@ def before(value: float, dtype: str) -> float:
     return value - math.ldexp(1.0, unit)
 
 
-# The exponents of the smallest positive numbers.
+# The exponents of the powers of two beyond the largest numbers, and those of the smallest positive ones.
+_BEYOND = {"bfloat16": 128, "float16": 16, "float32": 128, "float64": 1024}
 _LEAST = {"bfloat16": -133, "float16": -24, "float32": -149, "float64": -1074}
 
 
@@ -573,12 +580,12 @@ def integers(source: Source, low: Any, high: Any) -> Any:
             return _scaled_64(first, second, span) + low
         if span == 1 << 64:
             return (first << 32) + second + low
-        rest = [xp.cast(word, "int64") for word in source.pairs(0)]
-        return _scaled_128(first, second, *rest, span >> 32, span & MASK) + low
+        third, fourth = (xp.cast(word, "int64") for word in source.pairs(0))
+        return _scaled_128(first, second, third, fourth, span >> 32, span & MASK) + low
     low, high = (_signed(x) if isinstance(x, int) else xp.cast(x, "int64") for x in (low, high))
     span = high - low
-    rest = [xp.cast(word, "int64") for word in source.pairs(0)]
-    wide = _scaled_128(first, second, *rest, _high(span), _low(span))
+    third, fourth = (xp.cast(word, "int64") for word in source.pairs(0))
+    wide = _scaled_128(first, second, third, fourth, _high(span), _low(span))
     return xp.where(_high(span) == 0, _scaled_64(first, second, _low(span)), wide) + low
 
 

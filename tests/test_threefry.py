@@ -92,9 +92,7 @@ def test_streams_of_threads_differ_and_that_of_the_first_does_not() -> None:
 def test_a_shared_stream_hands_out_every_key_once() -> None:
     stream = threefry.Stream((1, 2))
     found: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: found.extend([stream.next() for _ in range(500)])) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: found.extend([stream.next() for _ in range(500)])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,13 +1,14 @@
 """Random numbers: one seed, the same numbers on every engine.
 
-Every function takes a ``key``; without one it draws from the current stream, which ``set_seed`` begins. Element ``i`` of
-a draw depends on the key and on ``i`` alone. In ``ember_ml.ops.random`` the functions have their names without the
+Every function takes a ``key``; without one it draws from the current stream, which ``set_seed`` begins. Element ``i``
+of a draw depends on the key and on ``i`` alone. In ``ember_ml.ops.random`` the functions have their names without the
 prefix, beside ``key``, ``split``, ``fold_in``, ``Generator``, ``stream``, ``native``, ``get_state`` and ``set_state``.
 """
 
 from __future__ import annotations
 
 import math as _math
+import operator as _operator
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,7 +24,7 @@ from ember_ml.dtypes import default_float as _default_float
 from ember_ml.dtypes import describe as _describe
 from ember_ml.dtypes import free, indexed
 from ember_ml.dtypes import promote as _promote
-from ember_ml.ops import comparison, dtypes, indexing, linearalg, manipulation, math
+from ember_ml.ops import comparison, control, dtypes, indexing, linearalg, manipulation, math
 from ember_ml.ops import device as _device_category
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
 from ember_ml.unchecked import is_checked as _is_checked
@@ -48,9 +49,7 @@ def set_seed(seed: int) -> None:
     >>> first == random_uniform(3).tolist()
     True
     """
-    if type(seed) is not int:
-        raise TypeError(f"a seed is an integer, not {_describe(seed)}")
-    _threefry.set_seed(seed)
+    _threefry.set_seed(_operator.index(seed))
 
 
 @op(free, lazy=False, differentiable=False)
@@ -102,6 +101,7 @@ def random_uniform(
     draw.check("high - low is finite", lambda low, high: high - low < _math.inf, low=low, high=high)
     if not draw.are_numbers(low, high):
         return draw.between(draw.made(_sampling.fractions, kind, dtype=kind), low, high, kind)
+    draw.check(f"{kind} holds the bounds", lambda low, high: _sampling.hold(kind, low, high), low=low, high=high)
     low, high = _sampling.rounded(low, kind), _sampling.rounded(high, kind)
     if low == 0 and high == 1:
         return draw.made(_sampling.fractions, kind, dtype=kind)
@@ -144,6 +144,8 @@ def truncated_normal(
     key: Key = None,
 ) -> Tensor:
     """Numbers from the normal distribution, given that they are ``low`` to ``high`` deviations off the mean.
+
+    Where both bounds are more than 4 deviations off on one side, float32 has few numbers left; use float64 there.
 
     >>> x = truncated_normal(1000, key=7)
     >>> bool(all(abs(x) <= 2))
@@ -341,7 +343,7 @@ def random_categorical(logits: TensorLike, num_samples: int = 1, *, key: Key = N
     draw = _Draw((*batch, num_samples), None, key, logits)
     (logits,) = draw.parameters
     draw.check("logits are below inf, and one of each row above -inf", _are_logits, logits=logits)
-    return draw.made(_sampling.categories, _All(logits), size, draw.wide(), dtype="int64", whole=True)  # type: ignore[no-any-return]
+    return draw.made(_sampling.categories, _All(logits), size, draw.wide(), dtype="int64", whole=True)
 
 
 @op(free, kinds="real numeric")
@@ -394,7 +396,7 @@ def random_dirichlet(
     (alpha,) = draw.parameters
     draw.check("alpha is positive", _is_positive, alpha=alpha)
     kind = draw.floating(dtype)
-    return draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)  # type: ignore[no-any-return]
+    return draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)
 
 
 @op(free, differentiable=False)
@@ -489,9 +491,8 @@ def random_choice(
     if not replace and count > size:
         raise ValueError(f"{size} cannot be chosen from {count} times and not be put back")
     chosen = _chosen(size, lead, replace, p, device, key)
-    return (
-        chosen if type(x) is int else indexing.take(x, chosen, axis=axis) if len(lead) == 1 else _taken(x, chosen, axis)
-    )
+    answer: Tensor = chosen if type(x) is int else _taken(x, chosen, axis)
+    return answer
 
 
 @op(free, differentiable=False)
@@ -526,7 +527,8 @@ def split(key: Key, num: int = 2) -> Tensor:
     if type(words[0]) is int:
         return _as_tensor(home, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
     counters = home.module.random.word(home.module.random.positions(0, num, device))
-    return home.module.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))  # type: ignore[no-any-return]
+    made: Tensor = home.module.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))
+    return made
 
 
 def fold_in(key: Key, data: int | Tensor) -> Tensor:
@@ -537,18 +539,15 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     """
     home, device = _home(key, data), _device(key)
     words = _words(home, key, device)
-    if type(data) is int:
-        folded = _threefry.child(words, _threefry.FOLDS, data)
-        if type(folded[0]) is int:
-            return _as_tensor(home, folded, device)
-        return home.module.random.keys(*folded)  # type: ignore[no-any-return]
     xp = home.module.random
-    value = xp.known(data) if xp.is_host(device) else None
-    if value is not None:
-        return fold_in(key, int(value))
-    wide = xp.cast(data, "int64")
-    high, low = xp.word(wide >> 32), xp.word(wide & _threefry.MASK)
-    return xp.keys(*_threefry.block(words, high + _threefry.FOLDS, low))  # type: ignore[no-any-return]
+    value = data if type(data) is int else xp.known(data) if xp.is_host(device) else None
+    if value is None:
+        wide = xp.cast(data, "int64")
+        folded = _threefry.block(words, xp.word(wide >> 32) + _threefry.FOLDS, xp.word(wide & _threefry.MASK))
+    else:
+        folded = _threefry.child(words, _threefry.FOLDS, int(value))
+    made: Tensor = _as_tensor(home, folded, device) if type(folded[0]) is int else xp.keys(*folded)
+    return made
 
 
 def get_state() -> dict[str, int]:
@@ -693,6 +692,8 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
         # A host array is read as it is, whichever engine is active.
         home = _backends.load("numpy")
         key = home.convert(key, None, None)
+        if not key.shape and home.dtype_of(key).kind in _KINDS["integral"]:
+            return _threefry.words(int(key))
     if home.dtype_of(key).kind not in _KINDS["integral"]:
         raise ValueError(f"a key holds integers, not {_describe(key)}")
     if tuple(key.shape) != (2,):
@@ -703,7 +704,8 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
 
 
 def _as_tensor(home: _backends.Backend, words: Any, device: Any) -> Tensor:
-    return home.module.random.tensor(words, "uint32", home.device if device is None else device)  # type: ignore[no-any-return]
+    made: Tensor = home.module.random.tensor(words, "uint32", home.device if device is None else device)
+    return made
 
 
 def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, device: Any, key: Key) -> Any:
@@ -819,7 +821,7 @@ class _Draw:
             return _threefry.child(block.key, _threefry.FOLDS, block.count - 1)
         return None if here.native else _threefry.draw()
 
-    def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Any:
+    def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:
         """What a sampler makes, in host memory if everything is known there, else by the engine."""
         if self.key is not None and type(self.key[0]) is int and self.xp.is_host(self.device):
             hosted = [self._on_host(p) for p in parameters]
@@ -827,10 +829,12 @@ class _Draw:
                 host = _backends.load("numpy").module.random
                 make = host.at_once if whole else host.in_chunks
                 flat = host.cast(make(sampler, self.key, self.count, hosted), dtype)
-                return self.xp.adopt(flat.reshape(self.shape), self.device)
+                adopted: Tensor = self.xp.adopt(flat.reshape(self.shape), self.device)
+                return adopted
         source = _sampling.Source(self.xp, self.key, 0, self.count, self.device)
         flat = sampler(source, *[self._on_engine(p) for p in parameters])
-        return self.xp.cast(flat, dtype).reshape(self.shape)
+        made: Tensor = self.xp.cast(flat, dtype).reshape(self.shape)
+        return made
 
     def _on_host(self, parameter: Any) -> Any:
         """A parameter in host memory; ``None`` if it is not known there."""
@@ -861,20 +865,23 @@ class _Draw:
         kind = self.floating(dtype)
         work = "float64" if kind == "float64" else "float32"
         if self.are_numbers(location, scale):
-            return self.made(_sampling.standard, sampler, location, scale, work, *parameters, dtype=kind)  # type: ignore[no-any-return]
+            return self.made(_sampling.standard, sampler, location, scale, work, *parameters, dtype=kind)
         standard = self.made(sampler, work, *parameters, dtype=work)
-        moved = _sampling.placed(standard, self.tensor(location, work), self.tensor(scale, work))
-        return self.xp.cast(self.fitting(moved), kind)  # type: ignore[no-any-return]
+        moved = math.add(math.multiply(standard, self.tensor(scale, work)), self.tensor(location, work))
+        return dtypes.cast(self.fitting(moved), kind)
 
     def between(self, values: Any, low: Parameter, high: Parameter, kind: str) -> Tensor:
         """Numbers in [0, 1) mapped to [low, high), of which one or both are tensors."""
         wide = self.wide(kind)
         low, high = self.tensor(low, kind), self.tensor(high, kind)
-        top = math.nextafter(high, low)
-        low, high, top = (self.xp.cast(x, wide) for x in (low, high, top))
-        return self.fitting(_sampling.between(self.xp, values, low, high, top, kind, wide))
+        span = math.subtract(dtypes.cast(high, wide), dtypes.cast(low, wide))
+        mapped = math.add(math.multiply(dtypes.cast(values, wide), span), dtypes.cast(low, wide))
+        made = self.fitting(dtypes.cast(mapped, kind))
+        # The number before the end has no slope that engines know, and is hardly ever the answer.
+        top = math.nextafter(control.stop_gradient(high), control.stop_gradient(low))
+        return comparison.where(comparison.less(made, high), made, top)
 
-    def fitting(self, answer: Any) -> Any:
+    def fitting(self, answer: Tensor) -> Tensor:
         """The answer, if parameters have not made it larger than was asked for."""
         if tuple(answer.shape) != self.shape:
             raise ValueError(f"parameters of shape {tuple(answer.shape)} do not fit into the shape {self.shape}")
@@ -882,7 +889,9 @@ class _Draw:
 
     def tensor(self, value: Parameter, dtype: str) -> Any:
         """A parameter as a tensor of the engine."""
-        return self.home.convert(value, self.home.dtypes[dtype], self.device)
+        if type(value) in _NUMBERS:
+            return self.home.convert(value, self.home.dtypes[dtype], self.device)
+        return dtypes.cast(value, dtype)
 
     def wide(self, kind: str = "float64") -> str:
         """The dtype that hides the roundings of ``kind``, if the device has it."""

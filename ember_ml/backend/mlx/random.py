@@ -26,7 +26,7 @@ def is_traced() -> bool:
 
 def has_double(device: mx.Device | None) -> bool:
     """Whether the device computes in float64."""
-    return is_host(device)
+    return (device or mx.default_device()) == mx.Device(mx.cpu)
 
 
 def known(x: mx.array) -> Any:
@@ -84,7 +84,7 @@ def argsort(x: mx.array) -> mx.array:
 
 def located(sums: mx.array, aims: mx.array) -> mx.array:
     """How many of the sums in a row are not larger than each of the row's aims; the last one is not counted."""
-    return (sums[:, None, :-1] <= aims[:, :, None]).astype(mx.int64).sum(-1)
+    return mx.less_equal(sums[:, None, :-1], aims[:, :, None]).astype(mx.int64).sum(-1)
 
 
 def single(x: mx.array) -> mx.array:
@@ -94,7 +94,7 @@ def single(x: mx.array) -> mx.array:
 
 def keys(first: mx.array, second: mx.array) -> mx.array:
     """Keys of these words, along a last axis of two."""
-    return mx.stack((first, second), -1).astype(mx.uint32)
+    return mx.stack([first, second], -1).astype(mx.uint32)
 
 
 def spread(x: mx.array, shape: tuple[int, ...]) -> mx.array:
@@ -117,7 +117,7 @@ def words(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None
     """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
     skipped = start & 1
     first, second = pairs(key, start >> 1, (count + skipped + 1) // 2, device)
-    return mx.stack((first, second), -1).reshape(-1)[skipped : skipped + count]
+    return mx.stack([first, second], -1).reshape(-1)[skipped : skipped + count]
 
 
 def pairs(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None = None) -> tuple[mx.array, mx.array]:
@@ -130,7 +130,8 @@ def pairs(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None
 
 def native_words(shape: tuple[int, ...], device: mx.Device | None) -> mx.array:
     """Words of MLX's own generator."""
-    return mx.random.bits(shape, stream=device)
+    halves = [mx.random.randint(0, 1 << 16, shape, mx.uint32, stream=device) for _ in range(2)]
+    return mx.left_shift(halves[0], 16) + halves[1]
 
 
 def native_fractions(count: int, dtype: str, device: mx.Device | None) -> mx.array | None:

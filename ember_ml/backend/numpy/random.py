@@ -6,6 +6,7 @@ Draws into host memory are made here for every engine; ``adopt`` is how an engin
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy import floor, sort, sqrt, where
 
 from ember_ml.backend.numpy.core import DTYPES
-from ember_ml.sampling import Source
+from ember_ml.sampling import Source, fractions
 from ember_ml.threefry import MASK, ROTATIONS, parity
 
 _Array = np.ndarray[Any, Any]
@@ -41,6 +42,9 @@ def has_double(device: Any) -> bool:
 
 def known(x: Any) -> Any:
     """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    while hasattr(x, "_value"):
+        # A box of autograd's.
+        x = x._value
     return np.asarray(x)
 
 
@@ -51,7 +55,7 @@ def adopt(array: _Array, device: Any) -> _Array:
 
 def cast(x: Any, dtype: str) -> Any:
     """``x`` in the dtype of that name."""
-    return x.astype(DTYPES[dtype])
+    return x.astype(DTYPES[dtype], copy=False)
 
 
 def view(x: Any, dtype: str) -> Any:
@@ -136,6 +140,21 @@ def words(key: tuple[int, int], start: int, count: int, device: Any = None) -> _
     return out[skipped : skipped + count]
 
 
+def _singles(key: tuple[int, int], count: int) -> _Array:
+    """Numbers in [0, 1) in float32: those of ``fractions``, written where the words were and nowhere else."""
+    words = np.empty(count + (count & 1), np.uint32)
+    made = words.view(np.float32)
+    for start in range(0, len(words), 2 * _AT_ONCE):
+        here = words[start : start + 2 * _AT_ONCE]
+        _encrypt(key, start >> 1, here[0::2], here[1::2])
+        np.right_shift(here, _SHIFTS[8], here)
+        # Without a sign bit, the conversion of signed integers is the faster one.
+        buffer = _scratch.single[: len(here)]
+        np.copyto(buffer, here.view(np.int32), casting="unsafe")
+        np.multiply(buffer, _UNIT, made[start : start + 2 * _AT_ONCE])
+    return made[:count]
+
+
 def pairs(key: tuple[int, int], start: int, count: int, device: Any = None) -> tuple[_Array, _Array]:
     """Both words of ``count`` blocks from number ``start`` on."""
     out = np.empty((2, count), np.uint32)
@@ -155,13 +174,24 @@ def _encrypt(key: tuple[int, int], start: int, first: _Array, second: _Array) ->
         done += many
 
 
+class _Scratch(threading.local):
+    """Arrays that a thread works in, and the first counters."""
+
+    def __init__(self) -> None:
+        self.x, self.y, self.t, self.counters = (np.arange(_AT_ONCE, dtype=np.uint32) for _ in range(4))
+        self.single = np.empty(2 * _AT_ONCE, np.float32)
+
+
+_scratch = _Scratch()
+
+
 def _encrypt_some(key: tuple[int, int], high: int, low: int, first: _Array, second: _Array) -> None:
     add, left, right, join, flip = np.add, np.left_shift, np.right_shift, np.bitwise_or, np.bitwise_xor
-    k = [_constant(w) for w in (*key, parity(*key))]
-    y = np.arange(len(first), dtype=np.uint32)
-    add(y, _constant(low + key[1]), y)
-    x = np.full(len(first), high + key[0] & MASK, np.uint32)
-    t = np.empty_like(y)
+    count = len(first)
+    x, y, t = _scratch.x[:count], _scratch.y[:count], _scratch.t[:count]
+    keys = (*key, parity(*key))
+    add(_scratch.counters[:count], _constant(low + key[1]), y)
+    x.fill(high + key[0] & MASK)
     for group in range(5):
         for rotation in ROTATIONS[group % 2]:
             add(x, y, x)
@@ -170,8 +200,8 @@ def _encrypt_some(key: tuple[int, int], high: int, low: int, first: _Array, seco
             join(y, t, y)
             flip(y, x, y)
         last = group == 4
-        add(x, k[(group + 1) % 3], first if last else x)
-        add(y, _constant(int(k[(group + 2) % 3]) + group + 1), second if last else y)
+        add(x, _constant(keys[(group + 1) % 3]), first if last else x)
+        add(y, _constant(keys[(group + 2) % 3] + group + 1), second if last else y)
 
 
 def _constant(value: int) -> _Array:
@@ -179,6 +209,7 @@ def _constant(value: int) -> _Array:
 
 
 _SHIFTS = [_constant(i) for i in range(33)]
+_UNIT = np.asarray(2.0**-24, np.float32)
 
 
 def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
@@ -186,14 +217,16 @@ def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, par
 
     A parameter with a shape has one value for each element; others are passed on as they are.
     """
+    if sampler is fractions and parameters[0] == "float32":
+        return _singles(key, count)
     out: _Array | None = None
-    for start in range(0, count, _AT_ONCE):
-        stop = min(count, start + _AT_ONCE)
+    for start in range(0, count, 2 * _AT_ONCE):
+        stop = min(count, start + 2 * _AT_ONCE)
         here = [p[start:stop] if getattr(p, "shape", ()) else p for p in parameters]
-        part = sampler(Source(_here, key, start, stop - start, None), *here)
+        part: _Array = sampler(Source(_here, key, start, stop - start, None), *here)
         if out is None:
             if stop == count:
-                return part  # type: ignore[no-any-return]
+                return part
             out = np.empty(count, part.dtype)
         out[start:stop] = part
     return at_once(sampler, key, 0, parameters) if out is None else out
@@ -201,7 +234,8 @@ def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, par
 
 def at_once(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
     """What a sampler makes of ``count`` elements, all of them together."""
-    return sampler(Source(_here, key, 0, count, None), *parameters)  # type: ignore[no-any-return]
+    made: _Array = sampler(Source(_here, key, 0, count, None), *parameters)
+    return made
 
 
 def native_words(shape: tuple[int, ...], device: Any) -> _Array:

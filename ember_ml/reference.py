@@ -10,14 +10,14 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.contract import REGISTRY, Operation
-from ember_ml.dtypes import DTYPES, KINDS, LAWS, PROMOTION
+from ember_ml.dtypes import DTYPES, KINDS, LAWS, PROMOTION, EmberDType
 
 _HEAD = """# Operations
 
@@ -52,24 +52,24 @@ def operations() -> str:
             if operation.category == category
         ]
         parts += [f"## {category}\n", f"{_first_line(module)}\n"]
-        parts += [_table(["operation", "law", "what it is", *(engine.name for engine in engines)], rows)]
+        parts += [table(["operation", "law", "what it is", *(engine.name for engine in engines)], rows)]
         helpers = [[f"`{f.__name__}{signature(f)}`", _first_line(f)] for f in _plain_functions(module)]
         if helpers:
-            parts += ["Functions that take no tensors:\n", _table(["function", "what it is"], helpers)]
+            parts += ["Functions that take no tensors:\n", table(["function", "what it is"], helpers)]
     return "\n".join(parts)
 
 
 def promotion() -> str:
     """The dtype that each pair of dtypes meets in."""
     kinds = list(KINDS)
-    names = [d.name for d in sorted(DTYPES.values(), key=lambda d: (kinds.index(d.kind), d.bits, d.name))]
-    rows = [[f"**{a}**", *(_short(PROMOTION[a, b]) for b in names)] for a in names]
-    return _table(["", *map(_short, names)], rows)
+    dtypes = sorted(DTYPES.values(), key=lambda d: (kinds.index(d.kind), d.bits, d.name))
+    rows = [[f"**{a.name}**", *(_short(PROMOTION[a.name, b.name]) for b in dtypes)] for a in dtypes]
+    return table(["", *map(_short, dtypes)], rows)
 
 
 def laws() -> str:
     """The dtype laws."""
-    return _table(["law", "what it says"], [[f"`{law.name}`", law.sentence] for law in LAWS.values()])
+    return table(["law", "what it says"], [[f"`{law.name}`", law.sentence] for law in LAWS.values()])
 
 
 def providers() -> str:
@@ -78,10 +78,17 @@ def providers() -> str:
     for name in backends.OWN:
         found = [backends.load(name).provider(operation) for operation in REGISTRY.values()]
         rows.append([name, str(found.count("own")), str(found.count("defined")), str(found.count("missing"))])
-    return _table(["engine", "own functions", "definitions", "missing"], rows)
+    return table(["engine", "own functions", "definitions", "missing"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "laws": laws}
+def measured() -> str:
+    """How many operations have each status on each engine, as the lock of the measured matrix says."""
+    from ember_ml.tools import LOCK, measuring, operations  # they stand on this module
+
+    return operations.summary(measuring.read(LOCK))
+
+
+TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "laws": laws, "measured": measured}
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -134,17 +141,18 @@ def _first_line(thing: object) -> str:
 _LETTERS = {"complex": "c", "bfloat": "bf", "float": "f", "uint": "u", "int": "i"}
 
 
-def _short(name: str | None) -> str:
+def _short(dtype: EmberDType | None) -> str:
     """``f32`` for float32: fifteen columns are narrow."""
-    if name is None:
+    if dtype is None:
         return "—"
     for word, letter in _LETTERS.items():
-        if name.startswith(word):
-            return letter + name.removeprefix(word)
-    return str(name)
+        if dtype.name.startswith(word):
+            return letter + dtype.name.removeprefix(word)
+    return dtype.name
 
 
-def _table(names: list[str], rows: list[list[str]]) -> str:
+def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = [names, ["---"] * len(names), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 

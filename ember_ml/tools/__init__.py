@@ -73,8 +73,8 @@ a rewrite of the one into the other changes. These say where the two agree in va
 ``arrays`` (all tensors in one dtype; ``dtypes`` has each; dtypes that both refuse agree), ``mixed`` (two different
 dtypes), ``python`` (numbers and lists), ``errors`` (rows of different lengths). ``same`` is true if all four are.
 ``keywords`` are those that both take under one name, and whether calls with it agree in the dtypes in which calls
-without it do; a keyword that is not listed is not known to both. ``parameters`` names the leading parameters that may be
-given by position, in the same order on both sides.
+without it do; a keyword that is not listed is not known to both. ``parameters`` names the leading parameters that may
+be given by position, in the same order on both sides.
 """
 
 from __future__ import annotations

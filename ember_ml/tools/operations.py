@@ -15,7 +15,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops as ops  # importing it is what fills the registry
 from ember_ml.contract import REGISTRY
-from ember_ml.reference import signature
+from ember_ml.reference import signature, table
 from ember_ml.tools import STATUSES, UsageError
 
 FORMATS = ("table", "md", "csv", "html", "json")
@@ -103,9 +103,7 @@ def as_markdown(found: Sequence[Entry]) -> str:
     """The matrix as Markdown tables: the counts, then one table per category."""
     engines = list(found[0].providers) if found else []
     parts = [
-        markdown(
-            ["engine", *PROVIDERS], [[engine, *map(str, tally.values())] for engine, tally in counts(found).items()]
-        )
+        table(["engine", *PROVIDERS], [[engine, *map(str, tally.values())] for engine, tally in counts(found).items()])
     ]
     for category in dict.fromkeys(entry.category for entry in found):
         rows = [
@@ -113,14 +111,8 @@ def as_markdown(found: Sequence[Entry]) -> str:
             for entry in found
             if entry.category == category
         ]
-        parts += [f"## {category}\n", markdown(["operation", "law", *engines], rows)]
+        parts += [f"## {category}\n", table(["operation", "law", *engines], rows)]
     return "\n".join(parts)
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def summary(matrix: dict[str, Any]) -> str:
@@ -135,4 +127,4 @@ def summary(matrix: dict[str, Any]) -> str:
         for engine in engines
     }
     shown = [status for status in STATUSES if any(tally[status] for tally in tallies.values())]
-    return markdown(["engine", *shown], [[e, *(str(tallies[e][status]) for status in shown)] for e in engines])
+    return table(["engine", *shown], [[e, *(str(tallies[e][status]) for status in shown)] for e in engines])

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from ember_ml.tools import source
-from ember_ml.tools.source import Edit, Module, Piece, alias_text
+from ember_ml.tools.source import Edit, Module, Piece, alias_text, is_computed_import
 from ember_ml.tools.survey import BACKEND, Function, Key, Survey
 
 
@@ -79,22 +79,21 @@ class Rewiring:
                 self._refuse(
                     [key], f"module state: {', '.join(node.names)} is assigned at {self._where(module, node)} (global)"
                 )
-            if _is_dynamic_import(node):
+            if is_computed_import(node):
                 self._refuse([key], f"{self._where(module, node)} imports a module whose name is computed")
 
     def _check_strings(self) -> None:
         """Nothing names a module that moves in a string, or imports one by a name that is computed."""
         moving = {name: self._mine(name) for name in self.pieces}
         for module in self.survey.modules.values():
-            for node in ast.walk(module.tree):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    for name, keys in moving.items():
-                        if node.value == name or node.value.startswith(f"{name}."):
-                            self._refuse(keys, f"{self._where(module, node)} names {name} in a string")
-                elif _is_dynamic_import(node) and not self._is_ours(module):
-                    keys = [key for mine in moving.values() for key in mine]
-                    where = self._where(module, node)
-                    self._refuse(keys, f"{where} imports a module whose name is computed: it may be one that moves")
+            for text in module.strings:
+                for name, keys in moving.items():
+                    if text.value == name or str(text.value).startswith(f"{name}."):
+                        self._refuse(keys, f"{self._where(module, text)} names {name} in a string")
+            if module.computed_imports and not self._is_ours(module):
+                keys = [key for mine in moving.values() for key in mine]
+                where = self._where(module, module.computed_imports[0])
+                self._refuse(keys, f"{where} imports a module whose name is computed: it may be one that moves")
 
     def _is_ours(self, module: Module) -> bool:
         return module.name == f"{self.survey.root}.{BACKEND}.dispatch" or module.name in self.survey.homes
@@ -104,18 +103,17 @@ class Rewiring:
         edits: list[Edit] = []
         replaced: dict[int, list[str]] = {}
         top = {id(node) for node in module.tree.body}
-        for node in ast.walk(module.tree):
+        for node in module.imports:
             if isinstance(node, ast.ImportFrom):
                 lines = self._import_from(module, node, edits)
-            elif isinstance(node, ast.Import):
-                lines = self._import(module, node)
             else:
-                continue
+                lines = self._import(module, node)
             if lines is not None:
                 replaced[id(node)] = lines
                 nothing = [""] if id(node) in top else ["pass"]
                 edits.append(Edit(*module.span(node), _joined(lines or nothing, module.indent(node))))
-        edits += self._selectors(module, replaced)
+        if replaced:
+            edits += self._selectors(module, replaced)
         return edits
 
     def _import_from(self, module: Module, node: ast.ImportFrom, edits: list[Edit]) -> list[str] | None:
@@ -210,7 +208,7 @@ class Rewiring:
 
     def _check_attributes(self, module: Module, bound: str, inner: str) -> None:
         """Only operations of an engine module are used where it becomes the module of dispatching functions."""
-        for child in ast.walk(module.tree):
+        for child in module.nodes:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == bound:
                 key = Key(inner, child.attr)
                 if key not in self.chosen:
@@ -262,7 +260,7 @@ class Rewiring:
         own = self.survey.backend_module(self.survey.homes[module.name])
         imports: dict[str, str] = {}
         reached = set()
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == bound:
                 reached.add(id(node.value))
                 found = self._provided(engine, node.attr)
@@ -275,7 +273,7 @@ class Rewiring:
                     place, _, last = found.rpartition(".")
                     imports[found] = f"from {place} import {last} as _{last}"
                     edits.append(Edit(*module.span(node), f"_{last}.{node.attr}"))
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Name) and node.id == bound and id(node) not in reached:
                 reason = f"{self._where(module, node)} uses the frontend {bound} as a value"
                 self._refuse(self._mine(module.name), reason)
@@ -287,7 +285,7 @@ class Rewiring:
         accepted = {a.arg for a in [*reference.args.args, *reference.args.kwonlyargs]}
         if reference.args.kwarg is not None:
             return
-        for child in ast.walk(module.tree):
+        for child in module.nodes:
             if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == bound:
                 for keyword in child.keywords:
                     if keyword.arg is not None and keyword.arg not in accepted:
@@ -309,7 +307,7 @@ class Rewiring:
 
     def _check_dotted(self, module: Module, alias: ast.alias) -> None:
         """Nothing that moves is reached by the dotted name of a package that is imported."""
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Attribute):
                 path = source.dotted(node)
                 if alias.asname is not None and path.startswith(f"{alias.asname}."):
@@ -323,10 +321,8 @@ class Rewiring:
         if self.survey.engine_of(module.name):
             return []
         edits = []
-        inner = {
-            id(s) for n in ast.walk(module.tree) if isinstance(n, ast.If) for s in n.orelse if isinstance(s, ast.If)
-        }
-        for node in ast.walk(module.tree):
+        inner = {id(s) for n in module.nodes if isinstance(n, ast.If) for s in n.orelse if isinstance(s, ast.If)}
+        for node in module.nodes:
             if not isinstance(node, ast.If) or id(node) in inner or not _is_choice(node):
                 continue
             imports = [s for s in _branches(node) if isinstance(s, (ast.Import, ast.ImportFrom))]
@@ -382,16 +378,6 @@ def _is_star(node: ast.stmt) -> bool:
 
 def _is_main_guard(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and "__name__" in {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
-
-
-def _is_dynamic_import(node: ast.AST) -> bool:
-    """Whether a node imports a module whose name is not a constant."""
-    if not isinstance(node, ast.Call) or source.dotted(node.func).rpartition(".")[2] not in (
-        "import_module",
-        "__import__",
-    ):
-        return False
-    return not (node.args and isinstance(node.args[0], ast.Constant))
 
 
 def _is_choice(node: ast.If) -> bool:

@@ -88,6 +88,27 @@ class Module:
         return found
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the module."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> list[ast.Import | ast.ImportFrom]:
+        """Every import, those inside functions too."""
+        return [node for node in self.nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+    @cached_property
+    def strings(self) -> list[ast.Constant]:
+        """Every string that may be the dotted name of a module."""
+        found = [node for node in self.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        return [node for node in found if "." in str(node.value) and str(node.value).replace(".", "_").isidentifier()]
+
+    @cached_property
+    def computed_imports(self) -> list[ast.Call]:
+        """Every call that imports a module whose name is not a constant."""
+        return [node for node in self.nodes if isinstance(node, ast.Call) and is_computed_import(node)]
+
+    @cached_property
     def docstring(self) -> ast.stmt | None:
         """The statement that is the module's documentation."""
         first = self.tree.body[0] if self.tree.body else None
@@ -191,6 +212,15 @@ def dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def is_computed_import(node: ast.AST) -> bool:
+    """Whether a node imports a module whose name is not a constant."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = dotted(node.func).rpartition(".")[2]
+    known = bool(node.args) and isinstance(node.args[0], ast.Constant)
+    return function in ("import_module", "__import__") and not known
 
 
 def alias_text(name: str, bound: str | None) -> str:

@@ -19,8 +19,7 @@ types: .venv/.installed
 
 bench: .venv/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python benchmarks/dispatch.py
-	$(BIN)/python benchmarks/ops.py
+	for name in dispatch ops tensor randomness features training lint; do $(BIN)/python benchmarks/$$name.py; done
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -21,6 +21,7 @@ from ember_ml.backend import using_backend as using_backend
 from ember_ml.contract import op as op
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType as EmberDType
+from ember_ml.errors import AxisError as AxisError
 from ember_ml.errors import BackendNotFoundError as BackendNotFoundError
 from ember_ml.errors import EmberError as EmberError
 from ember_ml.errors import LinAlgError as LinAlgError

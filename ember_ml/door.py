@@ -297,7 +297,8 @@ class Door:
         for index, _, many, _ in self.tensors:
             several = many and isinstance(values[index], (list, tuple))
             shown += map(describe, values[index] if several else [values[index]])
-        note = f"in ember_ml.ops.{self.operation.name}({', '.join(shown)}) on the {backend.name} backend"
+        name = "numpy" if backend.name in _FINAL else backend.name
+        note = f"in ember_ml.ops.{self.operation.name}({', '.join(shown)}) on the {name} backend"
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
         return error

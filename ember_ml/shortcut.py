@@ -47,7 +47,8 @@ _space = sys.modules["ember_ml.shortcuts"] = ModuleType("ember_ml.shortcuts", "F
 _names: dict[str, Any] = vars(_space)
 BOXES: set[type] = set()
 LIFTS: dict[type, tuple[Callable[..., Any], dict[type, frozenset[Any]]]] = {}
-_names.update(__builtins__=builtins, _type=type, HOST=None, HOSTS=frozenset(), PRIME=None, FRESH=None, LIFTS=LIFTS)
+_names.update(__builtins__=builtins, _type=type, HOST=None, HOSTS=frozenset(), PRIME=None, FRESH=None)
+_names.update(LIFTS=LIFTS, BOXES=BOXES)
 
 
 def _follow() -> None:
@@ -133,6 +134,8 @@ def _slot(backend: Backend) -> str:
     """The name under which generated code knows the tensor type of ``backend``; empty if it is one of the others."""
     if backend.name == "numpy":
         return "HOST"
+    if backend.name in backends.HIDDEN:
+        return ""
     slot = "PRIME" if backend.stable_dtypes else "FRESH"
     return slot if _names[slot] in (None, backend.tensors[0]) else ""
 
@@ -308,7 +311,7 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
         f"if _type({y}) is HOST:",
         f" if {same}{host}{_led(guides, 'HOST')}:",
         f"  if {hosted}: return host({arguments})",
-        *([] if guides or others else [f"  if _u in fast: return fast[_u]({arguments})"]),
+        f"  if _u in BOXES: return fast[_u]({arguments})",
         f"elif (_t := _type({y})) is PRIME:",
         f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
         "elif _t is FRESH:",
@@ -318,7 +321,8 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     if not others:
         lines += _number(x, y, guides, arguments, checked)
     if guides:
-        return lines
+        led = _led(guides, "HOST").removeprefix(" and ")
+        return [*lines, f"elif _t in BOXES and {led}:", f" if {same}{fast}: return fast[_t]({arguments})"]
     return [*lines, "elif _t in fast:", f" if {same}{fast}: return fast[_t]({arguments})"]
 
 

@@ -282,6 +282,9 @@ KEYS = [
     (np.array([[0, 1], [2, 0]]), None, slice(None, None, -1)),
     ([0, 1], slice(None), None),
     (Ellipsis, None),
+    np.zeros((0, 0), bool),
+    np.zeros((3, 0), bool),
+    (slice(None), np.zeros(0, bool)),
     True,
     (np.array(1), slice(1, None)),
 ]
@@ -473,6 +476,9 @@ def test_making(home: Backend) -> None:
     assert made.dtype == "int64"
     assert EmberTensor([1, 2], dtype="int8", device="cpu").dtype == "int8"
     assert EmberTensor(np.float32(3)).shape == ()
+    assert EmberTensor(X.astype(">f4")).dtype == "float32"
+    with pytest.raises(TypeError):
+        EmberTensor(np.array(["a"]))
     with pytest.raises(TypeError):
         EmberTensor("abc")
 
@@ -530,6 +536,10 @@ def test_creation(backend: Backend) -> None:
         tensor.convert_to_tensor(X),
         tensor.linalg.orthogonal((2, 2)),
         tensor.fft.fftfreq(4),
+        tensor.random.normal((2,), key=7),
+        tensor.random_uniform((2,), key=tensor.asarray([1, 2], dtype="uint32")),
+        tensor.bitwise.create_duty_cycle(8, 0.5),
+        tensor.stats.mean(tensor.ones(2)),
         tensor.full((2,), tensor.asarray(1.5)),
     ):
         assert isinstance(x, EmberTensor)
@@ -622,6 +632,15 @@ class TestTorch:
         finally:
             ember_ml.set_backend("numpy")
             torch._dynamo.reset()
+
+
+@pytest.mark.skipif("mlx" not in ENGINES, reason="the MLX engine is not installed")
+def test_mlx_does_not_give_way() -> None:
+    """MLX's operators take whatever speaks DLPack on their right, and answer with an array of their own."""
+    import mlx.core as mx
+
+    assert_same(mx.array(Y) + EmberTensor(mx.array(X)), X + Y)
+    same(EmberTensor(mx.array(X)) + mx.array(Y), X + Y)
 
 
 @pytest.mark.skipif("mlx" not in ENGINES, reason="the MLX engine is not installed")

@@ -22,7 +22,7 @@ from ember_ml.dtypes import (
     kept,
     promoted,
 )
-from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -438,7 +438,7 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([3, 1], [1.0, 3.0, 5.0])
     """
-    flat = dtypes.cast(manipulation.ravel(x), float_of(as_dtype(_of(x).dtype)))
+    flat = dtypes.cast(manipulation.ravel(control.stop_gradient(x)), float_of(as_dtype(_of(x).dtype)))
     edges = _edges(flat, bins, range)
     count = _shape(edges)[0] - 1
     within = comparison.logical_and(
@@ -447,7 +447,7 @@ def histogram(
     if weights is not None:
         if _shape(weights) != _shape(x):
             raise ValueError(f"the weights have shape {_shape(weights)}, not {_shape(x)}")
-        weights = masked_select(manipulation.ravel(weights), within)
+        weights = masked_select(manipulation.ravel(control.stop_gradient(weights)), within)
     place = math.subtract(searchsorted(edges, masked_select(flat, within), side="right"), 1)
     counts = bincount(math.minimum(place, count - 1), weights, minlength=count)
     if density:

@@ -44,7 +44,11 @@ def _arrays(values: Any) -> list[mx.array]:
 
 
 def _computed(
-    operation: Operation, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], refused: bool = False
+    operation: Operation,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    refused: bool = False,
 ) -> Any:
     """The answer of ``function`` to arguments of which the arrays among the positional ones may be traced."""
     places = [i for i, x in enumerate(args) if isinstance(x, mx.array) and mx.issubdtype(x.dtype, mx.inexact)]
@@ -68,7 +72,8 @@ def _computed(
         found = rule(places, g, answer, _placed(args, places, primals), kwargs)
         return tuple(gradients.conjugate(one) for one in found)
 
-    found = iter(custom(*(args[i] for i in places)))
+    outputs: Any = custom(*(args[i] for i in places))
+    found = iter(outputs)
     return tree.map(lambda leaf: next(found) if isinstance(leaf, mx.array) else leaf, answers[-1])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -101,8 +102,8 @@ def sign(x: mx.array, /) -> mx.array:
 
 
 # MLX's own gradients forget that these are not real.
-_complex_power = ruled(lambda x, y: mx.power(x, y), "power")
-_complex_sign = ruled(lambda x: mx.where(x == 0, mx.zeros_like(x), mx.sign(x)), "sign")
+_complex_power: Callable[..., mx.array] = ruled(lambda x, y: mx.power(x, y), "power")
+_complex_sign: Callable[..., mx.array] = ruled(lambda x: mx.where(x == 0, mx.zeros_like(x), mx.sign(x)), "sign")
 
 
 def signbit(x: mx.array, /) -> mx.array:
@@ -121,6 +122,7 @@ def copysign(x: mx.array, y: mx.array, /) -> mx.array:
 
 
 def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
+    x, y = mx.stop_gradient(x), mx.stop_gradient(y)
     bits, other = _bits(x), _bits(y)
     lowest = mx.array(1, bits.dtype) << (8 * x.dtype.size - 1)
     away = mx.where((x < y) == (x > 0), bits + 1, bits - 1)

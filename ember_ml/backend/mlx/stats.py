@@ -9,9 +9,9 @@ from typing import Any
 import mlx.core as mx
 from mlx.core import max, min
 
-from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.comparison import _sound
 from ember_ml.backend.mlx.dtypes import cast
+from ember_ml.backend.mlx.gradients import ruled
 
 
 def sum(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:

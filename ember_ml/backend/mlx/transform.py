@@ -59,7 +59,8 @@ def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: S
 
 def remembered(f: Callable[..., Tensors], tensors: Sequence[mx.array]) -> Tensors:
     """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
-    return tuple(mx.checkpoint(f)(*tensors))
+    found: Any = mx.checkpoint(f)(*tensors)
+    return tuple(found)
 
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[mx.array]) -> Tensors:
@@ -73,7 +74,8 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[mx.array]) ->
         # Run again, so that the rule speaks of these primals: gradients of gradients then see them.
         return tuple(f(*_several(primals))[1](_several(cotangents)))
 
-    return tuple(custom(*tensors))
+    found: Any = custom(*tensors)
+    return tuple(found)
 
 
 def _several(tensors: Any) -> Sequence[mx.array]:
@@ -82,4 +84,4 @@ def _several(tensors: Any) -> Sequence[mx.array]:
 
 def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f``, from arrays to a tuple of arrays, traced once for each set of shapes and dtypes."""
-    return mx.compile(f)  # type: ignore[no-any-return]
+    return mx.compile(f)

@@ -24,7 +24,7 @@ def asarray(
     obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
     if BOXES and _holds_boxes(obj):
-        return load("autograd").convert(obj, dtype, device)  # type: ignore[no-any-return]
+        return load("autograd").convert(obj, dtype, device)
     _check_number(obj, None if dtype is None else as_dtype(dtype))
     if _holds_tensors(obj) or _holds_arrays(obj):
         x, source = _assembled(obj, dtype, DTYPES, _leaf, np.stack), None

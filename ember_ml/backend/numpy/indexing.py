@@ -314,7 +314,10 @@ def parts_of(
             found += [Part(slice(None), axis + i) for i in range(left)]
             axis += left
             continue
-        _check_part(value, shape[axis : axis + width], is_mask)
+        sizes = shape[axis : axis + width]
+        if _is_void(value, sizes, is_mask):
+            value = tensor(np.zeros(sizes, bool))
+        _check_part(value, sizes, is_mask)
         found.append(Part(value, axis))
         axis += width
     return found
@@ -331,6 +334,14 @@ def _width(value: Any, is_mask: Callable[[Any], bool]) -> int:
     if value is None or value is ...:
         return 0
     return value.ndim if not isinstance(value, (int, slice)) and is_mask(value) else 1
+
+
+def _is_void(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], bool]) -> bool:
+    """Whether a part is a mask with nothing in it, which fits whatever is as long as it is elsewhere."""
+    if value is None or isinstance(value, (int, slice)) or 0 not in value.shape or not is_mask(value):
+        return False
+    lengths = tuple(value.shape)
+    return lengths != sizes and all(a in (0, b) for a, b in zip(lengths, sizes, strict=True))
 
 
 def _check_part(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], bool]) -> None:

@@ -11,14 +11,18 @@ from typing import Any
 import torch
 
 _DTYPES = (torch.float32, torch.float64)
+_DEVICES = ("cpu", "cuda", "mps")
 
 
 def serves(parameters: list[Any], gradients: list[Any]) -> bool:
     """Whether all are plain tensors of one dtype on one device, and nothing traces, maps or differentiates here."""
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
+    if type(parameters[0]) is not torch.Tensor:
+        return False
     dtype, device = parameters[0].dtype, parameters[0].device
-    return dtype in _DTYPES and all(
+    is_known = dtype in _DTYPES and device.type in _DEVICES
+    return is_known and all(
         type(x) is torch.Tensor and x.dtype is dtype and x.device == device and not x.requires_grad
         for x in (*parameters, *gradients)
     )

@@ -34,7 +34,7 @@ def _functional() -> bool:
 def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Sequence[torch.Tensor]]:
     """The one output of ``f``, what passes by, and the gradient for each tensor."""
     if _functional():
-        (value,), pull, aux = torch.func.vjp(f, *tensors, has_aux=True)
+        (value,), pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
         return (value,), aux, pull((torch.ones_like(value),))
     nested = _depth.value > 0 or _any_needed(tensors)
     outputs, aux, leaves = _recorded(f, tensors, nested)
@@ -45,7 +45,7 @@ def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, T
 def vjp(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Callable[..., Sequence[torch.Tensor]]]:
     """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
     if _functional():
-        outputs, pull, aux = torch.func.vjp(f, *tensors, has_aux=True)
+        outputs, pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
         return outputs, aux, lambda cotangents: pull(tuple(cotangents))
     nested = _depth.value > 0 or _any_needed(tensors)
     outputs, aux, leaves = _recorded(f, tensors, nested)
@@ -62,7 +62,7 @@ def jvp(f: Flat, tensors: Sequence[torch.Tensor], tangents: Sequence[torch.Tenso
     if not tensors:
         outputs, aux = f()
         return outputs, tuple(torch.zeros_like(x) for x in outputs), aux
-    outputs, moved, aux = torch.func.jvp(f, tuple(tensors), tuple(tangents), has_aux=True)
+    outputs, moved, aux = torch.func.jvp(f, tuple(tensors), tuple(tangents), has_aux=True)  # type: ignore[misc]
     return outputs, moved, aux
 
 
@@ -103,14 +103,14 @@ def _detached(tensors: Tensors) -> Tensors:
 
 def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: Sequence[torch.Tensor]) -> Tensors:
     """The outputs of ``f`` for each slice of the tensors along their axes, stacked along the first."""
-    return torch.func.vmap(f, in_dims=tuple(axes), randomness="same")(*tensors)  # type: ignore[no-any-return]
+    return torch.func.vmap(f, in_dims=tuple(axes), randomness="same")(*tensors)
 
 
 def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Tensors:
     """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
     if peek_interpreter_stack() is not None:
         return f(*tensors)
-    return torch.utils.checkpoint.checkpoint(f, *tensors, use_reentrant=False)  # type: ignore[no-any-return]
+    return torch.utils.checkpoint.checkpoint(f, *tensors, use_reentrant=False)
 
 
 class _Ruled(torch.autograd.Function):
@@ -120,7 +120,8 @@ class _Ruled(torch.autograd.Function):
 
     @staticmethod
     def forward(f: Any, *tensors: torch.Tensor) -> Any:
-        return f(*tensors)[0]
+        # torch takes no input for an output.
+        return tuple([y.view_as(y) if any(y is x for x in tensors) else y for y in f(*tensors)[0]])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -135,7 +136,7 @@ class _Ruled(torch.autograd.Function):
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[torch.Tensor]) -> Tensors:
     """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
-    return _Ruled.apply(f, *tensors)  # type: ignore[no-any-return, no-untyped-call]
+    return _Ruled.apply(f, *tensors)
 
 
 def compiled(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,208 @@
+"""What an operator of the portable tensor costs over the engine's own, side by side with its peers.
+
+Operators and indexing on float32 tensors of 4 elements, on every installed engine, each written as in a program:
+``x + y``. The figure is the surplus in microseconds over the native statement: the time that wrapping costs.
+
+Statements are timed in short turns: native, EmberTensor, each peer, native again. A figure is the median over all
+turns. Engines use one thread. On MLX the graph node is built and dropped.
+
+Peers are measured when installed (``pip install 'ember-ml[bench]'``): array-api-strict, which wraps NumPy alone, and
+eagerpy, which wraps NumPy and torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import timeit
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from measuring import (
+    AGAIN,
+    NATIVE,
+    Caller,
+    Engine,
+    SkippedError,
+    Stage,
+    add_options,
+    agree,
+    medians,
+    parsed,
+    setting,
+    skipped_lines,
+    table,
+    trust,
+    working,
+    write,
+)
+
+EMBER, STRICT, EAGERPY = "EmberTensor", "array-api-strict", "eagerpy"
+COLUMNS = (EMBER, STRICT, EAGERPY, AGAIN)
+
+SIZE = 4
+TURN = 0.002
+
+# The most that an operator may cost over the engine's own, in microseconds.
+TARGET = 1.0
+
+PANEL = (
+    "x + y", "x - y", "x * y", "x / y", "x @ y", "x < y", "x == y", "-x", "abs(x)",
+    "x + 2.0", "2.0 - x", "x * 2", "x[1]", "x[1:3]",
+)  # fmt: skip
+
+# Where the law of the operation is not the engine's own, an operator does more: signs of zero, infinities, integers.
+LAWFUL = ("x // y", "x % y", "x ** y")
+
+
+class Plan(NamedTuple):
+    """What to measure, and for how long."""
+
+    engines: list[str]
+    cases: list[str]
+    repeats: int
+    turn: float
+
+
+def _native(engine: Engine) -> dict[str, Any]:
+    make = engine.module.array if engine.name != "torch" else engine.module.tensor
+    float32 = engine.module.float32
+    return {"x": make([1.0, 2.5, 3.0, 4.0], dtype=float32), "y": make([2.0, 0.5, 4.0, 1.5], dtype=float32)}
+
+
+def _ember(engine: Engine) -> dict[str, Any]:
+    from ember_ml.nn.tensor import EmberTensor
+
+    return {name: EmberTensor(x) for name, x in _native(engine).items()}
+
+
+def _strict(engine: Engine) -> dict[str, Any]:
+    if engine.name != "numpy":
+        raise SkippedError("array-api-strict wraps NumPy alone")
+    if find_spec("array_api_strict") is None:
+        raise SkippedError("array-api-strict is not installed")
+    strict = import_module("array_api_strict")
+    return {name: strict.asarray(x) for name, x in _native(engine).items()}
+
+
+def _eagerpy(engine: Engine) -> dict[str, Any]:
+    if engine.name == "mlx":
+        raise SkippedError("eagerpy does not know MLX")
+    if find_spec("eagerpy") is None:
+        raise SkippedError("eagerpy is not installed")
+    eagerpy = import_module("eagerpy")
+    return {name: eagerpy.astensor(x) for name, x in _native(engine).items()}
+
+
+WAYS: dict[str, Callable[[Engine], dict[str, Any]]] = {
+    NATIVE: _native, EMBER: _ember, STRICT: _strict, EAGERPY: _eagerpy, AGAIN: _native,
+}  # fmt: skip
+
+
+def rows(plan: Plan) -> Iterator[dict[str, Any]]:
+    """One record per engine and statement: its time in every way, in microseconds, or why there is none."""
+    from ember_ml import set_backend
+
+    for name in plan.engines:
+        engine = Engine(name)
+        set_backend(name)
+        for case in plan.cases:
+            timers, skipped = _timers(engine, case)
+            us = medians(timers, plan.repeats, plan.turn)
+            surplus = {way: time - us[NATIVE] for way, time in us.items() if way != NATIVE}
+            yield {"engine": name, "case": case, "us": us, "surplus_us": surplus, "skipped": skipped}
+
+
+def _timers(engine: Engine, case: str) -> tuple[dict[str, timeit.Timer], dict[str, str]]:
+    """What times each way that works and answers as the native statement does; why the others do not."""
+    wanted = eval(case, _native(engine))
+    ways = {way: partial(_caller, case, operands_of, engine) for way, operands_of in WAYS.items()}
+    callers, skipped = working(ways, {}, lambda found: agree(_plain(found), wanted))
+    return {way: caller.timer({}, None) for way, caller in callers.items()}, skipped
+
+
+def _caller(case: str, operands_of: Callable[[Engine], dict[str, Any]], engine: Engine) -> Caller:
+    return Caller(case, operands_of(engine))
+
+
+def _plain(answer: Any) -> Any:
+    return answer.raw if hasattr(answer, "raw") else answer
+
+
+def verdicts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Per engine: the dearest operator of the panel, and whether all are within the target."""
+    answer = []
+    for engine in dict.fromkeys(row["engine"] for row in found):
+        mine = [r for r in found if r["engine"] == engine and r["case"] in PANEL and EMBER in r["surplus_us"]]
+        if mine:
+            worst = max(mine, key=lambda row: row["surplus_us"][EMBER])
+            value = worst["surplus_us"][EMBER]
+            answer.append(
+                {"engine": engine, "case": worst["case"], "surplus_us": value, "target": TARGET, "met": value <= TARGET}
+            )
+    return answer
+
+
+def show(found: list[dict[str, Any]], console: Any) -> None:
+    """A table per engine, what was skipped, and whether the target is met."""
+    for engine in dict.fromkeys(row["engine"] for row in found):
+        mine = [row for row in found if row["engine"] == engine]
+        console.print(_table(engine, mine))
+        console.print(trust([row["us"][AGAIN] / row["us"][NATIVE] for row in mine]), style="dim")
+        console.print()
+    for line in skipped_lines(found):
+        console.print(line, style="dim", highlight=False, soft_wrap=True)
+    for v in verdicts(found):
+        colour, word = ("green", "met") if v["met"] else ("red", "missed")
+        text = f"at most +{v['surplus_us']:.2f} us, for {v['case']} (target +{v['target']:.1f} us, [{colour}]{word}[/])"
+        console.print(f"[bold]{v['engine']}[/]: {text}", highlight=False, soft_wrap=True)
+
+
+def _table(engine: str, mine: list[dict[str, Any]]) -> Any:
+    columns = [way for way in COLUMNS if any(way in row["surplus_us"] for row in mine)]
+    made = table(f"{engine}, {SIZE} elements: microseconds over the native statement")
+    made.add_column("statement", no_wrap=True)
+    made.add_column("native us", justify="right", no_wrap=True)
+    for way in columns:
+        made.add_column(way, justify="right", style="bold" if way == EMBER else "")
+    for row in mine:
+        if row["case"] == LAWFUL[0]:
+            made.add_section()
+        surplus = (f"{row['surplus_us'][way]:+.2f}" if way in row["surplus_us"] else "-" for way in columns)
+        made.add_row(row["case"], f"{row['us'][NATIVE]:.3f}", *surplus)
+    return made
+
+
+def arguments(given: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        "  python benchmarks/tensor.py                             all engines\n"
+        "  python benchmarks/tensor.py --quick --engines torch     a first impression\n"
+        "  python benchmarks/tensor.py --ops 'x + y' 'x[1]'        two statements\n"
+        "  python benchmarks/tensor.py --json - > figures.json     for machines; tables go to stderr",
+    )
+    add_options(parser, [*PANEL, *LAWFUL], 101, 15, plot=False)
+    return parsed(parser, given)
+
+
+def main(given: list[str] | None = None) -> None:
+    options = arguments(given)
+    stage = Stage.of(options)
+    plan = Plan(options.engines, options.ops, options.repeats or (15 if options.quick else 101), TURN)
+    where = setting("array-api-strict", "eagerpy")
+    stage.introduce(where)
+    found = []
+    with stage.telling(len(plan.engines) * len(plan.cases)) as tell:
+        for row in rows(plan):
+            found.append(row)
+            tell(row["engine"], 1)
+    show(found, stage.results)
+    write({**where, "repeats": plan.repeats, "rows": found, "targets": verdicts(found)}, options.json)
+
+
+if __name__ == "__main__":
+    main()

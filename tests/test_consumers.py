@@ -1,0 +1,168 @@
+"""Libraries that speak the array API standard take a portable tensor, and answer with one on the same engine.
+
+SciPy reads its switch when it is imported, so each engine has a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import pytest
+
+import ember_ml
+
+SCRIPT = '''
+import json, sys, warnings
+import array_api_extra as xpx
+import einops.array_api
+import numpy as np
+import scipy.cluster.vq, scipy.fft, scipy.integrate, scipy.ndimage, scipy.optimize, scipy.signal
+import scipy.special, scipy.stats
+import sklearn
+from sklearn import decomposition, discriminant_analysis, linear_model, metrics, mixture, model_selection, preprocessing
+
+import ember_ml
+from ember_ml.nn import tensor
+from ember_ml.nn.tensor import EmberTensor
+
+rng = np.random.default_rng(0)
+ARRAYS = {
+    "X": rng.normal(size=(40, 5)).astype(np.float32),
+    "y": rng.integers(0, 2, 40),
+    "p": rng.uniform(0.1, 0.9, 40).astype(np.float32),
+}
+special, stats, signal = scipy.special, scipy.stats, scipy.signal
+
+CALLS = {
+    "scipy.special.logsumexp": lambda X, y, p: special.logsumexp(X, axis=0),
+    "scipy.special.softmax": lambda X, y, p: special.softmax(X, axis=1),
+    "scipy.special.expit": lambda X, y, p: special.expit(X),
+    "scipy.special.gammaln": lambda X, y, p: special.gammaln(p),
+    "scipy.special.xlogy": lambda X, y, p: special.xlogy(p, p),
+    "scipy.stats.zscore": lambda X, y, p: stats.zscore(X),
+    "scipy.stats.gmean": lambda X, y, p: stats.gmean(p),
+    "scipy.stats.skew": lambda X, y, p: stats.skew(X),
+    "scipy.stats.pearsonr": lambda X, y, p: stats.pearsonr(X[:, 0], X[:, 1]).statistic,
+    "scipy.stats.ttest_ind": lambda X, y, p: stats.ttest_ind(X[:20, :], X[20:, :]).pvalue,
+    "scipy.stats.entropy": lambda X, y, p: stats.entropy(p),
+    "scipy.signal.convolve": lambda X, y, p: signal.convolve(p, p[:5], mode="same"),
+    "scipy.signal.detrend": lambda X, y, p: signal.detrend(X, axis=0),
+    "scipy.signal.hilbert": lambda X, y, p: signal.hilbert(p),
+    "scipy.signal.savgol_filter": lambda X, y, p: signal.savgol_filter(p, 7, 2),
+    "scipy.fft.fft": lambda X, y, p: scipy.fft.fft(p),
+    "scipy.ndimage.gaussian_filter": lambda X, y, p: scipy.ndimage.gaussian_filter(X, 1.0),
+    "scipy.integrate.trapezoid": lambda X, y, p: scipy.integrate.trapezoid(p),
+    "scipy.optimize.rosen": lambda X, y, p: scipy.optimize.rosen(p),
+    "scipy.cluster.vq.whiten": lambda X, y, p: scipy.cluster.vq.whiten(X),
+    "array_api_extra.cov": lambda X, y, p: xpx.cov(X.T),
+    "array_api_extra.pad": lambda X, y, p: xpx.pad(p, 2),
+    "array_api_extra.at": lambda X, y, p: xpx.at(p)[0].set(9.0, copy=True),
+    "array_api_extra.one_hot": lambda X, y, p: xpx.one_hot(y, 2),
+    "array_api_extra.kron": lambda X, y, p: xpx.kron(p[:3], p[:3]),
+    "einops.array_api.rearrange": lambda X, y, p: einops.array_api.rearrange(X, "(a b) c -> a (b c)", a=8),
+    "einops.array_api.reduce": lambda X, y, p: einops.array_api.reduce(X, "a b -> b", "max"),
+    "sklearn PCA": lambda X, y, p: decomposition.PCA(2, svd_solver="full").fit_transform(X),
+    "sklearn Ridge": lambda X, y, p: linear_model.Ridge(solver="svd").fit(X, p).predict(X),
+    "sklearn LinearDiscriminantAnalysis": lambda X, y, p: (
+        discriminant_analysis.LinearDiscriminantAnalysis(solver="svd").fit(X, y).predict(X)
+    ),
+    "sklearn GaussianMixture": lambda X, y, p: (
+        mixture.GaussianMixture(2, init_params="random", random_state=0, tol=1e-2).fit(X).means_
+    ),
+    "sklearn StandardScaler": lambda X, y, p: preprocessing.StandardScaler().fit_transform(X),
+    "sklearn MinMaxScaler": lambda X, y, p: preprocessing.MinMaxScaler().fit_transform(X),
+    "sklearn PolynomialFeatures": lambda X, y, p: preprocessing.PolynomialFeatures().fit_transform(X),
+    "sklearn train_test_split": lambda X, y, p: model_selection.train_test_split(X, random_state=0)[0],
+    "sklearn rbf_kernel": lambda X, y, p: metrics.pairwise.rbf_kernel(X),
+    "sklearn mean_squared_error": lambda X, y, p: metrics.mean_squared_error(X, X * 0.5, multioutput="raw_values"),
+    "sklearn confusion_matrix": lambda X, y, p: metrics.confusion_matrix(y, y),
+    "sklearn r2_score": lambda X, y, p: metrics.r2_score(p, p * 0.9),
+    "sklearn log_loss": lambda X, y, p: metrics.log_loss(y, p),
+}
+
+
+def outcome(name, call, engine):
+    """What came back, and how far it is from the answer for NumPy's arrays."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = np.asarray(call(**ARRAYS))
+        tensors = {key: EmberTensor(native[key]) for key in ARRAYS}
+        # The engine of the tensors computes, though another one is active.
+        answer = call(**tensors)
+    found = np.asarray(answer)
+    kind = f"EmberTensor on {answer.backend}" if isinstance(answer, EmberTensor) else type(answer).__name__
+    if found.shape != wanted.shape:
+        return {"kind": kind, "off": f"shape {found.shape}, not {wanted.shape}"}
+    # Vectors of a decomposition have either sign.
+    sides = (abs(found), abs(wanted)) if name == "sklearn PCA" else (found, wanted)
+    return {"kind": kind, "off": float(np.max(abs(sides[0] - sides[1]) / (1 + abs(sides[1]))))}
+
+
+def main(engine, active):
+    global native
+    home = ember_ml.backend.load(engine)
+    native = {key: home.convert(array, None, None) for key, array in ARRAYS.items()}
+    ember_ml.set_backend(active)
+    found = {}
+    with sklearn.config_context(array_api_dispatch=True):
+        for name, call in CALLS.items():
+            try:
+                found[name] = outcome(name, call, engine)
+            except Exception as error:
+                found[name] = {"kind": f"{type(error).__name__}: {error}", "off": 0}
+    print(json.dumps(found))
+
+
+main(*sys.argv[1:])
+'''
+
+ENGINES = ember_ml.get_available_backends()
+
+# These answer with a Python float, as they do for any array.
+NUMBERS = ("sklearn r2_score", "sklearn log_loss")
+
+
+@cache
+def outcomes(engine: str, active: str) -> dict[str, dict[str, Any]]:
+    """What every call came to, on one engine while another may be active."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, engine, active],
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_consumers_answer_in_kind(engine: str) -> None:
+    found = outcomes(engine, engine)
+    wanted = {name: "float" if name in NUMBERS else f"EmberTensor on {engine}" for name in found}
+    assert {name: outcome["kind"] for name, outcome in found.items()} == wanted
+    assert len(found) >= 30
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_consumers_answer_as_for_numpy(engine: str) -> None:
+    far = {name: outcome["off"] for name, outcome in outcomes(engine, engine).items() if not within(outcome["off"])}
+    assert far == {}
+
+
+def within(off: Any) -> bool:
+    return isinstance(off, float | int) and off < 2e-3
+
+
+def test_consumers_create_beside_the_tensor() -> None:
+    """A consumer asks a tensor for its namespace, and so makes others on its engine, not on the active one."""
+    engine = "torch" if "torch" in ENGINES else ENGINES[-1]
+    found = outcomes(engine, "numpy")
+    wanted = {name: "float" if name in NUMBERS else f"EmberTensor on {engine}" for name in found}
+    assert {name: outcome["kind"] for name, outcome in found.items()} == wanted

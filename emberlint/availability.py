@@ -97,3 +97,30 @@ def reference(entry: dict[str, Any]) -> str:
     for one in entry.get("differences", ()):
         return f" (`{one['input']}`)"
     return ""
+
+
+def concerned(name: str, argument: ast.AST, entry: dict[str, Any]) -> str | None:
+    """Whether what was measured of a keyword concerns this argument: an example for the message, or ``None`` if not.
+
+    Where there are examples of differences, one of them must give the keyword the argument's value as it is written: an
+    operation that refuses ``axis=()`` is not to be reported for ``axis=0``.
+    """
+    value = argument.value if isinstance(argument, ast.keyword) else argument
+    examples = [one["input"] for one in entry.get("differences", ())]
+    if not examples:
+        return ""
+    for example in examples:
+        found = _given(name, example)
+        if found is not None and ast.dump(found) == ast.dump(value):
+            return f" (`{example}`)"
+    return None
+
+
+def _given(name: str, example: str) -> ast.expr | None:
+    """The value of a keyword in the text of a call."""
+    try:
+        call = ast.parse(example, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    given = keyword(call, name) if isinstance(call, ast.Call) else None
+    return given.value if given is not None else None

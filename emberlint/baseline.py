@@ -1,7 +1,7 @@
 """The baseline: findings that are known and let be. It holds no line numbers, and it can only shrink.
 
-A fingerprint is made of a finding's code, its file, its message and the text of its line; a count says how often. What is
-in the baseline and no longer in the code is stale, which is a finding of its own (EMB004).
+A fingerprint is made of a finding's code, its file, its message and the text of its line; a count says how often. What
+is in the baseline and no longer in the code is stale, which is a finding of its own (EMB004).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ VERSION = 1
 
 
 def fingerprints(findings: list[Finding], sources: Sources, root: str) -> list[str]:
-    """A name for each finding that stays the same when lines move; the same finding twice on equal lines gets two names."""
+    """A name for each finding that stays the same when lines move; the same finding twice on equal lines gets two
+    names.
+    """
     seen: Counter[str] = Counter()
     names = []
     for finding in findings:
@@ -109,6 +111,7 @@ def stale_findings(path: str, entries: dict[str, Any], stale: list[str]) -> list
     for name in stale:
         entry = entries[name]
         line = next((i for i, text in enumerate(lines, 1) if f'"{name}"' in text), 1)
-        message = f"stale baseline entry: {entry['code']} is no longer reported in {entry['path']}; `emberlint baseline prune` removes it"
+        what = f"stale baseline entry: {entry['code']} is no longer reported in {entry['path']}"
+        message = f"{what}; `emberlint baseline prune` removes it"
         found.append(Finding("EMB004", message, path, line, 0, line, len(lines[line - 1])))
     return found

@@ -1,7 +1,10 @@
-"""What linting gave last time: findings and facts by file, good while content, settings, linter and Python are the same."""
+"""What linting gave last time: findings and facts by file, good while content, settings, linter and Python are the
+same.
+"""
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -45,6 +48,17 @@ def _measured(config: Config) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}"
 
 
+def _decoded(data: bytes) -> Any:
+    """A table from its JSON; without the collector, which would walk it over and over while it grows."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return json.loads(data)
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class Cache:
     """The results of one configuration, in one file of the folder ``.emberlint_cache`` at the project's root."""
 
@@ -58,7 +72,7 @@ class Cache:
     def _read(self) -> dict[str, Any]:
         try:
             with open(self.path, "rb") as file:
-                entries = json.load(file)
+                entries = _decoded(file.read())
         except (OSError, ValueError):
             return {}
         return entries if isinstance(entries, dict) else {}

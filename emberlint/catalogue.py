@@ -1,4 +1,6 @@
-"""What the linter knows of ember's operations and of the engines' functions: ``catalogue.json``, which ``generate`` writes."""
+"""What the linter knows of ember's operations and of the engines' functions: ``catalogue.json``, which ``generate``
+writes.
+"""
 
 from __future__ import annotations
 

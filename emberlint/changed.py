@@ -15,7 +15,19 @@ _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 def changed(base: str, folder: str) -> dict[str, list[tuple[int, int]]]:
     """For each changed file (its real path), the first and last line of every changed part; all of a new file."""
     top = os.path.realpath(_git(folder, "rev-parse", "--show-toplevel").strip())
-    text = _git(top, "-c", "core.quotepath=off", "diff", "--no-color", "--no-ext-diff", "-U0", "--src-prefix=a/", "--dst-prefix=b/", base, "--")
+    text = _git(
+        top,
+        "-c",
+        "core.quotepath=off",
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "-U0",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        base,
+        "--",
+    )
     found: dict[str, list[tuple[int, int]]] = {}
     path = ""
     for line in text.splitlines():

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 CLEAN, FOUND, ERROR = 0, 1, 2
 
-_USAGE = "emberlint PATH... [options]\n       emberlint explain CODE | why FILE:LINE | port PATH --from ENGINE | baseline ACTION | rules"
+_USAGE = """emberlint PATH... [options]
+       emberlint explain CODE | why FILE:LINE | port PATH --from ENGINE | baseline ACTION | rules"""
 _DESCRIPTION = "Finds what keeps array code from running on another engine, and rewrites it where that is safe."
 _EPILOGUE = """\
 commands:
@@ -57,15 +58,28 @@ def parser() -> argparse.ArgumentParser:
     add("--verbose", "-v", action="store_true", help="say why each value is a tensor, and what was read from the cache")
     rules = made.add_argument_group("rules")
     add = rules.add_argument
-    add("--select", type=_codes, metavar="CODES", help="run these only: codes or prefixes, such as EMB1,EMB203; ALL for every rule")
+    add(
+        "--select",
+        type=_codes,
+        metavar="CODES",
+        help="run these only: codes or prefixes, such as EMB1,EMB203; ALL for every rule",
+    )
     add("--ignore", type=_codes, metavar="CODES", help="leave these out")
     add("--frontend-backend-only", action="store_true", help="run the purity rules only: the same as --select EMB1")
     add("--targets", type=_codes, metavar="ENGINES", help="the engines that the code is to run on: torch,mlx")
-    add("--target", choices=("ember", "array-api"), help="what fixes are written in: ember's operations or the array API standard")
+    add(
+        "--target",
+        choices=("ember", "array-api"),
+        help="what fixes are written in: ember's operations or the array API standard",
+    )
     fixes = made.add_argument_group("fixes")
     add = fixes.add_argument
     add("--fix", action="store_true", help="make the safe fixes")
-    add("--unsafe-fixes", action="store_true", help="with --fix or --diff: those too that may change dtypes, errors or laziness")
+    add(
+        "--unsafe-fixes",
+        action="store_true",
+        help="with --fix or --diff: those too that may change dtypes, errors or laziness",
+    )
     add("--diff", action="store_true", help="show what --fix would change, and change nothing")
     output = made.add_argument_group("output")
     add = output.add_argument
@@ -134,6 +148,7 @@ def settings(options: argparse.Namespace) -> Config:
 
 def _lint(arguments: list[str]) -> int:
     from emberlint import runner
+
     options = parser().parse_args(arguments)
     if options.unsafe_fixes and not (options.fix or options.diff):
         parser().error("--unsafe-fixes goes with --fix or --diff")
@@ -227,14 +242,19 @@ def _print(findings: list[Finding], run: Run, mended: dict[str, int], options: a
         if fixable:
             text += f"; {fixable} can be mended with --fix"
         if hidden:
-            text += f"; {hidden} more with --unsafe-fixes" if fixable else f"; {hidden} can be mended with --fix --unsafe-fixes"
+            text += (
+                f"; {hidden} more with --unsafe-fixes"
+                if fixable
+                else f"; {hidden} can be mended with --fix --unsafe-fixes"
+            )
     else:
         text = f"no findings in {_files(len(run.files))}"
     if mended:
         text += f"; {sum(mended.values())} mended"
     sys.stdout.write(text + ".\n")
     if options.verbose:
-        sys.stdout.write(f"{_files(len(run.files))} read, {run.cached} known from the cache; {run.suppressed} findings silenced, {run.known} in the baseline.\n")
+        read = f"{_files(len(run.files))} read, {run.cached} known from the cache"
+        sys.stdout.write(f"{read}; {run.suppressed} findings silenced, {run.known} in the baseline.\n")
 
 
 def _statistics(findings: list[Finding], style: str) -> str:
@@ -249,11 +269,13 @@ def _statistics(findings: list[Finding], style: str) -> str:
         import json
 
         rows = [
-            {"code": code, "name": rules.load(code).name, "count": count, "fixable": fixable[code]} for code, count in ordered
+            {"code": code, "name": rules.load(code).name, "count": count, "fixable": fixable[code]}
+            for code, count in ordered
         ]
         return json.dumps(rows, indent=2) + "\n"
     return "".join(
-        f"{count:>6}  {code}{' [*]' if fixable[code] else '    '}  {rules.load(code).summary}\n" for code, count in ordered
+        f"{count:>6}  {code}{' [*]' if fixable[code] else '    '}  {rules.load(code).summary}\n"
+        for code, count in ordered
     )
 
 
@@ -320,7 +342,9 @@ def _baseline(arguments: list[str]) -> int:
     from emberlint.report import Sources
 
     made = _Parser(prog="emberlint baseline", description="Keep the findings there are, so that only new ones count.")
-    made.add_argument("action", choices=("update", "prune", "stats"), help="write it anew; drop what is stale; count what is in it")
+    made.add_argument(
+        "action", choices=("update", "prune", "stats"), help="write it anew; drop what is stale; count what is in it"
+    )
     made.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (the current folder)")
     made.add_argument("--baseline", metavar="FILE", help="the file (the configured one, or emberlint-baseline.json)")
     made.add_argument("--select", type=_codes, metavar="CODES", help="run these rules only")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 NAMESPACE = "ember_ml.ops"
@@ -17,8 +18,8 @@ class ConfigError(Exception):
 class Config(NamedTuple):
     """The settings of a run. ``root`` is the folder that patterns and paths are relative to.
 
-    ``layers`` maps path patterns to the engines that files there may import; ``targets`` are the engines that the code is to run
-    on; ``target`` is what fixes are written in terms of: ``ember`` or ``array-api``.
+    ``layers`` maps path patterns to the engines that files there may import; ``targets`` are the engines that the code
+    is to run on; ``target`` is what fixes are written in terms of: ``ember`` or ``array-api``.
     """
 
     root: str = "."
@@ -50,19 +51,25 @@ _KEYS = {
 
 @cache
 def load(folder: str) -> Config:
-    """The configuration for files in a folder: that of the nearest ``pyproject.toml`` with a ``[tool.emberlint]``, else the defaults."""
-    folder = os.path.abspath(folder)
-    here = folder
+    """The configuration for files in a folder: that of the nearest ``pyproject.toml`` with a ``[tool.emberlint]``, else
+    the defaults.
+    """
+    here = folder = os.path.abspath(folder)
+    root = ""
     while True:
         path = os.path.join(here, "pyproject.toml")
         if os.path.isfile(path):
             table = _table(path)
             if table is not None:
                 return parsed(table, here, path)
+            root = root or here
         parent = os.path.dirname(here)
         if parent == here:
-            return Config(root=folder)
+            break
         here = parent
+    current = os.getcwd()
+    inside = (folder + os.sep).startswith(current.rstrip(os.sep) + os.sep)
+    return Config(root=root or (current if inside else folder))
 
 
 def _table(path: str) -> dict[str, Any] | None:
@@ -125,7 +132,9 @@ def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 @cache
 def _pattern(pattern: str) -> Any:
-    """A path pattern as a regular expression: ``*`` stays within a folder, ``**`` does not, a folder means all that is in it."""
+    """A path pattern as a regular expression: ``*`` stays within a folder, ``**`` does not, a folder means all that is
+    in it.
+    """
     import re
 
     text = pattern.rstrip("/")
@@ -175,8 +184,8 @@ _FOLDERS = ("backend", "backends")
 def layer(path: str, config: Config) -> frozenset[str] | None:
     """The engines that a file may import; ``None`` for a frontend, which may import none.
 
-    A configured pattern decides; else a folder named after an engine inside of ``backend`` or ``backends`` may import that
-    engine, and NumPy, which is how host memory is spoken of.
+    A configured pattern decides; else a folder named after an engine inside of ``backend`` or ``backends`` may import
+    that engine, and NumPy, which is how host memory is spoken of.
     """
     for pattern, engines in config.layers:
         if matches(path, pattern):
@@ -191,7 +200,7 @@ def backend_of(path: str) -> str:
     from emberlint.kinds import ENGINES
 
     parts = path.split("/")
-    for parent, child in zip(parts, parts[1:], strict=False):
+    for parent, child in pairwise(parts):
         name = child[:-3] if child.endswith(".py") else child
         if parent in _FOLDERS and name in ENGINES:
             return name

@@ -46,7 +46,15 @@ def selected(config: Config) -> tuple[str, ...]:
 
 @cache
 def _trigger(namespace: str) -> re.Pattern[bytes]:
-    names = [*kinds.ENGINES, "ember_ml", "ml_dtypes", "Tensor", "ndarray", "backend", re.escape(namespace.rpartition(".")[2])]
+    names = [
+        *kinds.ENGINES,
+        "ember_ml",
+        "ml_dtypes",
+        "Tensor",
+        "ndarray",
+        "backend",
+        re.escape(namespace.rpartition(".")[2]),
+    ]
     return re.compile(b"|".join(name.encode() for name in names))
 
 
@@ -56,7 +64,8 @@ def parse(source: Source) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return compile(data, source.path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)  # type: ignore[no-any-return]
+            tree: ast.Module = ast.parse(data, source.path)
+            return tree
     except (ValueError, RecursionError, MemoryError, OverflowError, UnicodeError) as error:
         raise SyntaxError(str(error) or "too deeply nested") from error
 
@@ -84,8 +93,12 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
             findings = [_unparsed(SyntaxError("too deeply nested"), path)]
         finally:
             sys.setrecursionlimit(limit)
+            file.release()
     findings, suppressed = suppress.applied(findings, source, codes, config, where)
-    return Result(findings, suppressed, project.facts(file))
+    facts = project.facts(file)
+    if suppress.names_project_rules(source):
+        facts["suppressions"] = True
+    return Result(findings, suppressed, facts)
 
 
 def _unparsed(error: Exception, path: str) -> Finding:

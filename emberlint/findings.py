@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SAFE = "safe"
 UNSAFE = "unsafe"
@@ -42,21 +42,19 @@ class Finding(NamedTuple):
     fix: Fix | None = None
     why: tuple[str, ...] = ()
 
-    def moved(self, path: str) -> Finding:
-        """The same finding in another file."""
-        return self._replace(path=path)
 
-
-def to_json(finding: Finding) -> list[object]:
+def to_json(finding: Finding) -> list[Any]:
     """The finding as nested lists of plain values."""
     fix = finding.fix
-    return [*finding[:7], None if fix is None else [[list(e) for e in fix.edits], fix.safety, fix.title], list(finding.why)]
+    return [
+        *finding[:7],
+        None if fix is None else [[list(e) for e in fix.edits], fix.safety, fix.title],
+        list(finding.why),
+    ]
 
 
-def from_json(value: list[object]) -> Finding:
+def from_json(value: list[Any]) -> Finding:
     """The finding that ``to_json`` wrote."""
-    *head, fix, why = value
-    if fix is not None:
-        edits, safety, title = fix  # type: ignore[misc]
-        fix = Fix(tuple(Edit(*edit) for edit in edits), safety, title)
-    return Finding(*head, fix, tuple(why))  # type: ignore[arg-type]
+    code, message, path, line, column, end_line, end_column, fix, why = value
+    mend = None if fix is None else Fix(tuple(Edit(*edit) for edit in fix[0]), fix[1], fix[2])
+    return Finding(code, message, path, line, column, end_line, end_column, mend, tuple(why))

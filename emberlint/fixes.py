@@ -1,4 +1,6 @@
-"""Fixes: their edits applied together where they do not meet, again until nothing changes, and never at the cost of a parse."""
+"""Fixes: their edits applied together where they do not meet, again until nothing changes, and never at the cost of a
+parse.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Fixed(NamedTuple):
     mended: dict[str, int]
 
 
-def fixed(data: bytes, path: str, config: Config, *, unsafe: bool = False, module: str = "", package: str = "") -> Fixed:
+def fixed(
+    data: bytes, path: str, config: Config, *, unsafe: bool = False, module: str = "", package: str = ""
+) -> Fixed:
     """The file with every applicable fix made; a second call changes nothing."""
     allowed = (SAFE, UNSAFE) if unsafe else (SAFE,)
     mended: dict[str, int] = {}

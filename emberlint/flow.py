@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from emberlint import inference, kinds
 from emberlint.findings import Edit, Finding, Fix
+from emberlint.gates import COLD, GATES
 from emberlint.kinds import (
     ARRAYS,
     BOOL,
@@ -21,9 +22,7 @@ from emberlint.kinds import (
     CLASS,
     CONSTANTS,
     DIMENSIONS,
-    DTYPE,
     ELEMENT,
-    FLOAT,
     FUNCTION,
     HOST,
     INSTANCE,
@@ -47,6 +46,23 @@ from emberlint.kinds import (
     merged,
     reference,
 )
+from emberlint.results import (
+    BUILTIN_ANSWERS,
+    BUILTIN_TYPES,
+    HOST_MATHS,
+    PLAIN,
+    all_host,
+    combined,
+    dtype_word,
+    first_array,
+    is_number_type,
+    method_dtype,
+    result_dtype,
+    several,
+    stronger,
+    worded,
+)
+from emberlint.syntax import dotted, has_keyword, is_static, is_wrapped, stored
 
 if TYPE_CHECKING:
     from emberlint.config import Config
@@ -94,7 +110,9 @@ class Import:
 
     __slots__ = ("alias", "guarded", "lazy", "name", "node", "path", "typing")
 
-    def __init__(self, node: ast.stmt, path: str, name: ast.alias, alias: str, lazy: bool, typing: bool, guarded: bool) -> None:
+    def __init__(
+        self, node: ast.stmt, path: str, name: ast.alias, alias: str, lazy: bool, typing: bool, guarded: bool
+    ) -> None:
         self.node = node
         self.path = path
         self.name = name
@@ -122,6 +140,7 @@ class File:
         package: str = "",
         where: str = "",
         engines: frozenset[str] | None = None,
+        thorough: bool = False,
     ) -> None:
         self.source = source
         self.where = where
@@ -133,13 +152,14 @@ class File:
         self.allowed = engines
         self.findings: list[Finding] = []
         self.imports: list[Import] = []
-        self.classes: dict[ast.ClassDef, Class] = {}
+        self.classes: dict[ast.AST | None, Class] = {}
         self.function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
         self.klass: Class | None = None
         self.loops = 0
         self.typing = False
         self.guarded = False
-        self.values: list[tuple[ast.AST, Value]] | None = None
+        self.thorough = thorough
+        self.values: list[tuple[ast.AST, Value]] = []
         self.env: Env = {}
         self.outer: tuple[Env, ...] = ()
         self._returns: list[Value | None] = []
@@ -150,7 +170,7 @@ class File:
         self._generators: set[ast.AST] = set()
         self._dynamic: set[str] = set()
         self._warm = set(_WARM)
-        self._all_warm = False
+        self._marked: list[ast.AST] = []
         self._shared: dict[str, Any] = {}
         self._waiting: dict[ast.AST, tuple[Any, tuple[Env, ...], Class | None]] = {}
         self._passed: dict[ast.AST, dict[str, Value]] = {}
@@ -181,17 +201,25 @@ class File:
         """Whether a node is the name of one of these built-in functions, and nothing in the file shadows it."""
         return isinstance(node, ast.Name) and node.id in names and not self._bound(node.id)
 
-    def call_of(self, node: ast.AST) -> ast.Call | None:
-        """The call whose function a node is; ``None`` where it is not called."""
-        return node.__dict__.get("function_of")
+    def is_called(self, node: ast.AST) -> bool:
+        """Whether a node is the function of a call."""
+        return "is_called" in node.__dict__
 
     def given_to(self, node: ast.AST) -> tuple[ast.Call, str | None] | None:
         """The call that a node is the ``dtype=`` of, and that keyword."""
         return node.__dict__.get("given")
 
-    def compared_in(self, node: ast.AST) -> ast.Compare | None:
-        """The comparison that a node is a side of."""
-        return node.__dict__.get("compared")
+    def signs_beside(self, node: ast.AST) -> list[ast.cmpop]:
+        """The signs of the comparison that a name or attribute is a side of."""
+        signs: list[ast.cmpop] = node.__dict__.get("compared", [])
+        return signs
+
+    def release(self) -> None:
+        """Take what is known off the tree, which is then free of circles and needs no collector to be freed."""
+        for node in self._marked:
+            known = node.__dict__
+            known.pop("ember", None)
+            known.pop("given", None)
 
     def shared(self, key: str, make: Callable[[], Any]) -> Any:
         """A value that the checks of this file have in common, made when first asked for."""
@@ -239,8 +267,8 @@ class File:
         """A name for a module in this file, and the edit that imports it if nothing does yet.
 
         ``path`` is the module's full name: ``ember_ml.ops`` becomes ``from ember_ml import ops``, ``math`` becomes
-        ``import math``. The name is taken from an import at the top of the file where there is one; ``other`` is the name
-        for it in a file where its own is taken.
+        ``import math``. The name is taken from an import at the top of the file where there is one; ``other`` is the
+        name for it in a file where its own is taken.
         """
         for item in self.imports:
             if item.path == path and not item.lazy and not item.typing and not item.guarded:
@@ -303,10 +331,7 @@ class File:
     def run(self) -> list[Finding]:
         """Visit the module; the findings are in the order of their places."""
         static = self._interesting()
-        if static is not None:
-            matches = re.compile(rb"\b(?:" + static + rb")\b").search
-        else:
-            matches = None
+        matches = re.compile(rb"\b(?:" + static + rb")\b").search if static is not None else None
         self._matches = matches
         skipped = self._module(self.tree.body)
         while True:
@@ -358,7 +383,9 @@ class File:
         module = self.env
         for name, value in module.items():
             if value is not None and (
-                value.kind in ARRAYS or (value.kind == REFERENCE and kinds.engine_of(value.path)) or value.kind == INSTANCE
+                value.kind in ARRAYS
+                or (value.kind == REFERENCE and kinds.engine_of(value.path))
+                or value.kind == INSTANCE
             ):
                 self._dynamic.add(name)
         return skipped
@@ -366,12 +393,21 @@ class File:
     def _touches(self, node: Any, matches: Callable[..., Any]) -> bool:
         starts = self.source.starts
         end = node.end_lineno
-        return matches(self.source.data, starts[node.lineno - 1], starts[end] if end < len(starts) else len(self.source.data)) is not None
+        return (
+            matches(
+                self.source.data, starts[node.lineno - 1], starts[end] if end < len(starts) else len(self.source.data)
+            )
+            is not None
+        )
 
     def _interesting(self) -> bytes | None:
         """A pattern of the names that make a function worth a visit; ``None`` if all of it is."""
         names = {_ALWAYS}
-        roots = {name.encode() for name in kinds.ENGINES} | {b"ember_ml", b"ml_dtypes", self.config.namespace.partition(".")[0].encode()}
+        roots = {name.encode() for name in kinds.ENGINES} | {
+            b"ember_ml",
+            b"ml_dtypes",
+            self.config.namespace.partition(".")[0].encode(),
+        }
         for match in _IMPORT.finditer(self.source.data):
             module, bound, plain = match.groups()
             if plain is not None:
@@ -381,7 +417,7 @@ class File:
                         names.add(words[-1] if b" as " in part else words[0])
             elif module.startswith(b".") or module.partition(b".")[0] in roots:
                 if b"*" in bound:
-                    self._all_warm = True
+                    self.thorough = True
                     return None
                 names.update(_WORD.findall(bound))
         names.discard(b"as")
@@ -407,7 +443,9 @@ class File:
             answers, yields = self._returns, node in self._generators
         finally:
             self._open.discard(node)
-            self.env, self.outer, self.klass, self.function, self.loops, self._returns, self._ended, self._pending = saved
+            self.env, self.outer, self.klass, self.function, self.loops, self._returns, self._ended, self._pending = (
+                saved
+            )
         value = answers[0] if answers else None
         for other in answers[1:]:
             value = merged(value, other)
@@ -431,8 +469,12 @@ class File:
         env = self.env
         positional = [*arguments.posonlyargs, *arguments.args]
         defaults = dict(zip(reversed(positional), reversed(arguments.defaults), strict=False))
-        defaults.update((a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None)
-        inferred = inference.parameters(node, klass.node if klass is not None else None, self._passed.get(node, {}), self)
+        defaults.update(
+            (a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None
+        )
+        inferred = inference.parameters(
+            node, klass.node if klass is not None else None, self._passed.get(node, {}), self
+        )
         for i, argument in enumerate((*positional, *arguments.kwonlyargs)):
             value: Value | None = None
             if argument.annotation is not None:
@@ -450,7 +492,7 @@ class File:
                         argument=argument.arg,
                         nullable=known.nullable,
                     )
-            elif i == 0 and klass is not None and not _is_static(node):
+            elif i == 0 and klass is not None and not is_static(node):
                 value = Value(INSTANCE, node=klass.node, path=klass.node.name)
             elif argument.arg in inferred:
                 default = defaults.get(argument)
@@ -458,7 +500,7 @@ class File:
                     value = inferred[argument.arg]
                     value.nullable = default is not None
             env[argument.arg] = value
-            if value is not None and value.kind not in _COLD and (i > 0 or klass is None):
+            if value is not None and value.kind not in COLD and (i > 0 or klass is None):
                 self._warm.add(argument.arg.encode())
         for argument in (arguments.vararg, arguments.kwarg):
             if argument is not None:
@@ -514,7 +556,9 @@ class File:
             else:
                 bound = path = name.name.partition(".")[0]
             self.env[bound] = reference(path)
-            self.imports.append(Import(node, name.name, name, bound, self.function is not None, self.typing, self.guarded))
+            self.imports.append(
+                Import(node, name.name, name, bound, self.function is not None, self.typing, self.guarded)
+            )
         self._check(node)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
@@ -537,6 +581,11 @@ class File:
             parts = parts[: 1 - node.level] if node.level - 1 <= len(parts) else []
         return ".".join([*parts, *([node.module] if node.module else [])])
 
+    def imported(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, str]]:
+        """The names of an import, each with its full name."""
+        for alias in node.names:
+            yield alias, f"{self.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+
     def _canonical(self, path: str) -> str:
         """A full name in which the project's own namespace of operations is ember's."""
         namespace = self.config.namespace
@@ -545,20 +594,11 @@ class File:
         return path
 
     def _define(self, node: Any) -> None:
-        for decorator in node.decorator_list:
-            self.evaluate(decorator)
-        arguments = node.args
-        for default in (*arguments.defaults, *arguments.kw_defaults):
-            if default is not None:
-                self.evaluate(default)
-        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
-            if argument is not None and argument.annotation is not None:
-                self._annotation(argument.annotation)
-        if node.returns is not None:
-            self._annotation(node.returns)
+        if self._matches is None or self._touches(node, self._matches) or node.decorator_list:
+            self._head(node)
         value = Value(FUNCTION, node=node, path=node.name)
         value.items = None
-        self.env[node.name] = value if not _is_wrapped(node) else None
+        self.env[node.name] = value if not is_wrapped(node) else None
         self._warm.add(node.name.encode())
         self._later(node, (*self.outer, self.env), None)
         self._check(node)
@@ -568,12 +608,27 @@ class File:
         self._waiting[node] = (node, outer, klass)
         self._pending.append((node, outer, klass))
 
+    def _head(self, node: Any) -> None:
+        """Visit what surrounds a function's body: decorators, defaults, annotations."""
+        for decorator in node.decorator_list:
+            self.evaluate(decorator)
+        arguments = node.args
+        for default in (*arguments.defaults, *arguments.kw_defaults):
+            if default is not None:
+                self.evaluate(default)
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+        for argument in every:
+            if argument is not None and argument.annotation is not None:
+                self._annotation(argument.annotation)
+        if node.returns is not None:
+            self._annotation(node.returns)
+
     def _class(self, node: ast.ClassDef) -> None:
         for part in (*node.decorator_list, *node.bases):
             self.evaluate(part)
         for keyword in node.keywords:
             self.evaluate(keyword.value)
-        klass = Class(node, [self.path(base) or _plain(base) for base in node.bases])
+        klass = Class(node, [self.path(base) or dotted(base) for base in node.bases])
         self.classes[node] = klass
         self._check(node)
         enclosing, scopes, outer_class = self.env, (*self.outer, self.env), self.klass
@@ -597,17 +652,21 @@ class File:
         self._warm.add(node.name.encode())
 
     def _return(self, node: ast.Return) -> None:
-        self._returns.append(self.evaluate(node.value) if node.value is not None else NOTHING)
+        if node.value is None:
+            self._returns.append(NOTHING)
+        else:
+            self._returns.append(self.evaluate(node.value) if self._is_warm(node) else self._cold(node.value))
         self._check(node)
         self._ended = True
 
     def _end(self, node: Any) -> None:
-        self._generic(node)
+        if self._is_warm(node):
+            self._generic(node)
         self._check(node)
         self._ended = True
 
     def _assign(self, node: ast.Assign) -> None:
-        value = self.evaluate(node.value)
+        value = self.evaluate(node.value) if self._is_warm(node) else self._cold(node.value)
         for target in node.targets:
             self.assign(target, value)
         self._check(node)
@@ -637,11 +696,12 @@ class File:
             before = self.lookup(target.id)
             if before is not None:
                 target.ember = before  # type: ignore[attr-defined]
+                self._marked.append(target)
         else:
             before = self.evaluate(target)
         value = self.evaluate(node.value)
         self._check(node)
-        after = _combined(node, before, value)
+        after = combined(node, before, value)
         if after is not None and before is not None and before.kind in ARRAYS:
             after.argument = before.argument
         if isinstance(target, ast.Name):
@@ -660,14 +720,14 @@ class File:
         kind = type(target)
         if kind is ast.Name:
             self.env[target.id] = value  # type: ignore[attr-defined]
-            if value is not None and value.kind not in _COLD:
+            if value is not None and (value.kind not in COLD or value.path):
                 self._warm.add(target.id.encode())  # type: ignore[attr-defined]
         elif kind is ast.Tuple or kind is ast.List:
             self._unpack(target, value)
         elif kind is ast.Attribute:
             owner = self.evaluate(target.value)  # type: ignore[attr-defined]
             if owner is not None and owner.kind == INSTANCE and owner.node in self.classes:
-                self._member(self.classes[owner.node], target.attr, target, value)  # type: ignore[attr-defined, index]
+                self._member(self.classes[owner.node], target.attr, target, value)  # type: ignore[attr-defined]
             self._check(target)
         elif kind is ast.Starred:
             self.assign(target.value, None)  # type: ignore[attr-defined]
@@ -679,7 +739,7 @@ class File:
             before = klass.attributes[name]
             value = value if before is not None and before.kind == NONE else merged(before, value)
         klass.attributes[name] = value
-        if value is not None and value.kind not in _COLD:
+        if value is not None and value.kind not in COLD:
             self._warm.add(name.encode())
         if value is not None and (value.kind in ARRAYS or value.kind in (INSTANCE, SEQUENCE)):
             self._dynamic.add(name)
@@ -690,6 +750,7 @@ class File:
         if value is not None:
             if value.kind in ARRAYS:
                 target.ember = value
+                self._marked.append(target)
                 for check in self.on.get(Iteration, ()):
                     check(target, self)
             starred = any(type(element) is ast.Starred for element in elements)
@@ -713,20 +774,29 @@ class File:
         self._check(node)
 
     def _is_warm(self, node: Any) -> bool:
-        """Whether a statement that binds no name mentions anything that a rule could fire on."""
-        if self._all_warm:
+        """Whether the lines of a node mention anything that a rule could fire on: what is cold need not be visited."""
+        if self.thorough:
             return True
         starts = self.source.starts
         end = node.end_lineno
         text = self.source.data[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(self.source.data)]
-        return not self._warm.isdisjoint(_WORD.findall(text))
+        return not self._warm.isdisjoint(_WORD.findall(text)) or b":=" in text
+
+    def _cold(self, node: ast.expr) -> Value | None:
+        """The value of an expression in which nothing is of interest: at most a number, a string or a tuple of them."""
+        if type(node) is ast.Call:
+            name = node.func.id if type(node.func) is ast.Name else getattr(node.func, "attr", "")
+            if name not in BUILTIN_ANSWERS and name not in kinds.TYPE_NAMES:
+                return None
+        return self.evaluate(node)
 
     def _if(self, node: ast.If) -> None:
-        self.truth(node.test)
+        if self._is_warm(node.test):
+            self.truth(node.test)
         self._check(node)
         yes, no = self._narrowed(node.test)
         before, typing = self.env, self.typing
-        if _plain(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+        if dotted(node.test).rpartition(".")[2] == "TYPE_CHECKING":
             self.typing = True
         self.env = {**before, **yes}
         self.block(node.body)
@@ -768,7 +838,7 @@ class File:
     def _loop(self, node: Any, element: Value | None, over: Value | None = None) -> None:
         before = self.env
         self.env = env = before.copy()
-        for name in _stored(node.body):
+        for name in stored(node.body):
             value = env.get(name)
             if value is not None and value.kind in (SCALAR, SEQUENCE, SHAPE):
                 env[name] = None
@@ -838,9 +908,10 @@ class File:
         self.env, self._ended = result
 
     def _assert(self, node: ast.Assert) -> None:
-        self.truth(node.test)
-        if node.msg is not None:
-            self.evaluate(node.msg)
+        if self._is_warm(node):
+            self.truth(node.test)
+            if node.msg is not None:
+                self.evaluate(node.msg)
         self._check(node)
         self.env.update(self._narrowed(node.test)[0])
 
@@ -897,7 +968,7 @@ class File:
 
     def _annotation(self, node: ast.expr) -> None:
         """Visit an annotation: rules see it, names in it resolve."""
-        if type(node) is ast.Constant or (type(node) is ast.Name and node.id in _BUILTIN_TYPES):
+        if type(node) is ast.Constant or (type(node) is ast.Name and node.id in BUILTIN_TYPES):
             if type(node) is ast.Constant and isinstance(node.value, str):
                 for check in self.on.get(Annotation, ()):
                     check(node, self)
@@ -910,7 +981,7 @@ class File:
         """The value that an annotation promises."""
         kind = type(node)
         if kind is ast.Name:
-            found = _BUILTIN_TYPES.get(node.id)
+            found = BUILTIN_TYPES.get(node.id)
             if found is not None and not self._bound(node.id):
                 return found
             return self._typed(self.lookup(node.id), node)
@@ -923,14 +994,14 @@ class File:
                 return self._quoted(node)
             return None
         if kind is ast.BinOp and type(node.op) is ast.BitOr:
-            return _either(self.annotated(node.left), self.annotated(node.right))
+            return merged(self.annotated(node.left), self.annotated(node.right))
         if kind is ast.Subscript:
             return self._generic_type(node)
         return None
 
     def _quoted(self, node: ast.Constant) -> Value | None:
         try:
-            inner = ast.parse(node.value, mode="eval").body  # type: ignore[arg-type]
+            inner = ast.parse(str(node.value), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         checks, self.on = self.on, {}
@@ -957,25 +1028,25 @@ class File:
 
     def _generic_type(self, node: ast.Subscript) -> Value | None:
         head = node.value
-        name = self.path(head).rpartition(".")[2] or _plain(head).rpartition(".")[2]
+        name = self.path(head).rpartition(".")[2] or dotted(head).rpartition(".")[2]
         inner = node.slice
         parts = inner.elts if type(inner) is ast.Tuple else [inner]
         if name in ("Optional", "Union"):
             found = self.annotated(parts[0])
             for part in parts[1:]:
-                found = _either(found, self.annotated(part))
-            return _either(found, NOTHING) if name == "Optional" else found
+                found = merged(found, self.annotated(part))
+            return merged(found, NOTHING) if name == "Optional" else found
         if name in ("Annotated", "Final", "ClassVar", "Required", "NotRequired"):
             return self.annotated(parts[0])
         if name in ("tuple", "Tuple"):
             if len(parts) == 2 and type(parts[1]) is ast.Constant and parts[1].value is Ellipsis:
-                return _several(self.annotated(parts[0]))
+                return several(self.annotated(parts[0]))
             items = tuple(self.annotated(part) for part in parts)
             if items and all(item is INT for item in items):
                 return DIMENSIONS
             return Value(SEQUENCE, reason=SAYS, items=items)
         if name in ("list", "List", "Sequence", "Iterable", "Iterator", "Collection", "Set", "set", "frozenset"):
-            return _several(self.annotated(parts[0]))
+            return several(self.annotated(parts[0]))
         if self.path(head).startswith("jaxtyping."):
             return self.annotated(parts[0])
         return self.annotated(head) if name in ("NDArray", "ndarray", "Tensor", "Array") else None
@@ -985,7 +1056,7 @@ class File:
     def evaluate(self, node: Any) -> Value | None:
         """The value of an expression; its parts are visited first, then the rules see it.
 
-        Rules see only nodes that something is known of (``_GATES``): most of a file is of no interest to any of them.
+        Rules see only nodes that something is known of (``GATES``): most of a file is of no interest to any of them.
         """
         kind = type(node)
         if kind is ast.Constant:
@@ -995,10 +1066,7 @@ class File:
             return value
         if kind is ast.Name:
             name = node.id
-            if name in self.env:
-                value = self.env[name]
-            else:
-                value = self._outside(name) if self.outer else None
+            value = self.env[name] if name in self.env else self._outside(name)
             if value is None:
                 return None
         else:
@@ -1010,11 +1078,12 @@ class File:
                 value = None
         if value is not None:
             node.ember = value
-            if self.values is not None:
+            self._marked.append(node)
+            if self.thorough:
                 self.values.append((node, value))
         checks = self.on.get(kind)
         if checks is not None:
-            gate = _GATES.get(kind)
+            gate = GATES.get(kind)
             if gate is None or gate(node, value):
                 for check in checks:
                     check(node, self)
@@ -1083,9 +1152,9 @@ class File:
                 return Value(SHAPE, node=node, reason=kinds.ATTRIBUTE, source=owner, dtype="int", element=INT)
             if node.attr == "size" and owner.engine == "torch":
                 return None
-            return _worded(word, "", node)
+            return worded(word, "", node)
         if kind == INSTANCE:
-            klass = self.classes.get(owner.node)  # type: ignore[arg-type]
+            klass = self.classes.get(owner.node)
             if klass is not None:
                 if node.attr in klass.attributes:
                     return klass.attributes[node.attr]
@@ -1096,11 +1165,12 @@ class File:
 
     def _call(self, node: ast.Call) -> Value | None:
         function = node.func
-        function.function_of = node  # type: ignore[attr-defined]
+        function.is_called = True  # type: ignore[attr-defined]
         arguments = [self.evaluate(argument) for argument in node.args]
         for keyword in node.keywords:
             if keyword.arg == "dtype":
                 keyword.value.given = node, keyword.arg  # type: ignore[attr-defined]
+                self._marked.append(keyword.value)
             self.evaluate(keyword.value)
         target = self.evaluate(function)
         if target is None:
@@ -1119,11 +1189,10 @@ class File:
             return Value(INSTANCE, node=target.node, path=target.path)
         if kind == INSTANCE:
             return self._instance_call(target, node)
-        if kind in ARRAYS or kind == SCALAR or kind == SHAPE:
-            # A method whose name is an attribute too, such as torch's ``x.size()``.
-            if type(function) is ast.Attribute:
-                owner = self.value(function.value)
-                return self._method(owner, function.attr, node, arguments) if owner is not None else None
+        # A method whose name is an attribute too, such as torch's ``x.size()``.
+        if kind in (TENSOR, HOST, SCALAR, SHAPE) and type(function) is ast.Attribute:
+            owner = self.value(function.value)
+            return self._method(owner, function.attr, node, arguments) if owner is not None else None
         return None
 
     def _own(self, target: Value, node: ast.AST) -> Value | None:
@@ -1140,7 +1209,11 @@ class File:
                     return None
                 if isinstance(node, ast.Call) and inference.is_helper(definition.name, self):
                     self._passed[definition] = inference.passed(definition, node)
-                if not self._passed.get(definition) and self._matches is not None and not self._touches(definition, self._matches):
+                if (
+                    not self._passed.get(definition)
+                    and self._matches is not None
+                    and not self._touches(definition, self._matches)
+                ):
                     return None
                 value = self._enter(*waiting)
         if value is None or value.kind not in ARRAYS:
@@ -1148,7 +1221,7 @@ class File:
         return Value(value.kind, value.engine, node, kinds.CALL, value, dtype=value.dtype)
 
     def _instance_call(self, target: Value, node: ast.AST) -> Value | None:
-        klass = self.classes.get(target.node)  # type: ignore[arg-type]
+        klass = self.classes.get(target.node)
         if klass is not None:
             method = klass.methods.get("__call__") or klass.methods.get("forward")
             return self._own(method, node) if method is not None else None
@@ -1163,19 +1236,19 @@ class File:
         word, engine = found
         name = path.rpartition(".")[2]
         if word in ARRAYS:
-            if engine in ("numpy", "jax") and name in _HOST_MATHS and arguments and _all_host(arguments):
-                return Value(SCALAR, node=node, reason=kinds.CALL, dtype=_result_dtype(name, node, arguments))
-            if name == "where" and len(node.args) == 1:
+            if engine in ("numpy", "jax") and name in HOST_MATHS and arguments and all_host(arguments):
+                return Value(SCALAR, node=node, reason=kinds.CALL, dtype=result_dtype(name, node, arguments))
+            pair = engine == "torch" and name in kinds.PAIRS and _is_along(node, arguments[1:])
+            if pair or (name == "where" and len(node.args) == 1):
                 word = SEQUENCE
-            elif engine == "torch" and name in kinds.PAIRS and (len(node.args) > 1 or _keyword(node, "dim")):
-                if not (len(arguments) > 1 and arguments[1] is not None and arguments[1].kind in ARRAYS):
-                    word = SEQUENCE
         if word == SEQUENCE:
             one = Value(HOST if engine == "numpy" else TENSOR, engine, node, kinds.CALL)
             return Value(SEQUENCE, node=node, reason=kinds.CALL, element=one)
         if word in ARRAYS:
-            return Value(word, engine, node, kinds.CALL, _first_array(arguments), dtype=_result_dtype(name, node, arguments))
-        return _worded(word, engine, node)
+            return Value(
+                word, engine, node, kinds.CALL, first_array(arguments), dtype=result_dtype(name, node, arguments)
+            )
+        return worded(word, engine, node)
 
     def _special(self, path: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
         known = kinds.array_type(path)
@@ -1195,8 +1268,8 @@ class File:
                 return Value(INSTANCE, "numpy", node, kinds.CALL, path="numpy.random.Generator")
             if rest == "dtype":
                 return SOME_DTYPE
-            if _is_number_type(rest):
-                return Value(HOST, "numpy", node, kinds.CALL, dtype=_dtype_word(rest))
+            if is_number_type(rest):
+                return Value(HOST, "numpy", node, kinds.CALL, dtype=dtype_word(rest))
         elif root in ("torch", "mlx"):
             if rest.startswith("nn.") and rest.rpartition(".")[2][:1].isupper():
                 return Value(INSTANCE, root, node, kinds.CALL, path=path)
@@ -1217,14 +1290,12 @@ class File:
             return None
         engine = owner.engine
         if word == "same":
-            if engine == "torch" and name in kinds.PAIRS and (arguments or _keyword(node, "dim")) and name != "where":
-                if not (arguments and arguments[0] is not None and arguments[0].kind in ARRAYS):
-                    one = Value(TENSOR, engine, node, METHOD, owner)
-                    return Value(SEQUENCE, node=node, reason=METHOD, element=one)
+            if engine == "torch" and name in kinds.PAIRS and _is_along(node, arguments):
+                one = Value(TENSOR, engine, node, METHOD, owner)
+                return Value(SEQUENCE, node=node, reason=METHOD, element=one)
             if name == "sort" and kind == HOST:
                 return NOTHING
-            value = Value(kind, engine, node, METHOD, owner, dtype=_method_dtype(name, node, owner))
-            return value
+            return Value(kind, engine, node, METHOD, owner, dtype=method_dtype(name, node, owner))
         if word == "number":
             return Value(SCALAR, node=node, reason=METHOD, source=owner, dtype=owner.dtype)
         if word == "size":
@@ -1235,10 +1306,10 @@ class File:
             return Value(kind, engine, node, METHOD, owner, dtype="int")
         if word == HOST:
             return Value(HOST, "numpy", node, METHOD, owner, dtype=owner.dtype)
-        return _worded(word, engine, node)
+        return worded(word, engine, node)
 
     def _builtin(self, name: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-        simple = _BUILTIN_ANSWERS.get(name)
+        simple = BUILTIN_ANSWERS.get(name)
         if simple is not None:
             return simple
         first = arguments[0] if arguments else None
@@ -1278,7 +1349,7 @@ class File:
     def _binary(self, node: ast.BinOp) -> Value | None:
         left = self.evaluate(node.left)
         right = self.evaluate(node.right)
-        return _combined(node, left, right)
+        return combined(node, left, right)
 
     def _unary(self, node: ast.UnaryOp) -> Value | None:
         if type(node.op) is ast.Not:
@@ -1287,20 +1358,22 @@ class File:
         value = self.evaluate(node.operand)
         if value is None or value.kind == SCALAR:
             return value
-        return Value(value.kind, value.engine, node, OPERATOR, value, dtype=value.dtype) if value.kind in ARRAYS else None
+        return (
+            Value(value.kind, value.engine, node, OPERATOR, value, dtype=value.dtype) if value.kind in ARRAYS else None
+        )
 
     def _compare(self, node: ast.Compare) -> Value | None:
         parts = (node.left, *node.comparators)
         for part in parts:
             if type(part) is ast.Attribute or type(part) is ast.Name:
-                part.compared = node  # type: ignore[attr-defined]
+                part.compared = node.ops  # type: ignore[union-attr]
         values = [self.evaluate(part) for part in parts]
         if type(node.ops[0]) in (ast.Is, ast.IsNot, ast.In, ast.NotIn):
             return BOOL
-        array = _first_array(values)
+        array = first_array(values)
         if array is not None:
-            return Value(_stronger(values), array.engine, node, OPERATOR, array, dtype="bool")
-        return BOOL if all(value is not None and value.kind in _PLAIN for value in values) else None
+            return Value(stronger(values), array.engine, node, OPERATOR, array, dtype="bool")
+        return BOOL if all(value is not None and value.kind in PLAIN for value in values) else None
 
     def _boolean(self, node: ast.BoolOp) -> Value | None:
         last = len(node.values) - 1
@@ -1410,360 +1483,13 @@ class File:
         return None
 
 
-def _plain(node: Any) -> str:
-    """A dotted name as it is written; empty for anything else."""
-    parts = []
-    while type(node) is ast.Attribute:
-        parts.append(node.attr)
-        node = node.value
-    if type(node) is not ast.Name:
-        return ""
-    return ".".join([node.id, *reversed(parts)])
+def _is_along(node: ast.Call, rest: list[Value | None]) -> bool:
+    """Whether a reduction of torch's is given a dimension, so that it answers values and indices."""
+    if not rest:
+        return has_keyword(node, "dim")
+    return rest[0] is None or rest[0].kind not in ARRAYS
 
 
-def _is_static(node: Any) -> bool:
-    return any(_plain(decorator) in ("staticmethod", "classmethod") for decorator in node.decorator_list)
-
-
-def _is_wrapped(node: Any) -> bool:
-    """Whether a decorator may change what calling the function answers."""
-    kept = ("staticmethod", "classmethod", "cache", "lru_cache", "no_grad", "inference_mode", "jit", "compile", "wraps", "override")
-    for decorator in node.decorator_list:
-        name = _plain(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2]
-        if name not in kept:
-            return True
-    return False
-
-
-def _stored(body: list[ast.stmt]) -> set[str]:
-    """The names that statements bind, those of nested blocks included."""
-    names: set[str] = set()
-    stack: list[Any] = list(body)
-    while stack:
-        node = stack.pop()
-        kind = type(node)
-        if kind is ast.Assign:
-            for target in node.targets:
-                _names(target, names)
-        elif kind is ast.AugAssign or kind is ast.AnnAssign:
-            _names(node.target, names)
-        elif kind is ast.For or kind is ast.AsyncFor:
-            _names(node.target, names)
-            stack += node.body
-            stack += node.orelse
-        elif kind in (ast.If, ast.While):
-            stack += node.body
-            stack += node.orelse
-        elif kind in (ast.With, ast.AsyncWith):
-            stack += node.body
-        elif kind is ast.Try:
-            stack += node.body
-            stack += node.orelse
-            stack += node.finalbody
-            for handler in node.handlers:
-                stack += handler.body
-    return names
-
-
-def _names(target: Any, names: set[str]) -> None:
-    if type(target) is ast.Name:
-        names.add(target.id)
-    elif type(target) in (ast.Tuple, ast.List):
-        for element in target.elts:
-            _names(element, names)
-
-
-def _several(value: Value | None) -> Value | None:
-    if value is None:
-        return None
-    if value is INT:
-        return DIMENSIONS
-    return Value(SEQUENCE, reason=SAYS, element=value)
-
-
-def _either(a: Value | None, b: Value | None) -> Value | None:
-    return merged(a, b)
-
-
-def _keyword(node: ast.Call, name: str) -> bool:
-    return any(keyword.arg == name for keyword in node.keywords)
-
-
-def _first_array(values: Iterable[Value | None]) -> Value | None:
-    for value in values:
-        if value is not None and value.kind in ARRAYS:
-            return value
-    return None
-
-
-def _stronger(values: Iterable[Value | None]) -> str:
-    """A tensor, if one of the values is; else a host array."""
-    return TENSOR if any(value is not None and value.kind == TENSOR for value in values) else HOST
-
-
-def _all_host(values: list[Value | None]) -> bool:
-    return all(value is not None and (value.is_host or _host_items(value)) for value in values)
-
-
-def _host_items(value: Value) -> bool:
-    return (
-        value.kind == SEQUENCE
-        and value.items is not None
-        and bool(value.items)
-        and all(item is not None and item.kind == SCALAR for item in value.items)
-    )
-
-
-def _combined(node: Any, left: Value | None, right: Value | None) -> Value | None:
-    """What an arithmetic operator answers."""
-    if left is not None and left.kind in ARRAYS:
-        kind, engine = left.kind, left.engine
-        if right is not None and right.kind == TENSOR and kind == HOST:
-            kind, engine = TENSOR, right.engine
-        return Value(kind, engine, node, OPERATOR, left, dtype=_operator_dtype(node.op, left, right))
-    if right is not None and right.kind in ARRAYS:
-        if left is not None and left.kind == STRING:
-            return TEXT
-        return Value(right.kind, right.engine, node, OPERATOR, right, dtype=_operator_dtype(node.op, left, right))
-    if left is None or right is None:
-        return None
-    if left.kind == SCALAR and right.kind == SCALAR:
-        if type(node.op) is ast.Div:
-            return FLOAT
-        if left.dtype == right.dtype:
-            return left if left in _SINGLES else SCALARS.get(left.dtype or "", NUMBER)
-        return FLOAT if "float" in (left.dtype, right.dtype) else NUMBER
-    if left.kind == STRING:
-        return TEXT
-    if left.kind == SHAPE and right.kind in (SHAPE, SEQUENCE) and type(node.op) is ast.Add:
-        return DIMENSIONS if right.kind == SHAPE or _host_items(right) else None
-    if right.kind == SHAPE and left.kind == SEQUENCE and type(node.op) is ast.Add:
-        return DIMENSIONS if _host_items(left) else None
-    if left.kind == SEQUENCE and type(node.op) is ast.Mult and left.items is not None and right.kind == SCALAR:
-        return Value(SEQUENCE, node=node, element=left.items[0] if len(left.items) == 1 else None)
-    return None
-
-
-_SINGLES = frozenset({INT, FLOAT, BOOL, NUMBER})
-
-
-def _operator_dtype(op: ast.operator, left: Value | None, right: Value | None) -> str | None:
-    a = left.dtype if left is not None else None
-    b = right.dtype if right is not None else None
-    if type(op) is ast.Div:
-        return "complex" if "complex" in (a, b) else "float" if a and b else None
-    if a is None or b is None:
-        return "float" if "float" in (a, b) and None not in (left, right) else None
-    order = ("bool", "int", "float", "complex")
-    return order[max(order.index(a), order.index(b))] if a in order and b in order else None
-
-
-_FLOATING = frozenset(
-    "sqrt exp log log2 log10 log1p expm1 sin cos tan arcsin arccos arctan sinh cosh tanh mean std var median rand randn normal "
-    "linspace logspace sigmoid softmax random uniform zeros ones eye identity".split()
-)
-_BOOLEAN = frozenset(
-    "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not logical_xor isnan isinf isfinite "
-    "isclose all any isin signbit eq ne lt le gt ge".split()
-)
-_INTEGER = frozenset("argmax argmin argsort searchsorted digitize bincount count_nonzero randint floor_int".split())
-_CREATION = frozenset("zeros ones eye identity".split())
-_HOST_MATHS = frozenset(
-    "prod sum max min amax amin sqrt exp exp2 log log2 log10 log1p expm1 sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh floor "
-    "ceil round rint trunc abs absolute fabs sign power mod maximum minimum mean hypot square cbrt deg2rad rad2deg degrees "
-    "radians isnan isinf isfinite gcd lcm any all add subtract multiply divide".split()
-)
-
-
-def _dtype_word(name: str) -> str | None:
-    last = name.rpartition(".")[2]
-    if last.startswith(("int", "uint", "long", "short", "intp", "intc")):
-        return "int"
-    if last.startswith(("float", "half", "double", "bfloat", "single")):
-        return "float"
-    if last.startswith("bool"):
-        return "bool"
-    return "complex" if last.startswith(("complex", "cfloat", "cdouble")) else None
-
-
-def _is_number_type(name: str) -> bool:
-    return name.rstrip("_0123456789") in ("int", "uint", "float", "complex", "bool", "longlong", "intp", "double", "half", "single")
-
-
-def _given_dtype(node: ast.Call) -> str | None:
-    for keyword in node.keywords:
-        if keyword.arg == "dtype":
-            if isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
-                return _dtype_word(keyword.value.value) or "other"
-            return _dtype_word(_plain(keyword.value)) or "other"
-    return None
-
-
-def _result_dtype(name: str, node: ast.Call, arguments: list[Value | None]) -> str | None:
-    given = _given_dtype(node)
-    if given is not None:
-        return None if given == "other" else given
-    if name in _BOOLEAN:
-        return "bool"
-    if name in _INTEGER:
-        return "int"
-    if name in _FLOATING:
-        return "float" if name not in _CREATION or len(node.args) == 1 else None
-    if name == "arange":
-        known = [value.dtype if value is not None else None for value in arguments[:3]]
-        return "int" if known and all(dtype == "int" for dtype in known) else "float" if "float" in known else None
-    if name in ("full", "full_like"):
-        return None
-    if name in ("array", "asarray", "tensor") and arguments and arguments[0] is not None and arguments[0].kind == SEQUENCE:
-        return _sequence_dtype(arguments[0])
-    array = _first_array(arguments)
-    if array is not None and len([a for a in arguments if a is None or a.kind in ARRAYS]) == 1:
-        return array.dtype
-    return None
-
-
-def _sequence_dtype(value: Value) -> str | None:
-    found = {item.dtype if item is not None else None for item in value.items or ()}
-    if found == {"int", "float"}:
-        return "float"
-    return found.pop() if len(found) == 1 else None
-
-
-def _method_dtype(name: str, node: ast.Call, owner: Value) -> str | None:
-    if name in ("astype", "to", "type", "view"):
-        for argument in node.args:
-            word = _dtype_word(_plain(argument))
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                word = _dtype_word(argument.value)
-            if word is not None:
-                return word
-        given = _given_dtype(node)
-        if given is not None:
-            return None if given == "other" else given
-        return owner.dtype if name in ("to", "view") else None
-    if name in ("float", "double", "half", "bfloat16"):
-        return "float"
-    if name in ("long", "int"):
-        return "int"
-    if name in _BOOLEAN or name == "bool":
-        return "bool"
-    if name in _INTEGER:
-        return "int"
-    if name in _FLOATING:
-        return "float"
-    return owner.dtype
-
-
-def _worded(word: str, engine: str, node: ast.AST) -> Value | None:
-    if word in SCALARS:
-        return SCALARS[word]
-    if word == SHAPE:
-        return DIMENSIONS
-    if word == STRING or word == "string":
-        return TEXT
-    if word == DTYPE:
-        return SOME_DTYPE
-    if word in ARRAYS:
-        return Value(word, engine, node, kinds.CALL)
-    return None
-
-
-_PLAIN = frozenset({SCALAR, STRING, NONE, SHAPE})
-_COLD = frozenset({SCALAR, STRING, NONE, SHAPE, DTYPE})
-
-
-def _is_hot(value: Value | None) -> bool:
-    """Whether a value can interest a rule: an array, something of an engine's, or a sequence of such."""
-    if value is None:
-        return False
-    kind = value.kind
-    if kind in ARRAYS:
-        return True
-    if kind == REFERENCE:
-        return kinds.engine_of(value.path) != ""
-    if kind == SEQUENCE:
-        return _is_hot(value.element) or (value.items is not None and any(map(_is_hot, value.items)))
-    return kind == STRING and value.path != ""
-
-
-def _hot_reference(node: Any, value: Value | None) -> bool:
-    return value is not None and value.kind == REFERENCE and kinds.engine_of(value.path) != ""
-
-
-def _hot_attribute(node: ast.Attribute, value: Value | None) -> bool:
-    if value is not None and value.kind == REFERENCE:
-        return kinds.engine_of(value.path) != ""
-    owner = node.value.__dict__.get("ember")
-    return owner is not None and owner.kind in ARRAYS
-
-
-def _hot_result(node: Any, value: Value | None) -> bool:
-    return value is not None and (value.kind in ARRAYS or value.kind == STRING)
-
-
-def _hot_call(node: ast.Call, value: Value | None) -> bool:
-    function: Any = node.func
-    target = function.__dict__.get("ember")
-    if target is not None and target.kind == REFERENCE:
-        if kinds.engine_of(target.path) or target.path == "importlib.import_module":
-            return True
-    elif type(function) is ast.Attribute:
-        owner = function.value.__dict__.get("ember")
-        if owner is not None and (owner.kind in ARRAYS or owner.engine):
-            return True
-    elif type(function) is ast.Name and function.id == "__import__":
-        return True
-    for argument in node.args:
-        known = argument.__dict__.get("ember")
-        if known is not None and known.kind not in _COLD and _is_hot(known):
-            return True
-    for keyword in node.keywords:
-        known = keyword.value.__dict__.get("ember")
-        if known is not None and known.kind not in _COLD and _is_hot(known):
-            return True
-    return False
-
-
-def _hot_compare(node: ast.Compare, value: Value | None) -> bool:
-    return _is_hot(node.left.__dict__.get("ember")) or any(_is_hot(part.__dict__.get("ember")) for part in node.comparators)
-
-
-def _hot_part(node: Any, value: Value | None) -> bool:
-    return _is_hot(node.value.__dict__.get("ember"))
-
-
-# Which nodes the rules are shown; those of other classes always are.
-_GATES: dict[type, Callable[[Any, Value | None], bool]] = {
-    ast.Name: _hot_reference,
-    ast.Attribute: _hot_attribute,
-    ast.BinOp: _hot_result,
-    ast.UnaryOp: _hot_result,
-    ast.Subscript: _hot_result,
-    ast.Call: _hot_call,
-    ast.Compare: _hot_compare,
-    ast.FormattedValue: _hot_part,
-}
-_BUILTIN_TYPES = {"int": INT, "float": FLOAT, "bool": BOOL, "complex": kinds.COMPLEX, "str": TEXT}
-_BUILTIN_ANSWERS = {
-    "len": INT,
-    "int": INT,
-    "float": FLOAT,
-    "bool": BOOL,
-    "complex": kinds.COMPLEX,
-    "isinstance": BOOL,
-    "issubclass": BOOL,
-    "hasattr": BOOL,
-    "callable": BOOL,
-    "str": TEXT,
-    "repr": TEXT,
-    "format": TEXT,
-    "any": BOOL,
-    "all": BOOL,
-    "hash": INT,
-    "id": INT,
-    "ord": INT,
-    "print": NOTHING,
-}
 _EXECUTE: dict[type, Callable[[File, Any], None]] = {
     ast.Import: File._import,
     ast.ImportFrom: File._import_from,

@@ -113,7 +113,9 @@ def standard() -> list[str]:
     """The functions of the array API standard, as its strict implementation exports them."""
     strict = importlib.import_module("array_api_strict")
     return sorted(
-        name for name in strict.__all__ if callable(getattr(strict, name)) and not inspect.isclass(getattr(strict, name))
+        name
+        for name in strict.__all__
+        if callable(getattr(strict, name)) and not inspect.isclass(getattr(strict, name))
     )
 
 
@@ -204,7 +206,9 @@ def _rows(table: dict[str, Any]) -> str:
 
 
 def stale(table: dict[str, Any]) -> list[str]:
-    """What the file says otherwise than the table: ember's part, and that of each engine that is installed in its version."""
+    """What the file says otherwise than the table: ember's part, and that of each engine that is installed in its
+    version.
+    """
     held = json.loads(PATH.read_text(encoding="utf-8"))
     found = [f"ember: {key}" for key in table["ember"] if table["ember"][key] != held["ember"].get(key)]
     for engine, part in table["engines"].items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emberlint import kinds
@@ -29,12 +30,10 @@ _SECTIONS = re.compile(
 )
 
 # `x.shape` and its like, and `x[:, 0]`: what only arrays have.
-_USED = re.compile(
-    rb"(?<![\w.])(\w+)"
-    rb"(?:\.(?:shape|dtype|ndim|astype|reshape|ravel|flatten|flat|squeeze|transpose|T)\b|\[(?:[^\[\]\n]*,)?[^\[\]\n,:]*:[^\[\]\n,]*,)"
-)
+_NAMES = rb"\.(?:shape|dtype|ndim|astype|reshape|ravel|flatten|flat|squeeze|transpose|T)\b"
+_USED = re.compile(rb"(?<![\w.])(\w+)(?:" + _NAMES + rb"|\[(?:[^\[\]\n]*,)?[^\[\]\n,:]*:[^\[\]\n,]*,)")
 # What `_USED` needs: found fast, since each way begins with a sign.
-_HINT = re.compile(rb"\.(?:shape|dtype|ndim|astype|reshape|ravel|flatten|transpose|T)\b|\[[^\[\]\n]*:[^\[\]\n]*,")
+_HINT = re.compile(_NAMES + rb"|\[[^\[\]\n]*:[^\[\]\n]*,")
 _FRAMES = re.compile(
     rb"(?<![\w.])(\w+)\.(?:iloc|loc|columns|groupby|values|index|crs|geometry|name|chunks|items|keys|append)\b"
 )
@@ -80,7 +79,7 @@ def _documented(node: Any, klass: ast.ClassDef | None) -> set[str]:
     texts = [ast.get_docstring(node, clean=False)]
     if klass is not None and node.name in ("__init__", "__new__", "__call__"):
         texts.append(ast.get_docstring(klass, clean=False))
-    found = set()
+    found: set[str] = set()
     for text in texts:
         if text is None or not _ARRAY.search(text):
             continue
@@ -109,12 +108,7 @@ def is_helper(name: str, file: File) -> bool:
     """Whether a function has one call in its file and no other use, so that the call says what its parameters are."""
     if not name.startswith("_") or name.startswith("__"):
         return False
-    data, word, uses, place = file.source.data, name.encode(), 0, -1
-    # Found by hand: a pattern that looks behind tries every byte of the file.
-    while uses < 3 and (place := data.find(word, place + 1)) >= 0:
-        before, after = data[place - 1 : place], data[place + len(word) : place + len(word) + 1]
-        uses += not (before.isalnum() or before in (b"_", b".") or after.isalnum() or after == b"_")
-    return uses == 2
+    return sum(1 for _ in islice(file.source.uses(name), 3)) == 2
 
 
 def passed(node: Any, call: ast.Call) -> dict[str, Value]:

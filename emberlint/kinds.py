@@ -1,6 +1,7 @@
 """What a value is, as far as reading tells: its kind, the engine it belongs to, and why that is believed.
 
-A kind is one of the words below. ``None`` in place of a ``Value`` means unknown, and no rule about tensors may fire on it.
+A kind is one of the words below. ``None`` in place of a ``Value`` means unknown, and no rule about tensors may fire on
+it.
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ ATTRIBUTE = "is read from a tensor"
 MEMBER = "is assigned to the attribute"
 
 
+def words(text: str) -> frozenset[str]:
+    """The words of a text, for tables that are lists of names."""
+    return frozenset(text.split())
+
+
 class Value:
     """A known value: ``kind`` and ``engine``, ``dtype`` ("int", "float", "bool", "complex" or None), and its reasons.
 
@@ -49,7 +55,19 @@ class Value:
     expression that gave the value its kind, ``reason`` how, ``source`` the value it was derived from.
     """
 
-    __slots__ = ("argument", "dtype", "element", "engine", "items", "kind", "node", "nullable", "path", "reason", "source")
+    __slots__ = (
+        "argument",
+        "dtype",
+        "element",
+        "engine",
+        "items",
+        "kind",
+        "node",
+        "nullable",
+        "path",
+        "reason",
+        "source",
+    )
 
     def __init__(
         self,
@@ -164,23 +182,37 @@ def merged(a: Value | None, b: Value | None) -> Value | None:
 
 # NumPy and jax.numpy do not say what they answer; whatever is not here answers an array.
 _NUMPY_ANSWERS = {
-    "bool": "allclose array_equal array_equiv can_cast iscomplexobj isrealobj isdtype isfortran isscalar issubdtype iterable "
-    "may_share_memory shares_memory",
-    "int": "ndim size",
-    "shape": "shape broadcast_shapes",
-    "string": "array2string array_repr array_str base_repr binary_repr typename format_float_positional "
-    "format_float_scientific mintypecode get_include datetime_as_string",
-    "dtype": "common_type result_type promote_types min_scalar_type",
-    "sequence": "split array_split hsplit vsplit dsplit meshgrid broadcast_arrays nonzero unstack histogram histogram2d divmod modf "
-    "frexp diag_indices diag_indices_from tril_indices triu_indices tril_indices_from triu_indices_from mask_indices "
-    "unravel_index ix_ polydiv unique_all unique_counts unique_inverse linalg.eig linalg.eigh linalg.qr linalg.slogdet "
-    "linalg.lstsq",
-    "": "copyto put place putmask fill_diagonal put_along_axis save savetxt savez savez_compressed set_printoptions seterr "
-    "seterrcall setbufsize getbufsize geterr geterrcall get_printoptions printoptions errstate info show_config "
-    "show_runtime test einsum_path load genfromtxt fromregex frompyfunc vectorize gradient apply_along_axis "
-    "histogramdd nested_iters datetime_data linalg.test fft.test random.test random.seed random.set_state random.get_state "
-    "random.shuffle random.bytes random.default_rng random.get_bit_generator random.set_bit_generator is_busday "
-    "busday_count busday_offset polyfit svd linalg.svd unique average",
+    "bool": """
+        allclose array_equal array_equiv can_cast iscomplexobj isrealobj isdtype isfortran isscalar issubdtype
+        iterable may_share_memory shares_memory
+    """,
+    "int": """
+        ndim size
+    """,
+    "shape": """
+        shape broadcast_shapes
+    """,
+    "string": """
+        array2string array_repr array_str base_repr binary_repr typename format_float_positional
+        format_float_scientific mintypecode get_include datetime_as_string
+    """,
+    "dtype": """
+        common_type result_type promote_types min_scalar_type
+    """,
+    "sequence": """
+        split array_split hsplit vsplit dsplit meshgrid broadcast_arrays nonzero unstack histogram histogram2d divmod
+        modf frexp diag_indices diag_indices_from tril_indices triu_indices tril_indices_from triu_indices_from
+        mask_indices unravel_index ix_ polydiv unique_all unique_counts unique_inverse linalg.eig linalg.eigh
+        linalg.qr linalg.slogdet linalg.lstsq
+    """,
+    "": """
+        copyto put place putmask fill_diagonal put_along_axis save savetxt savez savez_compressed set_printoptions
+        seterr seterrcall setbufsize getbufsize geterr geterrcall get_printoptions printoptions errstate info
+        show_config show_runtime test einsum_path load genfromtxt fromregex frompyfunc vectorize gradient
+        apply_along_axis histogramdd nested_iters datetime_data linalg.test fft.test random.test random.seed
+        random.set_state random.get_state random.shuffle random.bytes random.default_rng random.get_bit_generator
+        random.set_bit_generator is_busday busday_count busday_offset polyfit svd linalg.svd unique average
+    """,
 }
 _NUMPY = {name: kind for kind, names in _NUMPY_ANSWERS.items() for name in names.split()}
 
@@ -206,7 +238,7 @@ _TYPES = {
     "ember_ml.nn.tensor.EmberTensor": (TENSOR, EMBER),
     "ember_ml.types.Tensor": (TENSOR, EMBER),
 }
-_TYPE_NAMES = {"Tensor": EMBER, "EmberTensor": EMBER, "KerasTensor": ""}
+TYPE_NAMES = {"Tensor": EMBER, "EmberTensor": EMBER, "KerasTensor": ""}
 
 
 @cache
@@ -215,8 +247,8 @@ def array_type(path: str) -> tuple[str, str] | None:
     found = _TYPES.get(path)
     if found is None:
         last = path.rpartition(".")[2]
-        if last in _TYPE_NAMES and engine_of(path) in ("", EMBER):
-            return TENSOR, _TYPE_NAMES[last]
+        if last in TYPE_NAMES and engine_of(path) in ("", EMBER):
+            return TENSOR, TYPE_NAMES[last]
     return found
 
 
@@ -265,7 +297,9 @@ def _numpy(path: str, name: str, kind: str, engine: str) -> tuple[str, str] | No
 def _jax(rest: str) -> tuple[str, str] | None:
     space, _, name = rest.partition(".")
     if space == "numpy":
-        return _numpy(f"numpy.{name}", name, TENSOR, "jax") or ((TENSOR, "jax") if name in ("float32", "int32") else None)
+        return _numpy(f"numpy.{name}", name, TENSOR, "jax") or (
+            (TENSOR, "jax") if name in ("float32", "int32") else None
+        )
     if space == "nn" and name in _JAX_NN:
         return TENSOR, "jax"
     if space == "random" and name in _JAX_RANDOM:
@@ -273,10 +307,16 @@ def _jax(rest: str) -> tuple[str, str] | None:
     return None
 
 
-_JAX_NN = frozenset(
-    "relu relu6 sigmoid softplus silu swish gelu elu selu celu leaky_relu log_softmax softmax one_hot logsumexp".split()
+_JAX_NN = words(
+    """
+    relu relu6 sigmoid softplus silu swish gelu elu selu celu leaky_relu log_softmax softmax one_hot logsumexp
+    """
 )
-_JAX_RANDOM = frozenset("PRNGKey key split normal uniform randint bernoulli categorical permutation choice".split())
+_JAX_RANDOM = words(
+    """
+    PRNGKey key split normal uniform randint bernoulli categorical permutation choice
+    """
+)
 
 
 def _documented(path: str, engine: str) -> tuple[str, str] | None:
@@ -325,25 +365,30 @@ def _word(text: str, engine: str) -> tuple[str, str] | None:
     word = _WORDS.get(text) or _WORDS.get(text.partition(" #")[0])
     if word is None and "|" not in text and ("Tensor" in text or "array" in text) and text[:1] in "(tTlL":
         plain = text.replace("(", " ").replace("[", " ")
-        word = SEQUENCE if plain.split()[0] in ("Tensor", "tuple", "Tuple", "list", "List") and "int" not in text else None
+        word = (
+            SEQUENCE if plain.split()[0] in ("Tensor", "tuple", "Tuple", "list", "List") and "int" not in text else None
+        )
     if word is None and text.endswith("Result"):
         word = SEQUENCE
     return (word, engine) if word else None
 
 
 # Methods and attributes, by what they answer on an array; what is not here is unknown.
-_SAME_KIND_METHODS = """
-abs absolute add all any argmax argmin argsort astype bfloat16 bitwise_and bitwise_or bmm bool broadcast_to ceil clamp clip clone
-conj contiguous copy cos cosh cpu cuda cumprod cumsum detach diag diagonal div dot double eq exp expand expand_as expm1
-fill_ flatten float floor floor_divide fmod gather ge gt half index_select int inverse isfinite isinf isnan le lerp log
-log10 log1p log2 logical_and logical_not logical_or logsumexp long lt masked_fill masked_select matmul max maximum mean
-median min minimum mm mul multiply narrow ne neg negative new_empty new_full new_ones new_tensor new_zeros norm permute
-pow prod ravel reciprocal relu remainder repeat requires_grad_ reshape round rsqrt scatter scatter_add select sigmoid sign
-sin sinh softmax sort sqrt square squeeze std sub subtract sum swapaxes t take tan tanh tile to to_device to_backend trace transpose
-tril triu true_divide trunc type unflatten unsqueeze var view view_as where zero_ add_ mul_ sub_ div_ clamp_ copy_
-moveaxis index_add at set byteswap newbyteorder choose compress searchsorted log_softmax ptp repeat_interleave
-""".split()
-METHODS = dict.fromkeys(_SAME_KIND_METHODS, "same")
+_SAME_KIND_METHODS = words(
+    """
+    abs absolute add all any argmax argmin argsort astype bfloat16 bitwise_and bitwise_or bmm bool broadcast_to ceil
+    clamp clip clone conj contiguous copy cos cosh cpu cuda cumprod cumsum detach diag diagonal div dot double eq exp
+    expand expand_as expm1 fill_ flatten float floor floor_divide fmod gather ge gt half index_select int inverse
+    isfinite isinf isnan le lerp log log10 log1p log2 logical_and logical_not logical_or logsumexp long lt masked_fill
+    masked_select matmul max maximum mean median min minimum mm mul multiply narrow ne neg negative new_empty new_full
+    new_ones new_tensor new_zeros norm permute pow prod ravel reciprocal relu remainder repeat requires_grad_ reshape
+    round rsqrt scatter scatter_add select sigmoid sign sin sinh softmax sort sqrt square squeeze std sub subtract sum
+    swapaxes t take tan tanh tile to to_device to_backend trace transpose tril triu true_divide trunc type unflatten
+    unsqueeze var view view_as where zero_ add_ mul_ sub_ div_ clamp_ copy_ moveaxis index_add at set byteswap
+    newbyteorder choose compress searchsorted log_softmax ptp repeat_interleave
+    """
+)
+METHODS = dict.fromkeys(sorted(_SAME_KIND_METHODS), "same")
 METHODS |= {
     "item": "number",
     "tolist": "host list",

@@ -1,4 +1,5 @@
-"""The measured matrix, as ``ember-ml ops measure`` writes it: which operation, dtype and keyword is the same on which engine.
+"""The measured matrix, as ``ember-ml ops measure`` writes it: which operation, dtype and keyword is the same on which
+engine.
 
 ``ember_ml/tools/__init__.py`` describes the file. The configured one is read, else the one that comes with ember.
 """

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from emberlint import catalogue
 from emberlint.findings import Edit
 from emberlint.flow import File
-from emberlint.kinds import EMBER, HOST, Value
+from emberlint.kinds import EMBER, Value
 from emberlint.rewrite import DIFFERENT, operation_for, rewritten
 
 # Methods whose arguments stand one by one where the operation takes a tuple.
@@ -77,23 +77,27 @@ class Moved(NamedTuple):
     edits: tuple[Edit, ...]
 
 
-def moved(node: ast.Call, owner: Value, file: File) -> Moved | None:
-    """A method's call as a call of an operation; ``None`` where a person must decide."""
+def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved | None:
+    """A method's call as a call of an operation; ``None`` where a person must decide.
+
+    ``origin`` is the engine that the code was written for, which says what the methods of ember's own tensors mean.
+    """
     function: Any = node.func
     name = function.attr
-    if name == "item" and owner.kind == HOST and len(node.args) == 1 and not node.keywords:
+    meant = owner.engine if owner.engine not in (EMBER, "") else origin
+    if name == "item" and meant == "numpy" and len(node.args) == 1 and not node.keywords:
         bound, imports = file.import_name(file.config.namespace)
         text = f"{bound}.ravel({file.text(function.value)})[{file.text(node.args[0])}].item()"
         return Moved("ravel", (*imports, file.edit(node, text)))
-    if name in _OTHERS or (owner.engine == "torch" and name in DIFFERENT["torch"]):
+    if name in _OTHERS or name in DIFFERENT.get(meant, ()) or (name == "view" and meant != "torch"):
         return None
-    if name in _CASTS and owner.engine == "torch" and not node.args and not node.keywords:
+    if name in _CASTS and meant == "torch" and not node.args and not node.keywords:
         bound, imports = file.import_name(file.config.namespace)
         return Moved(
             "cast", (*imports, file.edit(node, f"{bound}.cast({file.text(function.value)}, {bound}.{_CASTS[name]})"))
         )
-    if name in _TUPLES and (owner.kind == HOST or name != "transpose" or owner.engine != "torch"):
-        return _gathered(node, _TUPLES[name], owner, file)
+    if name in _TUPLES and not (name == "transpose" and meant == "torch"):
+        return _gathered(node, _TUPLES[name], file)
     if name in _RENAMED:
         operation, most = _RENAMED[name]
         if not operation or len(node.args) > most or (node.keywords and name != "astype"):
@@ -103,7 +107,7 @@ def moved(node: ast.Call, owner: Value, file: File) -> Moved | None:
         ):
             return None
         return _called(node, operation, (), file)
-    for engine in [owner.engine] if owner.engine not in (EMBER, "") else ["numpy", "torch"]:
+    for engine in [meant] if meant else ["numpy", "torch"]:
         place = {"mlx": "mlx.core", "jax": "jax.numpy"}.get(engine, engine)
         call = ast.copy_location(ast.Call(function, [function.value, *node.args], node.keywords), node)
         path = f"{place}.{name}"
@@ -141,7 +145,7 @@ def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File)
     return Moved(operation, (*imports, head, *edits))
 
 
-def _gathered(node: ast.Call, operation: str, owner: Value, file: File) -> Moved | None:
+def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
     """The same for a method whose arguments are to be one tuple."""
     if any(type(argument) is ast.Starred for argument in node.args):
         return None

@@ -21,13 +21,13 @@ from emberlint.calls import called
 from emberlint.config import Config
 from emberlint.findings import UNSAFE, Edit, Finding, Fix
 from emberlint.flow import Check, File
-from emberlint.kinds import EMBER, SCALAR, SEQUENCE
+from emberlint.kinds import DTYPE, EMBER, SCALAR, SEQUENCE
 from emberlint.rewrite import operation_for
 from emberlint.rules import Rule
 from emberlint.source import Source
 
 # The rules whose fixes a port makes, and those that are about one engine's names and apply to the one that is left.
-FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310", "EMB315")
+FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
 _NAMED = frozenset({"EMB102", "EMB103", "EMB104"})
 # What a person must decide afterwards. Default dtypes and devices are no matter of a rewrite.
 LEFT = ("EMB1", "EMB2", "EMB3")
@@ -104,7 +104,7 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
 
     def constant(node: ast.Attribute, file: File) -> None:
         found = kinds.engine_of(file.path(node))
-        if found and file.call_of(node) is None and not _is_inner(node, file):
+        if found and not file.is_called(node) and not _is_inner(node, file):
             places.add((node.lineno, node.col_offset))
             if found != EMBER:
                 needed.add((node.lineno, node.col_offset))
@@ -133,7 +133,7 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
 def _checks(origin: str) -> dict[type, list[Check]]:
     """The checks of a port from an engine."""
     found: dict[type, list[Check]] = {
-        ast.Call: [_special, _method],
+        ast.Call: [_special, _method(origin)],
         ast.Attribute: [_property, _passed(origin)],
         ast.Subscript: [_joined],
     }
@@ -159,7 +159,7 @@ def _passed(origin: str) -> Check:
 
     def check(node: ast.Attribute, file: File) -> None:
         path = file.path(node)
-        if kinds.engine_of(path) != origin or file.call_of(node) is not None or _is_inner(node, file):
+        if kinds.engine_of(path) != origin or file.is_called(node) or _is_inner(node, file):
             return
         operation = operation_for(path)
         if operation:
@@ -228,22 +228,33 @@ def _nonzero(node: ast.Call, file: File) -> Fix | None:
     return Fix((*imports, file.edit(node.func, f"{ops}.nonzero")), UNSAFE, "call `ops.nonzero`")
 
 
-def _method(node: ast.Call, file: File) -> None:
-    """Methods of arrays for which there is an operation."""
-    function = node.func
-    if type(function) is not ast.Attribute or file.path(function):
-        return
-    owner = file.value(function.value)
-    if owner is None or not owner.is_array or owner.engine not in ("numpy", "torch", EMBER, ""):
-        return
-    found = methods.moved(node, owner, file)
-    if found is not None:
-        file.report(PORT, node, f"`.{function.attr}()`", fix=Fix(found.edits, UNSAFE, f"call `ops.{found.operation}`"))
+def _method(origin: str) -> Check:
+    """A check of methods of arrays for which there is an operation."""
+
+    def check(node: ast.Call, file: File) -> None:
+        function = node.func
+        if type(function) is not ast.Attribute or file.path(function):
+            return
+        owner = file.value(function.value)
+        if owner is None or not owner.is_array or owner.engine not in (origin, EMBER, ""):
+            return
+        found = methods.moved(node, owner, file, origin)
+        if found is not None:
+            fix = Fix(found.edits, UNSAFE, f"call `ops.{found.operation}`")
+            file.report(PORT, node, f"`.{function.attr}()`", fix=fix)
+
+    return check
 
 
 def _property(node: ast.Attribute, file: File) -> None:
-    """Properties that engines have under another law: ``x.T``, ``x.size``."""
-    if node.attr not in methods.PROPERTIES or type(node.ctx) is not ast.Load or file.call_of(node) is not None:
+    """Properties that engines have under another law: ``x.T``, ``x.size``; and ``x.dtype.type``, which is NumPy's."""
+    if node.attr == "type" and not file.is_called(node):
+        dtype = file.value(node.value)
+        if dtype is not None and dtype.kind == DTYPE:
+            fix = Fix((file.edit(node, file.text(node.value)),), UNSAFE, "take the dtype itself")
+            file.report(PORT, node, "`.dtype.type`", fix=fix)
+        return
+    if node.attr not in methods.PROPERTIES or type(node.ctx) is not ast.Load or file.is_called(node):
         return
     owner = file.value(node.value)
     if owner is None or not owner.is_array or (node.attr == "size" and owner.engine == "torch"):

@@ -15,12 +15,13 @@ from emberlint import config as configuration
 from emberlint.config import Config
 from emberlint.findings import Finding, Fix
 from emberlint.flow import File
+from emberlint.syntax import dotted
 
 Span = tuple[int, int, int, int]
 
 
 class Imported(NamedTuple):
-    """An import: the module's full name (and the name in it), where, and whether it runs when the module is imported."""
+    """An import: the full name of what is imported, where, and whether it runs with the module."""
 
     path: str
     span: Span
@@ -28,7 +29,7 @@ class Imported(NamedTuple):
 
 
 class Defined(NamedTuple):
-    """A function at the top of a module: its parameters (name, kind, default, annotation), and what it has and lacks."""
+    """A function at the top of a module: its parameters (name, kind, default, annotation), and what it has."""
 
     name: str
     span: Span
@@ -69,7 +70,9 @@ def facts(file: File) -> dict[str, Any]:
                     found["imports"].append([f"{base}.{name.name}", span, eager])
     parts = configuration.relative(file.source.path, file.config).split("/")
     if "ops" in parts[:-1] or "backend" in parts[:-1] or "backends" in parts[:-1]:
-        found["functions"] = [_defined(node) for node in file.tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        found["functions"] = [
+            _defined(node, file) for node in file.tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ]
         found["names"] = sorted(_bound(file.tree.body))
         found["exports"] = _exports(file.tree.body)
     return found
@@ -81,7 +84,7 @@ def _imports(body: list[Any], eager: bool) -> Iterator[tuple[Any, bool]]:
         if kind is ast.Import or kind is ast.ImportFrom:
             yield node, eager
         elif kind is ast.If:
-            typing = "TYPE_CHECKING" in ast.dump(node.test)
+            typing = dotted(node.test).endswith("TYPE_CHECKING")
             yield from _imports(node.body, eager and not typing)
             yield from _imports(node.orelse, eager)
         elif kind is ast.Try:
@@ -92,19 +95,19 @@ def _imports(body: list[Any], eager: bool) -> Iterator[tuple[Any, bool]]:
             yield from _imports(node.finalbody, eager)
 
 
-def _defined(node: Any) -> list[Any]:
+def _defined(node: Any, file: File) -> list[Any]:
     arguments = node.args
     rows = []
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
     for i, (argument, default) in enumerate(zip(positional, defaults, strict=True)):
-        rows.append(_parameter(argument, "P" if i < len(arguments.posonlyargs) else "B", default))
+        rows.append(_parameter(argument, "P" if i < len(arguments.posonlyargs) else "B", default, file))
     if arguments.vararg is not None:
-        rows.append(_parameter(arguments.vararg, "V", None))
+        rows.append(_parameter(arguments.vararg, "V", None, file))
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        rows.append(_parameter(argument, "K", default))
+        rows.append(_parameter(argument, "K", default, file))
     if arguments.kwarg is not None:
-        rows.append(_parameter(arguments.kwarg, "W", None))
+        rows.append(_parameter(arguments.kwarg, "W", None, file))
     every = [*positional, *arguments.kwonlyargs, *(a for a in (arguments.vararg, arguments.kwarg) if a is not None)]
     body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     return [
@@ -112,15 +115,21 @@ def _defined(node: Any) -> list[Any]:
         [node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {node.name}")],
         rows,
         not body,
-        [ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list],
+        [dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list],
         node.returns is not None and all(argument.annotation is not None for argument in every),
         ast.get_docstring(node) is not None,
     ]
 
 
-def _parameter(argument: ast.arg, kind: str, default: ast.expr | None) -> list[str]:
-    annotation = "" if argument.annotation is None else ast.unparse(argument.annotation)
-    return [argument.arg, kind, "" if default is None else ast.unparse(default), annotation]
+def _parameter(argument: ast.arg, kind: str, default: ast.expr | None, file: File) -> list[str]:
+    return [argument.arg, kind, _written(default, file), _written(argument.annotation, file)]
+
+
+def _written(node: ast.expr | None, file: File) -> str:
+    """The text of a default or an annotation, in one way where there are several to write it."""
+    if node is None:
+        return ""
+    return repr(node.value) if isinstance(node, ast.Constant) else " ".join(file.text(node).split())
 
 
 def _bound(body: list[Any]) -> set[str]:
@@ -147,16 +156,18 @@ def _bound(body: list[Any]) -> set[str]:
 def _exports(body: list[Any]) -> list[str] | None:
     """What ``__all__`` lists, where it is a plain list of strings."""
     for node in body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
-            if isinstance(node.value, (ast.List, ast.Tuple)):
-                return [e.value for e in node.value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, (ast.List, ast.Tuple)):
+            continue
+        if any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets):
+            return [e.value for e in node.value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
     return None
 
 
 class Project:
     """The files of a run, and where rules about them report.
 
-    ``modules`` are by dotted name; ``packages`` those that have an ``ops`` folder beside a ``backend`` folder with engines in it.
+    ``modules`` are by dotted name; ``packages`` those that have an ``ops`` folder beside a ``backend`` folder with
+    engines in it.
     """
 
     def __init__(self, config: Config) -> None:
@@ -171,13 +182,18 @@ class Project:
             configuration.relative(path, self.config),
             name,
             tuple(Imported(full, tuple(span), eager) for full, span, eager in facts["imports"]),
-            tuple(Defined(n, tuple(s), tuple(map(tuple, p)), b, tuple(d), a, doc) for n, s, p, b, d, a, doc in facts.get("functions", ())),
+            tuple(
+                Defined(n, tuple(s), tuple(map(tuple, p)), b, tuple(d), a, doc)
+                for n, s, p, b, d, a, doc in facts.get("functions", ())
+            ),
             tuple(facts.get("names", ())),
             None if facts.get("exports") is None else tuple(facts["exports"]),
             tuple(facts["stars"]),
         )
 
-    def report(self, rule: Any, module: Module, span: Span, message: str, *, fix: Fix | None = None, why: tuple[str, ...] = ()) -> None:
+    def report(
+        self, rule: Any, module: Module, span: Span, message: str, *, fix: Fix | None = None, why: tuple[str, ...] = ()
+    ) -> None:
         """Add a finding in a module."""
         self.findings.append(Finding(rule.code, message, module.path, *span, fix, why))
 
@@ -227,4 +243,4 @@ class Package:
 
     def provider(self, backend: str, module: Module) -> Module | None:
         """The module of a backend that mirrors one of the frontend."""
-        return self.project.modules.get(f"{backend}{module.name[len(self.ops):]}")
+        return self.project.modules.get(f"{backend}{module.name[len(self.ops) :]}")

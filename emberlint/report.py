@@ -155,7 +155,11 @@ def as_json(findings: list[Finding], sources: Sources, verbose: bool) -> str:
                     "applicability": fix.safety,
                     "message": fix.title,
                     "edits": [
-                        {"content": edit.text, "location": _place(source, edit.start), "end_location": _place(source, edit.end)}
+                        {
+                            "content": edit.text,
+                            "location": _place(source, edit.start),
+                            "end_location": _place(source, edit.end),
+                        }
                         for edit in fix.edits
                     ],
                 },
@@ -260,7 +264,11 @@ def _sarif_rule(code: str) -> dict[str, Any]:
 
 def _sarif_result(finding: Finding, fingerprint: str, index: int, sources: Sources) -> dict[str, Any]:
     source = sources[finding.path]
-    location = {"uri": _uri(finding.path), "uriBaseId": "%SRCROOT%"} if not os.path.isabs(finding.path) else {"uri": _uri(finding.path)}
+    location = (
+        {"uri": _uri(finding.path), "uriBaseId": "%SRCROOT%"}
+        if not os.path.isabs(finding.path)
+        else {"uri": _uri(finding.path)}
+    )
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": index,
@@ -334,9 +342,8 @@ def junit(findings: list[Finding], sources: Sources, verbose: bool) -> str:
         lines.append('  <testsuite name="emberlint" tests="1" failures="0" errors="0" skipped="0">')
         lines += ['    <testcase name="no findings" classname="emberlint"/>', "  </testsuite>"]
     for path, group in by_path.items():
-        lines.append(
-            f'  <testsuite name={quoteattr(_xml(path))} tests="{len(group)}" failures="{len(group)}" errors="0" skipped="0">'
-        )
+        counts = f'tests="{len(group)}" failures="{len(group)}" errors="0" skipped="0"'
+        lines.append(f"  <testsuite name={quoteattr(_xml(path))} {counts}>")
         for finding in group:
             place = f"line {finding.line}, column {_column(finding, sources)}"
             name = quoteattr(f"{finding.code} at {place}")

@@ -1,7 +1,7 @@
 """From a call of an engine's function to the same call of an operation: the name, and the names of the arguments.
 
-Most functions have an operation of their own name. ``RENAMED`` holds those whose operation is called otherwise, ``DIFFERENT`` those whose
-operation has the name and another meaning; arguments are matched by the two signatures.
+Most functions have an operation of their own name. ``RENAMED`` holds those whose operation is called otherwise,
+``DIFFERENT`` those whose operation has the name and another meaning; arguments are matched by the two signatures.
 """
 
 from __future__ import annotations
@@ -82,9 +82,12 @@ RENAMED = {
 # Functions whose operation bears the name, takes the arguments and answers something else: a person must decide.
 DIFFERENT = {
     "numpy": frozenset({"load", "save", "select", "put_along_axis"}),
-    "torch": frozenset(
-        "cond cross dropout eval flatten fold gather index_add istft load map max median meshgrid min nonzero norm normalize "
-        "one_hot pad save scan scatter scatter_add sort split std stft svd threshold topk unfold unique var quantile".split()
+    "torch": kinds.words(
+        """
+        cond cross dropout eval flatten fold gather index_add istft load map max median meshgrid min nonzero norm
+        normalize one_hot pad save scan scatter scatter_add sort split std stft svd threshold unfold unique var
+        quantile
+        """
     ),
     "mlx": frozenset({"load", "save", "eval", "synchronize"}),
     "jax": frozenset({"load", "save", "cond", "map", "scan"}),
@@ -92,7 +95,6 @@ DIFFERENT = {
 
 # Parameters that engines and the array API standard name differently.
 _KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "correction", "a_min": "min", "a_max": "max"}
-_IGNORED = {"torch": {"requires_grad": "False"}, "numpy": {"order": None, "like": None}, "mlx": {}, "jax": {}}
 
 
 class Rewrite(NamedTuple):
@@ -145,15 +147,13 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     if record is None:
         return None
     wanted = catalogue.parameters(record) or []
-    edits = _matched(node, catalogue.parameters(native) if native else None, wanted, engine, file)
+    edits = _matched(node, catalogue.parameters(native) if native else None, wanted, file)
     if edits is None:
         return None
     return Rewrite(operation, tuple(edits), _safety(node, path, file))
 
 
-def _matched(
-    node: ast.Call, theirs: list[Parameter] | None, ours: list[Parameter], engine: str, file: File
-) -> list[Edit] | None:
+def _matched(node: ast.Call, theirs: list[Parameter] | None, ours: list[Parameter], file: File) -> list[Edit] | None:
     """The edits that make a call's arguments those of the operation; ``None`` where one has no place."""
     if any(type(argument) is ast.Starred for argument in node.args) or any(k.arg is None for k in node.keywords):
         return None
@@ -180,8 +180,6 @@ def _matched(
             return None
     for item in node.keywords:
         assert item.arg is not None
-        if item.arg in _IGNORED.get(engine, {}):
-            return None
         meant = item.arg if item.arg in by_name else _KEYWORDS.get(item.arg, item.arg)
         if meant not in by_name or meant in given:
             return None
@@ -196,7 +194,9 @@ def _matched(
 
 
 def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
-    """Whether a positional argument means the operation's parameter at that place: the name says so, or it is a tensor's place."""
+    """Whether a positional argument means the operation's parameter at that place: the name says so, or it is a
+    tensor's place.
+    """
     if not their or meant == our.name or their == our.name:
         return True
     if our.role in ("TensorLike", "Indices", "Mask"):
@@ -223,7 +223,9 @@ _SYNONYMS = frozenset(
 
 
 def _safety(node: ast.Call, path: str, file: File) -> str:
-    """Safe where the matrix has established that function and operation agree for these kinds of argument and these keywords."""
+    """Safe where the matrix has established that function and operation agree for these kinds of argument and these
+    keywords.
+    """
     measured = matrix.native(path, file.config)
     if measured is None or not measured.get("errors"):
         return UNSAFE

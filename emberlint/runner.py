@@ -1,4 +1,6 @@
-"""A run: the files under some paths, linted in processes, with what is cached, and the rules about the project as a whole."""
+"""A run: the files under some paths, linted in processes, with what is cached, and the rules about the project as a
+whole.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def _under(folder: str, config: Config) -> Iterator[str]:
         if name.startswith("."):
             continue
         path = entry.path[2:] if entry.path.startswith("./") else entry.path
-        if config.exclude and any(configuration.matches(configuration.relative(path, config), p) for p in config.exclude):
+        if config.exclude and any(
+            configuration.matches(configuration.relative(path, config), p) for p in config.exclude
+        ):
             continue
         if entry.is_dir(follow_symlinks=False):
             if name not in _SKIPPED:
@@ -127,16 +131,14 @@ def _batch(work: tuple[list[tuple[str, bytes, str]], Config]) -> list[tuple[str,
     import gc
 
     todo, config = work
-    # Trees are all that is allocated, and they are freed by counting; collecting would only walk them.
+    # Trees are most of what is made, and they are freed by counting; a collector would only walk them.
     enabled = gc.isenabled()
     gc.disable()
     try:
         done = []
-        for i, (path, data, content) in enumerate(todo):
+        for path, data, content in todo:
             module, package = engine.module_of(path)
             done.append((path, content, engine.lint(data, path, config, module=module, package=package)))
-            if i % 200 == 199:
-                gc.collect()
         return done
     finally:
         if enabled:
@@ -166,16 +168,15 @@ def _project(listed: list[str], results: dict[str, Result], config: Config) -> t
         check(project)
     left: list[Finding] = []
     silent = 0
-    by_path: dict[str, list[Finding]] = {}
+    by_path: dict[str, list[Finding]] = {path: [] for path in listed if (results[path].facts or {}).get("suppressions")}
     for finding in project.findings:
         by_path.setdefault(finding.path, []).append(finding)
     for path, found in by_path.items():
-        ignored = suppress.ignores(config, configuration.relative(path, config))
-        found = [finding for finding in found if not (ignored and finding.code.startswith(ignored))]
         with open(path, "rb") as file:
             source = Source(file.read(), path)
-        kept, _ = suppress.silenced(found, suppress.comments(source))
-        silent += len(found) - len(kept)
+        where = configuration.relative(path, config)
+        kept, quiet = suppress.applied(found, source, engine.selected(config), config, where, project=True)
+        silent += quiet
         left += kept
     left.sort(key=lambda finding: (finding.path, finding.line, finding.column, finding.code))
     return left, silent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import accumulate
 
@@ -55,6 +56,19 @@ class Source:
             return ""
         end = self.starts[number] if number < len(self.starts) else len(self.data)
         return self.data[self.starts[number - 1] : end].rstrip(b"\r\n").decode(errors="replace")
+
+    def uses(self, name: str) -> Iterator[int]:
+        """The offsets at which a name stands, as a word and not as an attribute; in comments and strings too.
+
+        Found by hand: a pattern that looks around itself tries every byte of the file.
+        """
+        data, word = self.data, name.encode()
+        place = data.find(word)
+        while place >= 0:
+            before, after = data[place - 1 : place], data[place + len(word) : place + len(word) + 1]
+            if not (before.isalnum() or before in (b"_", b".") or after.isalnum() or after == b"_"):
+                yield place
+            place = data.find(word, place + 1)
 
     def encode(self, data: bytes) -> bytes:
         """The bytes that a file of this encoding holds for a text in UTF-8."""

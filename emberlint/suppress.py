@@ -1,4 +1,4 @@
-"""Comments that silence findings on their line: ``# noqa: EMB102``, ``# noqa``, ``# emberlint: ignore[EMB102] reason``."""
+"""Comments that silence the findings on their line: ``# noqa: EMB102``, or ``# emberlint: ignore[EMB102] why``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from emberlint.config import Config
 from emberlint.findings import SAFE, Edit, Finding, Fix
 from emberlint.source import Source
 
-_NOQA = re.compile(rb"#[ \t]*noqa(?P<colon>[ \t]*:[ \t]*(?P<codes>[A-Z]+[0-9]+(?:[ \t]*[, \t][ \t]*[A-Z]+[0-9]+)*))?", re.IGNORECASE)
+_NOQA = re.compile(
+    rb"#[ \t]*noqa(?P<colon>[ \t]*:[ \t]*(?P<codes>[A-Z]+[0-9]+(?:[ \t]*[, \t][ \t]*[A-Z]+[0-9]+)*))?", re.IGNORECASE
+)
 _IGNORE = re.compile(rb"#[ \t]*emberlint[ \t]*:[ \t]*ignore\[(?P<codes>[^\]\n]*)\]")
 _CODE = re.compile(rb"[A-Za-z]+[0-9]+|[^\s,]+")
 
@@ -42,7 +44,10 @@ def comments(source: Source) -> list[Comment]:
             codes: tuple[tuple[str, int, int], ...] = ()
             if text is not None:
                 base = match.start("codes")
-                codes = tuple((m[0].decode(errors="replace").upper(), base + m.start(), base + m.end()) for m in _CODE.finditer(text))
+                codes = tuple(
+                    (m[0].decode(errors="replace").upper(), base + m.start(), base + m.end())
+                    for m in _CODE.finditer(text)
+                )
             if text is not None and not own and not any(code.startswith("EMB") for code, _, _ in codes):
                 continue
             if own and not codes:
@@ -62,16 +67,28 @@ def _real(source: Source) -> set[int]:
             if token.type == tokenize.COMMENT:
                 line, column = token.start
                 text = source.line(line)
-                starts.update(range(source.offset(line, len(text[:column].encode())), source.offset(line, len(text.encode()))))
+                starts.update(
+                    range(source.offset(line, len(text[:column].encode())), source.offset(line, len(text.encode())))
+                )
     except (tokenize.TokenError, SyntaxError, IndentationError, UnicodeError):
         pass
     return starts
 
 
 def applied(
-    findings: list[Finding], source: Source, codes: tuple[str, ...], config: Config, where: str
+    findings: list[Finding],
+    source: Source,
+    codes: tuple[str, ...],
+    config: Config,
+    where: str,
+    *,
+    project: bool = False,
 ) -> tuple[list[Finding], int]:
-    """The findings that are left, those about the suppressions themselves included, and how many were silenced."""
+    """The findings that are left, those about the suppressions themselves included, and how many were silenced.
+
+    Suppressions of rules about a project as a whole are judged with the findings of those (``project``), the others
+    with those of a file.
+    """
     ignored = ignores(config, where)
     if ignored:
         findings = [finding for finding in findings if not finding.code.startswith(ignored)]
@@ -79,16 +96,22 @@ def applied(
     if not candidates:
         return findings, 0
     lines = {line for finding in findings for line in (finding.line, finding.end_line)}
-    candidates = [c for c in candidates if c.codes or c.line in lines]
+    candidates = [comment for comment in candidates if comment.codes or comment.line in lines]
     if candidates:
         inside = _real(source)
-        candidates = [c for c in candidates if c.start in inside]
+        candidates = [comment for comment in candidates if comment.start in inside]
     left, used = silenced(findings, candidates)
     silent = len(findings) - len(left)
     for comment in candidates:
-        left += _about(comment, used, source, codes)
+        found = _about(comment, used, source, codes, project)
+        left += [finding for finding in found if not (ignored and finding.code.startswith(ignored))]
     left.sort(key=lambda finding: (finding.line, finding.column, finding.code))
     return left, silent
+
+
+def names_project_rules(source: Source) -> bool:
+    """Whether a suppression in a source names a rule about the project as a whole."""
+    return any(code in PROJECT for comment in comments(source) for code, _, _ in comment.codes)
 
 
 def ignores(config: Config, where: str) -> tuple[str, ...]:
@@ -116,15 +139,13 @@ def silenced(findings: list[Finding], candidates: list[Comment]) -> tuple[list[F
     return left, used
 
 
-def project_codes() -> frozenset[str]:
-    """The codes of the rules that see a project as a whole, whose suppressions are judged there."""
-    return frozenset(code for code in rules.modules() if code in PROJECT)
-
-
+# The rules that see a project as a whole.
 PROJECT = frozenset({"EMB004", "EMB110", "EMB111", "EMB501", "EMB502", "EMB503", "EMB504"})
 
 
-def _about(comment: Comment, used: set[tuple[int, str]], source: Source, codes: tuple[str, ...]) -> list[Finding]:
+def _about(
+    comment: Comment, used: set[tuple[int, str]], source: Source, codes: tuple[str, ...], project: bool
+) -> list[Finding]:
     found = []
     known = rules.modules()
     for code, start, end in comment.codes:
@@ -133,9 +154,11 @@ def _about(comment: Comment, used: set[tuple[int, str]], source: Source, codes: 
         line, column = source.place(start)
         where = (source.path, line, column, line, column + end - start)
         if code not in known:
-            if "EMB003" in codes:
-                found.append(Finding("EMB003", f"unknown code `{code}`; `emberlint rules` lists the known ones", *where))
-        elif code in codes and code not in PROJECT and (comment.start, code) not in used and "EMB002" in codes:
+            if "EMB003" in codes and not project:
+                found.append(
+                    Finding("EMB003", f"unknown code `{code}`; `emberlint rules` lists the known ones", *where)
+                )
+        elif code in codes and (code in PROJECT) is project and (comment.start, code) not in used and "EMB002" in codes:
             fix = Fix((_removal(comment, code, source),), SAFE, "remove the suppression")
             found.append(Finding("EMB002", f"unused suppression: `{code}` is not reported here", *where, fix))
     return found

@@ -15,8 +15,8 @@ _TOLD = frozenset({*ARRAYS, SCALAR, SHAPE, SEQUENCE})
 
 def told(path: str, line: int) -> str:
     """The text that the command prints."""
-    with open(path, "rb") as file:
-        data = file.read()
+    with open(path, "rb") as opened:
+        data = opened.read()
     config = configuration.load(os.path.dirname(path) or ".")
     module, package = engine.module_of(path)
     try:
@@ -26,8 +26,17 @@ def told(path: str, line: int) -> str:
         return f"{path} does not parse: {error}\n"
     where = configuration.relative(path, config)
     checks = engine.table(engine.selected(config))
-    file = File(source, tree, config, checks, module=module, package=package, where=where, engines=configuration.layer(where, config))
-    file.values = []
+    file = File(
+        source,
+        tree,
+        config,
+        checks,
+        module=module,
+        package=package,
+        where=where,
+        engines=configuration.layer(where, config),
+        thorough=True,
+    )
     findings = file.run()
     lines = [f"{path}:{line}: {source.line(line).strip()}"]
     seen = set()

@@ -1,8 +1,8 @@
 '''The rules, one file each, and what a rule's author needs to know.
 
-A rule is a module ``emb<number>_<name>.py`` in this folder. Its docstring is its page; ``emberlint explain`` prints it, so it has
-these headings, in this order: ``What it does``, ``Why``, ``Example``, ``Use instead``, ``Fix safety``. Its body is a
-``RULE`` and the checks that belong to it::
+A rule is a module ``emb<number>_<name>.py`` in this folder. Its docstring is its page; ``emberlint explain`` prints it,
+so it has these headings, in this order: ``What it does``, ``Why``, ``Example``, ``Use instead``, ``Fix safety``. Its
+body is a ``RULE`` and the checks that belong to it::
 
     """Page: first line is the title.
 
@@ -25,39 +25,47 @@ these headings, in this order: ``What it does``, ``Why``, ``Example``, ``Use ins
 
 Nothing else lists rules: the folder is the list, a rule's file name holds its code.
 
-**Events.** ``RULE.on`` takes node classes of ``ast`` and the events of ``emberlint.flow``: ``Truth`` (an expression whose truth value
-is asked for: ``if``, ``while``, ``assert``, ``and``/``or``/``not``, conditional expressions, comprehension conditions),
-``Iteration`` (an expression that is iterated over; for ``a, b = x`` the target tuple, whose value is that of ``x``) and
-``Annotation`` (an expression in the place of an annotation). A check is called once for each node, after the node's parts
-have been evaluated, so ``file.value`` of each part is known. For a statement with a body (``for``, ``if``, ``with``, ``def``) the
-check runs before the body.
-For ``ast.AugAssign`` it runs before the target is rebound; ``file.value(node.target)`` is the value before.
+**Events.** ``RULE.on`` takes node classes of ``ast`` and the events of ``emberlint.flow``: ``Truth`` (an expression
+whose truth value is asked for: ``if``, ``while``, ``assert``, ``and``/``or``/``not``, conditional expressions,
+comprehension conditions), ``Iteration`` (an expression that is iterated over; for ``a, b = x`` the target tuple, whose
+value is that of ``x``) and ``Annotation`` (an expression in the place of an annotation). A check is called once for
+each node, after the node's parts have been evaluated, so ``file.value`` of each part is known. For a statement with a
+body (``for``, ``if``, ``with``, ``def``) the check runs before the body. For ``ast.AugAssign`` it runs before the
+target is rebound; ``file.value(node.target)`` is the value before. Expressions are shown to rules only where something
+is known of them, for the sake of speed: a name or attribute that is an engine's or an array's, an operator or subscript
+whose value is an array (or a string), a call of or with such a thing, ``Truth`` and ``Iteration`` of an array;
+statements are always shown.
 
-**Values.** ``file.value(node)`` is a ``kinds.Value`` or ``None`` for unknown, and a rule about tensors never fires on unknown. ``value.kind`` is one of
-the words in ``emberlint.kinds``: ``TENSOR``, ``HOST`` (a NumPy array), ``SCALAR``, ``SHAPE``, ``SEQUENCE`` (``element`` or ``items`` tell of what),
-``REFERENCE`` (an imported name: ``value.path`` is its full name), ``FUNCTION``, ``CLASS``, ``INSTANCE``, ``DTYPE``, ``STRING``, ``NONE``.
-``value.is_tensor``, ``value.is_array`` (tensor or host array), ``value.is_host`` (number or shape). ``value.engine`` is ``numpy``,
-``torch``, ``mlx``, ``jax``, ``tensorflow``, ``cupy`` or ``ember``; ``value.dtype`` is ``int``, ``float``, ``bool``, ``complex`` or ``None``;
-``value.argument`` is the parameter's name while the object is the very one that was passed in; ``value.source`` is what it was computed from.
+**Values.** ``file.value(node)`` is a ``kinds.Value`` or ``None`` for unknown, and a rule about tensors never fires on
+unknown. ``value.kind`` is one of the words in ``emberlint.kinds``: ``TENSOR``, ``HOST`` (a NumPy array), ``SCALAR``,
+``SHAPE``, ``SEQUENCE`` (``element`` or ``items`` tell of what), ``REFERENCE`` (an imported name: ``value.path`` is its
+full name), ``FUNCTION``, ``CLASS``, ``INSTANCE``, ``DTYPE``, ``STRING``, ``NONE``. ``value.is_tensor``,
+``value.is_array`` (tensor or host array), ``value.is_host`` (number or shape). ``value.engine`` is ``numpy``,
+``torch``, ``mlx``, ``jax``, ``tensorflow``, ``cupy`` or ``ember``; ``value.dtype`` is ``int``, ``float``, ``bool``,
+``complex`` or ``None``; ``value.argument`` is the parameter's name while the object is the very one that was passed in;
+``value.source`` is what it was computed from.
 
-**The file.** ``file.path(node)`` is the full name of an imported thing (``numpy.linalg.norm``, whatever it is called in the file; ember's
-operations are ``ember_ml.ops.<name>``, also where the project's ``namespace`` is another) or ``""``. ``file.text(node)``,
-``file.span(node)``, ``file.is_builtin(node, "max")``, ``file.loops`` (open loops in this function), ``file.function``, ``file.klass``,
-``file.imports``, ``file.config`` (``targets``, ``target``, ``namespace``, ``matrix`` ...), ``file.allowed`` (the engines that this file's layer may import:
-``None`` in a frontend, which is where purity rules apply), ``file.module`` (its dotted name).
+**The file.** ``file.path(node)`` is the full name of an imported thing (``numpy.linalg.norm``, whatever it is called in
+the file; ember's operations are ``ember_ml.ops.<name>``, also where the project's ``namespace`` is another) or ``""``.
+``file.text(node)``, ``file.span(node)``, ``file.is_builtin(node, "max")``, ``file.loops`` (open loops in this
+function), ``file.function``, ``file.klass``, ``file.imports``, ``file.config`` (``targets``, ``target``, ``namespace``,
+``matrix`` ...), ``file.allowed`` (the engines that this file's layer may import: ``None`` in a frontend, which is where
+purity rules apply), ``file.module`` (its dotted name).
 
-**Reports.** ``file.report(RULE, node, message, fix=None, because=value)``. A message says what is wrong and what to do, in one line, with
-code in backticks, without a full stop. ``Fix((edit, ...), SAFE | UNSAFE | SUGGESTION, "what it does")`` holds ``Edit(start, end, text)``; ``file.edit(node, text)``
-makes one for a node, ``name, edits = file.import_name("ember_ml.ops")`` gives a name for a module and the edits that import it.
-Edits that overlap with those of an earlier finding wait for the next round, identical insertions are made once, and a fix after which the
-file does not parse is dropped.
+**Reports.** ``file.report(RULE, node, message, fix=None, because=value)``. A message says what is wrong and what to do,
+in one line, with code in backticks, without a full stop. ``Fix((edit, ...), SAFE | UNSAFE | SUGGESTION, "what it
+does")`` holds ``Edit(start, end, text)``; ``file.edit(node, text)`` makes one for a node, ``name, edits =
+file.import_name("ember_ml.ops")`` gives a name for a module and the edits that import it. Edits that overlap with those
+of an earlier finding wait for the next round, identical insertions are made once, and a fix after which the file does
+not parse is dropped.
 
 **The catalogue.** ``emberlint.catalogue`` knows ember's operations (``operation("sum")``) and the engines' functions
 (``function("torch.sum")``) with their parameters; ``emberlint.kinds.answer(path)`` is what a function answers.
 
 **Project rules** see all files at once: ``@RULE.project`` on ``check(project)``; see ``emberlint.project``.
 
-**Tests** find the rules by themselves: ``tests/lint/fixtures/EMB203/bad*.py``, ``good*.py`` (or folders ``bad/``, ``good/`` for several files) and ``bad.txt``, the exact output.
+**Tests** find the rules by themselves: ``tests/lint/fixtures/EMB203/bad*.py``, ``good*.py`` (or folders ``bad/``,
+``good/`` for several files) and ``bad.txt``, the exact output.
 '''
 
 from __future__ import annotations
@@ -78,8 +86,8 @@ _FILE = re.compile(r"^(emb(\d{3}))_\w+\.py$")
 class Rule:
     """A rule: its code, a name of words and hyphens, its subject in a few words, and the best fix it has.
 
-    ``fix`` is ``safe``, ``unsafe``, ``sometimes`` (safe or not, as the case is) or empty; ``optional`` rules run only when they are selected
-    by their code.
+    ``fix`` is ``safe``, ``unsafe``, ``sometimes`` (safe or not, as the case is) or empty; ``optional`` rules run only
+    when they are selected by their code.
     """
 
     def __init__(self, code: str, name: str, summary: str, *, fix: str = "", optional: bool = False) -> None:

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Reports a code in `# noqa: EMB102` or `# emberlint: ignore[EMB102]` for which nothing is reported on that line. Codes of other
-tools, a bare `# noqa`, and codes of rules that do not run are let be.
+Reports a code in `# noqa: EMB102` or `# emberlint: ignore[EMB102]` for which nothing is reported on that line. Codes
+of other tools, a bare `# noqa`, and codes of rules that do not run are let be.
 
 ## Why
 

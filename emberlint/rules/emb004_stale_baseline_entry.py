@@ -2,8 +2,8 @@
 
 ## What it does
 
-Reports an entry of the baseline file that nothing in the code answers to. An entry is judged only when its rule ran, and its file was
-linted or is gone.
+Reports an entry of the baseline file that nothing in the code answers to. An entry is judged only when its rule ran,
+and its file was linted or is gone.
 
 ## Why
 

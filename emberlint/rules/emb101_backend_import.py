@@ -2,14 +2,14 @@
 
 ## What it does
 
-Reports `import numpy`, `from torch import ...` and the like in a file that is not part of a backend. Which files may import which
-engine is set by `layers`; without it, `backend/<engine>/` may import that engine, and NumPy. Imports for type checkers only
-(`if TYPE_CHECKING:`) are let be.
+Reports `import numpy`, `from torch import ...` and the like in a file that is not part of a backend. Which files may
+import which engine is set by `layers`; without it, `backend/<engine>/` may import that engine, and NumPy. Imports for
+type checkers only (`if TYPE_CHECKING:`) are let be.
 
 ## Why
 
-A program that imports an engine runs on that engine, however it is called. The frontend says what to compute, a backend how: then one
-program runs on all of them.
+A program that imports an engine runs on that engine, however it is called. The frontend says what to compute, a
+backend how: then one program runs on all of them.
 
 ## Example
 
@@ -33,14 +33,14 @@ def spread(x):
 
 ## Fix safety
 
-Safe: an import whose names are used nowhere in the file is removed, which is what the fixes of EMB102, EMB103 and EMB104 leave behind. One
-that is used, is listed in `__all__`, stands in an `__init__.py` or in a `try` is not touched.
+Safe: an import whose names are used nowhere in the file is removed, which is what the fixes of EMB102, EMB103 and
+EMB104 leave behind. One that is used, is listed in `__all__`, stands in an `__init__.py` or in a `try` is not
+touched.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 
 from emberlint import config as configuration
 from emberlint import kinds
@@ -96,13 +96,9 @@ def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) ->
 
 
 def _is_used(node: ast.stmt, name: str, file: File) -> bool:
-    """Whether a name stands elsewhere in the file and is not an attribute; in a comment or a string it may be a use."""
+    """Whether a name stands elsewhere in the file; in a comment or a string it may be a use as well."""
     start, end = file.span(node)
-    data = file.source.data
-    for match in re.finditer(rb"\b" + re.escape(name.encode()) + rb"\b", data):
-        if not start <= match.start() < end and data[match.start() - 1 : match.start()] != b".":
-            return True
-    return False
+    return any(not start <= place < end for place in file.source.uses(name))
 
 
 def _statement(node: ast.stmt, file: File) -> Edit | None:

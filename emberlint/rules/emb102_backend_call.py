@@ -2,13 +2,13 @@
 
 ## What it does
 
-Reports `np.sum(x)`, `torch.cat(parts)`, `mx.where(...)` in a frontend, and names the operation that stands for it. Calls on Python numbers and shapes
-are EMB104's.
+Reports `np.sum(x)`, `torch.cat(parts)`, `mx.where(...)` in a frontend, and names the operation that stands for it.
+Calls on Python numbers and shapes are EMB104's.
 
 ## Why
 
-The engine's function computes on that engine alone, with its own defaults, dtypes and errors. The operation computes wherever its
-tensors live, by one law.
+The engine's function computes on that engine alone, with its own defaults, dtypes and errors. The operation computes
+wherever its tensors live, by one law.
 
 ## Example
 
@@ -32,9 +32,10 @@ def scaled(x):
 
 ## Fix safety
 
-Safe where the measured matrix establishes that function and operation give the same values, dtypes, shapes and errors for these kinds of
-argument and these keywords; unsafe elsewhere, mostly because of default dtypes (`np.zeros(3)` is float64, `ops.zeros(3)` is
-float32). No fix where an argument has no place in the operation (`out=`, `where=`) or the name means something else there.
+Safe where the measured matrix establishes that function and operation give the same values, dtypes, shapes and errors
+for these kinds of argument and these keywords; unsafe elsewhere, mostly because of default dtypes (`np.zeros(3)` is
+float64, `ops.zeros(3)` is float32). No fix where an argument has no place in the operation (`out=`, `where=`) or the
+name means something else there.
 """
 
 from __future__ import annotations
@@ -67,11 +68,17 @@ def check(node: ast.Call, file: File) -> None:
     operation = operation_for(path)
     if not operation:
         if kinds.answer(path) is not None:
-            file.report(RULE, node.func, f"`{name}` has no operation of its own; compose it of operations, or move this to `backend/{engine}/`")
+            file.report(
+                RULE,
+                node.func,
+                f"`{name}` has no operation of its own; compose it of operations, or move this to `backend/{engine}/`",
+            )
         return
     prefix = "ops" if file.config.target == "ember" else "xp"
     if file.config.target == "array-api" and operation not in catalogue.standard():
-        file.report(RULE, node.func, f"`{name}` runs on {engine} alone, and the array API standard has no such function")
+        file.report(
+            RULE, node.func, f"`{name}` runs on {engine} alone, and the array API standard has no such function"
+        )
         return
     found = rewritten(node, path, file)
     message = f"`{name}` runs on {engine} alone; use `{prefix}.{operation}`"

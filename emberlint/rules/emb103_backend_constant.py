@@ -6,8 +6,8 @@ Reports `np.float32`, `torch.long`, `mx.bool_`, `np.pi`, `np.inf`, `np.newaxis` 
 
 ## Why
 
-An engine's dtype object is known to that engine alone; ember's dtypes are the same objects everywhere, equal to their names and to every engine's own.
-Constants are plain numbers and need no engine.
+An engine's dtype object is known to that engine alone; ember's dtypes are the same objects everywhere, equal to their
+names and to every engine's own. Constants are plain numbers and need no engine.
 
 ## Example
 
@@ -25,8 +25,9 @@ angles = ops.linspace(0, 2 * ops.pi, 9, dtype=ops.float32)
 
 ## Fix safety
 
-Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which takes ember's dtypes), and for dtypes that are compared. Elsewhere
-unsafe: an object that goes into a table or to another library may have to be the engine's own.
+Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which takes ember's dtypes), and for dtypes
+that are compared. Elsewhere unsafe: an object that goes into a table or to another library may have to be the
+engine's own.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
         return
     engine = kinds.engine_of(path)
     place, _, name = path.rpartition(".")
-    if _PLACES.get(engine) != place or file.call_of(node) is not None:
+    if _PLACES.get(engine) != place or file.is_called(node):
         return
     portable = _RENAMED[engine].get(name, name)
     constant = portable in catalogue.constants()
@@ -94,15 +95,16 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
         return
     bound, imports = file.import_name(file.config.namespace)
     safety = SAFE if constant else _safety(node, engine, file)
-    fix = None
+    mend = None
     if safety:
-        fix = Fix((*imports, file.edit(node, f"{bound}.{portable}")), safety, f"use `{bound}.{portable}`")
-    file.report(RULE, node, f"`{text}` is {engine}'s; use `{bound}.{portable}`", fix=fix)
+        mend = Fix((*imports, file.edit(node, f"{bound}.{portable}")), safety, f"use `{bound}.{portable}`")
+    file.report(RULE, node, f"`{text}` is {engine}'s; use `{bound}.{portable}`", fix=mend)
 
 
 def _safety(node: ast.AST, engine: str, file: File) -> str:
     """Safe where what a dtype is given to takes ember's as well; no fix where it is a call that stays the engine's."""
-    if file.compared_in(node) is not None:
+    signs = file.signs_beside(node)
+    if signs and all(isinstance(sign, (ast.Eq, ast.NotEq)) for sign in signs):
         return SAFE
     given = file.given_to(node)
     if given is None or given[1] != "dtype":

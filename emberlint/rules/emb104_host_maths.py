@@ -2,11 +2,13 @@
 
 ## What it does
 
-Reports `np.prod(x.shape)`, `np.sqrt(2.0)`, `np.ceil(n / 2)`: a NumPy function whose arguments are Python numbers or shapes.
+Reports `np.prod(x.shape)`, `np.sqrt(2.0)`, `np.ceil(n / 2)`: a NumPy function whose arguments are Python numbers or
+shapes.
 
 ## Why
 
-It needs no engine. `math` computes it faster, answers a Python number and not a NumPy scalar, and the file may not need NumPy at all.
+It needs no engine. `math` computes it faster, answers a Python number and not a NumPy scalar, and the file may not
+need NumPy at all.
 
 ## Example
 
@@ -26,8 +28,8 @@ size = math.prod(x.shape[1:])
 
 ## Fix safety
 
-Safe for products of shapes and for numbers that are written out, inside of the function's domain. Unsafe elsewhere: `math.sqrt(-1)` raises where `np.sqrt(-1)` warns and
-answers NaN, and `math.floor` answers an int.
+Safe for products of shapes and for numbers that are written out, inside of the function's domain. Unsafe elsewhere:
+`math.sqrt(-1)` raises where `np.sqrt(-1)` warns and answers NaN, and `math.floor` answers an int.
 """
 
 from __future__ import annotations
@@ -78,7 +80,17 @@ _MATH = {
     "gcd": "gcd",
     "lcm": "lcm",
 }
-_BUILTINS = {"abs": "abs", "absolute": "abs", "max": "max", "min": "min", "amax": "max", "amin": "min", "sum": "sum", "maximum": "max", "minimum": "min"}
+_BUILTINS = {
+    "abs": "abs",
+    "absolute": "abs",
+    "max": "max",
+    "min": "min",
+    "amax": "max",
+    "amin": "min",
+    "sum": "sum",
+    "maximum": "max",
+    "minimum": "min",
+}
 _EXACT = frozenset({"prod", "isnan", "isinf", "isfinite", "gcd", "lcm"})
 _INTEGERS = frozenset({"floor", "ceil", "trunc"})
 

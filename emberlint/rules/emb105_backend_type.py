@@ -2,11 +2,13 @@
 
 ## What it does
 
-Reports `np.ndarray`, `torch.Tensor`, `mx.array`, `jax.Array` in annotations and in `isinstance` and `issubclass` of a frontend.
+Reports `np.ndarray`, `torch.Tensor`, `mx.array`, `jax.Array` in annotations and in `isinstance` and `issubclass` of a
+frontend.
 
 ## Why
 
-The annotation promises what another engine's tensor cannot keep, and the test is false for it: the program takes the wrong branch without a word.
+The annotation promises what another engine's tensor cannot keep, and the test is false for it: the program takes the
+wrong branch without a word.
 
 ## Example
 
@@ -31,7 +33,8 @@ def scaled(x: Tensor) -> Tensor:
 
 ## Fix safety
 
-Unsafe: what reads annotations at run time sees another type, and `ops.is_tensor` is true for the tensors of every engine.
+Unsafe: what reads annotations at run time sees another type, and `ops.is_tensor` is true for the tensors of every
+engine.
 """
 
 from __future__ import annotations
@@ -75,7 +78,11 @@ def check_annotation(node: ast.expr, file: File) -> None:
 def _report(node: ast.expr, file: File) -> None:
     text = " ".join(file.text(node).split())
     name, imports = file.import_name(f"{TYPES}.Tensor", other="PortableTensor")
-    fix = Fix((*imports, file.edit(node, name)), UNSAFE, f"annotate with `{name}`, which stands for the tensors of every engine")
+    fix = Fix(
+        (*imports, file.edit(node, name)),
+        UNSAFE,
+        f"annotate with `{name}`, which stands for the tensors of every engine",
+    )
     file.report(RULE, node, f"`{text}` is an engine's type; annotate with `{TYPES}.Tensor`", fix=fix)
 
 
@@ -100,7 +107,13 @@ def check_instance(node: ast.Call, file: File) -> None:
     if len(foreign) == len(parts) and file.is_builtin(node.func, "isinstance"):
         name, imports = file.import_name(file.config.namespace)
         call = f"{name}.is_tensor({file.text(node.args[0])})"
-        fix = Fix((*imports, file.edit(node, call)), UNSAFE, f"ask `{name}.is_tensor`, which knows the tensors of every engine")
+        fix = Fix(
+            (*imports, file.edit(node, call)),
+            UNSAFE,
+            f"ask `{name}.is_tensor`, which knows the tensors of every engine",
+        )
     names = ", ".join(f"`{file.text(part)}`" for part in foreign)
     text = " ".join(text.split())
-    file.report(RULE, node, f"`{text}` is false for the tensors of other engines ({names}); use `ops.is_tensor`", fix=fix)
+    file.report(
+        RULE, node, f"`{text}` is false for the tensors of other engines ({names}); use `ops.is_tensor`", fix=fix
+    )

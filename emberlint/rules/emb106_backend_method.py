@@ -2,8 +2,9 @@
 
 ## What it does
 
-Reports methods of a tensor that move it, take part in autograd or touch its memory in one engine's way: `.cuda()`, `.cpu()`, `.detach()`, `.numpy()`, `.backward()`,
-`.requires_grad_()`, `.contiguous()`, `.data_ptr()`, and torch's methods that write in place (`.add_()`). Methods that have an operation of their own are EMB315's.
+Reports methods of a tensor that move it, take part in autograd or touch its memory in one engine's way: `.cuda()`,
+`.cpu()`, `.detach()`, `.numpy()`, `.backward()`, `.requires_grad_()`, `.contiguous()`, `.data_ptr()`, and torch's
+methods that write in place (`.add_()`). Methods that have an operation of their own are EMB315's.
 
 ## Why
 
@@ -25,8 +26,9 @@ def frozen(x: Tensor):
 
 ## Fix safety
 
-Unsafe: the operations answer new tensors where torch may share memory, and the tensor may be none of ember's to begin with. `.backward()` and in-place methods have
-no fix: gradients are asked for with `ember_ml.grad`, and results are bound to a name.
+Unsafe: the operations answer new tensors where torch may share memory, and the tensor may be none of ember's to begin
+with. `.backward()` and in-place methods have no fix: gradients are asked for with `ember_ml.grad`, and results are
+bound to a name.
 """
 
 from __future__ import annotations
@@ -94,4 +96,9 @@ def check(node: ast.Call, file: File) -> None:
     elif name in _ADVICE:
         file.report(RULE, node, f"`.{name}()` is {owner.engine or 'one engine'}'s own; {_ADVICE[name]}", because=owner)
     elif name.endswith("_") and not name.startswith("_") and owner.engine == "torch":
-        file.report(RULE, node, f"`.{name}()` writes in place, which torch alone does; bind the result of an operation", because=owner)
+        file.report(
+            RULE,
+            node,
+            f"`.{name}()` writes in place, which torch alone does; bind the result of an operation",
+            because=owner,
+        )

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Reports `importlib.import_module("torch")`, `__import__("numpy")` and imports of a backend by its name in a frontend, f-strings included.
+Reports `importlib.import_module("torch")`, `__import__("numpy")` and imports of a backend by its name in a frontend,
+f-strings included.
 
 ## Why
 
-It is an import of an engine that no import rule sees. Choosing and loading a backend is the work of one place, `backend/__init__.py`.
+It is an import of an engine that no import rule sees. Choosing and loading a backend is the work of one place,
+`backend/__init__.py`.
 
 ## Example
 
@@ -28,6 +30,7 @@ There is no fix: what the module is used for must be expressed in operations.
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 
 from emberlint import kinds
 from emberlint.flow import File
@@ -45,7 +48,7 @@ def check(node: ast.Call, file: File) -> None:
         return
     text = _text(node.args[0])
     parts = text.split(".")
-    if parts[0] in kinds.ENGINES or any(a in ("backend", "backends") and b for a, b in zip(parts, parts[1:], strict=False)):
+    if parts[0] in kinds.ENGINES or any(a in ("backend", "backends") and b for a, b in pairwise(parts)):
         shown = " ".join(file.text(node).split())
         file.report(RULE, node, f"`{shown}` imports an engine by its name; use `{file.config.namespace}`")
 

@@ -2,11 +2,13 @@
 
 ## What it does
 
-Reports a comparison of `get_backend()` (or of a tensor's `.backend`) with an engine's name in a frontend, and a `match` on it.
+Reports a comparison of `get_backend()` (or of a tensor's `.backend`) with an engine's name in a frontend, and a
+`match` on it.
 
 ## Why
 
-Each such branch is a program of its own, tested only where that engine is. A difference between engines belongs under one name in `backend/<engine>/`, where the dispatcher finds it.
+Each such branch is a program of its own, tested only where that engine is. A difference between engines belongs under
+one name in `backend/<engine>/`, where the dispatcher finds it.
 
 ## Example
 
@@ -58,7 +60,9 @@ def check_match(node: ast.Match, file: File) -> None:
 
 def _report(node: ast.expr, file: File) -> None:
     text = " ".join(file.text(node).split())
-    file.report(RULE, node, f"`{text}` branches on the backend's name; put the difference under one name in `backend/<engine>/`")
+    file.report(
+        RULE, node, f"`{text}` branches on the backend's name; put the difference under one name in `backend/<engine>/`"
+    )
 
 
 def _is_name(node: ast.expr, file: File) -> bool:

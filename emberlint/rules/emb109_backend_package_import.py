@@ -6,7 +6,8 @@ Reports an import of `backend.<engine>` (or of something in it) from a file outs
 
 ## Why
 
-The dispatcher chooses the backend. A frontend that reaches past it runs on that one, and loads its engine when it is imported.
+The dispatcher chooses the backend. A frontend that reaches past it runs on that one, and loads its engine when it is
+imported.
 
 ## Example
 
@@ -42,8 +43,11 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     parts = file.where.split("/")
     if file.allowed is not None or file.typing or "backend" in parts[:-1] or "backends" in parts[:-1]:
         return
-    for alias in node.names:
-        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+    for alias, path in file.imported(node):
         engine = configuration.backend_of(path.replace(".", "/"))
         if engine:
-            file.report(RULE, alias, f"`{path}` is the {engine} backend's own; import the operation, and let the dispatcher choose")
+            file.report(
+                RULE,
+                alias,
+                f"`{path}` is the {engine} backend's own; import the operation, and let the dispatcher choose",
+            )

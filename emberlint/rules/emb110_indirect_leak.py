@@ -2,8 +2,8 @@
 
 ## What it does
 
-Follows the imports of a frontend module that run when it is imported, and reports the one that leaves the frontend for a module which imports an engine, itself or through others.
-Direct imports are EMB101's and EMB109's.
+Follows the imports of a frontend module that run when it is imported, and reports the one that leaves the frontend
+for a module which imports an engine, itself or through others. Direct imports are EMB101's and EMB109's.
 
 ## Why
 
@@ -57,7 +57,9 @@ def check(project: Project) -> None:
                 continue
             chain = _chain(target, project, known)
             if chain is not None:
-                message = f"importing `{target.name}` loads `{chain[-1]}`; import it inside of the function that needs it"
+                message = (
+                    f"importing `{target.name}` loads `{chain[-1]}`; import it inside of the function that needs it"
+                )
                 project.report(RULE, module, item.span, message, why=(" -> ".join([module.name, *chain]),))
 
 

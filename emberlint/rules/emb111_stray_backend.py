@@ -2,11 +2,13 @@
 
 ## What it does
 
-Reports a folder of a package that is named after an engine and whose modules import that engine, and that is not inside of `backend/` (or `backends/`): `ops/torch/`, say.
+Reports a folder of a package that is named after an engine and whose modules import that engine, and that is not
+inside of `backend/` (or `backends/`): `ops/torch/`, say.
 
 ## Why
 
-Code for one engine has one place, so that the frontend can be read, tested and linted as what it is. `ember-ml ops migrate` moves such folders.
+Code for one engine has one place, so that the frontend can be read, tested and linted as what it is. `ember-ml ops
+migrate` moves such folders.
 
 ## Example
 
@@ -52,5 +54,6 @@ def check(project: Project) -> None:
         if any(item.path.partition(".")[0] == engine for module in modules for item in module.imports):
             first = min(modules, key=lambda module: module.where)
             inside = folder.rpartition("/")[0].rpartition("/")[0] or "."
-            message = f"`{folder}/` holds code for {engine}; it belongs in `backend/{engine}/` of `{inside}` (`ember-ml ops plan` shows the move)"
+            belongs = f"it belongs in `backend/{engine}/` of `{inside}`"
+            message = f"`{folder}/` holds code for {engine}; {belongs} (`ember-ml ops plan` shows the move)"
             project.report(RULE, first, (1, 0, 1, 0), message)

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Reports, in `backend/<engine>/`, an import of an engine that its layer does not allow, and of the backend of such an engine. NumPy and its backend are allowed
-by default: that is how host memory is spoken of, and where the reference is.
+Reports, in `backend/<engine>/`, an import of an engine that its layer does not allow, and of the backend of such an
+engine. NumPy and its backend are allowed by default: that is how host memory is spoken of, and where the reference
+is.
 
 ## Why
 
-A backend is all that an engine needs. One that leans on another cannot be used without it, and tensors cross between engines unseen.
+A backend is all that an engine needs. One that leans on another cannot be used without it, and tensors cross between
+engines unseen.
 
 ## Example
 
@@ -47,8 +49,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     if not own or file.typing:
         return
     allowed = file.allowed or frozenset()
-    for alias in node.names:
-        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+    for alias, path in file.imported(node):
         root = path.partition(".")[0]
         other = configuration.backend_of(path.replace(".", "/"))
         relative = isinstance(node, ast.ImportFrom) and node.level > 0

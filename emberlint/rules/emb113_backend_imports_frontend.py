@@ -2,12 +2,14 @@
 
 ## What it does
 
-Reports, in `backend/<engine>/`, an import of the same package's `ops` or `nn` that runs with the module. Inside of a function it is let be, and so are classes
-(`EigResult`): the types of results are a part of the contract that a backend answers with.
+Reports, in `backend/<engine>/`, an import of the same package's `ops` or `nn` that runs with the module. Inside of a
+function it is let be, and so are classes (`EigResult`): the types of results are a part of the contract that a
+backend answers with.
 
 ## Why
 
-The frontend stands on the backends. An import back is a circle, which works or fails by the order in which modules are loaded.
+The frontend stands on the backends. An import back is a circle, which works or fails by the order in which modules
+are loaded.
 
 ## Example
 
@@ -50,9 +52,9 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     package = ".".join(parts[:place])
     if not package:
         return
-    for alias in node.names:
-        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+    for alias, path in file.imported(node):
         for layer in ("ops", "nn"):
             frontend = f"{package}.{layer}"
             if (path == frontend or path.startswith(frontend + ".")) and not alias.name[:1].isupper():
-                file.report(RULE, alias, f"the {own} backend imports `{path}`, which stands on it; import it inside of the function that needs it")
+                message = f"the {own} backend imports `{path}`, which stands on it"
+                file.report(RULE, alias, f"{message}; import it inside of the function that needs it")

@@ -2,12 +2,14 @@
 
 ## What it does
 
-Reports an import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one, that runs when a module is imported which may import it but is not that engine's backend: the manager of the backends, a tool,
-a test helper. An import in a function, or in a `try` that handles its failure, is let be.
+Reports an import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one, that runs when a module is
+imported which may import it but is not that engine's backend: the manager of the backends, a tool, a test helper. An
+import in a function, or in a `try` that handles its failure, is let be.
 
 ## Why
 
-An engine is optional when the program runs without it. This import makes it required, and slow to start where it is installed.
+An engine is optional when the program runs without it. This import makes it required, and slow to start where it is
+installed.
 
 ## Example
 
@@ -54,9 +56,9 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     manager = len(parts) > 1 and parts[-2] in ("backend", "backends")
     if configuration.backend_of(file.where) or (file.allowed is None and not manager):
         return
-    for alias in node.names:
-        path = f"{file.resolve(node)}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+    for alias, path in file.imported(node):
         root = path.partition(".")[0]
         engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
         if engine in _OPTIONAL:
-            file.report(RULE, alias, f"`{path}` is imported with the module, so {engine} is no longer optional; import it inside of a function")
+            message = f"`{path}` is imported with the module, so {engine} is no longer optional"
+            file.report(RULE, alias, f"{message}; import it inside of a function")

@@ -69,12 +69,7 @@ def check_method(node: ast.Call, file: File) -> None:
 @RULE.on(ast.Attribute)
 def check_property(node: ast.Attribute, file: File) -> None:
     """``x.size``, which is a method on torch."""
-    if (
-        node.attr != "size"
-        or type(node.ctx) is not ast.Load
-        or file.allowed is not None
-        or file.call_of(node) is not None
-    ):
+    if node.attr != "size" or type(node.ctx) is not ast.Load or file.allowed is not None or file.is_called(node):
         return
     owner = file.value(node.value)
     if owner is None or not owner.is_array or owner.engine == "torch" or "torch" not in file.config.targets:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, keywords, measured
+from emberlint.availability import WRONG, concerned, keywords, measured
 from emberlint.flow import File
 from emberlint.rules import Rule
 
@@ -40,5 +40,7 @@ def check(node: ast.Call, file: File) -> None:
     for function, engine, entry in measured(node, file):
         for name, place in keywords(node, function):
             word = WRONG.get(entry["keywords"].get(name, ""))
-            if word is not None:
-                file.report(RULE, place, f"`{name}=` of `{function.shown()}` {word} on {engine}, as measured")
+            example = concerned(name, place, entry) if word is not None else None
+            if example is not None:
+                message = f"`{name}=` of `{function.shown()}` {word} on {engine}, as measured{example}"
+                file.report(RULE, place, message)

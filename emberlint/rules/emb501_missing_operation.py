@@ -2,7 +2,8 @@
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/`: reports an operation whose body is only `...`, so that every backend must provide it, and that a backend's file of the same name does not.
+In a package with `ops/` and `backend/<engine>/`: reports an operation whose body is only `...`, so that every backend
+must provide it, and that a backend's file of the same name does not.
 
 ## Why
 
@@ -52,6 +53,10 @@ def check(project: Project) -> None:
                 if provider is not None and (function.name in provider.names or provider.stars):
                     continue
                 engine = configuration.backend_of(backend.replace(".", "/"))
-                where = f"`{provider.where}`" if provider is not None else f"there is no `{backend}{module.name[len(package.ops) :]}`"
+                where = (
+                    f"`{provider.where}`"
+                    if provider is not None
+                    else f"there is no `{backend}{module.name[len(package.ops) :]}`"
+                )
                 message = f"`{function.name}` has no body, and the {engine} backend does not provide it ({where})"
                 project.report(RULE, module, function.span, message)

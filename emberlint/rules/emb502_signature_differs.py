@@ -2,8 +2,9 @@
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/`: compares each function of a backend with the operation of its name: parameters, their order, how they are given (by position, by keyword) and their defaults.
-Names that a backend imports from its engine are not compared.
+In a package with `ops/` and `backend/<engine>/`: compares each function of a backend with the operation of its name:
+parameters, their order, how they are given (by position, by keyword) and their defaults. Names that a backend imports
+from its engine are not compared.
 
 ## Why
 
@@ -50,13 +51,19 @@ def check(project: Project) -> None:
         for module, function in package.operations:
             for backend in package.backends:
                 provider = package.provider(backend, module)
-                own = next((f for f in provider.functions if f.name == function.name), None) if provider is not None else None
+                own = (
+                    next((f for f in provider.functions if f.name == function.name), None)
+                    if provider is not None
+                    else None
+                )
                 if own is None or provider is None:
                     continue
                 difference = _difference(function, own)
                 if difference:
                     engine = configuration.backend_of(backend.replace(".", "/"))
-                    message = f"`{own.name}` of the {engine} backend {difference}; the operation is `{_shown(function)}`"
+                    message = (
+                        f"`{own.name}` of the {engine} backend {difference}; the operation is `{_shown(function)}`"
+                    )
                     project.report(RULE, provider, own.span, message)
 
 

@@ -2,11 +2,13 @@
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/`: reports a public operation that `ops/__init__.py` does not bind: not by name, not by `from .category import *` (and `__all__` of the category, where it has one).
+In a package with `ops/` and `backend/<engine>/`: reports a public operation that `ops/__init__.py` does not bind: not
+by name, not by `from .category import *` (and `__all__` of the category, where it has one).
 
 ## Why
 
-Users look for operations in one place. One that is not there does not exist for them, nor for the tools that read the namespace.
+Users look for operations in one place. One that is not there does not exist for them, nor for the tools that read the
+namespace.
 
 ## Example
 
@@ -47,5 +49,6 @@ def check(project: Project) -> None:
             category = module.name[len(package.ops) + 1 :]
             starred = module.name in roof.stars and (module.exports is None or function.name in module.exports)
             if not starred and function.name not in roof.names and category.partition(".")[0] not in roof.names:
-                message = f"`{function.name}` is not reachable as `{package.ops}.{function.name}`; import it in `{roof.where}`"
+                full = f"{package.ops}.{function.name}"
+                message = f"`{function.name}` is not reachable as `{full}`; import it in `{roof.where}`"
                 project.report(RULE, module, function.span, message)

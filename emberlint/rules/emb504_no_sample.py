@@ -2,12 +2,14 @@
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/` beside which `tests/samples/` lies: reports an operation with a required parameter that is no tensor, and that the samples of its category do not name. For operations of tensors alone
-calls are drawn.
+In a package with `ops/` and `backend/<engine>/` beside which `tests/samples/` lies: reports an operation with a
+required parameter that is no tensor, and that the samples of its category do not name. For operations of tensors
+alone calls are drawn.
 
 ## Why
 
-The contract test holds every engine to the reference by the calls it has. An operation without one is not tested at all.
+The contract test holds every engine to the reference by the calls it has. An operation without one is not tested at
+all.
 
 ## Example
 
@@ -60,9 +62,9 @@ def check(project: Project) -> None:
 
 
 def _is_drawn(function: Defined) -> bool:
-    return all(default or kind in "VW" or _TENSORS.search(annotation) for _, kind, default, annotation in function.parameters) and any(
-        _TENSORS.search(annotation) for _, _, _, annotation in function.parameters
-    )
+    return all(
+        default or kind in "VW" or _TENSORS.search(annotation) for _, kind, default, annotation in function.parameters
+    ) and any(_TENSORS.search(annotation) for _, _, _, annotation in function.parameters)
 
 
 def _samples(project: Project, root: str) -> str:

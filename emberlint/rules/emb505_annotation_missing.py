@@ -2,11 +2,13 @@
 
 ## What it does
 
-In the files of an `ops/` folder: reports a public function at the top of the module with a parameter or a result that has no annotation.
+In the files of an `ops/` folder: reports a public function at the top of the module with a parameter or a result that
+has no annotation.
 
 ## Why
 
-The annotations are the contract: the dispatcher reads from them which arguments become tensors, and type checkers what a call answers.
+The annotations are the contract: the dispatcher reads from them which arguments become tensors, and type checkers
+what a call answers.
 
 ## Example
 
@@ -34,7 +36,9 @@ import ast
 from emberlint.flow import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB505", "annotation-missing", "an operation with a parameter or a result that is not annotated", optional=True)
+RULE = Rule(
+    "EMB505", "annotation-missing", "an operation with a parameter or a result that is not annotated", optional=True
+)
 
 
 @RULE.on(ast.FunctionDef)
@@ -47,7 +51,11 @@ def check(node: ast.FunctionDef, file: File) -> None:
     every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
     for argument in every:
         if argument.annotation is None:
-            file.report(RULE, argument, f"`{argument.arg}` of `{node.name}` has no annotation, so it reaches every backend as it is")
+            file.report(
+                RULE,
+                argument,
+                f"`{argument.arg}` of `{node.name}` has no annotation, so it reaches every backend as it is",
+            )
     if node.returns is None:
         name = ast.Name(node.name)
         name.lineno, name.col_offset = node.lineno, node.col_offset + 4

@@ -2,11 +2,13 @@
 
 ## What it does
 
-In `backend/<engine>/` of any engine but NumPy: reports a public function that returns `.item()`, `.tolist()`, `float(x)` or a NumPy array, while it is not annotated to answer such a value.
+In `backend/<engine>/` of any engine but NumPy: reports a public function that returns `.item()`, `.tolist()`,
+`float(x)` or a NumPy array, while it is not annotated to answer such a value.
 
 ## Why
 
-The value has left its device and its graph: gradients stop, a lazy engine evaluates, a compiler cannot trace, and the next operation may put it elsewhere.
+The value has left its device and its graph: gradients stop, a lazy engine evaluates, a compiler cannot trace, and the
+next operation may put it elsewhere.
 
 ## Example
 
@@ -61,7 +63,9 @@ def check(node: ast.Return, file: File) -> None:
         what = "a Python number"
     else:
         return
-    file.report(RULE, node, f"`{function.name}` of the {engine} backend answers {what} in the place of a tensor", because=value)
+    file.report(
+        RULE, node, f"`{function.name}` of the {engine} backend answers {what} in the place of a tensor", because=value
+    )
 
 
 def _comes_from_tensor(node: ast.expr, file: File) -> bool:

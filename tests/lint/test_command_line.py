@@ -25,7 +25,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     configuration.load.cache_clear()
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     (tmp_path / "good.py").write_text("x = 1\n", encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text('[tool.emberlint]\nselect = ["EMB0", "EMB1"]\n', encoding="utf-8")
+    settings = '[tool.emberlint]\nselect = ["EMB0", "EMB1"]\nmatrix = "matrix.json"\n'
+    (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
+    nothing_measured = '{"format": 1, "versions": {}, "operations": {}, "native": {}}'
+    (tmp_path / "matrix.json").write_text(nothing_measured, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -43,7 +46,9 @@ def test_status(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
 
 
-def test_an_internal_error_is_status_two(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error_is_status_two(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
@@ -53,7 +58,9 @@ def test_an_internal_error_is_status_two(project: Path, monkeypatch: pytest.Monk
 
 
 def test_purity_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "force.py").write_text("import torch\n\n\ndef f(x: torch.Tensor):\n    return float(x)\n", encoding="utf-8")
+    (project / "force.py").write_text(
+        "import torch\n\n\ndef f(x: torch.Tensor):\n    return float(x)\n", encoding="utf-8"
+    )
     assert main(["--frontend-backend-only", "--output-format", "json", "force.py"]) == 1
     assert {row["code"] for row in json.loads(capsys.readouterr().out)} == {"EMB101", "EMB105"}
 
@@ -61,7 +68,10 @@ def test_purity_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_concise(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--output-format", "concise", "bad.py"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "bad.py:1:8: EMB101 `numpy` is imported in a frontend; use `ember_ml.ops`, or move this to `backend/numpy/`"
+    assert (
+        lines[0]
+        == "bad.py:1:8: EMB101 `numpy` is imported in a frontend; use `ember_ml.ops`, or move this to `backend/numpy/`"
+    )
     assert lines[2].startswith("bad.py:5:28: EMB103 [*] `np.pi` is numpy's; use `ops.pi`")
 
 
@@ -82,7 +92,9 @@ def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_github(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--output-format", "github", "bad.py"])
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("::error title=emberlint (EMB101),file=bad.py,line=1,col=8,endLine=1,endColumn=19::EMB101 `numpy`")
+    assert first.startswith(
+        "::error title=emberlint (EMB101),file=bad.py,line=1,col=8,endLine=1,endColumn=19::EMB101 `numpy`"
+    )
 
 
 def test_gitlab(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +225,12 @@ def test_processes_find_the_same(project: Path) -> None:
 
 
 def git(*arguments: str) -> None:
-    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    identity = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
     subprocess.run(["git", *arguments], check=True, capture_output=True, env={**os.environ, **identity})
 
 
@@ -226,7 +243,10 @@ def test_changed_lines(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (project / "new.py").write_text("import torch\n", encoding="utf-8")
     capsys.readouterr()
     assert main(["--diff-base", "HEAD", "--output-format", "concise", "."]) == 1
-    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()[:-1]] == ["bad.py:6:5:", "new.py:1:8:"]
+    assert [line.partition(" ")[0] for line in capsys.readouterr().out.splitlines()[:-1]] == [
+        "bad.py:6:5:",
+        "new.py:1:8:",
+    ]
     assert main(["--diff-base", "no-such-revision", "."]) == 2
 
 

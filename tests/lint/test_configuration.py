@@ -124,3 +124,18 @@ def test_optional_rules_are_asked_for_by_name() -> None:
     for code in rules.optional():
         assert code in rules.chosen([code], [])
     assert rules.chosen(["EMB1"], ["EMB1"]) == []
+
+
+def test_without_a_table_the_root_is_the_project_or_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "shop" / "backend" / "torch"
+    inner.mkdir(parents=True)
+    configuration.load.cache_clear()
+    assert configuration.load(str(inner)).root == str(inner)
+    monkeypatch.chdir(tmp_path)
+    configuration.load.cache_clear()
+    assert configuration.load(str(inner)).root == str(tmp_path)
+    (tmp_path / "shop" / "pyproject.toml").write_text("[project]\nname = 'shop'\n", encoding="utf-8")
+    configuration.load.cache_clear()
+    assert configuration.load(str(inner)).root == str(tmp_path / "shop")

@@ -1,6 +1,6 @@
 """Damaged files: the linter says that they do not parse and nothing else, and its fixes never break one that does.
 
-``EMBERLINT_FUZZ=10000`` damages as many files as that, ``EMBERLINT_FIX_TREE`` names a folder whose every file is fixed in memory.
+``EMBERLINT_FUZZ=10000`` damages that many files; ``EMBERLINT_FIX_TREE`` names a folder whose files are fixed in memory.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def tree() -> list[Path]:
     named = os.environ.get("EMBERLINT_FIX_TREE")
     folder = Path(named or sysconfig.get_path("purelib"))
     files = sorted(file for file in folder.rglob("*.py") if named or file.stat().st_size < 30_000)
-    return files if named else random.Random(0).sample(files, min(len(files), 120))
+    return files if named else random.Random(0).sample(files, min(len(files), 80))
 
 
 def test_fixes_are_idempotent_and_keep_the_parse() -> None:
@@ -72,7 +72,7 @@ def test_fixes_are_idempotent_and_keep_the_parse() -> None:
 
 
 def test_ports_are_idempotent_and_keep_the_parse() -> None:
-    for path in tree()[:60]:
+    for path in tree()[:40]:
         data = path.read_bytes()
         once = port.ported(data, str(path), "numpy", CONFIG).after
         assert not parses(data, str(path)) or parses(once, str(path)), path

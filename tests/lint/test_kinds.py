@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from emberlint.config import Config
 from emberlint.flow import File
 from emberlint.source import Source
 
+ROOT = Path(__file__).parent.parent.parent
 HEAD = """
 import math
 import jax.numpy as jnp
@@ -30,8 +32,7 @@ def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
         HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
     )
     source = Source(text.encode())
-    file = File(source, engine.parse(source), Config(), {})
-    file.values = []
+    file = File(source, engine.parse(source), Config(), {}, thorough=True)
     file.run()
     line = source.data.count(b"\n")
     for node, value in reversed(file.values):
@@ -177,8 +178,7 @@ def test_attributes_of_the_instance() -> None:
         """
     )
     source = Source(text.encode())
-    file = File(source, engine.parse(source), Config(), {})
-    file.values = []
+    file = File(source, engine.parse(source), Config(), {}, thorough=True)
     file.run()
     known = {file.text(node): value.kind for node, value in file.values}
     assert known["self.scale"] == "tensor"
@@ -187,8 +187,8 @@ def test_attributes_of_the_instance() -> None:
 
 def test_a_namespace_of_the_project_means_operations() -> None:
     source = Source(b"from shop import ops\nfrom .ops import total\ny = ops.sum([1])\nz = total(y)\n")
-    file = File(source, engine.parse(source), Config(namespace="shop.ops"), {}, module="shop.use", package="shop")
-    file.values = []
+    config = Config(namespace="shop.ops")
+    file = File(source, engine.parse(source), config, {}, module="shop.use", package="shop", thorough=True)
     file.run()
     known = {file.text(node): value for node, value in file.values}
     assert known["ops.sum([1])"].engine == "ember"
@@ -197,8 +197,7 @@ def test_a_namespace_of_the_project_means_operations() -> None:
 
 def test_reasons_lead_to_the_origin() -> None:
     source = Source(b"import numpy as np\nx = np.zeros(3)\ny = (x + 1).T\n")
-    file = File(source, engine.parse(source), Config(), {})
-    file.values = []
+    file = File(source, engine.parse(source), Config(), {}, thorough=True)
     file.run()
     value = next(value for node, value in file.values if file.text(node) == "(x + 1).T")
     assert file.reasons(value) == (
@@ -206,3 +205,18 @@ def test_reasons_lead_to_the_origin() -> None:
         "line 3: `x + 1` is computed from a tensor: NumPy array",
         "line 2: `np.zeros(3)` is what this call answers: NumPy array",
     )
+
+
+@pytest.mark.parametrize("folder", ["ember_ml/ops", "tests/lint/fixtures"])
+def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
+    checks = engine.table(engine.selected(Config(select=("ALL",))))
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        source = Source(path.read_bytes(), str(path))
+        try:
+            fast, thorough = (
+                File(source, engine.parse(source), Config(), checks, where=str(path), thorough=thorough).run()
+                for thorough in (False, True)
+            )
+        except SyntaxError:
+            continue
+        assert [(f.code, f.line) for f in fast] == [(f.code, f.line) for f in thorough], path

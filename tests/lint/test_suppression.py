@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from emberlint import engine
+from emberlint import engine, runner
 from emberlint.config import Config
 
 CONFIG = Config(select=("EMB0", "EMB101"))
@@ -43,3 +45,24 @@ def test_per_file_ignores() -> None:
     config = CONFIG._replace(per_file_ignores=(("tests/**", ("EMB1",)), ("m.py", ("EMB101",))))
     assert codes("import numpy\n", config) == []
     assert codes("import numpy\n", CONFIG._replace(per_file_ignores=(("other/*", ("EMB1",)),))) == ["EMB101"]
+
+
+def test_rules_about_the_project_are_silenced_where_they_report(tmp_path: Path) -> None:
+    ops, torch = tmp_path / "shop" / "ops", tmp_path / "shop" / "backend" / "torch"
+    for folder in (ops, torch):
+        folder.mkdir(parents=True)
+        for part in (folder, folder.parent):
+            (part / "__init__.py").touch()
+    (torch / "math.py").write_text("from torch import add\n", encoding="utf-8")
+    (ops / "__init__.py").write_text("from shop.ops.math import *\n", encoding="utf-8")
+    path = ops / "math.py"
+    config = Config(root=str(tmp_path), select=("EMB002", "EMB501"))
+
+    def found(text: str) -> list[str]:
+        path.write_text(text, encoding="utf-8")
+        return [finding.code for finding in runner.run([str(tmp_path)], config, cached=False).findings]
+
+    assert found("def add(x, /): ...\n") == []
+    assert found("def subtract(x, /): ...\n") == ["EMB501"]
+    assert found("def subtract(x, /): ...  # noqa: EMB501\n") == []
+    assert found("def add(x, /): ...  # noqa: EMB501\n") == ["EMB002"]

@@ -1,0 +1,39 @@
+"""Our own house: no finding in the library, with the settings in ``pyproject.toml`` and no baseline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emberlint import config as configuration
+from emberlint import report, runner
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize("package", ["ember_ml", "emberlint"])
+def test_no_findings(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    configuration.load.cache_clear()
+    config = configuration.load(".")
+    assert config.baseline == ""
+    run = runner.run([package], config, cached=False)
+    assert len(run.files) > 20
+    assert report.rendered(run.findings, "concise") == ""
+
+
+def test_the_frontend_imports_no_engine_whatever_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law that the settings may not loosen: what a program imports first loads no engine."""
+    monkeypatch.chdir(ROOT)
+    config = configuration.Config(root=str(ROOT), select=("EMB101", "EMB109", "EMB112", "EMB114"))
+    for folder in (
+        "ember_ml/ops",
+        "ember_ml/nn",
+        "ember_ml/backend/numpy",
+        "ember_ml/backend/torch",
+        "ember_ml/backend/mlx",
+    ):
+        run = runner.run([folder], config, cached=False)
+        assert run.files
+        assert report.rendered(run.findings, "concise") == ""

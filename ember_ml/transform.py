@@ -1,9 +1,9 @@
 """Transforms of functions: gradients, vectorisation, rematerialisation, compilation, with JAX's contract.
 
-Arguments, answers and gradients are trees: tensors in nested dictionaries, lists and tuples. A *stateful* argument, such
-as a model or an optimiser, holds tensors under fixed paths (``ember_ml.types.Stateful``): it is differentiated with
-respect to its trainable parameters, its gradient is the flat dictionary from path to tensor, and what a function assigns
-to it is there when the call is over.
+Arguments, answers and gradients are trees: tensors in nested dictionaries, lists and tuples. A *stateful* argument,
+such as a model or an optimiser, holds tensors under fixed paths (``ember_ml.types.Stateful``): it is differentiated
+with respect to its trainable parameters, its gradient is the flat dictionary from path to tensor, and what a function
+assigns to it is there when the call is over.
 
 The tensors are the engine's own. ``backend/<engine>/transform.py`` says how each engine differentiates, on flat lists
 of tensors; the trees are flattened here, once for all of them.
@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 from ember_ml import backend as _backends
 from ember_ml import door as _door
-from ember_ml import portable
+from ember_ml import portable, threefry
 from ember_ml import tree as _tree
 from ember_ml.backend import Backend
 from ember_ml.dtypes import KINDS, describe
-from ember_ml.ops import creation, device, manipulation
+from ember_ml.ops import creation, device, manipulation, random
 from ember_ml.ops.control import stop_gradient
 
 __all__ = [
@@ -111,10 +111,13 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     return (answer, pullback, call.aux) if has_aux else (answer, pullback)
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
     """``f(*primals)``, and how it changes when the primals move along ``tangents``, which have the same structure.
 
-    The tangent of a leaf that is not floating is ``None``; that of a stateful argument a dictionary from path to tensor.
+    The tangent of a leaf that is not floating is ``None``; that of a stateful argument is a dictionary from path to
+    tensor.
 
     Args:
         has_aux: ``f`` answers a pair, and the second part is passed on: ``(answer, tangent, aux)``.
@@ -138,8 +141,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that answers the derivatives of all outputs of ``f`` with respect to all inputs.
 
-    The answer has the structure of ``f``'s own, with that of the argument at each of its leaves; a block has the shape of
-    the output followed by that of the input.
+    The answer has the structure of ``f``'s own, with that of the argument at each of its leaves; a block has the shape
+    of the output followed by that of the input.
 
     Args:
         argnums: the position of the argument to differentiate with respect to; if several, there is a tuple of blocks.
@@ -243,14 +246,19 @@ def _vectorized(call: _Call, axes: list[int | None], size: int) -> tuple[Sequenc
 
 def _looped(call: _Call, axes: list[int | None], size: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """One slice after the other."""
-    columns = [x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)]
+    columns = [
+        x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)
+    ]
     rows: list[Any] = []
     for i in range(size or 1):
         if size:
             row = [x if axis is None else x[i] for x, axis in zip(columns, axes, strict=True)]
         else:
             # There is no slice to show the shapes of the answer.
-            row = [x if axis is None else creation.zeros(x.shape[1:], dtype=x.dtype) for x, axis in zip(columns, axes, strict=True)]
+            row = [
+                x if axis is None else creation.zeros(x.shape[1:], dtype=x.dtype)
+                for x, axis in zip(columns, axes, strict=True)
+            ]
         rows.append(call.joined(*row))
     found = [manipulation.stack(column)[:size] for column in zip(*rows, strict=True)]
     return found[: call.count], found[call.count :]
@@ -317,8 +325,10 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 found = rule(*cotangents)
                 several = list(found) if isinstance(found, (list, tuple)) else [found]
                 if len(several) != len(tensors):
-                    raise ValueError(f"the gradient function of {getattr(f, '__name__', 'f')} answers {len(several)} "
-                                     f"gradients for {len(tensors)} tensors")
+                    raise ValueError(
+                        f"the gradient function of {getattr(f, '__name__', 'f')} answers {len(several)} "
+                        f"gradients for {len(tensors)} tensors"
+                    )
                 return [
                     creation.zeros_like(x) if one is None else call.fitted(x, one)
                     for x, one in zip(tensors, several, strict=True)
@@ -350,7 +360,7 @@ def checkpoint(f: F) -> F:
 
 
 def compile(f: F) -> F:
-    """``f``, compiled by the engine that its tensors live on: ``torch.compile``, ``mx.compile``; NumPy runs ``f`` itself.
+    """``f``, compiled by the engine of its tensors: ``torch.compile``, ``mx.compile``; NumPy runs ``f`` itself.
 
     Tensors are inputs; numbers, strings and the like are part of the program, so that other values compile it again.
     Models and optimisers go in and come out: what ``f`` assigns to them is there after the call. Random draws inside
@@ -362,14 +372,37 @@ def compile(f: F) -> F:
     """
     programs: dict[str, Callable[..., Any]] = {}
 
+    def seeded(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with random.stream(key):
+            return f(*args, **kwargs)
+
     def transformed(*args: Any, **kwargs: Any) -> Any:
+        words = _next_words()
+        if words is None:
+            return f(*args, **kwargs)
         home = _home("compile", (args, kwargs), ())
         program = programs.get(home.name)
         if program is None:
-            program = programs[home.name] = _program(f, _engine(home))
-        return program(*args, **kwargs)
+            program = programs[home.name] = _program(seeded, _engine(home))
+        return program(home.convert(words, home.dtypes["uint32"], home.device), args, kwargs)
 
     return _named(transformed, f, "compile")  # type: ignore[return-value]
+
+
+def _next_words() -> list[int] | None:
+    """The next key of the current stream; ``None`` in compiled code, where that is known to the engine alone.
+
+    Every call takes one, whether it is used or not, so that streams go on alike on all engines.
+    """
+    block = threefry.here.block
+    if block is None:
+        # Compilers that trace what is found here must find it where blocks put it.
+        threefry.here.block = None
+        return list(threefry.draw())
+    if type(block.key[0]) is not int:
+        return None
+    block.count += 1
+    return list(threefry.child(block.key, threefry.FOLDS, block.count - 1))
 
 
 def _program(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
@@ -383,13 +416,13 @@ class _Program:
     """A function for an engine that compiles functions of tensors: one of these for each structure of arguments."""
 
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
-        self.f = _spread(f)
+        self.f = f
         self.engine = engine
         self.entries: dict[Hashable, tuple[_Call, Callable[..., Any]]] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = _Call("compile", self.f, (args, kwargs), {}, (0, 1), strict=False, everything=True)
-        key = _signature((args, kwargs))
+    def __call__(self, *args: Any) -> Any:
+        call = _Call("compile", self.f, args, {}, tuple(range(len(args))), strict=False, everything=True)
+        key = _signature(args)
         entry = self.entries.get(key)
         if entry is None:
             template = call.emptied()
@@ -546,8 +579,10 @@ class _Call:
             )
         (value,) = outputs
         if len(value.shape):
-            raise TypeError(f"{self.name} takes a function that answers a number, not a tensor of shape "
-                            f"{tuple(value.shape)}; vjp takes any")
+            raise TypeError(
+                f"{self.name} takes a function that answers a number, not a tensor of shape "
+                f"{tuple(value.shape)}; vjp takes any"
+            )
         kind = self.home.dtype_of(value).kind
         if kind != "real floating":
             raise TypeError(f"{self.name} takes a function that answers a real floating number, not {describe(value)}")
@@ -667,16 +702,15 @@ class _Call:
         return given
 
 
-
-class _TRACED:  # noqa: N801 - a mark, not a type of anything
+class _TRACED:
     """The mark of a place where there is a tensor."""
 
 
-class _PORTABLE:  # noqa: N801 - likewise
+class _PORTABLE:
     """The mark of a place where there is a tensor in an ``EmberTensor``."""
 
 
-class _STILL:  # noqa: N801 - likewise
+class _STILL:
     """The mark of a place among the chosen arguments where there is something else."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from samples import Call, calls, given
 from samples.gradients import MORE, SEEN, THROUGH, WITHOUT
 
 import ember_ml
-
 from ember_ml import gradients as gradient_rules
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
@@ -120,11 +118,15 @@ def entered(operation: Operation, array: np.ndarray, rng: np.random.Generator, m
 
 
 def is_defined(operation: Operation, case: Case) -> bool:
-    """Whether the little that was added leaves a matrix positive definite, or invertible."""
+    """Whether the little that was added leaves a matrix positive definite, or probabilities that sum to one."""
     try:
         with ember_ml.use_backend("numpy"), np.errstate(all="ignore"):
             answers(operation, case.call)
     except ember_ml.LinAlgError:
+        return False
+    except ValueError:
+        if operation.differentiable:
+            raise
         return False
     return True
 
@@ -217,7 +219,8 @@ def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.nda
         for w, x in zip(weights(operation, [tuple(x.shape) for x in found]), found, strict=True):
             if ops.is_complex(x):
                 x = ops.add(ops.real(x), ops.imag(x))
-            total = ops.add(total, ops.sum(ops.multiply(ops.cast(x, "float64"), native(w))))
+            x = ops.to_device(ops.cast(x, "float64"), backend.device_of(native(w)))
+            total = ops.add(total, ops.sum(ops.multiply(x, native(w))))
         return total
 
     with np.errstate(all="ignore"):

@@ -71,8 +71,9 @@ class Backend:
     ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
     tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
     own function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
-    device computes in it), ``GUESTS`` (types of another engine that its functions take as they are) and ``own`` (what
-    computes an operation, in place of the look-up by name).
+    device computes in it), ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a
+    call is made that NumPy computes, out of sight of the engine's gradients) and ``own`` (what computes an operation,
+    in place of the look-up by name).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 

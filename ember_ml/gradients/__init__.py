@@ -21,6 +21,15 @@ import math as _math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+# Files of this package have the same names.
+from ember_ml.ops import creation as _creation
+from ember_ml.ops import dtypes as _dtypes
+from ember_ml.ops import indexing as _indexing
+from ember_ml.ops import manipulation as _manipulation
+from ember_ml.ops import math as _elements
+from ember_ml.ops import stats as _stats
+from ember_ml.transform import vjp as _vjp
+
 if TYPE_CHECKING:
     from ember_ml.contract import Operation
 
@@ -59,6 +68,7 @@ def _separate(functions: Any) -> Rule:
             found.append(zeros_like(x) if function is None else fitted(function(g, answer, *args, **kwargs), x))
         return found
 
+    rule.by_place = by_place  # type: ignore[attr-defined]
     return rule
 
 
@@ -74,8 +84,6 @@ def by_formula(formula: Callable[..., Any]) -> Rule:
     """The rule that a function of the same arguments and answer gives."""
 
     def rule(places: Sequence[Any], g: Any, answer: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
-        from ember_ml.transform import vjp
-
         def run(*xs: Any) -> Any:
             changed: list[Any] = [list(one) if isinstance(one, tuple) else one for one in args]
             named = dict(kwargs)
@@ -90,7 +98,7 @@ def by_formula(formula: Callable[..., Any]) -> Rule:
             return list(answer) if isinstance(answer, tuple) else answer
 
         xs = [at(args, kwargs, place) for place in places]
-        answers, pull = vjp(run, *xs)
+        answers, pull = _vjp(run, *xs)
         # Transforms speak of the steepest ascent, rules do not conjugate.
         if isinstance(answers, list):
             g = [zeros_like(y) if one is None else conjugate(one) for one, y in zip(g, answers, strict=True)]
@@ -107,18 +115,16 @@ def _moving(operation: Operation) -> Rule:
 
 def moved_back(move: Callable[..., Any], g: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
     """Zeros like ``x`` with the elements of ``g`` added where they were before ``move``."""
-    from ember_ml.ops import creation, indexing, manipulation
-
     shape = tuple(x.shape)
     size = _math.prod(shape)
     # Zero is for what comes from nowhere, such as padding.
-    sources = move(manipulation.reshape(creation.arange(1, size + 1), shape), *args, **kwargs)
+    sources = move(_manipulation.reshape(_creation.arange(1, size + 1), shape), *args, **kwargs)
     if isinstance(sources, (list, tuple)):
         kept = [(one, source) for one, source in zip(g, sources, strict=True) if one is not None]
-        g = manipulation.concat([manipulation.ravel(one) for one, _ in kept])
-        sources = manipulation.concat([manipulation.ravel(source) for _, source in kept])
-    summed = indexing.segment_sum(manipulation.ravel(g), manipulation.ravel(sources), size + 1)
-    return manipulation.reshape(summed[1:], shape)
+        g = _manipulation.concat([_manipulation.ravel(one) for one, _ in kept])
+        sources = _manipulation.concat([_manipulation.ravel(source) for _, source in kept])
+    summed = _indexing.segment_sum(_manipulation.ravel(g), _manipulation.ravel(sources), size + 1)
+    return _manipulation.reshape(summed[1:], shape)
 
 
 def at(args: Sequence[Any], kwargs: dict[str, Any], place: Any) -> Any:
@@ -136,17 +142,12 @@ def is_floating(x: Any) -> bool:
 
 def conjugate(x: Any) -> Any:
     """``x``, conjugated if it is complex."""
-    from ember_ml.ops import dtypes
-    from ember_ml.ops import math as elements
-
-    return elements.conj(x) if dtypes.is_complex(x) else x
+    return _elements.conj(x) if _dtypes.is_complex(x) else x
 
 
 def zeros_like(x: Any) -> Any:
     """No gradient."""
-    from ember_ml.ops import creation
-
-    return creation.zeros_like(x)
+    return _creation.zeros_like(x)
 
 
 def fitted(g: Any, x: Any) -> Any:
@@ -154,27 +155,24 @@ def fitted(g: Any, x: Any) -> Any:
     if g.shape != x.shape:
         g = _narrowed(g, tuple(x.shape))
     if g.dtype is not x.dtype and g.dtype != x.dtype:
-        from ember_ml.ops import dtypes
-        from ember_ml.ops import math as elements
-
-        if dtypes.is_complex(g) and not dtypes.is_complex(x):
-            g = elements.real(g)
-        g = dtypes.cast(g, x.dtype, copy=False)
+        if _dtypes.is_complex(g) and not _dtypes.is_complex(x):
+            g = _elements.real(g)
+        g = _dtypes.cast(g, x.dtype, copy=False)
     return g
 
 
 def _narrowed(g: Any, shape: tuple[int, ...]) -> Any:
-    from ember_ml.ops import manipulation, stats
-
     have = tuple(g.shape)
     extra = len(have) - len(shape)
     if extra < 0:
-        return manipulation.broadcast_to(g, shape)
-    axes = tuple(range(extra)) + tuple(
-        i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1
-    )
+        return _manipulation.broadcast_to(g, shape)
+    axes = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1)
     if axes:
-        g = stats.sum(g, axis=axes, dtype=g.dtype)
+        g = _stats.sum(g, axis=axes, dtype=g.dtype)
     if tuple(g.shape) == shape:
         return g
-    return manipulation.reshape(g, shape) if _math.prod(g.shape) == _math.prod(shape) else manipulation.broadcast_to(g, shape)
+    return (
+        _manipulation.reshape(g, shape)
+        if _math.prod(g.shape) == _math.prod(shape)
+        else _manipulation.broadcast_to(g, shape)
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml.ops import comparison, stats
+from ember_ml.ops import stats
 from ember_ml.ops.activations import sigmoid
-from ember_ml.ops.math import add, exp, multiply, subtract
+from ember_ml.ops.math import add, exp, multiply, sign, square, subtract
 
 
 def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
@@ -20,14 +20,15 @@ def _log_softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
 
 def _silu(g: Any, out: Any, x: Any) -> Any:
     gate = sigmoid(x)
-    return multiply(g, add(gate, multiply(out, subtract(1, gate))))
+    # s + x s (1 - s), with s = sigmoid(x) and x s the answer
+    return multiply(g, add(gate, subtract(out, multiply(out, gate))))
 
 
 RULES = {
-    "relu": (lambda g, out, x: multiply(g, comparison.greater(x, 0)),),
-    "sigmoid": (lambda g, out, x: multiply(g, multiply(out, subtract(1, out))),),
+    "relu": (lambda g, out, x: multiply(g, sign(out)),),
+    "sigmoid": (lambda g, out, x: multiply(g, subtract(out, square(out))),),
     "silu": (_silu,),
     "softmax": (_softmax,),
     "log_softmax": (_log_softmax,),
-    "log_sigmoid": (lambda g, out, x: multiply(g, subtract(1, exp(out))),),
+    "log_sigmoid": (lambda g, out, x: subtract(g, multiply(g, exp(out))),),
 }

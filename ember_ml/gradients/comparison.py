@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from ember_ml.ops.comparison import where
 
-RULES = {"where": (None, lambda g, out, condition, x, y: where(condition, g, 0), lambda g, out, condition, x, y: where(condition, 0, g))}
+RULES = {
+    "where": (
+        None,
+        lambda g, out, condition, x, y: where(condition, g, 0),
+        lambda g, out, condition, x, y: where(condition, 0, g),
+    )
+}

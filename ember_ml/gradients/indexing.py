@@ -17,23 +17,18 @@ from ember_ml.ops.indexing import (
 )
 
 
-def _size(x: Any) -> int:
-    count = 1
-    for n in x.shape:
-        count *= n
-    return count
-
-
 def _take(g: Any, out: Any, x: Any, indices: Any, *, axis: Any = None) -> Any:
     if axis is None:
-        summed = segment_sum(manipulation.ravel(g), manipulation.ravel(_positive(indices, _size(x))), _size(x))
+        summed = segment_sum(
+            manipulation.ravel(g), manipulation.ravel(_positive(indices, _math.prod(x.shape))), _math.prod(x.shape)
+        )
         return manipulation.reshape(summed, x.shape)
     axis = axis % len(x.shape)
     count = x.shape[axis]
     places = len(indices.shape)
     moved = manipulation.moveaxis(g, list(range(axis, axis + places)), list(range(places))) if axis else g
     rest = tuple(x.shape[:axis]) + tuple(x.shape[axis + 1 :])
-    rows = manipulation.reshape(moved, (_size(indices), *rest))
+    rows = manipulation.reshape(moved, (_math.prod(indices.shape), *rest))
     summed = segment_sum(rows, manipulation.ravel(_positive(indices, count)), count)
     return manipulation.moveaxis(summed, 0, axis) if axis else summed
 
@@ -68,7 +63,7 @@ def _index_get(g: Any, out: Any, x: Any, index: Any) -> Any:
 def _last(x: Any, index: Any, values: Any) -> Any:
     """Which of the values stand, where the index names an element twice."""
     spread = index_get(creation.zeros(x.shape, dtype="int64"), index)
-    numbers = manipulation.reshape(creation.arange(1, _size(spread) + 1), spread.shape)
+    numbers = manipulation.reshape(creation.arange(1, _math.prod(spread.shape) + 1), spread.shape)
     standing = index_update(creation.zeros(x.shape, dtype="int64"), index, numbers)
     return comparison.equal(index_get(standing, index), numbers)
 
@@ -101,7 +96,9 @@ def _extreme_shares(g: Any, out: Any, x: Any, indices: Any, updates: Any, axis: 
     )
 
 
-def _scatter_extreme(places: Sequence[Any], g: Any, out: Any, x: Any, indices: Any, updates: Any, *, axis: int = 0) -> Any:
+def _scatter_extreme(
+    places: Sequence[Any], g: Any, out: Any, x: Any, indices: Any, updates: Any, *, axis: int = 0
+) -> Any:
     found = _extreme_shares(g, out, x, indices, updates, axis)
     return [found[0 if place == 0 else 1] for place in places]
 
@@ -113,7 +110,9 @@ def _scatter_add_updates(g: Any, out: Any, x: Any, indices: Any, updates: Any, *
 def _segment_extreme(g: Any, out: Any, data: Any, ids: Any, number: Any = None) -> Any:
     met = dtypes.cast(comparison.equal(data, take(out, ids, axis=0)), data.dtype)
     shares = segment_sum(met, ids, out.shape[0])
-    return math.multiply(met, take(math.divide(g, comparison.where(comparison.equal(shares, 0), 1, shares)), ids, axis=0))
+    return math.multiply(
+        met, take(math.divide(g, comparison.where(comparison.equal(shares, 0), 1, shares)), ids, axis=0)
+    )
 
 
 def _segment_prod(data: Any, ids: Any, number: Any = None) -> Any:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml.errors import UnsupportedError
-from ember_ml.ops import comparison, creation, dtypes, indexing, manipulation, math
-from ember_ml.ops.linearalg import diagonal, inv, matmul, solve, svd
+from ember_ml.gradients.stats import left_out
+from ember_ml.ops import comparison, creation, dtypes, indexing, manipulation, math, stats
+from ember_ml.ops.control import stop_gradient
+from ember_ml.ops.linearalg import det, diagonal, eig, eigh, inv, lu, matmul, solve, svd
+from ember_ml.transform import vjp
 
 
 def _transposed(x: Any) -> Any:
@@ -74,8 +77,6 @@ def _inverse_gaps(values: Any) -> Any:
 
 def _det(g: Any, out: Any, x: Any) -> Any:
     """The cofactors, from singular values and vectors: a singular matrix has them too."""
-    from ember_ml.gradients.stats import left_out
-    from ember_ml.ops.linearalg import det
 
     u, s, vh = svd(x, full_matrices=False)
     others = math.multiply(left_out(s), det(matmul(u, vh))[..., None])
@@ -139,7 +140,6 @@ def _eigh(g: Sequence[Any], out: Any, x: Any) -> Any:
 
 
 def _eigvalsh(g: Any, out: Any, x: Any) -> Any:
-    from ember_ml.ops.linearalg import eigh
 
     return _eigh([g, None], eigh(x), x)
 
@@ -151,13 +151,14 @@ def _eig(g: Sequence[Any], out: Any, x: Any) -> Any:
     if g[1] is not None:
         turned = matmul(adjoint, _of_raw(vectors, g[1]))
         # Eigenvectors keep their length.
-        kept = math.multiply(matmul(adjoint, vectors), dtypes.cast(math.real(diagonal(turned)), values.dtype)[..., None, :])
+        kept = math.multiply(
+            matmul(adjoint, vectors), dtypes.cast(math.real(diagonal(turned)), values.dtype)[..., None, :]
+        )
         inner = math.add(inner, math.multiply(math.subtract(turned, kept), _conjugate(_inverse_gaps(values))))
     return solve(adjoint, matmul(inner, adjoint))
 
 
 def _eigvals(g: Any, out: Any, x: Any) -> Any:
-    from ember_ml.ops.linearalg import eig
 
     return _eig([g, None], eig(x), x)
 
@@ -166,15 +167,12 @@ def _of_raw(vectors: Any, g: Any) -> Any:
     """The cotangent of vectors whose phase is free, from that of vectors whose leading component is made real."""
     if not dtypes.is_complex(vectors):
         return g
-    from ember_ml.transform import vjp
 
     return vjp(lambda v: math.multiply(v, _phases(v)), vectors)[1](g)[0]
 
 
 def _phases(vectors: Any) -> Any:
     """For each column, the factor of modulus one that makes its leading component real and positive."""
-    from ember_ml.ops import stats
-    from ember_ml.ops.control import stop_gradient
 
     size = math.abs(stop_gradient(vectors))
     large = comparison.greater_equal(size, math.multiply(stats.max(size, axis=-2, keepdims=True), 0.99))
@@ -223,7 +221,6 @@ def _of_raw_pair(u: Any, v: Any, gu: Any, gv: Any) -> tuple[Any, Any]:
     """As ``_of_raw``, for two sets of vectors that share the phases of the first."""
     if not dtypes.is_complex(u) or (gu is None and gv is None):
         return gu, gv
-    from ember_ml.transform import vjp
 
     def fixed(one: Any, other: Any) -> Any:
         phases = _phases(one)
@@ -231,7 +228,8 @@ def _of_raw_pair(u: Any, v: Any, gu: Any, gv: Any) -> tuple[Any, Any]:
 
     gu = creation.zeros_like(u) if gu is None else gu
     gv = creation.zeros_like(v) if gv is None else gv
-    return vjp(fixed, u, v)[1]((gu, gv))
+    gu, gv = vjp(fixed, u, v)[1]((gu, gv))
+    return gu, gv
 
 
 def _imaginary(turned: Any, inverse: Any) -> Any:
@@ -275,7 +273,6 @@ def _lu(g: Sequence[Any], out: Any, x: Any) -> Any:
 
 
 def _lu_factor(g: Sequence[Any], out: Any, x: Any) -> Any:
-    from ember_ml.ops.linearalg import lu
 
     p, lower, upper = lu(x)
     k = lower.shape[-1]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math as _math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.ops import creation, math
 from ember_ml.gradients import moved_back
+from ember_ml.ops import creation, math
 from ember_ml.ops.manipulation import (
     array_split,
     concat,
@@ -37,19 +38,12 @@ def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
 
 def _concat(places: Sequence[Any], g: Any, out: Any, arrays: Sequence[Any], *, axis: Any = 0) -> list[Any]:
     if axis is None:
-        sizes, axis = [_size(x) for x in arrays], 0
+        sizes, axis = [_math.prod(x.shape) for x in arrays], 0
     else:
         sizes = [x.shape[axis] for x in arrays]
     before = (slice(None),) * (axis % len(g.shape))
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     return [reshape(g[(*before, slice(ends[i] - sizes[i], ends[i]))], arrays[i].shape) for _, i in places]
-
-
-def _size(x: Any) -> int:
-    count = 1
-    for n in x.shape:
-        count *= n
-    return count
 
 
 def _stack(places: Sequence[Any], g: Any, out: Any, arrays: Sequence[Any], *, axis: int = 0) -> list[Any]:

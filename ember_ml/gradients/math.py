@@ -38,6 +38,8 @@ def _is_complex(x: Any) -> bool:
 
 
 def _power_of_base(g: Any, out: Any, x: Any, y: Any) -> Any:
+    if type(y) in (int, float):
+        return multiply(g, multiply(power(x, y - 1), y)) if y else creation.zeros_like(x)
     # At 0 ** 0 the plain formula is 0 * inf.
     return multiply(g, multiply(y, power(x, comparison.where(comparison.equal(y, 0), 1, subtract(y, 1)))))
 
@@ -61,11 +63,11 @@ def _sign(g: Any, out: Any, x: Any) -> Any:
     return divide(subtract(g, along), comparison.where(comparison.equal(size, 0), 1, size))
 
 
-def _shares(first: Any, second: Any) -> Any:
-    """1 where the first is chosen, one half where both are equal."""
+def _shares(better: Any) -> Any:
+    """Rules for a choice of the better one of two: all for that one, one half for each of equals."""
 
     def share(g: Any, one: Any, other: Any) -> Any:
-        chosen = first(one, other)
+        chosen = better(one, other)
         tied = comparison.equal(one, other)
         return comparison.where(chosen, g, comparison.where(tied, multiply(g, 0.5), 0))
 
@@ -82,7 +84,9 @@ def _clip(g: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
 
 def _clip_of_low(g: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
     raised = comparison.less(x, low)
-    return comparison.where(raised if high is None else comparison.logical_and(raised, comparison.less(low, high)), g, 0)
+    return comparison.where(
+        raised if high is None else comparison.logical_and(raised, comparison.less(low, high)), g, 0
+    )
 
 
 def _clip_of_high(g: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
@@ -170,8 +174,14 @@ RULES = {
     "log1p": (lambda g, out, x: divide(g, add(x, 1)),),
     "log2": (lambda g, out, x: divide(g, multiply(x, _math.log(2))),),
     "log10": (lambda g, out, x: divide(g, multiply(x, _math.log(10))),),
-    "logaddexp": (lambda g, out, x, y: multiply(g, exp(subtract(x, out))), lambda g, out, x, y: multiply(g, exp(subtract(y, out)))),
-    "logaddexp2": (lambda g, out, x, y: multiply(g, exp2(subtract(x, out))), lambda g, out, x, y: multiply(g, exp2(subtract(y, out)))),
+    "logaddexp": (
+        lambda g, out, x, y: multiply(g, exp(subtract(x, out))),
+        lambda g, out, x, y: multiply(g, exp(subtract(y, out))),
+    ),
+    "logaddexp2": (
+        lambda g, out, x, y: multiply(g, exp2(subtract(x, out))),
+        lambda g, out, x, y: multiply(g, exp2(subtract(y, out))),
+    ),
     "logsumexp": (_logsumexp,),
     "hypot": (lambda g, out, x, y: multiply(g, _ratio(x, out)), lambda g, out, x, y: multiply(g, _ratio(y, out))),
     "sin": (lambda g, out, x: multiply(g, cos(x)),),
@@ -186,7 +196,7 @@ RULES = {
     ),
     "sinh": (lambda g, out, x: multiply(g, cosh(x)),),
     "cosh": (lambda g, out, x: multiply(g, sinh(x)),),
-    "tanh": (lambda g, out, x: multiply(g, subtract(1, square(out))),),
+    "tanh": (lambda g, out, x: subtract(g, multiply(g, square(out))),),
     "asinh": (lambda g, out, x: divide(g, sqrt(add(square(x), 1))),),
     "acosh": (lambda g, out, x: divide(g, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),),
     "atanh": (lambda g, out, x: divide(g, subtract(1, square(x))),),
@@ -196,10 +206,10 @@ RULES = {
     "ceil": (_none,),
     "trunc": (_none,),
     "rint": (_none,),
-    "maximum": _shares(comparison.greater, None),
-    "minimum": _shares(comparison.less, None),
-    "fmax": _shares(lambda a, b: _ignoring_nan(a, b, comparison.greater), None),
-    "fmin": _shares(lambda a, b: _ignoring_nan(a, b, comparison.less), None),
+    "maximum": _shares(comparison.greater),
+    "minimum": _shares(comparison.less),
+    "fmax": _shares(lambda a, b: _ignoring_nan(a, b, comparison.greater)),
+    "fmin": _shares(lambda a, b: _ignoring_nan(a, b, comparison.less)),
     "clip": (_clip, _clip_of_low, _clip_of_high),
     "nan_to_num": (_nan_to_num,),
     "ldexp": (lambda g, out, x, y: ldexp(g, y), None),

@@ -54,9 +54,7 @@ def _taps(x: Any, g: Any, found: _windows.Windows, groups: int) -> Any:
         # (groups, inner, count) @ (groups, count, outer)
         parts.append(linearalg.matmul(manipulation.permute_dims(met, (1, 2, 0)), gradients))
     whole = manipulation.stack(parts)
-    return manipulation.reshape(
-        manipulation.moveaxis(whole, 1, 2), (*found.kernel, inner, groups * outer)
-    )
+    return manipulation.reshape(manipulation.moveaxis(whole, 1, 2), (*found.kernel, inner, groups * outer))
 
 
 def _conv_of_kernel(
@@ -107,6 +105,14 @@ def _spread_windows(parts: list[Any], x: Any, found: _windows.Windows, data_form
     sizes, inside = _windows.framed(found)
     shape = tuple(x.shape)
     batch, channels = shape[0], shape[-1] if _windows.is_last(data_format) else shape[1]
+    if found.strides == found.kernel and tuple(n * m for n, m in zip(found.counts, found.kernel, strict=True)) == sizes:
+        # Windows side by side: every element is in one.
+        rank = len(sizes)
+        whole = manipulation.reshape(manipulation.stack(parts), (*found.kernel, batch, *found.counts, channels))
+        pairs = [axis for i in range(rank) for axis in (rank + 1 + i, i)]
+        whole = manipulation.permute_dims(whole, (rank, *pairs, 2 * rank + 1))
+        whole = manipulation.reshape(whole, (batch, *sizes, channels))
+        return _restored(whole[(slice(None), *inside)], data_format)
     total = creation.zeros((batch, *sizes, channels), dtype=x.dtype)
     for part, places in zip(parts, _windows.cuts(found), strict=True):
         total = indexing.index_add(total, (slice(None), *places), part)

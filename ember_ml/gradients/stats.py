@@ -68,13 +68,20 @@ def _centred(x: Any, axis: Any) -> Any:
 
 def _var(g: Any, out: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     scale = 2 / (_count(x, axis) - correction) if _count(x, axis) != correction else float("nan")
-    return math.multiply(_reduced(g, x, axis, keepdims), math.multiply(math.conj(_centred(x, axis)) if dtypes.is_complex(x) else _centred(x, axis), scale))
+    return math.multiply(
+        _reduced(g, x, axis, keepdims),
+        math.multiply(math.conj(_centred(x, axis)) if dtypes.is_complex(x) else _centred(x, axis), scale),
+    )
 
 
 def _std(g: Any, out: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     # Where nothing differs there is no direction in which the deviation would fall.
-    inverse = comparison.where(comparison.equal(out, 0), 0, math.reciprocal(comparison.where(comparison.equal(out, 0), 1, out)))
-    return _var(math.multiply(math.multiply(g, 0.5), inverse), out, x, axis=axis, correction=correction, keepdims=keepdims)
+    inverse = comparison.where(
+        comparison.equal(out, 0), 0, math.reciprocal(comparison.where(comparison.equal(out, 0), 1, out))
+    )
+    return _var(
+        math.multiply(math.multiply(g, 0.5), inverse), out, x, axis=axis, correction=correction, keepdims=keepdims
+    )
 
 
 def _cumsum(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
@@ -86,7 +93,7 @@ def _cumsum(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, in
 
 
 def _cumprod(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products of rows that are one beyond each place: more work than running products, but all in terms of ``prod``."""
+    """Products of rows that are one beyond each place: more work than running products, but in terms of ``prod``."""
     if axis is None:
         x, axis = manipulation.ravel(x), 0
     rows = manipulation.moveaxis(x, axis, -1)

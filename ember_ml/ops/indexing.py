@@ -646,6 +646,15 @@ def intersect1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, 
     >>> intersect1d([3, 1, 2, 1], [5, 1, 3]).tolist()
     [1, 3]
     """
+    if assume_unique:
+        both = manipulation.concatenate([manipulation.ravel(x1), manipulation.ravel(x2)])
+        order = _of(argsort(both))
+        elements = _of(take(both, order))
+        paired = comparison.equal(elements[1:], elements[:-1])
+        if not return_indices:
+            return masked_select(elements[:-1], paired)
+        second = math.subtract(masked_select(order[1:], paired), _math.prod(_shape(x1)))
+        return masked_select(elements[:-1], paired), masked_select(order[:-1], paired), second
     ones, first = unique(x1, return_index=True)
     twos, second = unique(x2, return_index=True)
     shared = comparison.isin(ones, twos)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from autograd.core import VJPNode, VSpace
@@ -20,10 +20,9 @@ from ember_ml.backend.numpy.core import devices as devices
 from ember_ml.backend.numpy.core import error_class as error_class
 from ember_ml.backend.numpy.core import find_device as find_device
 from ember_ml.backend.numpy.core import lift as lift
+from ember_ml.contract import REGISTRY, Operation, within
 from ember_ml.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from ember_ml.contract import Operation
+from ember_ml.ops import creation, dtypes, indexing, manipulation, math
 
 
 class Traced(ArrayBox):  # type: ignore[misc]
@@ -79,8 +78,6 @@ def convert(value: Any, dtype: Any, device: Any) -> Any:
     if type(value) in _BOXES:
         return value if dtype is None else cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_boxes(value):
-        from ember_ml.ops import manipulation
-
         return manipulation.stack([convert(item, dtype, device) for item in value])
     return host.convert(value, dtype, device)
 
@@ -95,7 +92,6 @@ def cast(x: Any, dtype: Any) -> Any:
     """``x`` in another dtype."""
     if type(x) not in _BOXES:
         return host.cast(x, dtype)
-    from ember_ml.ops import dtypes
 
     return dtypes.cast(x, dtype)
 
@@ -134,7 +130,6 @@ def _untraced(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _defined(operation: Operation) -> Callable[..., Any]:
-    from ember_ml.contract import within
 
     assert operation.definition is not None
     return within(backends.load("numpy"), operation.definition)
@@ -152,6 +147,7 @@ def _refused(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any
 def _recorded(operation: Operation, run: Callable[..., Any], rule: gradients.Rule) -> Callable[..., Any]:
     """``run`` on the arrays in the boxes of the innermost trace, in a box that remembers how to pull gradients back."""
     several = any(p.many for p in operation.parameters)
+    simple = getattr(rule, "by_place", {})
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
         trace, boxes = -1, []
@@ -174,7 +170,66 @@ def _recorded(operation: Operation, run: Callable[..., Any], rule: gradients.Rul
         places = [place for place, _ in boxes]
         return _boxed(answer, trace, [box._node for _, box in boxes], rule, places, values, kwargs)
 
+    if list(simple) == [0] and simple[0] is not None and not several:
+        return _recorded_of_one(run, simple[0], recorded)
+    if list(simple) == [0, 1] and None not in simple.values() and not several:
+        return _recorded_of_two(run, simple[0], simple[1], recorded)
     return recorded
+
+
+def _recorded_of_one(
+    run: Callable[..., Any], pull: Callable[..., Any], recorded: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The same for the usual case of one tensor, which comes first, and one answer; in fewer steps."""
+
+    def recorded_of_one(x: Any, *rest: Any, **kwargs: Any) -> Any:
+        if type(x) is not Traced or x._trace:
+            return recorded(x, *rest, **kwargs)
+        value = x._value
+        answer = run(value, *rest, **kwargs)
+        if type(answer) is tuple or type(answer) is list or not gradients.is_floating(answer):
+            return recorded(x, *rest, **kwargs)
+        node = _new(VJPNode)
+        node.parents = (x._node,)
+        node.vjp = lambda g: (gradients.fitted(pull(g, answer, value, *rest, **kwargs), value),)
+        return Traced(answer, 0, node)
+
+    return recorded_of_one
+
+
+def _recorded_of_two(
+    run: Callable[..., Any], left: Callable[..., Any], right: Callable[..., Any], recorded: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The same for two tensors."""
+    fitted = gradients.fitted
+
+    def recorded_of_two(x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
+        first, second = type(x) is Traced, type(y) is Traced
+        if (x._trace if first else type(x) is ArrayBox) or (y._trace if second else type(y) is ArrayBox):
+            return recorded(x, y, *rest, **kwargs)
+        a, b = x._value if first else x, y._value if second else y
+        answer = run(a, b, *rest, **kwargs)
+        if not (first or second) or not gradients.is_floating(answer):
+            return answer
+        node = _new(VJPNode)
+        if first and second:
+            node.parents = (x._node, y._node)
+            node.vjp = lambda g: (
+                fitted(left(g, answer, a, b, *rest, **kwargs), a),
+                fitted(right(g, answer, a, b, *rest, **kwargs), b),
+            )
+        elif first:
+            node.parents = (x._node,)
+            node.vjp = lambda g: (fitted(left(g, answer, a, b, *rest, **kwargs), a),)
+        else:
+            node.parents = (y._node,)
+            node.vjp = lambda g: (fitted(right(g, answer, a, b, *rest, **kwargs), b),)
+        return Traced(answer, 0, node)
+
+    return recorded_of_two
+
+
+_new = VJPNode.__new__
 
 
 def _boxed(
@@ -214,24 +269,16 @@ class _Parts:
         return [self.found.get(i) for i in range(len(answers))]
 
 
-class _PartsSpace(VSpace):  # type: ignore[misc]
-    """How the cotangents of several answers add up."""
+def added(one: Any, other: Any) -> Any:
+    """The sum of two cotangents."""
 
-    def __init__(self, value: Any) -> None:
-        pass
+    if type(one) is not _Parts:
+        return math.add(one, other)
+    found = dict(one.found)
+    for i, g in other.found.items():
+        found[i] = added(found[i], g) if i in found else g
+    return _Parts(found)
 
-    def _add(self, one: _Parts, other: _Parts) -> _Parts:
-        from ember_ml.ops import math
-
-        found = dict(one.found)
-        for i, g in other.found.items():
-            found[i] = math.add(found[i], g) if i in found else g
-        return _Parts(found)
-
-    _mut_add = _add
-
-
-VSpace.mappings[_Parts] = _PartsSpace
 
 # To NumPy's functions, a box is as good as the array in it.
 backends.load("numpy").kinds = host.TENSORS + TENSORS
@@ -267,3 +314,61 @@ def _record_nested(
     trace = found[0][1]._trace
     answer = again(*bare, **named) if trace else run(*bare, **named)
     return _boxed(answer, trace, [box._node for _, box in found], rule, [place for place, _ in found], bare, named)
+
+
+def _getitem(x: Any, index: Any) -> Any:
+    """``x[index]``, recorded."""
+    value = x._value
+    answer = value[index]
+
+    def pull(g: Any) -> tuple[Any]:
+        if type(g) is not np.ndarray or type(value) is not np.ndarray:
+            return (indexing.index_add(creation.zeros_like(value), index, g),)
+        whole = np.zeros(value.shape, value.dtype)
+        if _is_basic(index):
+            whole[index] = g
+        else:
+            np.add.at(whole, index, g)
+        return (whole,)
+
+    return Traced(answer, x._trace, _node((x._node,), pull))
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether an index names no element twice: there are no arrays in it."""
+    parts = index if type(index) is tuple else (index,)
+    return all(part is None or part is ... or type(part) in (int, slice) for part in parts)
+
+
+def _operators() -> None:
+    """Give boxes the operators of NumPy's arrays, recorded by the same rules as the operations."""
+
+    def turned(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x, y: function(y, x)
+
+    for short, name in _OPERATORS.items():
+        operation = REGISTRY[name]
+        rule = gradients.rule_of(operation)
+        assert rule is not None
+        function = _recorded(operation, getattr(np, name), rule)
+        setattr(Traced, f"__{short}__", _method(function))
+        setattr(Traced, f"__r{short}__", _method(turned(function)))
+    negative = gradients.rule_of(REGISTRY["negative"])
+    assert negative is not None
+    Traced.__neg__ = _method(_recorded(REGISTRY["negative"], np.negative, negative))
+    Traced.__getitem__ = _getitem
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *operands: function(*operands)
+
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "power",
+    "matmul": "matmul",
+}
+_operators()

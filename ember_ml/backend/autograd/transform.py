@@ -5,16 +5,20 @@ A function takes arrays and answers two tuples of them: its outputs, and what pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
-from autograd.core import VJPNode, add_outgrads, sparse_object_types
+from autograd.core import sparse_add, sparse_object_types, vspace
 from autograd.tracer import trace_stack
 from autograd.util import toposort
 
 from ember_ml import backend as backends
-from ember_ml.backend.autograd.core import _BOXES, Traced, _boxed, _node, _Parts
+from ember_ml.backend.autograd.core import _BOXES, Traced, _boxed, _node, _Parts, added
+from ember_ml.contract import within
+from ember_ml.ops import creation, math
 
 Tensors: TypeAlias = tuple[Any, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
@@ -23,18 +27,18 @@ Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
 def value_and_grad(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Sequence[Any]]:
     """The one output of ``f``, what passes by, and the gradient for each tensor."""
     outputs, aux, pull = vjp(f, tensors)
-    return outputs, aux, pull([np.ones_like(outputs[0]._value if type(outputs[0]) in _BOXES else outputs[0])])
+    return outputs, aux, pull([np.ones((), outputs[0].dtype)])
 
 
 def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[..., Sequence[Any]]]:
     """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
     backends.load("autograd")
+    # Arrays of NumPy are NumPy's only while it is active, and the rules compute with arrays.
+    numpy = backends.load("numpy")
     root = _node((), lambda _: ())
-    with trace_stack.new_trace() as trace:
-        leaves = [
-            Traced(_array(x), trace, _node((root,), lambda g, i=i: (_Parts({i: g}),))) for i, x in enumerate(tensors)
-        ]
-        outputs, aux = f(*leaves)
+    with _new_trace() as trace:
+        leaves = [Traced(_array(x), trace, _leaf(root, i)) for i, x in enumerate(tensors)]
+        outputs, aux = within(numpy, f)(*leaves)
 
     def bare(x: Any) -> Any:
         return x._value if type(x) in _BOXES and x._trace == trace else x
@@ -46,7 +50,36 @@ def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[...
         found = _backward(pairs, root)
         return [_like(x, found.get(i)) for i, x in enumerate(tensors)]
 
-    return tuple([bare(x) for x in outputs]), tuple([bare(x) for x in aux]), pulled
+    return tuple([bare(x) for x in outputs]), tuple([bare(x) for x in aux]), within(numpy, pulled)
+
+
+class _Depth(threading.local):
+    """The number of the innermost trace in this thread."""
+
+    value = -1
+
+
+_depth = _Depth()
+
+
+@contextmanager
+def _new_trace() -> Iterator[int]:
+    """A number for a trace: larger than those around it, in this thread and among HIPS autograd's own.
+
+    Theirs are counted for all threads together, and not taken back when the function fails.
+    """
+    before = _depth.value
+    trace_stack.top += 1
+    _depth.value = max(before + 1, trace_stack.top)
+    try:
+        yield _depth.value
+    finally:
+        _depth.value = before
+        trace_stack.top -= 1
+
+
+def _leaf(root: Any, place: int) -> Any:
+    return _node((root,), lambda g: (_Parts({place: g}),))
 
 
 def _array(x: Any) -> Any:
@@ -58,22 +91,28 @@ def _backward(pairs: list[tuple[Any, Any]], root: Any) -> dict[int, Any]:
     if not pairs:
         return {}
     end = _node(tuple(node for node, _ in pairs), lambda gs: gs)
-    outgrads: dict[Any, Any] = {end: ([g for _, g in pairs], False)}
+    arrived: dict[Any, Any] = {end: [g for _, g in pairs]}
     for node in toposort(end):
-        outgrad = outgrads.pop(node)[0]
+        g = arrived.pop(node)
         if node is root:
-            return outgrad.found  # type: ignore[no-any-return]
-        for parent, ingrad in zip(node.parents, node.vjp(outgrad), strict=True):
-            outgrads[parent] = add_outgrads(outgrads.get(parent), ingrad)
+            return g.found
+        for parent, more in zip(node.parents, node.vjp(g), strict=True):
+            if type(more) in sparse_object_types:
+                # What indexing leaves behind.
+                more = sparse_add(vspace(more), None, more)
+            so_far = arrived.get(parent)
+            arrived[parent] = more if so_far is None else added(so_far, more)
     return {}
 
 
 def _like(x: Any, gradient: Any) -> Any:
     """A gradient for ``x``: zeros if there is none; of the steepest ascent if complex."""
-    from ember_ml.ops import creation
 
     if gradient is None:
         return creation.zeros_like(x)
+    if type(gradient) is np.ndarray and not gradient.flags.writeable:
+        # A view of few numbers that stand for many.
+        gradient = gradient.copy()
     return _conjugate(gradient)
 
 
@@ -81,7 +120,6 @@ def _conjugate(g: Any) -> Any:
     """The rules pull complex numbers back without conjugation, as HIPS autograd does."""
     if g.dtype.kind != "c":
         return g
-    from ember_ml.ops import math
 
     return math.conj(g)
 
@@ -123,4 +161,4 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Any]) -> Tens
         gradients = (pull or f(*args)[1])([_conjugate(one) for one in cotangents])
         return [_conjugate(gradients[i]) for i in places]
 
-    return _boxed(outputs, trace, [x._node for _, x in found], rule, [i for i, _ in found], values, {})  # type: ignore[no-any-return]
+    return _boxed(outputs, trace, [x._node for _, x in found], rule, [i for i, _ in found], values, {})

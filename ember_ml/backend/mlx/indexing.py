@@ -27,8 +27,10 @@ def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.ar
 
 
 def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.array:
-    size = x.shape[_axis(axis, x.ndim)]
-    indices = _checked(indices, -size, size)
+    if indices.ndim != x.ndim:
+        raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
+    axis = _axis(axis, x.ndim)
+    indices = _checked(indices, -x.shape[axis], x.shape[axis])
     if not indices.size:
         return mx.zeros(indices.shape, x.dtype)
     return mx.take_along_axis(x, indices, axis)
@@ -255,9 +257,8 @@ def _aligned(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tu
     if indices.ndim != 1:
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
-    indices = _checked(indices, -x.shape[axis], x.shape[axis])
-    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
-    return (slice(None),) * axis + (indices,), mx.broadcast_to(updates, shape)
+    updates = mx.broadcast_to(updates, (*x.shape[:axis], indices.size, *x.shape[axis + 1 :]))
+    return (slice(None),) * axis + (_checked(indices, -x.shape[axis], x.shape[axis]),), updates
 
 
 def _extreme(x: mx.array, key: Any, updates: mx.array, how: str) -> mx.array:
@@ -303,6 +304,8 @@ def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) ->
     if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
         raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
     count = int(to_host(ids).max(initial=-1)) + 1 if count is None else count
+    if count < 0:
+        raise ValueError(f"there are no {count} segments")
     ids = _checked(ids, 0, count)
     if math.isinf(empty) and not mx.issubdtype(data.dtype, mx.floating):
         limits = mx.iinfo(data.dtype)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import argwhere, take_along_axis
+from numpy import argwhere
 
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.dtypes import default_float
@@ -16,7 +16,19 @@ _Array = np.ndarray[Any, Any]
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    if axis is not None and x.ndim == 0:
+        raise np.exceptions.AxisError(axis, 0)
     return np.take(x, indices, axis=axis)
+
+
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    try:
+        return np.take_along_axis(x, indices, axis)
+    except IndexError:
+        # NumPy says the same of shapes that do not fit and of positions out of range.
+        axis %= x.ndim
+        np.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
+        raise
 
 
 def scatter_add(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
@@ -32,18 +44,27 @@ def scatter_min(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
 
 
 def index_get(x: _Array, index: object, /) -> _Array:
-    return x[_key(index, x.shape)]
+    return x[_key(_parts(index, x.shape))]
 
 
 def index_update(x: Any, index: object, values: Any, /) -> Any:
     answer = np.array(x)
-    answer[_key(index, answer.shape)] = values
+    parts = _parts(index, answer.shape)
+    try:
+        # With the dots, a single element too takes values that have axes of length 1 before their own.
+        answer[(*_key(parts), ...)] = values
+    except ValueError:
+        # Of two mistakes, the one in the index is told.
+        for value, axis in parts:
+            if isinstance(value, np.ndarray) and not _is_mask(value):
+                _check(value, -answer.shape[axis], answer.shape[axis])
+        raise
     return answer
 
 
 def index_add(x: Any, index: object, values: Any, /) -> Any:
     answer = np.array(x)
-    np.add.at(answer, _key(index, answer.shape), values)
+    np.add.at(answer, _key(_parts(index, answer.shape)), values)
     return answer
 
 
@@ -265,6 +286,8 @@ def _segments(ufunc: np.ufunc, empty: float, data: Any, ids: _Array, count: int 
     if ids.ndim != 1 or data.ndim == 0 or len(ids) != len(data):
         raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
     count = int(ids.max(initial=-1)) + 1 if count is None else count
+    if count < 0:
+        raise ValueError(f"there are no {count} segments")
     _check(ids, 0, count)
     answer = np.full((count, *data.shape[1:]), _limited(empty, data.dtype), data.dtype)
     if len(ids):
@@ -352,8 +375,12 @@ def _check_part(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], boo
         raise IndexError(f"a mask of shape {tuple(value.shape)} does not fit axes of shape {sizes}")
 
 
-def _key(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    return tuple(part.value for part in parts_of(index, shape, _index_tensor, _is_mask))
+def _parts(index: Any, shape: tuple[int, ...]) -> list[Part]:
+    return parts_of(index, shape, _index_tensor, _is_mask)
+
+
+def _key(parts: list[Part]) -> tuple[Any, ...]:
+    return tuple(part.value for part in parts)
 
 
 def _index_tensor(value: Any) -> _Array:

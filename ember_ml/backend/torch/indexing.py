@@ -11,6 +11,7 @@ from torch import Tensor, argwhere, masked_select
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.backend.torch.core import DTYPES, convert
 from ember_ml.dtypes import default_float
+from ember_ml.errors import AxisError
 from ember_ml.unchecked import is_checked, shift
 
 # torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
@@ -106,7 +107,8 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
         x1, x2 = x1.to(torch.uint8), x2.to(torch.uint8)
     if not x1.is_floating_point() or not x1.shape[0]:
         return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
-    if _is_true(x1[-1].isnan()) is False:
+    # A sorted sequence has its NaNs at the end; one at the front is looked for because it costs no pass.
+    if _is_true(x1[:: max(1, x1.shape[0] - 1)].isnan().any()) is False:
         return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
     return _search_before_nan(x1, x2, side)
 
@@ -237,7 +239,7 @@ def segment_prod(data: Tensor, segment_ids: Tensor, num_segments: int | None = N
 
 def _axis(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+        raise AxisError(f"axis {axis} is out of range for a tensor with {ndim} axes")
     return axis % ndim
 
 
@@ -301,6 +303,8 @@ def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Ten
             f"segment ids of shape {tuple(ids.shape)} do not number the rows of a tensor of shape {tuple(data.shape)}"
         )
     count = _extremes(ids)[1] + 1 if count is None else count
+    if count < 0:
+        raise ValueError(f"there are no {count} segments")
     _check_off_cpu(ids, 0, count)
     if math.isinf(empty) and not data.is_floating_point():
         limits = torch.iinfo(data.dtype)
@@ -320,7 +324,8 @@ def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:
     size = x1.shape[0]
     ordered = size - x1.isnan().sum()
     found = torch.searchsorted(torch.where(x1.isnan(), math.inf, x1), x2.contiguous(), side=side)
-    return torch.where(x2.isnan(), ordered if side == "left" else size, torch.minimum(found, ordered))
+    found = torch.where(x2 == math.inf, torch.minimum(found, ordered), found)
+    return torch.where(x2.isnan(), ordered if side == "left" else size, found)
 
 
 def _to_search(x: Tensor, axis: int | None) -> Tensor:
@@ -407,7 +412,12 @@ def _by_rows(x: Tensor, parts: list[Part], values: Tensor) -> tuple[int, Tensor,
     plain = all(part.value == slice(None) for part in parts if not isinstance(part.value, Tensor))
     if len(tensors) == 1 and plain:
         (places, axis), shape = tensors[0], tuple(x.shape)
-        values = _spread(values, shape[:axis] + tuple(places.shape) + shape[axis + 1 :])
+        try:
+            values = _spread(values, shape[:axis] + tuple(places.shape) + shape[axis + 1 :])
+        except RuntimeError:
+            # Of two mistakes, the one in the index is told.
+            _check(places, -shape[axis], shape[axis])
+            raise
         values = values.reshape((*shape[:axis], places.numel(), *shape[axis + 1 :]))
         return axis, x, _wrapped(places, shape[axis]).reshape(-1), values
     places = torch.arange(x.numel(), device=x.device).reshape(x.shape)[_key(parts)]

@@ -28,10 +28,16 @@ def serves(parameters: list[Any], gradients: list[Any]) -> bool:
     )
 
 
+def _copies(parameters: list[Any]) -> list[Any]:
+    """New tensors with the same values, all at once where torch can."""
+    at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
+    return [x.clone() for x in parameters] if at_once is None else list(at_once(parameters))
+
+
 def SGD(  # noqa: N802 - rules have the names of their optimisers
     options: Any, parameters: list[Any], gradients: list[Any], states: list[Any], step: Any, rate: Any
 ) -> list[torch.Tensor]:
-    new = list(torch._foreach_clone(parameters))
+    new = _copies(parameters)
     torch._fused_sgd_(
         new,
         _alike(new, gradients),
@@ -50,7 +56,7 @@ def SGD(  # noqa: N802 - rules have the names of their optimisers
 def Adam(  # noqa: N802
     options: Any, parameters: list[Any], gradients: list[Any], states: list[Any], step: Any, rate: Any
 ) -> list[torch.Tensor]:
-    new = list(torch._foreach_clone(parameters))
+    new = _copies(parameters)
     fused = torch._fused_adamw_ if options.decoupled else torch._fused_adam_
     fused(
         new,

@@ -106,7 +106,7 @@ def test_the_panel_is_twenty_operations_on_every_engine(dispatch: ModuleType) ->
     assert missing == []
 
 
-@pytest.mark.parametrize("script", ["dispatch.py", "ops.py"])
+@pytest.mark.parametrize("script", ["dispatch.py", "ops.py", "tensor.py"])
 def test_an_unknown_engine_is_refused_in_one_line(script: str) -> None:
     done = run(script, "--engines", "abacus")
     assert done.returncode == 2

@@ -196,7 +196,7 @@ def test_fitted_state_moves_between_engines(model: Any, backend: Backend) -> Non
     assert moved is fitted
     with ember_ml.use_backend("numpy"):
         close(moved.transform(data), wanted, 1e-6)
-    moved.to_backend(backend.name).to("cpu")
+    moved.to_backend(backend.name).to(ops.get_default_device())
     close(moved.transform(data), wanted, 1e-6)
 
 

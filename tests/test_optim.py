@@ -219,6 +219,22 @@ def test_the_state_travels(backend: Backend, case: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(backend.to_host(x), backend.to_host(other[name]), name)
 
 
+def test_the_state_moves_between_engines(backend: Backend) -> None:
+    parameters = {"w": ops.asarray([1.0, 2.0])}
+    first = optim.Adam(0.1)
+    after = first.update(first.update(parameters, parameters), parameters)["w"].tolist()
+    second = optim.Grouped([(lambda path, p: True, optim.Adam(0.1))])
+    moved = second.update(parameters, parameters)["w"]
+    for name in ember_ml.get_available_backends():
+        second.to_backend(name)
+        with ember_ml.use_backend(name):
+            moved = ops.asarray(moved)
+    second.to_backend(backend.name)
+    moved = second.update({"w": ops.asarray(moved)}, parameters)["w"]
+    assert isinstance(moved, backend.tensors)
+    assert moved.tolist() == pytest.approx(after, abs=1e-6)
+
+
 @every_case
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_is_computed_in_single(backend: Backend, case: str, dtype: str) -> None:
@@ -244,6 +260,8 @@ def test_parameters_come_in_many_forms(backend: Backend) -> None:
     optimizer.update({"w": {"x": x}}, {"w": {"x": x}})
     assert list(optimizer.tensors()) == ["step", "learning_rate", "w.x.momentum", "w.x.variance"]
     assert optim.SGD().update({}, {}) == {}
+    with pytest.raises(ValueError, match="one path"):
+        optim.SGD().update({"a.b": x, "a": {"b": x}}, {"a.b": x, "a": {"b": x}})
     with pytest.raises(ValueError, match="gradients of v, which are no parameters; those are w"):
         optim.SGD().update({"w": x}, {"v": x})
     with pytest.raises(ValueError, match="structure"):
@@ -286,6 +304,7 @@ def test_rates_are_numbers_tensors_and_functions(backend: Backend) -> None:
         optim.Adam(-1.0)
     with pytest.raises(ValueError, match="no 'wrong'"):
         optimizer.assign({"wrong": x})
+    assert repr(optim.Lion(schedules.cosine(0.1, 5))).startswith("Lion(learning_rate=cosine, beta_1=0.9")
     assert repr(optim.SGD(0.5, 0.9)) == (
         "SGD(learning_rate=0.5, momentum=0.9, nesterov=False, dampening=0.0, weight_decay=0.0)"
     )
@@ -417,8 +436,8 @@ def test_a_compiled_update_is_the_update(backend: Backend) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    ["sgd nesterov", "sgd dampened", "adam decayed", "adamw", "rmsprop centered", "adagrad decayed", "adafactor decayed",
-     "muon"],
+    ["sgd nesterov", "sgd dampened", "adam decayed", "adamw", "rmsprop centered", "adagrad decayed",
+     "adafactor decayed", "muon"],
 )  # fmt: skip
 @pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch traces, and is not installed")
 def test_every_update_is_traced_as_one_graph(case: str) -> None:

@@ -76,6 +76,12 @@ class Grouped:
         for optimizer, part in zip(optimizers, parts, strict=True):
             optimizer.assign(part)
 
+    def to_backend(self, name: str) -> Grouped:
+        """These optimisers, with their state moved to another engine."""
+        for optimizer in self._optimizers():
+            optimizer.to_backend(name)
+        return self
+
     def __repr__(self) -> str:
         return f"Grouped({', '.join(map(repr, self._optimizers()))})"
 

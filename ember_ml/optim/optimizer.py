@@ -74,7 +74,7 @@ class Optimizer:
         """The rate of the next update, as a number. Assigning a number or a schedule replaces it."""
         if self._schedule is None:
             return float(self._rate)
-        return float(self._schedule(0 if self._step is None else self._step))
+        return float(self._schedule(self.step))
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
@@ -153,6 +153,18 @@ class Optimizer:
             elif self._schedule is None:
                 self._rate = value
 
+    def to_backend(self, name: str) -> Optimizer:
+        """This optimiser, with its state moved to another engine, as that of a model is by its own ``to_backend``.
+
+        >>> from ember_ml.optim import Adam
+        >>> optimizer = Adam().init({"w": ops.asarray([1.0])}).to_backend("numpy")
+        >>> {type(value).__module__ for value in optimizer.tensors().values()}
+        {'numpy'}
+        """
+        with backends.use_backend(name):
+            self.assign({path: ops.asarray(value) for path, value in self.tensors().items()})
+        return self
+
     def __repr__(self) -> str:
         options = {RATE: self._schedule or self._rate, **{k: v for k, v in vars(self).items() if k[0] != "_"}}
         given = (f"{name}={_shown(value)}" for name, value in options.items() if value is not None)
@@ -161,6 +173,9 @@ class Optimizer:
     def _prepare(self, parameters: Tensors) -> None:
         """State for those parameters that have none yet."""
         states = self._states
+        if parameters:
+            # Found now, since compiled code cannot.
+            _engine(next(iter(parameters.values())))
         for path, parameter in parameters.items():
             if path not in states:
                 self.check(path, parameter)
@@ -244,7 +259,11 @@ def flat(model: Any) -> Tensors:
     """The parameters of a model, or of a tree of them, by path."""
     if not isinstance(model, (dict, list, tuple)):
         return dict(model.parameters())
-    return {".".join(map(str, path)): value for path, value in tree.places(model)}
+    places = [(".".join(map(str, path)), value) for path, value in tree.places(model)]
+    found = dict(places)
+    if len(found) < len(places):
+        raise ValueError(f"two parameters have one path, their keys joined by dots: {', '.join(p for p, _ in places)}")
+    return found
 
 
 def _is_nested(model: dict[str, Any]) -> bool:
@@ -267,4 +286,7 @@ def _positive(limit: float | None, name: str) -> float | None:
 
 
 def _shown(value: Any) -> str:
+    if callable(value):
+        # The name of the function that made the schedule, if one did.
+        return str(getattr(value, "__qualname__", repr(value))).partition(".<locals>")[0]
     return f"{float(value):g}" if ops.is_tensor(value) else repr(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any
 
-from ember_ml import ops, tree
+from ember_ml import ops, portable, tree
 from ember_ml.unchecked import unchecked
 
 Batch = tuple[Any, Any]
@@ -14,12 +14,13 @@ Batch = tuple[Any, Any]
 class Arrays:
     """Examples in memory: the first axis of every tensor counts them."""
 
-    def __init__(self, x: Any, y: Any, batch_size: int) -> None:
+    def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None) -> None:
         if batch_size < 1:
             raise ValueError(f"a batch has at least 1 example, not {batch_size}")
-        self.x = _tensors(x)
-        self.y = None if y is None else _tensors(y)
+        self.x = _tensors(x, device)
+        self.y = None if y is None else _tensors(y, device)
         self.batch_size = batch_size
+        self.device = device
         self.count = _count(self.x, self.y)
 
     def __len__(self) -> int:
@@ -27,7 +28,7 @@ class Arrays:
 
     def batches(self, shuffle: bool, skip: int = 0) -> Iterator[Batch]:
         """The batches from number ``skip`` on, in order or, drawn from the portable stream, in a random one."""
-        order = ops.random.permutation(self.count) if shuffle else None
+        order = ops.random.permutation(self.count, device=self.device) if shuffle else None
         for begin in range(skip * self.batch_size, self.count, self.batch_size):
             end = begin + self.batch_size
             if order is None:
@@ -39,8 +40,9 @@ class Arrays:
 class Batches:
     """An iterable of batches ``(x, y)``; one that begins anew each time is needed for more than one epoch."""
 
-    def __init__(self, batches: Iterable[Any]) -> None:
+    def __init__(self, batches: Iterable[Any], device: str | None = None) -> None:
         self.source = batches
+        self.device = device
 
     def __len__(self) -> int:
         """How many batches there are; 0 if that is not known."""
@@ -51,16 +53,16 @@ class Batches:
         for number, batch in enumerate(self.source):
             if number >= skip:
                 x, y = batch if type(batch) in (tuple, list) and len(batch) == 2 else (batch, None)
-                yield _tensors(x), None if y is None else _tensors(y)
+                yield _tensors(x, self.device), None if y is None else _tensors(y, self.device)
 
 
-def as_data(x: Any, y: Any, batch_size: int) -> Arrays | Batches:
-    """``x`` and ``y`` cut into batches, or ``x`` alone as an iterable of batches."""
+def as_data(x: Any, y: Any, batch_size: int, device: str | None = None) -> Arrays | Batches:
+    """``x`` and ``y`` cut into batches, or ``x`` alone as an iterable of batches, on a device."""
     if y is None and not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple)):
         if not isinstance(x, Iterable):
             raise TypeError(f"data are arrays or an iterable of batches, not a {type(x).__name__}")
-        return Batches(x)
-    return Arrays(x, y, batch_size)
+        return Batches(x, device)
+    return Arrays(x, y, batch_size, device)
 
 
 def size_of(batch: Any) -> int:
@@ -69,13 +71,13 @@ def size_of(batch: Any) -> int:
     return int(first.shape[0]) if first.ndim else 1
 
 
-def _tensors(data: Any) -> Any:
-    """Tensors of the active engine, for arrays of any kind and for dictionaries and tuples of them."""
+def _tensors(data: Any, device: str | None) -> Any:
+    """Native tensors of the active engine, for arrays of any kind and for dictionaries and tuples of them."""
     if isinstance(data, dict):
-        return {key: _tensors(value) for key, value in data.items()}
+        return {key: _tensors(value, device) for key, value in data.items()}
     if isinstance(data, tuple):
-        return tuple(_tensors(value) for value in data)
-    return ops.asarray(data)
+        return tuple(_tensors(value, device) for value in data)
+    return ops.asarray(portable.opened(data), device=device)
 
 
 def _count(x: Any, y: Any) -> int:

@@ -35,6 +35,9 @@ class Metric:
 
     name = "metric"
 
+    # Whether it is worth computing in the middle of an epoch, for a progress bar.
+    is_quick = True
+
     def __init__(self) -> None:
         self._measured: list[Any] = []
 
@@ -54,7 +57,9 @@ class Metric:
         """The value over all batches since the last ``reset``; NaN if there was none."""
         if not self._measured:
             return math.nan
-        return float(self.score([row.tolist() for row in self._measured]))
+        # What was read stays numbers, so that looking often costs little.
+        self._measured = [row if type(row) is list else row.tolist() for row in self._measured]
+        return float(self.score(self._measured))
 
     def reset(self) -> None:
         """Nothing; the batches so far are forgotten."""
@@ -290,6 +295,7 @@ class AUC(Metric):
     """
 
     name = "auc"
+    is_quick = False
 
     def measure(self, y_true: Any, y_pred: Any) -> Any:
         if y_pred.ndim == y_true.ndim + 1 and y_pred.shape[-1] > 1:

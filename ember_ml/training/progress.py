@@ -83,7 +83,8 @@ class _Bar(Epoch):
             self._show(figures())
 
     def end(self, record: Figures) -> None:
-        self._show(record)
+        # The bar has a clock.
+        self._show({name: value for name, value in record.items() if name != "seconds"})
 
     def _show(self, figures: Figures) -> None:
         self.last = time.perf_counter()

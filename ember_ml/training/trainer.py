@@ -36,7 +36,7 @@ class Trainer:
     >>> from ember_ml import nn, ops, optim
     >>> model = nn.modules.Linear(1, 1)
     >>> trainer = Trainer(model, "mse", optim.SGD(0.1))
-    >>> history = trainer.fit([[0.0], [1.0]], [[1.0], [3.0]], epochs=100, batch_size=2)
+    >>> history = trainer.fit([[0.0], [1.0]], [[1.0], [3.0]], epochs=300, batch_size=2)
     >>> [round(x, 1) for x in trainer.predict([[2.0]])[0].tolist()]
     [5.0]
     """
@@ -93,7 +93,7 @@ class Trainer:
                 all. The file may come from another engine.
         """
         with self._at_home():
-            data = as_data(x, y, batch_size)
+            data = as_data(x, y, batch_size, self._device)
             self.epoch = self.batch = self.step = 0
             self.history, self._epoch_seed, self._is_stopped = History(), None, False
             self._begin_epoch()
@@ -102,9 +102,11 @@ class Trainer:
             self.optimizer.init(self.model)
             progress = Progress(epochs, verbose)
             self._call("on_fit_begin")
-            while self.epoch < epochs and not self._is_stopped:
-                self._fit_epoch(data, validation_data, batch_size, shuffle, progress)
-            self._call("on_fit_end")
+            try:
+                while self.epoch < epochs and not self._is_stopped:
+                    self._fit_epoch(data, validation_data, batch_size, shuffle, progress)
+            finally:
+                self._call("on_fit_end")
         return self.history
 
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> dict[str, float]:
@@ -113,7 +115,7 @@ class Trainer:
         losses: list[Any] = []
         sizes: list[int] = []
         with self._at_home(), self._in_mode(training=False):
-            for batch, target in as_data(x, y, batch_size).batches(shuffle=False):
+            for batch, target in as_data(x, y, batch_size, self._device).batches(shuffle=False):
                 prediction = self.model(batch)
                 losses.append(self.loss(prediction, target))
                 sizes.append(size_of(batch))
@@ -126,7 +128,8 @@ class Trainer:
         """What the model answers for ``x``: an array, or an iterable of batches; the answers are joined."""
         answers = []
         with self._at_home(), self._in_mode(training=False):
-            data = Batches(x) if isinstance(x, Iterator) else Arrays(x, None, batch_size)
+            is_array = not isinstance(x, Iterator)
+            data = Arrays(x, None, batch_size, self._device) if is_array else Batches(x, self._device)
             for batch, _ in data.batches(shuffle=False):
                 answers.append(self.model(batch))
                 self._settle(answers[-1], ())
@@ -172,9 +175,14 @@ class Trainer:
             except FileNotFoundError:
                 return False
             _check_paths("model", self.model.tensors(), content["model"])
+            self.optimizer.init(self.model)
+            # A schedule may have taken the place of a rate since, or the other way round.
+            held = ({path: x for path, x in some.items() if not path.endswith("learning_rate")}
+                    for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
+            _check_paths("optimiser", *held)
             progress = json.loads(content["progress"])
-            self.model.assign(content["model"])
-            self.optimizer.assign(content["optimizer"])
+            self.model.assign(_beside(self.model.tensors(), content["model"]))
+            self.optimizer.assign(_beside(self.optimizer.tensors(), content["optimizer"]))
             ops.random.set_state(progress["seed"])
             self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
             self._epoch_seed = progress["epoch_seed"]
@@ -256,7 +264,7 @@ class Trainer:
             )
 
     def _figures(self, loss: Any) -> dict[str, float]:
-        return {"loss": float(loss), **{metric.name: metric.compute() for metric in self.metrics}}
+        return {"loss": float(loss), **{metric.name: metric.compute() for metric in self.metrics if metric.is_quick}}
 
     def _read_losses(self) -> list[float]:
         self._losses = _numbers(self._losses)
@@ -273,6 +281,8 @@ class Trainer:
         # Only a lazy engine has a function of its own that makes it compute.
         self._is_lazy = home.own(operation_of(ops.eval)) is not None
         with nullcontext() if backends.current() is home else backends.use_backend(home.name):
+            first = next(iter(self.model.tensors().values()), None)
+            self._device = None if first is None else ops.get_device(first)
             yield
 
     @contextmanager
@@ -350,6 +360,11 @@ def _pair(data: Any) -> tuple[Any, Any]:
 def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from rest
+
+
+def _beside(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """What was found, on the devices of those in whose place it comes."""
+    return {path: ops.to_device(x, ops.get_device(own[path])) if path in own else x for path, x in found.items()}
 
 
 def _check_paths(name: str, own: dict[str, Any], found: dict[str, Any]) -> None:

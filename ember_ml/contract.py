@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType, FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ember_ml import backend as backends
 from ember_ml import door, shortcut
@@ -30,8 +29,7 @@ _ROLE = re.compile(rf"\b({'|'.join(_ROLES)})\b")
 _SEVERAL = re.compile(r"([\w.]+\.)?Sequence\[")
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A parameter of an operation: its role at the door, and whether it holds several values of that role."""
 
     name: str
@@ -39,29 +37,44 @@ class Parameter:
     many: bool
     variadic: bool
     keyword: bool
+    optional: bool
 
 
-@dataclass(eq=False)
 class Operation:
     """The record of one operation: what tests, documentation and tools read.
 
     ``hosts`` says that it answers with an array of the host, whatever the engine.
     """
 
-    name: str
-    module: str
-    category: str
-    law: Law
-    kinds: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
-    definition: Callable[..., Any] | None
-    lazy: bool
-    differentiable: bool
-    hosts: bool
-    call: Callable[..., Any] = field(init=False)
-    door: door.Door = field(init=False)
-    short: shortcut.Shortcut = field(init=False)
-    runs: dict[str, Callable[..., Any]] = field(init=False, default_factory=dict)
+    call: Callable[..., Any]
+    door: door.Door
+    short: shortcut.Shortcut
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        module: str,
+        category: str,
+        law: Law,
+        kinds: tuple[str, ...],
+        parameters: tuple[Parameter, ...],
+        definition: Callable[..., Any] | None,
+        lazy: bool,
+        differentiable: bool,
+        hosts: bool,
+    ) -> None:
+        self.name = name
+        self.module = module
+        self.category = category
+        self.law = law
+        self.kinds = kinds
+        self.parameters = parameters
+        self.definition = definition
+        self.lazy = lazy
+        self.differentiable = differentiable
+        self.hosts = hosts
+        self.runs: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"<operation {self.category}.{self.name}>"
@@ -199,7 +212,8 @@ def _parameter(function: Callable[..., Any], name: str, *, keyword: bool = False
     text = annotation if isinstance(annotation, str) else repr(annotation)
     match = _ROLE.search(text)
     role = _ROLES[match[1]] if match else PLAIN
-    return Parameter(name, role, variadic or _SEVERAL.match(text) is not None, variadic, keyword)
+    several = variadic or _SEVERAL.match(text) is not None
+    return Parameter(name, role, several, variadic, keyword, optional="None" in text)
 
 
 def _lacking(operation: Operation, backend: Backend) -> Callable[..., Any]:

@@ -27,6 +27,7 @@ class Place(NamedTuple):
     role: str
     many: bool
     name: str
+    optional: bool
 
 
 class Door:
@@ -34,7 +35,7 @@ class Door:
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        places = [Place(i, p.role, p.many, p.name) for i, p in enumerate(operation.parameters)]
+        places = [Place(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)]
         self.tensors = tuple(p for p in places if p.role in (TENSOR, INDEX, MASK))
         self.settings = tuple(p for p in places if p.role in (DTYPE, DEVICE))
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
@@ -55,7 +56,7 @@ class Door:
     def home(self, values: tuple[Any, ...]) -> Backend:
         """The backend that computes: the one that the tensors live on, else the active one."""
         found: Backend | None = None
-        for index, _, many, _ in self.tensors:
+        for index, _, many, _, _ in self.tensors:
             value = values[index]
             for item in self.items(value) if many else (value,):
                 species = species_of(type(item))
@@ -116,12 +117,14 @@ class Door:
         """The values as the backend is to see them: its own tensors, dtypes and devices, cast as the law says."""
         admitted = list(values)
         entrants: list[tuple[list[Any], int]] = []
-        for index, role, many, name in self.tensors:
+        for index, role, many, name, optional in self.tensors:
             value = values[index]
-            if value is None:
+            if value is None and optional:
                 continue
             container, keys = admitted, [index]
             if many:
+                if value is None:
+                    raise TypeError(f"{self.operation.name} takes a sequence of tensors, not None, for {name}")
                 container = admitted[index] = list(self.items(value))
                 keys = list(range(len(container)))
             for key in keys:
@@ -135,7 +138,7 @@ class Door:
                 else:
                     container[key] = self.mask(backend, values, item, name)
         met = self.promote(backend, values, entrants) if entrants else None
-        for index, role, _, _ in self.settings:
+        for index, role, _, _, _ in self.settings:
             value = values[index]
             if role == DEVICE:
                 admitted[index] = self.device(backend, values) if value is None else backend.find_device(value)
@@ -160,7 +163,7 @@ class Door:
 
     def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The device of the first tensor that lives on ``backend``, else its default device."""
-        for index, _, many, _ in self.tensors:
+        for index, _, many, _, _ in self.tensors:
             for item in self.items(values[index]) if many else (values[index],):
                 if isinstance(item, backend.tensors):
                     return backend.beside(item)
@@ -294,7 +297,7 @@ class Door:
             translated.__cause__ = error
             error = translated
         shown: list[str] = []
-        for index, _, many, _ in self.tensors:
+        for index, _, many, _, _ in self.tensors:
             several = many and isinstance(values[index], (list, tuple))
             shown += map(describe, values[index] if several else [values[index]])
         name = "numpy" if backend.name in _FINAL else backend.name

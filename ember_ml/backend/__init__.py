@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from functools import cache
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +21,8 @@ from ember_ml.dtypes import DTYPES, EmberDType, as_dtype
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ember_ml.contract import Operation
 
 __all__ = [
@@ -282,6 +283,8 @@ def _first_choice() -> tuple[str, str]:
 
 def choice_file() -> Path:
     """The file that a persistent choice is kept in."""
+    from pathlib import Path  # which takes a tenth of the time that importing the package may take
+
     return Path.home() / ".ember" / "backend"
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import operator as _operator
 import re as _re
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
 from ember_ml.contract import op
 from ember_ml.dtypes import free
 from ember_ml.tree import Tree
 from ember_ml.types import DeviceLike
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @op(free, lazy=False, differentiable=False)
@@ -116,6 +118,8 @@ def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
 
 def _pattern(place: Any) -> Path:
     """The path whose name, with a number, is that of a checkpoint."""
+    from pathlib import Path
+
     path = Path(place)
     return path if path.suffix.lower() in _SUFFIXES and not path.is_dir() else path / "checkpoint.safetensors"
 

@@ -18,6 +18,7 @@ FAMILY = {
     "BackendNotFoundError": (ImportError, ValueError),
     "MissingOperationError": (NotImplementedError,),
     "UnsupportedError": (TypeError,),
+    "AxisError": (ValueError, IndexError),
     "LinAlgError": (ValueError,),
 }
 

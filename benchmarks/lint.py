@@ -5,7 +5,8 @@
 
 The files are copied to a folder of their own, so that no configuration and no cache of theirs takes part. All
 programs take turns; a figure is the median of its turns. Seconds are of the clock, rates of the processor's work.
-What is not installed is left out, and said so.
+Findings, of which such a tree has thousands, are written one to a line. What is not installed is left out, and said
+so.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _copy(tree: Path, count: int, target: Path) -> list[Path]:
 def _contenders(folder: Path, files: list[Path], flake8: str | None) -> tuple[list[Contender], dict[str, str]]:
     tree, cache, one = folder / "tree", folder / ".emberlint_cache", _typical(files)
     (folder / "pyproject.toml").write_text("[tool.emberlint]\n")
-    lint = [sys.executable, "-m", "emberlint"]
+    lint = [sys.executable, "-m", "emberlint", "--output-format", "concise"]
 
     def without_cache() -> None:
         shutil.rmtree(cache, ignore_errors=True)
@@ -127,11 +128,12 @@ def _contenders(folder: Path, files: list[Path], flake8: str | None) -> tuple[li
     ]
     missing = {}
     ruff = shutil.which("ruff", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    check = ("check", "--isolated", "--no-cache", "--output-format", "concise")
     if ruff is None:
         missing["ruff"] = "not installed"
     else:
-        contenders.append(Contender("ruff cold", nothing, run(ruff, "check", "--isolated", "--no-cache", tree), number))
-        contenders.append(Contender("ruff, one file", nothing, run(ruff, "check", "--isolated", "--no-cache", one), 1))
+        contenders.append(Contender("ruff cold", nothing, run(ruff, *check, tree), number))
+        contenders.append(Contender("ruff, one file", nothing, run(ruff, *check, one), 1))
     if flake8 is None:
         missing["flake8"] = "not installed"
     else:

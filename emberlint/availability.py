@@ -29,21 +29,16 @@ class Measured(NamedTuple):
     entry: dict[str, Any]
 
 
-def measured(node: ast.Call, file: File) -> Iterator[Measured]:
+def measured(node: ast.Call, file: File) -> tuple[Measured, ...]:
     """The entries of an operation on the target engines; nothing for other calls, or without a matrix."""
-    if file.allowed is not None:
-        return
     function = called(node, file)
-    if function is None or function.engine != EMBER or function.owner is not None:
-        return
+    if function is None or function.engine != EMBER or function.owner is not None or file.allowed is not None:
+        return ()
     table = matrix.load(file.config)
     if table is None:
-        return
+        return ()
     engines = _entries(function.name, table["operations"])
-    for engine in file.config.targets:
-        entry = engines.get(engine)
-        if entry is not None:
-            yield Measured(function, engine, entry)
+    return tuple(Measured(function, engine, engines[engine]) for engine in file.config.targets if engine in engines)
 
 
 def _entries(name: str, operations: dict[str, Any]) -> dict[str, Any]:

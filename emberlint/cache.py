@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from functools import cache
 from typing import Any
 
@@ -19,10 +20,22 @@ from emberlint.findings import from_json, to_json
 
 FOLDER = ".emberlint_cache"
 
+_RECENT = 100_000_000  # nanoseconds; clocks of file systems are coarse
+
 
 def digest(data: bytes) -> str:
     """A short name for a file's content."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def stamp(path: str) -> list[int] | None:
+    """The size and time of a file; ``None`` where it was written so lately that the next write could have the same."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    recent = time.time_ns() - stat.st_mtime_ns < _RECENT
+    return None if recent else [stat.st_size, stat.st_mtime_ns]
 
 
 @cache
@@ -77,16 +90,27 @@ class Cache:
             return {}
         return entries if isinstance(entries, dict) else {}
 
+    def untouched(self, path: str) -> Result | None:
+        """The result for a file that nobody has written to since, as far as its size and its time tell."""
+        entry = self.entries.get(path)
+        if entry is None or entry[4] is None or entry[4] != stamp(path):
+            return None
+        return self._result(entry)
+
     def get(self, path: str, content: str) -> Result | None:
         """The result for a file with this content, if it is known."""
         entry = self.entries.get(path)
         if entry is None or entry[0] != content:
             return None
-        return Result([from_json(row) for row in entry[2]], entry[1], entry[3])
+        return self._result(entry)
 
-    def put(self, path: str, content: str, result: Result) -> None:
-        """Keep the result for a file."""
-        self.fresh[path] = [content, result.suppressed, [to_json(finding) for finding in result.findings], result.facts]
+    def put(self, path: str, content: str, result: Result, seen: list[int] | None) -> None:
+        """Keep the result for a file; ``seen`` is its stamp from before it was read."""
+        rows = [to_json(finding) for finding in result.findings]
+        self.fresh[path] = [content, result.suppressed, rows, result.facts, seen]
+
+    def _result(self, entry: list[Any]) -> Result:
+        return Result([from_json(row) for row in entry[2]], entry[1], entry[3])
 
     def write(self) -> None:
         """Save what is new; a folder that cannot be written is no error."""

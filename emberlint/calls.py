@@ -41,10 +41,10 @@ class Called(NamedTuple):
 
 def called(node: ast.Call, file: File) -> Called | None:
     """What a call calls; ``None`` for anything but engines, operations and arrays."""
-    known = node.__dict__
-    if "callee" not in known:
-        known["callee"] = _called(node, file)
-    found: Called | None = known["callee"]
+    known = file.callees
+    if node not in known:
+        known[node] = _called(node, file)
+    found: Called | None = known[node]
     return found
 
 

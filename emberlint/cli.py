@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -101,6 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
 
     given = sys.argv[1:] if arguments is None else arguments
     commands = {"explain": _explain, "why": _why, "port": _port, "baseline": _baseline, "rules": _rules}
+    # Nothing here makes circles; a collector would only walk trees and findings over and over.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         if given and given[0] in commands:
             return commands[given[0]](given[1:])
@@ -120,6 +124,9 @@ def main(arguments: list[str] | None = None) -> int:
         if os.environ.get("EMBERLINT_DEBUG"):
             raise
         return ERROR
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def settings(options: argparse.Namespace) -> Config:

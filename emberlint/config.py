@@ -172,6 +172,10 @@ def matches(path: str, pattern: str) -> bool:
 
 def relative(path: str, config: Config) -> str:
     """A path as patterns see it: relative to the root, with forward slashes."""
+    full = path if path.startswith("/") else f"{os.getcwd()}/{path}"
+    root = config.root.rstrip("/") + "/"
+    if full.startswith(root) and root.startswith("/") and "/." not in full and "//" not in full:
+        return full[len(root) :]  # what is below says the same, at length
     try:
         return os.path.relpath(path, config.root).replace(os.sep, "/")
     except ValueError:

@@ -93,7 +93,6 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
             findings = [_unparsed(SyntaxError("too deeply nested"), path)]
         finally:
             sys.setrecursionlimit(limit)
-            file.release()
     findings, suppressed = suppress.applied(findings, source, codes, config, where)
     facts = project.facts(file)
     if suppress.names_project_rules(source):

@@ -19,6 +19,7 @@ from emberlint.signs import BINARY, COMPARED
 CASTS = ("float", "int", "bool", "complex")
 BUILTINS = ("max", "min", "sorted", "any", "all", "sum")
 READS = ("item", "tolist")
+_NAMES = frozenset({*CASTS, *BUILTINS, "range"})
 MOVES = ("numpy", "cpu", "__array__")
 
 
@@ -150,7 +151,37 @@ def _operation(path: str) -> str:
     return "stay with `ops`, or say so with `ops.to_numpy`"
 
 
-CALLS = (cast, read, builtin, host_conversion)
+CALLS: dict[str, Callable[[ast.Call, File], Forced | None]] = {
+    "EMB201": cast,
+    "EMB202": read,
+    "EMB205": builtin,
+    "EMB206": host_conversion,
+}
+
+
+def of_call(node: ast.Call, file: File) -> tuple[str, Forced] | None:
+    """What a call forces, with the rule that is about it; found once and kept with the node."""
+    function = node.func
+    if type(function) is ast.Name and function.id not in _NAMES and not file.path(function):
+        return None
+    known = file.forced
+    if node not in known:
+        known[node] = None
+        for code, way in CALLS.items():
+            found = way(node, file)
+            if found is not None:
+                known[node] = code, found
+                break
+    forced: tuple[str, Forced] | None = known[node]
+    return forced
+
+
+def report_call(rule: Rule, node: ast.Call, file: File) -> None:
+    """Report what a call forces if it is this rule's to tell, outside of loops; inside, EMB209 does."""
+    found = of_call(node, file)
+    if found is None or found[0] != rule.code or file.allowed is not None or (file.loops and loops_reported(file)):
+        return
+    _report(rule, found[1], file)
 
 
 def is_chain(node: ast.expr) -> bool:
@@ -226,7 +257,11 @@ def report(rule: Rule, way: Callable[[Any, File], Forced | None], node: Any, fil
         return
     forced = way(node, file)
     if forced is not None:
-        file.report(rule, forced.node, f"{forced.what} forces evaluation; {forced.instead}", because=forced.value)
+        _report(rule, forced, file)
+
+
+def _report(rule: Rule, forced: Forced, file: File) -> None:
+    file.report(rule, forced.node, f"{forced.what} forces evaluation; {forced.instead}", because=forced.value)
 
 
 def loops_reported(file: File) -> bool:

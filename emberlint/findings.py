@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any, NamedTuple
 
 SAFE = "safe"
@@ -55,6 +56,6 @@ def to_json(finding: Finding) -> list[Any]:
 
 def from_json(value: list[Any]) -> Finding:
     """The finding that ``to_json`` wrote."""
-    code, message, path, line, column, end_line, end_column, fix, why = value
-    mend = None if fix is None else Fix(tuple(Edit(*edit) for edit in fix[0]), fix[1], fix[2])
-    return Finding(code, message, path, line, column, end_line, end_column, mend, tuple(why))
+    *place, fix, why = value
+    mend = None if fix is None else Fix(tuple(starmap(Edit, fix[0])), fix[1], fix[2])
+    return Finding(*place, mend, tuple(why))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ from emberlint.results import (
     stronger,
     worded,
 )
+from emberlint.source import LETTERS
 from emberlint.syntax import dotted, has_keyword, is_static, is_wrapped, stored
 
 if TYPE_CHECKING:
@@ -85,12 +87,9 @@ class Iteration:
     """The event of an expression that is iterated over: ``for``, comprehensions, unpacking."""
 
 
-_IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n\r#]*)|import[ \t]+([^\n\r#]+))", re.MULTILINE
-)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
-_ALWAYS = rb"import|import_module|Tensor|ndarray|NDArray|backend"
+_ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
 
 
 class Class:
@@ -159,6 +158,12 @@ class File:
         self.typing = False
         self.guarded = False
         self.thorough = thorough
+        # Beside the tree and not on it: values point to nodes, and circles would have to wait for a collector.
+        self.known: dict[ast.AST, Value] = {}
+        self.callees: dict[ast.AST, Any] = {}
+        self.forced: dict[ast.AST, Any] = {}
+        self.helpers: dict[str, bool] = {}
+        self.engines: set[str] = set()
         self.values: list[tuple[ast.AST, Value]] = []
         self.env: Env = {}
         self.outer: tuple[Env, ...] = ()
@@ -170,7 +175,12 @@ class File:
         self._generators: set[ast.AST] = set()
         self._dynamic: set[str] = set()
         self._warm = set(_WARM)
-        self._marked: list[ast.AST] = []
+        self._names: set[bytes] | None = None
+        self._places: list[int] | None = None
+        self._walruses = b":=" in source.data
+        self._called: set[ast.AST] = set()
+        self._given: dict[ast.AST, tuple[ast.Call, str | None]] = {}
+        self._compared: dict[ast.AST, list[ast.cmpop]] = {}
         self._shared: dict[str, Any] = {}
         self._waiting: dict[ast.AST, tuple[Any, tuple[Env, ...], Class | None]] = {}
         self._passed: dict[ast.AST, dict[str, Value]] = {}
@@ -180,11 +190,11 @@ class File:
 
     def value(self, node: ast.AST) -> Value | None:
         """What is known of an expression's value; ``None`` is unknown."""
-        return node.__dict__.get("ember")
+        return CONSTANTS.get(type(node.value)) if type(node) is ast.Constant else self.known.get(node)
 
     def path(self, node: ast.AST) -> str:
         """The full name that a name or attribute was imported from (``numpy.linalg.norm``), or the empty string."""
-        value = node.__dict__.get("ember")
+        value = self.known.get(node)
         return value.path if value is not None and value.kind == REFERENCE else ""
 
     def text(self, node: ast.AST) -> str:
@@ -203,23 +213,15 @@ class File:
 
     def is_called(self, node: ast.AST) -> bool:
         """Whether a node is the function of a call."""
-        return "is_called" in node.__dict__
+        return node in self._called
 
     def given_to(self, node: ast.AST) -> tuple[ast.Call, str | None] | None:
         """The call that a node is the ``dtype=`` of, and that keyword."""
-        return node.__dict__.get("given")
+        return self._given.get(node)
 
     def signs_beside(self, node: ast.AST) -> list[ast.cmpop]:
         """The signs of the comparison that a name or attribute is a side of."""
-        signs: list[ast.cmpop] = node.__dict__.get("compared", [])
-        return signs
-
-    def release(self) -> None:
-        """Take what is known off the tree, which is then free of circles and needs no collector to be freed."""
-        for node in self._marked:
-            known = node.__dict__
-            known.pop("ember", None)
-            known.pop("given", None)
+        return self._compared.get(node, [])
 
     def shared(self, key: str, make: Callable[[], Any]) -> Any:
         """A value that the checks of this file have in common, made when first asked for."""
@@ -330,9 +332,8 @@ class File:
 
     def run(self) -> list[Finding]:
         """Visit the module; the findings are in the order of their places."""
-        static = self._interesting()
-        matches = re.compile(rb"\b(?:" + static + rb")\b").search if static is not None else None
-        self._matches = matches
+        names = self._names = self._interesting()
+        places = self._places = self.source.words(names) if names is not None else None
         skipped = self._module(self.tree.body)
         while True:
             while self._pending:
@@ -344,20 +345,19 @@ class File:
                     self._deferred.add(node)
                     self._pending.append((node, outer, klass))
                     continue
-                if matches is not None and not self._touches(node, matches):
+                if places is not None and not self._touches(node, places):
                     skipped.append((node, outer, klass))
                     continue
                 self._enter(node, outer, klass)
             if not self._dynamic or not skipped:
                 break
-            names = b"|".join(re.escape(name.encode()) for name in sorted(self._dynamic))
+            places = self.source.words(name.encode() for name in self._dynamic)
             self._dynamic = set()
-            matches = re.compile(rb"\b(?:" + names + rb")\b").search
             retry, skipped = skipped, []
             for node, outer, klass in retry:
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     self._pending.append((node, outer, klass))
-                elif self._touches(node, matches):
+                elif self._touches(node, places):
                     self.env, self.outer = outer[0], ()
                     self.execute(node)
                 else:
@@ -371,8 +371,8 @@ class File:
             kind = type(statement)
             if (
                 kind in (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-                or self._matches is None
-                or self._touches(statement, self._matches)
+                or self._places is None
+                or self._touches(statement, self._places)
             ):
                 self.execute(statement)
             else:
@@ -390,26 +390,21 @@ class File:
                 self._dynamic.add(name)
         return skipped
 
-    def _touches(self, node: Any, matches: Callable[..., Any]) -> bool:
+    def _touches(self, node: Any, places: list[int]) -> bool:
+        """Whether one of these places, which are in order, is on the lines of a node."""
         starts = self.source.starts
-        end = node.end_lineno
-        return (
-            matches(
-                self.source.data, starts[node.lineno - 1], starts[end] if end < len(starts) else len(self.source.data)
-            )
-            is not None
-        )
+        i = bisect_left(places, starts[node.lineno - 1])
+        return i < len(places) and places[i] < starts[node.end_lineno]
 
-    def _interesting(self) -> bytes | None:
-        """A pattern of the names that make a function worth a visit; ``None`` if all of it is."""
-        names = {_ALWAYS}
+    def _interesting(self) -> set[bytes] | None:
+        """The names that make a function worth a visit; ``None`` if all of it is."""
+        names = set(_ALWAYS)
         roots = {name.encode() for name in kinds.ENGINES} | {
             b"ember_ml",
             b"ml_dtypes",
             self.config.namespace.partition(".")[0].encode(),
         }
-        for match in _IMPORT.finditer(self.source.data):
-            module, bound, plain = match.groups()
+        for module, bound, plain in self.source.imports():
             if plain is not None:
                 for part in plain.split(b","):
                     words = _WORD.findall(part)
@@ -422,7 +417,7 @@ class File:
                 names.update(_WORD.findall(bound))
         names.discard(b"as")
         self._warm |= names
-        return b"|".join(sorted(names))
+        return names
 
     def _enter(self, node: Any, outer: tuple[Env, ...], klass: Class | None) -> Value | None:
         """Visit a function's body in a scope of its own; what it answers."""
@@ -556,9 +551,7 @@ class File:
             else:
                 bound = path = name.name.partition(".")[0]
             self.env[bound] = reference(path)
-            self.imports.append(
-                Import(node, name.name, name, bound, self.function is not None, self.typing, self.guarded)
-            )
+            self._imported(Import(node, name.name, name, bound, self.function is not None, self.typing, self.guarded))
         self._check(node)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
@@ -569,8 +562,26 @@ class File:
             path = f"{base}.{name.name}" if base else name.name
             bound = name.asname or name.name
             self.env[bound] = reference(self._canonical(path))
-            self.imports.append(Import(node, path, name, bound, self.function is not None, self.typing, self.guarded))
+            self._imported(Import(node, path, name, bound, self.function is not None, self.typing, self.guarded))
         self._check(node)
+
+    def _imported(self, item: Import) -> None:
+        self.imports.append(item)
+        engine = kinds.engine_of(item.path)
+        if engine:
+            self.engines.add(engine)
+
+    def uses(self, name: str) -> Iterator[int]:
+        """The offsets at which a name stands, as a word and not as an attribute; in comments and strings too."""
+        word = name.encode()
+        if self._names is None or word not in self._names or self._places is None:
+            yield from self.source.uses(name)
+            return
+        data, after = self.source.data, len(word)
+        for place in self._places:
+            end = place + after
+            if data[place:end] == word and data[end : end + 1] not in LETTERS and data[place - 1 : place] != b".":
+                yield place
 
     def resolve(self, node: ast.ImportFrom) -> str:
         """The full name of the module that a ``from`` import names, relative ones included."""
@@ -594,7 +605,7 @@ class File:
         return path
 
     def _define(self, node: Any) -> None:
-        if self._matches is None or self._touches(node, self._matches) or node.decorator_list:
+        if self._places is None or self._touches(node, self._places) or node.decorator_list:
             self._head(node)
         value = Value(FUNCTION, node=node, path=node.name)
         value.items = None
@@ -695,8 +706,7 @@ class File:
         if isinstance(target, ast.Name):
             before = self.lookup(target.id)
             if before is not None:
-                target.ember = before  # type: ignore[attr-defined]
-                self._marked.append(target)
+                self.known[target] = before
         else:
             before = self.evaluate(target)
         value = self.evaluate(node.value)
@@ -749,8 +759,7 @@ class File:
         parts: list[Value | None] = [None] * len(elements)
         if value is not None:
             if value.kind in ARRAYS:
-                target.ember = value
-                self._marked.append(target)
+                self.known[target] = value
                 for check in self.on.get(Iteration, ()):
                     check(target, self)
             starred = any(type(element) is ast.Starred for element in elements)
@@ -778,9 +787,15 @@ class File:
         if self.thorough:
             return True
         starts = self.source.starts
-        end = node.end_lineno
-        text = self.source.data[starts[node.lineno - 1] : starts[end] if end < len(starts) else len(self.source.data)]
-        return not self._warm.isdisjoint(_WORD.findall(text)) or b":=" in text
+        start, end = starts[node.lineno - 1], starts[node.end_lineno]
+        places = self._places
+        if places is not None:
+            i = bisect_left(places, start)
+            if i < len(places) and places[i] < end:
+                return True
+        return not self._warm.isdisjoint(self.source.spaced[start:end].split()) or (
+            self._walruses and b":=" in self.source.data[start:end]
+        )
 
     def _cold(self, node: ast.expr) -> Value | None:
         """The value of an expression in which nothing is of interest: at most a number, a string or a tuple of them."""
@@ -1060,13 +1075,11 @@ class File:
         """
         kind = type(node)
         if kind is ast.Constant:
-            value = CONSTANTS.get(type(node.value))
-            if value is not None:
-                node.ember = value
-            return value
+            return CONSTANTS.get(type(node.value))
         if kind is ast.Name:
             name = node.id
-            value = self.env[name] if name in self.env else self._outside(name)
+            env = self.env
+            value = env[name] if name in env else self._outside(name)
             if value is None:
                 return None
         else:
@@ -1077,14 +1090,15 @@ class File:
                 self._generic(node)
                 value = None
         if value is not None:
-            node.ember = value
-            self._marked.append(node)
+            self.known[node] = value
             if self.thorough:
                 self.values.append((node, value))
+        elif kind in _KNOWN:
+            return None
         checks = self.on.get(kind)
         if checks is not None:
             gate = GATES.get(kind)
-            if gate is None or gate(node, value):
+            if gate is None or gate(node, value, self.known):
                 for check in checks:
                     check(node, self)
         return value
@@ -1165,12 +1179,13 @@ class File:
 
     def _call(self, node: ast.Call) -> Value | None:
         function = node.func
-        function.is_called = True  # type: ignore[attr-defined]
-        arguments = [self.evaluate(argument) for argument in node.args]
+        self._called.add(function)
+        arguments = []
+        for argument in node.args:
+            arguments.append(self.evaluate(argument))
         for keyword in node.keywords:
             if keyword.arg == "dtype":
-                keyword.value.given = node, keyword.arg  # type: ignore[attr-defined]
-                self._marked.append(keyword.value)
+                self._given[keyword.value] = node, keyword.arg
             self.evaluate(keyword.value)
         target = self.evaluate(function)
         if target is None:
@@ -1208,11 +1223,11 @@ class File:
                 if waiting is None:
                     return None
                 if isinstance(node, ast.Call) and inference.is_helper(definition.name, self):
-                    self._passed[definition] = inference.passed(definition, node)
+                    self._passed[definition] = inference.passed(definition, node, self)
                 if (
                     not self._passed.get(definition)
-                    and self._matches is not None
-                    and not self._touches(definition, self._matches)
+                    and self._places is not None
+                    and not self._touches(definition, self._places)
                 ):
                     return None
                 value = self._enter(*waiting)
@@ -1366,7 +1381,7 @@ class File:
         parts = (node.left, *node.comparators)
         for part in parts:
             if type(part) is ast.Attribute or type(part) is ast.Name:
-                part.compared = node.ops  # type: ignore[union-attr]
+                self._compared[part] = node.ops
         values = [self.evaluate(part) for part in parts]
         if type(node.ops[0]) in (ast.Is, ast.IsNot, ast.In, ast.NotIn):
             return BOOL
@@ -1421,10 +1436,13 @@ class File:
         return TEXT if kind == STRING else None
 
     def _display(self, node: Any) -> Value | None:
-        items = [self.evaluate(element) for element in node.elts]
-        if any(type(element) is ast.Starred for element in node.elts):
-            return None
-        if type(node.ctx) is not ast.Load:
+        items = []
+        starred = False
+        for element in node.elts:
+            items.append(self.evaluate(element))
+            if type(element) is ast.Starred:
+                starred = True
+        if starred or type(node.ctx) is not ast.Load:
             return None
         return Value(SEQUENCE, node=node, reason=kinds.LITERAL, items=tuple(items))
 
@@ -1518,6 +1536,8 @@ _EXECUTE: dict[type, Callable[[File, Any], None]] = {
     ast.Global: File._global,
     ast.Nonlocal: File._global,
 }
+# The classes whose gate is shut where nothing is known of the value.
+_KNOWN = frozenset({ast.BinOp, ast.UnaryOp, ast.Subscript})
 _EVALUATE: dict[type, Callable[[File, Any], Value | None]] = {
     ast.Attribute: File._attribute,
     ast.Call: File._call,

@@ -10,8 +10,8 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from emberlint import kinds
 from emberlint.kinds import EMBER, HOST, TENSOR, Value
+from emberlint.source import INSIDE
 
 if TYPE_CHECKING:
     from emberlint.flow import File
@@ -31,12 +31,10 @@ _SECTIONS = re.compile(
 
 # `x.shape` and its like, and `x[:, 0]`: what only arrays have.
 _NAMES = rb"\.(?:shape|dtype|ndim|astype|reshape|ravel|flatten|flat|squeeze|transpose|T)\b"
-_USED = re.compile(rb"(?<![\w.])(\w+)(?:" + _NAMES + rb"|\[(?:[^\[\]\n]*,)?[^\[\]\n,:]*:[^\[\]\n,]*,)")
-# What `_USED` needs: found fast, since each way begins with a sign.
-_HINT = re.compile(_NAMES + rb"|\[[^\[\]\n]*:[^\[\]\n]*,")
-_FRAMES = re.compile(
-    rb"(?<![\w.])(\w+)\.(?:iloc|loc|columns|groupby|values|index|crs|geometry|name|chunks|items|keys|append)\b"
-)
+_USED = re.compile(_NAMES + rb"|\[(?:[^\[\]\n]*,)?[^\[\]\n,:]*:[^\[\]\n,]*,")
+_FRAME = re.compile(rb"\.(?:iloc|loc|columns|groupby|values|index|crs|geometry|name|chunks|items|keys|append)\b")
+
+_SIGNS = frozenset({b".", b"["})
 
 DOCUMENTED = "is documented so"
 USED = "is used as one here"
@@ -54,8 +52,8 @@ def parameters(node: Any, klass: ast.ClassDef | None, passed: dict[str, Value], 
         for name in _documented(node, klass):
             if name in names:
                 found[name] = _array(engine, names[name], DOCUMENTED)
-        for name in _used(node, file):
-            if name in names and name not in found:
+        for name in names:
+            if name not in found and _is_used(name, node, file):
                 found[name] = _array(engine, names[name], USED)
     for name, value in passed.items():
         if name in names:
@@ -69,9 +67,9 @@ def _array(engine: str, argument: ast.arg, reason: str) -> Value:
 
 def _engine(file: File) -> str | None:
     """The one engine that the file imports; ``None`` where there are several, or none."""
-    engines = {kinds.engine_of(item.path) for item in file.imports} - {""}
+    engines = file.engines
     if len(engines) == 1:
-        return engines.pop()
+        return next(iter(engines))
     return EMBER if engines == {EMBER, "numpy"} else None
 
 
@@ -93,36 +91,46 @@ def _documented(node: Any, klass: ast.ClassDef | None) -> set[str]:
     return found
 
 
-def _used(node: Any, file: File) -> set[str]:
+def _is_used(name: str, node: Any, file: File) -> bool:
+    """Whether a function uses a name as only arrays are used, and not as a data frame is."""
     starts, data = file.source.starts, file.source.data
-    start = starts[node.body[0].lineno - 1]
-    end = starts[node.end_lineno] if node.end_lineno < len(starts) else len(data)
-    body = data[start:end]
-    if _HINT.search(body) is None:
-        return set()
-    names = {match[1].decode() for match in _USED.finditer(body)}
-    return names - {match[1].decode() for match in _FRAMES.finditer(body)} if names else names
+    start, end = starts[node.body[0].lineno - 1], starts[node.end_lineno]
+    word = name.encode()
+    length = len(word)
+    used = False
+    place = data.find(word, start, end)
+    while place >= 0:
+        after = place + length
+        if data[after : after + 1] in _SIGNS and data[place - 1 : place] not in INSIDE:
+            if _FRAME.match(data, after, end) is not None:
+                return False
+            used = used or _USED.match(data, after, end) is not None
+        place = data.find(word, after, end)
+    return used
 
 
 def is_helper(name: str, file: File) -> bool:
     """Whether a function has one call in its file and no other use, so that the call says what its parameters are."""
     if not name.startswith("_") or name.startswith("__"):
         return False
-    return sum(1 for _ in islice(file.source.uses(name), 3)) == 2
+    known = file.helpers
+    if name not in known:
+        known[name] = sum(1 for _ in islice(file.source.uses(name), 3)) == 2
+    return known[name]
 
 
-def passed(node: Any, call: ast.Call) -> dict[str, Value]:
+def passed(node: Any, call: ast.Call, file: File) -> dict[str, Value]:
     """The arrays that a call passes, by the names of the parameters that take them."""
     found = {}
     names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
     for name, argument in zip(names, call.args, strict=False):
         if type(argument) is ast.Starred:
             break
-        value = argument.__dict__.get("ember")
+        value = file.value(argument)
         if value is not None and value.is_array:
             found[name] = value
     for keyword in call.keywords:
-        value = keyword.value.__dict__.get("ember")
+        value = file.value(keyword.value)
         if keyword.arg and value is not None and value.is_array:
             found[keyword.arg] = value
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import Any, NamedTuple
 
 from emberlint import catalogue
@@ -125,6 +126,7 @@ def property_moved(node: ast.Attribute, file: File) -> tuple[Edit, ...]:
     return (*imports, file.edit(node, f"{bound}.{PROPERTIES[node.attr]}({file.text(node.value)})"))
 
 
+@cache
 def is_lacking(name: str, targets: tuple[str, ...]) -> str:
     """The first of the target engines whose arrays have no such method; empty if all have it."""
     for engine in targets:

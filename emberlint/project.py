@@ -9,6 +9,7 @@ import ast
 import os
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
@@ -68,7 +69,7 @@ def facts(file: File) -> dict[str, Any]:
                     found["imports"].append([base, span, eager])
                 else:
                     found["imports"].append([f"{base}.{name.name}", span, eager])
-    parts = configuration.relative(file.source.path, file.config).split("/")
+    parts = file.where.split("/")
     if "ops" in parts[:-1] or "backend" in parts[:-1] or "backends" in parts[:-1]:
         found["functions"] = [
             _defined(node, file) for node in file.tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -174,6 +175,7 @@ class Project:
         self.config = config
         self.modules: dict[str, Module] = {}
         self.findings: list[Finding] = []
+        self._layers: dict[str, frozenset[str] | None] = {}
 
     def add(self, path: str, name: str, facts: dict[str, Any]) -> None:
         """Take in the facts of a file."""
@@ -181,7 +183,7 @@ class Project:
             path,
             configuration.relative(path, self.config),
             name,
-            tuple(Imported(full, tuple(span), eager) for full, span, eager in facts["imports"]),
+            tuple(starmap(Imported, facts["imports"])),
             tuple(
                 Defined(n, tuple(s), tuple(map(tuple, p)), b, tuple(d), a, doc)
                 for n, s, p, b, d, a, doc in facts.get("functions", ())
@@ -203,7 +205,10 @@ class Project:
 
     def layer(self, module: Module) -> frozenset[str] | None:
         """The engines that a module may import; ``None`` for a frontend."""
-        return configuration.layer(module.where, self.config)
+        known = self._layers
+        if module.where not in known:
+            known[module.where] = configuration.layer(module.where, self.config)
+        return known[module.where]
 
     @cached_property
     def packages(self) -> list[Package]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -38,13 +39,18 @@ def rendered(findings: list[Finding], style: str, *, verbose: bool = False, sour
 
 def _column(finding: Finding, sources: Sources) -> int:
     """The column in characters, from 1, as editors count."""
-    text = sources[finding.path].line(finding.line).encode()
-    return len(text[: finding.column].decode(errors="replace")) + 1
+    return _characters(sources[finding.path], finding.line, finding.column)
 
 
 def _end_column(finding: Finding, sources: Sources) -> int:
-    text = sources[finding.path].line(finding.end_line).encode()
-    return len(text[: finding.end_column].decode(errors="replace")) + 1
+    return _characters(sources[finding.path], finding.end_line, finding.end_column)
+
+
+def _characters(source: Source, line: int, column: int) -> int:
+    text = source.line(line)
+    if text.isascii():
+        return min(column, len(text)) + 1
+    return len(text.encode()[:column].decode(errors="replace")) + 1
 
 
 def _mark(finding: Finding) -> str:
@@ -70,7 +76,7 @@ def full(findings: list[Finding], sources: Sources, verbose: bool) -> str:
 
 def _full(finding: Finding, sources: Sources, verbose: bool) -> str:
     source = sources[finding.path]
-    column = _column(finding, sources)
+    column = _characters(source, finding.line, finding.column)
     lines = [f"{finding.code}{_mark(finding)} {finding.message}"]
     last = min(finding.end_line, finding.line + 3)
     width = len(str(last + 1))
@@ -81,7 +87,7 @@ def _full(finding: Finding, sources: Sources, verbose: bool) -> str:
         lines.append(f"{number:>{width}} | {_tabless(text)}".rstrip())
         start = len(_tabless(text[: column - 1])) if number == finding.line else len(text) - len(text.lstrip())
         if number == finding.end_line:
-            end = len(_tabless(text[: _end_column(finding, sources) - 1]))
+            end = len(_tabless(text[: _characters(source, number, finding.end_column) - 1]))
         else:
             end = len(_tabless(text))
         if text.strip():
@@ -106,9 +112,11 @@ def _tabless(text: str) -> str:
 
 def change(source: Source, edits: Iterable[Edit]) -> list[str]:
     """The lines that edits take away and add, marked ``-`` and ``+``."""
+    starts = source.starts
     groups: list[tuple[int, int, list[Edit]]] = []
     for edit in sorted(edits):
-        first, last = source.place(edit.start)[0], source.place(max(edit.start, edit.end - 1))[0]
+        first = bisect_right(starts, edit.start)
+        last = first if edit.end <= edit.start + 1 else bisect_right(starts, edit.end - 1, first - 1)
         if groups and first <= groups[-1][1]:
             groups[-1] = (groups[-1][0], max(last, groups[-1][1]), [*groups[-1][2], edit])
         else:
@@ -117,13 +125,12 @@ def change(source: Source, edits: Iterable[Edit]) -> list[str]:
     for first, last, group in groups:
         start = source.starts[first - 1]
         end = source.starts[last] if last < len(source.starts) else len(source.data)
-        before = source.data[start:end]
         pieces, place = [], start
         for edit in group:
             pieces += [source.data[place : edit.start], edit.text.encode()]
             place = edit.end
         after = b"".join([*pieces, source.data[place:end]])
-        old = before.decode(errors="replace").splitlines()
+        old = source.data[start:end].decode(errors="replace").splitlines()
         new = after.decode(errors="replace").splitlines()
         while old and new and old[-1] == new[-1]:
             old.pop()

@@ -7,6 +7,7 @@ Most functions have an operation of their own name. ``RENAMED`` holds those whos
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import NamedTuple
 
 from emberlint import catalogue, kinds, matrix
@@ -105,6 +106,7 @@ class Rewrite(NamedTuple):
     safety: str
 
 
+@cache
 def operation_for(path: str) -> str:
     """The operation that stands for an engine's function, as it is written after ``ops.``; empty if there is none."""
     engine = kinds.engine_of(path)
@@ -142,30 +144,53 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     operation = operation_for(path)
     if not operation or _local(path, engine) in DIFFERENT.get(engine, ()):
         return None
-    record = catalogue.operation(operation)
-    native = catalogue.function(path if engine != "jax" else f"numpy.{_local(path, engine)}")
-    if record is None:
+    found = _signatures(path)
+    if found is None:
         return None
-    wanted = catalogue.parameters(record) or []
-    edits = _matched(node, catalogue.parameters(native) if native else None, wanted, file)
+    edits = _matched(node, found, file)
     if edits is None:
         return None
     return Rewrite(operation, tuple(edits), _safety(node, path, file))
 
 
-def _matched(node: ast.Call, theirs: list[Parameter] | None, ours: list[Parameter], file: File) -> list[Edit] | None:
-    """The edits that make a call's arguments those of the operation; ``None`` where one has no place."""
-    if any(type(argument) is ast.Starred for argument in node.args) or any(k.arg is None for k in node.keywords):
+class _Signatures(NamedTuple):
+    """The parameters of a function by their places, and those of its operation: by place, by name, and required."""
+
+    theirs: tuple[str, ...]
+    positional: tuple[Parameter, ...]
+    variadic: bool
+    by_name: frozenset[str]
+    required: frozenset[str]
+
+
+@cache
+def _signatures(path: str) -> _Signatures | None:
+    engine = kinds.engine_of(path)
+    record = catalogue.operation(operation_for(path))
+    if record is None:
         return None
-    positional = [parameter for parameter in ours if parameter.kind in "PB"]
-    variadic = any(parameter.kind == "V" for parameter in ours)
-    by_name = {parameter.name: parameter for parameter in ours if parameter.kind in "BK"}
-    named_theirs = [parameter for parameter in theirs or () if parameter.kind in "PB"]
+    native = catalogue.function(path if engine != "jax" else f"numpy.{_local(path, engine)}")
+    theirs = (catalogue.parameters(native) if native else None) or []
+    ours = catalogue.parameters(record) or []
+    return _Signatures(
+        tuple(parameter.name for parameter in theirs if parameter.kind in "PB"),
+        tuple(parameter for parameter in ours if parameter.kind in "PB"),
+        any(parameter.kind == "V" for parameter in ours),
+        frozenset(parameter.name for parameter in ours if parameter.kind in "BK"),
+        frozenset(parameter.name for parameter in ours if parameter.kind in "PBK" and parameter.default is None),
+    )
+
+
+def _matched(node: ast.Call, signatures: _Signatures, file: File) -> list[Edit] | None:
+    """The edits that make a call's arguments those of the operation; ``None`` where one has no place."""
+    theirs, positional, variadic, by_name, required = signatures
     edits: list[Edit] = []
     given: set[str] = set()
     keyword = False
     for i, argument in enumerate(node.args):
-        their = named_theirs[i].name if i < len(named_theirs) else ""
+        if type(argument) is ast.Starred:
+            return None
+        their = theirs[i] if i < len(theirs) else ""
         meant = _KEYWORDS.get(their, their)
         if not keyword and i < len(positional) and _same_place(their, meant, positional[i], i):
             given.add(positional[i].name)
@@ -179,7 +204,8 @@ def _matched(node: ast.Call, theirs: list[Parameter] | None, ours: list[Paramete
         else:
             return None
     for item in node.keywords:
-        assert item.arg is not None
+        if item.arg is None:
+            return None
         meant = item.arg if item.arg in by_name else _KEYWORDS.get(item.arg, item.arg)
         if meant not in by_name or meant in given:
             return None
@@ -187,10 +213,7 @@ def _matched(node: ast.Call, theirs: list[Parameter] | None, ours: list[Paramete
             start, _ = file.span(item)
             edits.append(Edit(start, start + len(item.arg.encode()), meant))
         given.add(meant)
-    required = [p for p in ours if p.kind in "PBK" and p.default is None]
-    if any(parameter.name not in given for parameter in required):
-        return None
-    return edits
+    return edits if required <= given else None
 
 
 def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from emberlint import config as configuration
 from emberlint import engine
-from emberlint.cache import Cache, digest
+from emberlint.cache import Cache, digest, stamp
 from emberlint.config import Config
 from emberlint.engine import Result
 from emberlint.findings import Finding
@@ -72,7 +72,13 @@ def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = T
     cache = Cache(config, cached)
     results: dict[str, Result] = {}
     todo: list[tuple[str, bytes, str]] = []
+    stamps: dict[str, list[int] | None] = {}
     for path in listed:
+        known = cache.untouched(path)
+        if known is not None:
+            results[path] = known
+            continue
+        stamps[path] = stamp(path)
         try:
             with open(path, "rb") as file:
                 data = file.read()
@@ -87,7 +93,7 @@ def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = T
             todo.append((path, data, content))
     for path, content, result in _linted(todo, config, jobs):
         results[path] = result
-        cache.put(path, content, result)
+        cache.put(path, content, result, stamps[path])
     cache.write()
     findings = [finding for path in listed for finding in results[path].findings]
     suppressed = sum(result.suppressed for result in results.values())

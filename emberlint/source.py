@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from itertools import accumulate
 
 BOM = b"\xef\xbb\xbf"
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n\r#]*)|import[ \t]+([^\n\r#]+))")
+LETTERS = frozenset(bytes([i]) for i in range(128) if chr(i).isalnum() or chr(i) == "_")
+INSIDE = LETTERS | {b"."}
+_SPACED = bytes(i if bytes([i]) in LETTERS else 32 for i in range(256))
 _LINE = re.compile(rb"\r\n|\r|\n")
 
 
@@ -27,6 +31,7 @@ class Source:
             data = data[3:]
         self.encoding = "utf-8" if self.bom else _encoding(data)
         self.data = data if self.encoding == "utf-8" else data.decode(self.encoding).encode()
+        self._lines: dict[int, str] = {}
 
     @cached_property
     def starts(self) -> list[int]:
@@ -52,29 +57,75 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of a line, without its ending; empty outside of the file."""
-        if not 1 <= number <= len(self.starts):
-            return ""
-        end = self.starts[number] if number < len(self.starts) else len(self.data)
-        return self.data[self.starts[number - 1] : end].rstrip(b"\r\n").decode(errors="replace")
+        known = self._lines
+        if number not in known:
+            starts = self.starts
+            if not 1 <= number <= len(starts):
+                return ""
+            end = starts[number] if number < len(starts) else len(self.data)
+            known[number] = self.data[starts[number - 1] : end].rstrip(b"\r\n").decode(errors="replace")
+        return known[number]
+
+    @cached_property
+    def spaced(self) -> bytes:
+        """The text with a space for whatever is no part of a word; places stay what they are."""
+        return self.data.translate(_SPACED)
 
     def uses(self, name: str) -> Iterator[int]:
-        """The offsets at which a name stands, as a word and not as an attribute; in comments and strings too.
-
-        Found by hand: a pattern that looks around itself tries every byte of the file.
-        """
-        data, word = self.data, name.encode()
-        place = data.find(word)
-        while place >= 0:
-            before, after = data[place - 1 : place], data[place + len(word) : place + len(word) + 1]
-            if not (before.isalnum() or before in (b"_", b".") or after.isalnum() or after == b"_"):
+        """The offsets at which a name stands, as a word and not as an attribute; in comments and strings too."""
+        data = self.data
+        for place in self._places(name.encode()):
+            if data[place - 1 : place] not in INSIDE:
                 yield place
-            place = data.find(word, place + 1)
+
+    def words(self, names: Iterable[bytes]) -> list[int]:
+        """The offsets at which any of some names stands as a word, in order."""
+        found: list[int] = []
+        for name in names:
+            found += self._places(name)
+        found.sort()
+        return found
+
+    def _places(self, name: bytes) -> Iterator[int]:
+        """The offsets of a word, found by hand: a pattern that looks back tries every byte of the file."""
+        data = self.data
+        length = len(name)
+        if length < 4:
+            # A short name is a part of many words, and a pattern passes those by faster.
+            for match in _ended(name).finditer(data):
+                place = match.start()
+                if data[place - 1 : place] not in LETTERS:
+                    yield place
+            return
+        place = data.find(name)
+        while place >= 0:
+            if data[place - 1 : place] not in LETTERS and data[place + length : place + length + 1] not in LETTERS:
+                yield place
+            place = data.find(name, place + length)
+
+    def imports(self) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """The text of each import: the module and the names of ``from``, or the names alone; in strings too."""
+        data = self.data
+        end = 0
+        place = data.find(b"import")
+        while place >= 0:
+            start = data.rfind(b"\n", 0, place) + 1
+            match = _IMPORT.match(data, start) if start >= end else None
+            if match is not None:
+                end = match.end()
+                yield match.groups()  # type: ignore[misc]
+            place = data.find(b"import", max(place + 6, end))
 
     def encode(self, data: bytes) -> bytes:
         """The bytes that a file of this encoding holds for a text in UTF-8."""
         if self.encoding != "utf-8":
             data = data.decode().encode(self.encoding)
         return BOM + data if self.bom else data
+
+
+@cache
+def _ended(name: bytes) -> re.Pattern[bytes]:
+    return re.compile(re.escape(name) + rb"(?!\w)")
 
 
 def _encoding(data: bytes) -> str:

@@ -111,6 +111,8 @@ def applied(
 
 def names_project_rules(source: Source) -> bool:
     """Whether a suppression in a source names a rule about the project as a whole."""
+    if b"EMB" not in source.data:
+        return False
     return any(code in PROJECT for comment in comments(source) for code, _, _ in comment.codes)
 
 

@@ -98,7 +98,7 @@ def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) ->
 def _is_used(node: ast.stmt, name: str, file: File) -> bool:
     """Whether a name stands elsewhere in the file; in a comment or a string it may be a use as well."""
     start, end = file.span(node)
-    return any(not start <= place < end for place in file.source.uses(name))
+    return any(not start <= place < end for place in file.uses(name))
 
 
 def _statement(node: ast.stmt, file: File) -> Edit | None:

@@ -37,4 +37,4 @@ RULE = Rule("EMB201", "cast", "tensor cast to a Python number")
 @RULE.on(ast.Call)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report(RULE, evaluation.cast, node, file)
+    evaluation.report_call(RULE, node, file)

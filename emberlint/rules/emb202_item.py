@@ -37,4 +37,4 @@ RULE = Rule("EMB202", "item", "tensor read by `.item()` or `.tolist()`")
 @RULE.on(ast.Call)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report(RULE, evaluation.read, node, file)
+    evaluation.report_call(RULE, node, file)

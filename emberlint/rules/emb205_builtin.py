@@ -38,4 +38,4 @@ RULE = Rule("EMB205", "builtin", "builtin that goes through a tensor")
 @RULE.on(ast.Call)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report(RULE, evaluation.builtin, node, file)
+    evaluation.report_call(RULE, node, file)

@@ -39,4 +39,4 @@ RULE = Rule("EMB206", "host-conversion", "implicit conversion to the host")
 @RULE.on(ast.Call)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report(RULE, evaluation.host_conversion, node, file)
+    evaluation.report_call(RULE, node, file)

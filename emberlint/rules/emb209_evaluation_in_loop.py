@@ -46,8 +46,8 @@ RULE = Rule("EMB209", "evaluation-in-loop", "evaluation in a loop")
 def check_call(node: ast.Call, file: File) -> None:
     """Casts, reads, builtins and conversions."""
     if file.loops and file.allowed is None:
-        for way in evaluation.CALLS:
-            _report(way(node, file), file)
+        found = evaluation.of_call(node, file)
+        _report(found[1] if found is not None else None, file)
 
 
 @RULE.on(ast.Compare)

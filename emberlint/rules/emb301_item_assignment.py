@@ -44,7 +44,7 @@ def check(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete, file: F
         return
     targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
     for target in targets:
-        for part in _parts(target):
+        for part in _parts(target) if type(target) is not ast.Name else ():
             value = array(part.value, file)
             if value is not None:
                 message = (

@@ -27,6 +27,7 @@ No fix: other names for the same memory may count on the change.
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from emberlint import catalogue
 from emberlint.calls import Called, called, keyword, spreads
@@ -55,9 +56,15 @@ def check(node: ast.Call, file: File) -> None:
 
 
 def _positional(node: ast.Call, function: Called) -> ast.expr | None:
-    record = function.record
-    if record is None or function.owner is not None or function.engine != "numpy" or spreads(node):
+    if function.engine != "numpy" or function.owner is not None or len(node.args) < 2 or spreads(node):
         return None
-    names = [parameter.name for parameter in catalogue.parameters(record) or () if parameter.kind in "PB"]
-    place = names.index("out") if "out" in names else len(node.args)
-    return node.args[place] if place < len(node.args) else None
+    place = _place(function.name)
+    return node.args[place] if 0 <= place < len(node.args) else None
+
+
+@cache
+def _place(name: str) -> int:
+    """The place of ``out`` among the positional parameters of a NumPy function, or -1."""
+    record = catalogue.function(f"numpy.{name}")
+    names = [parameter.name for parameter in catalogue.parameters(record or {}) or () if parameter.kind in "PB"]
+    return names.index("out") if "out" in names else -1

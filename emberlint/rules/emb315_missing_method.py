@@ -27,6 +27,7 @@ tensors of one engine, whose methods may answer other dtypes.
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from emberlint import catalogue, methods
 from emberlint.findings import SAFE, UNSAFE, Fix
@@ -78,5 +79,6 @@ def check_property(node: ast.Attribute, file: File) -> None:
     file.report(RULE, node, "`.size` is a method on torch; use `ops.size`", fix=fix, because=owner)
 
 
+@cache
 def _is_method(name: str) -> bool:
     return any(name in catalogue.methods(engine) for engine in ("numpy", "torch", "mlx"))

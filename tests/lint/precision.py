@@ -129,14 +129,16 @@ def measured(some: list[Site]) -> Counter[str]:
 def _arrays(path: Path) -> dict[tuple[int, int, int, int], bool]:
     source = Source(path.read_bytes(), str(path))
     tree = ast.parse(source.data)
-    File(source, tree, Config(root=str(path.parent)), {}).run()
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr):
-            value = node.__dict__.get("ember")
-            span = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
-            found[span] = found.get(span, False) or (value is not None and value.is_array)
+    file = File(source, tree, Config(root=str(path.parent)), {}, thorough=True)
+    file.run()
+    found = dict.fromkeys((_span(node) for node in ast.walk(tree) if isinstance(node, ast.expr)), False)
+    for node, value in file.values:
+        found[_span(node)] = value.is_array
     return found
+
+
+def _span(node: ast.AST) -> tuple[int, int, int, int]:
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0  # type: ignore[attr-defined]
 
 
 def precision(count: Counter[str]) -> float:

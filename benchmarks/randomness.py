@@ -3,6 +3,8 @@
 The ratio of one time to another, as medians over interleaved turns on one thread. Run it as
 
     python benchmarks/randomness.py [--quick] [--engines numpy torch mlx] [--ops uniform normal] [--json FILE]
+
+Where Numba is installed, its loops are compiled before anything is measured; NUMBA_DISABLE_JIT=1 measures without them.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ def rows(plan: Plan) -> Iterator[dict[str, Any]]:
             "ours": ops.random,
         }
         for draw in plan.draws:
+            getattr(ops.random, draw)(max(SIZES), key=7)
             for size in SIZES:
                 timers = {
                     way: Caller(statement, {**names, "n": size}).timer({}, engine.finish if finished else None)

@@ -155,41 +155,45 @@ def centred(source: Source, dtype: str, turn: int | None = None) -> Any:
 
 
 # The logarithm of 2: a number that ends in zeros, so that its multiples are exact, and the rest.
-_LN2 = {
+LN2 = {
     "float32": (0.693145751953125, 1.4286068203094172e-06),
     "float64": (0.6931471803691238, 1.9082149292705877e-10),
 }
 _TERMS = {"float32": 5, "float64": 11}
-_LAYOUT = {"float32": ("int32", 23, 127), "float64": ("int64", 52, 1023)}
+LAYOUT = {"float32": ("int32", 23, 127), "float64": ("int64", 52, 1023)}
 
 
 def log(xp: Any, x: Any, dtype: str) -> Any:
     """The natural logarithm of positive, normal numbers."""
-    integer, width, bias = _LAYOUT[dtype]
+    integer, width, bias = LAYOUT[dtype]
     bits = xp.view(x, integer)
     # The mantissa in [sqrt(1/2), sqrt(2)): what is added carries into the exponent for the upper part of [1, 2).
-    carry = bits + _carry(dtype)
-    exponent = (carry >> width) - bias
+    exponent = (bits + carry(dtype) >> width) - bias
     mantissa = xp.view(bits - (exponent << width), dtype)
     return _log(mantissa - 1.0, xp.cast(exponent, dtype), dtype)
 
 
-def _carry(dtype: str) -> int:
+def carry(dtype: str) -> int:
     """What lifts the bits of ``sqrt(2)`` to those of 2."""
     return 0x4AFB0D if dtype == "float32" else 0x95F619980C434
+
+
+def log_series(dtype: str) -> list[float]:
+    """The coefficients of ``log((1 + s) / (1 - s)) / s`` in powers of ``s * s``, highest first."""
+    return [2.0 / (2 * k + 1) for k in range(_TERMS[dtype] - 1, -1, -1)]
 
 
 def _log(t: Any, exponent: Any, dtype: str) -> Any:
     """``log(1 + t) + exponent * log(2)`` for ``t`` in [sqrt(1/2) - 1, sqrt(2) - 1)."""
     s = t / (t + 2.0)
-    series = s * horner(s * s, [2.0 / (2 * k + 1) for k in range(_TERMS[dtype] - 1, -1, -1)])
-    high, low = _LN2[dtype]
+    series = s * horner(s * s, log_series(dtype))
+    high, low = LN2[dtype]
     return exponent * high + (series + exponent * low)
 
 
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (1988): numerator and denominator of
 # the rational functions for the middle, the tails and the far tails, highest power first.
-_MIDDLE = {
+MIDDLE = {
     "float32": (
         (5.9109374720e1, 1.5929113202e2, 5.0434271938e1, 3.3871327179),
         (6.7187563600e1, 7.8757757664e1, 1.7895169469e1, 1.0),
@@ -205,7 +209,7 @@ _MIDDLE = {
         ),
     ),
 }  # fmt: skip
-_TAIL = {
+TAIL = {
     "float32": (
         (1.7023821103e-1, 1.3067284816, 2.7568153900, 1.4234372777),
         (1.2021132975e-1, 7.3700164250e-1, 1.0),
@@ -221,7 +225,7 @@ _TAIL = {
         ),
     ),
 }  # fmt: skip
-_FAR_TAIL = (
+FAR_TAIL = (
     (
         2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
         2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720,
@@ -236,14 +240,14 @@ _FAR_TAIL = (
 def normal_quantile(xp: Any, q: Any, dtype: str) -> Any:
     """The number that a standard normal one is below with probability ``1/2 + q``, for ``q`` between -1/2 and 1/2."""
     near = 0.180625 - q * q
-    above, below = _MIDDLE[dtype]
+    above, below = MIDDLE[dtype]
     middle = q * (horner(near, above) / horner(near, below))
     size = xp.where(q < 0.0, -q, q)
     r = xp.sqrt(-log(xp, 0.5 - size, dtype))
-    above, below = _TAIL[dtype]
+    above, below = TAIL[dtype]
     tail = horner(r - 1.6, above) / horner(r - 1.6, below)
     if dtype == "float64":
-        above, below = _FAR_TAIL
+        above, below = FAR_TAIL
         tail = xp.where(r <= 5.0, tail, horner(r - 5.0, above) / horner(r - 5.0, below))
     return xp.where(size <= 0.425, middle, xp.where(q < 0.0, -tail, tail))
 
@@ -315,11 +319,11 @@ def log_of_rest(xp: Any, y: Any, dtype: str) -> Any:
 
 def exp(xp: Any, x: Any, dtype: str) -> Any:
     """The exponential of numbers that are not positive; below the smallest normal number, zero."""
-    integer, width, bias = _LAYOUT[dtype]
+    integer, width, bias = LAYOUT[dtype]
     least = (2 - bias) * math.log(2)
     bounded = xp.where(x < least, least, x)
     n = xp.floor(bounded * 1.4426950408889634 + 0.5)
-    high, low = _LN2[dtype]
+    high, low = LN2[dtype]
     r = (bounded - n * high) - n * low
     series = horner(r, [1.0 / math.factorial(k) for k in range(_TERMS[dtype] + 3, -1, -1)])
     power = xp.view((xp.cast(n, integer) + bias) << width, dtype)
@@ -408,7 +412,9 @@ def _searched(source: Source, first: Any, factor: Any, dtype: str) -> Any:
     xp = source.xp
     u = positives(source, dtype, 0)
     if not xp.HOST:
-        likelihoods = xp.cumprod(xp.stack([first, *(factor(k) for k in range(1, _STEPS))]))
+        # One column of all numbers, since compilers make a program of each constant.
+        k = xp.cast(xp.positions(0, _STEPS, source.device), dtype).reshape(_STEPS, 1)
+        likelihoods = xp.cumprod(xp.where(k < 1.0, first, factor(xp.where(k < 1.0, 1.0 + k, k))))
         return xp.cast(u > xp.cumsum(likelihoods, 0), dtype).sum(0)
     likelihood = total = first
     count = 0.0 * u
@@ -417,7 +423,7 @@ def _searched(source: Source, first: Any, factor: Any, dtype: str) -> Any:
         if not beyond.any():
             break
         count = count + xp.cast(beyond, dtype)
-        likelihood = likelihood * factor(k)
+        likelihood = likelihood * factor(float(k))
         total = total + likelihood
     return count
 
@@ -428,7 +434,7 @@ def poissons(source: Source, rate: Any, dtype: str) -> Any:
 
     def searched(source: Source, rate: Any) -> Any:
         rate = xp.where(rate < 10.0, rate, 1.0 + 0.0 * rate)
-        return _searched(source, exp(xp, -rate, dtype), lambda k: rate / float(k), dtype)
+        return _searched(source, exp(xp, -rate, dtype), lambda k: rate / k, dtype)
 
     def rejected(source: Source, rate: Any) -> Any:
         rate = xp.where(rate < 10.0, 10.0 + 0.0 * rate, rate)
@@ -463,7 +469,7 @@ def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
         n, p = xp.where(few, n, 1.0 + 0.0 * n), xp.where(few, p, 0.5 + 0.0 * p)
         odds = p / (1.0 - p)
         none = exp(xp, n * log_of_rest(xp, p, dtype), dtype)
-        return _searched(source, none, lambda k: (n + 1.0) * odds / float(k) - odds, dtype)
+        return _searched(source, none, lambda k: (n + 1.0) * odds / k - odds, dtype)
 
     def rejected(source: Source, n: Any, p: Any) -> Any:
         few = n * p < 10.0

@@ -106,11 +106,13 @@ class Block:
 class Here(threading.local):
     """What differs between threads: the innermost block, the depth of ``native`` blocks, and the own stream."""
 
-    block: Block | None = None
-    native: int = 0
-    stream: Stream | None = None
-    epoch: int = -1
-    number: int = 0
+    def __init__(self) -> None:
+        # On the instance from the start: code that a compiler traces would else find it changed by what it traced.
+        self.block: Block | None = None
+        self.native = 0
+        self.stream: Stream | None = None
+        self.epoch = -1
+        self.number = 0
 
 
 here = Here()

@@ -396,8 +396,6 @@ def _next_words() -> list[int] | None:
     """
     block = threefry.here.block
     if block is None:
-        # Compilers that trace what is found here must find it where blocks put it.
-        threefry.here.block = None
         return list(threefry.draw())
     if type(block.key[0]) is not int:
         return None

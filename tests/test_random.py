@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +19,11 @@ from agreement import host
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import ops, optim, sampling
 from ember_ml.backend import Backend
+from ember_ml.nn import modules
 from ember_ml.ops import random
-from ember_ml.transform import grad
+from ember_ml.transform import grad, value_and_grad, vmap
 
 ENGINES = ember_ml.get_available_backends()
 COUNT = 3001
@@ -128,6 +133,105 @@ def test_an_element_depends_on_the_key_and_its_place_alone(backend: Backend) -> 
     gammas = host(random.gamma(40_001, 0.7, key=3))
     np.testing.assert_array_equal(host(random.gamma(100, 0.7, key=3)), gammas[:100])
     np.testing.assert_array_equal(host(random.poisson(40_001, 20.0, key=3))[:9], host(random.poisson(9, 20.0, key=3)))
+
+
+# What is made by loops of its own where Numba is installed, and some of the rest, which is made of their words.
+LOOPS: dict[str, Callable[[int], Any]] = {
+    "bits": lambda n: random.bits(n, key=9),
+    "bits uint64": lambda n: random.bits(n, dtype="uint64", key=9),
+    "uniform": lambda n: random.uniform(n, key=9),
+    "uniform float64": lambda n: random.uniform(n, dtype="float64", key=9),
+    "uniform float16": lambda n: random.uniform(n, dtype="float16", key=9),
+    "uniform between": lambda n: random.uniform(n, -1.7, 3.1, key=9),
+    "uniform between float64": lambda n: random.uniform(n, -1.7, 3.1, dtype="float64", key=9),
+    "uniform in a narrow range": lambda n: random.uniform(n, 1.0, 1.0000002, key=9),
+    "normal": lambda n: random.normal(n, key=9),
+    "normal elsewhere": lambda n: random.normal(n, 0.3, 1.7, key=9),
+    "normal float64": lambda n: random.normal(n, dtype="float64", key=9),
+    "normal float64 elsewhere": lambda n: random.normal(n, 0.3, 1.7, dtype="float64", key=9),
+    "normal bfloat16": lambda n: random.normal(n, 0.3, 1.7, dtype="bfloat16", key=9),
+    "bernoulli": lambda n: random.bernoulli(n, 0.3, key=9),
+    "bernoulli always": lambda n: random.bernoulli(n, 1, key=9),
+    "randint": lambda n: random.randint(n, -5, 1000, key=9),
+    "exponential": lambda n: random.exponential(n, key=9),
+    "gamma": lambda n: random.gamma(n, 0.5, key=9),
+}
+
+
+@pytest.fixture
+def generator(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module that makes words on the host, with no loop compiled so far."""
+    module = backends.load("numpy").module.random
+    monkeypatch.setattr(module, "_ready", {})
+    return module
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="there are no compiled loops without Numba")
+@pytest.mark.parametrize("name", LOOPS)
+def test_compiled_loops_make_the_same_bits(name: str, generator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ember_ml.use_backend("numpy"):
+        for count in (0, 1, 2, 9, 511, 1000, 65_537, 200_003):
+            monkeypatch.setattr(generator, "_MANY", 1 << 60)
+            plain = np.asarray(LOOPS[name](count))
+            assert not generator._ready
+            monkeypatch.setattr(generator, "_MANY", 0)
+            fast = np.asarray(LOOPS[name](count))
+            assert any(generator._ready.values()) or not count
+            generator._ready.clear()
+            assert fast.dtype == plain.dtype
+            assert fast.tobytes() == plain.tobytes()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="there are no compiled loops without Numba")
+def test_compiled_loops_know_the_far_tail_and_large_counters(generator: Any) -> None:
+    kernels = generator._kernels()
+    q = np.array([0.1, 0.4251, 0.49, 0.5 - 2.0**-40, 0.5 - 2.0**-53, -0.5 + 2.0**-54, -0.5 + 2.0**-30, -0.3])
+    answer = q.copy()
+    kernels._to_normals_float64(answer, 0.0, 1.0)
+    np.testing.assert_array_equal(answer, sampling.normal_quantile(generator, q, "float64"))
+    for start in (2**32 - 3, 2**40 + 1, 2**61):
+        fast, plain = np.empty(10, np.uint32), np.empty(10, np.uint32)
+        kernels.words(*generator._started((5, 2**32 - 2), start), fast)
+        generator._encrypt((5, 2**32 - 2), start, plain[0::2], plain[1::2])
+        np.testing.assert_array_equal(fast, plain)
+
+
+def test_small_draws_load_no_compiler_and_later_ones_use_what_is_there(generator: Any) -> None:
+    code = "import sys; from ember_ml.ops import random; random.normal(60_000, key=1); print('numba' in sys.modules)"
+    environment = {**os.environ, "EMBER_ML_BACKEND": "numpy"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    with ember_ml.use_backend("numpy"):
+        random.uniform(10, key=1)
+        assert generator._ready == {}
+        random.uniform(generator._MANY, key=1)
+        assert list(generator._ready) == ["fractions_float32"]
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal float64", "bits", "gamma"])
+def test_large_draws_need_no_numba(name: str, generator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ember_ml.use_backend("numpy"):
+        expected = np.asarray(LOOPS[name](generator._MANY))
+        generator._ready.clear()
+        monkeypatch.setitem(sys.modules, "numba", None)
+        monkeypatch.delitem(sys.modules, "ember_ml.backend.numpy.kernels", raising=False)
+        monkeypatch.delattr("ember_ml.backend.numpy.kernels", raising=False)
+        monkeypatch.setattr(generator, "_kernels", generator._kernels.__wrapped__)
+        answer = np.asarray(LOOPS[name](generator._MANY))
+        assert not any(generator._ready.values())
+    np.testing.assert_array_equal(answer, expected)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="there are no compiled loops without Numba")
+def test_loops_compile_where_nothing_can_be_written(generator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba.core.caching
+
+    def refuse(self: object) -> None:
+        raise OSError("read-only")
+
+    monkeypatch.setattr(numba.core.caching._CacheLocator, "ensure_cache_path", refuse)
+    double = generator._kernels()._compiled(lambda x: x + x)
+    assert double(4) == 8
 
 
 def test_uniform_numbers_stay_below_the_end(backend: Backend) -> None:
@@ -308,6 +412,22 @@ def test_compiled_code_draws_the_same_numbers(backend: Backend, name: str) -> No
         np.testing.assert_array_equal(host(draw(random.key(seed))), reference(name, seed))
 
 
+@pytest.mark.parametrize("name", ["gamma", "beta", "dirichlet", "poisson", "binomial"])
+def test_keys_that_a_transform_traces_draw_the_same_numbers(backend: Backend, name: str) -> None:
+    seeds = 1, 2**63 + 5
+    answer = host(vmap(DRAWS[name])(ops.stack([random.key(seed) for seed in seeds])))
+    for i, seed in enumerate(seeds):
+        np.testing.assert_array_equal(answer[i], reference(name, seed))
+
+
+def test_rejection_is_compiled_too() -> None:
+    torch = pytest.importorskip("torch")
+    with ember_ml.use_backend("torch"):
+        torch._dynamo.reset()
+        draw = torch.compile(DRAWS["poisson"], fullgraph=True, backend="eager")
+        np.testing.assert_array_equal(host(draw(random.key(8))), reference("poisson", 8))
+
+
 def test_a_stream_in_compiled_code_is_that_of_its_key(backend: Backend) -> None:
     def pair(key: Any) -> tuple[Any, Any]:
         with random.stream(key):
@@ -321,12 +441,55 @@ def test_a_stream_in_compiled_code_is_that_of_its_key(backend: Backend) -> None:
     np.testing.assert_array_equal(host(pair(3)[0]), first)
 
 
+def test_code_that_an_engine_compiles_itself_keeps_the_key_that_it_drew(backend: Backend) -> None:
+    ops.set_seed(5)
+    draw = compiled(backend, lambda x: x + random.uniform(3))
+    first, second = (host(draw(ops.zeros(3))).tolist() for _ in range(2))
+    assert (first == second) == (backend.name != "numpy")
+    ops.set_seed(5)
+    assert host(random.uniform(3)).tolist() == first
+
+
 def test_inductor_and_eager_agree() -> None:
     torch = pytest.importorskip("torch")
     with ember_ml.use_backend("torch"):
         torch._dynamo.reset()
         draw = torch.compile(DRAWS["uniform between"], fullgraph=True)
         np.testing.assert_array_equal(host(draw(random.key(8))), reference("uniform between", 8))
+
+
+def test_compiled_training_drops_other_elements_on_each_call_and_the_same_on_each_engine(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend.name == "torch":
+        import torch
+
+        torch._dynamo.reset()
+        transform = backends.submodule(backend.module, "transform")
+        monkeypatch.setattr(transform, "compiled", lambda f: torch.compile(f, backend="eager"))
+
+    def trained(step: Callable[..., Any]) -> list[np.ndarray]:
+        ops.set_seed(3)
+        model, optimizer = modules.Sequential(modules.Linear(8, 16), modules.Dropout(0.3)), optim.SGD(0.1)
+        x = random.normal((32, 8))
+        return [host(step(model, optimizer, x)) for _ in range(4)]
+
+    def step(model: Any, optimizer: Any, x: Any) -> Any:
+        def loss(model: Any) -> Any:
+            answer = model(x)
+            return ops.mean(answer**2), answer == 0
+
+        (_, dropped), grads = value_and_grad(loss, has_aux=True)(model)
+        optimizer.update(model, grads)
+        return dropped
+
+    found = trained(ember_ml.compile(step))
+    with ember_ml.use_backend("numpy"):
+        expected = trained(ember_ml.compile(step))
+    for i, dropped in enumerate(found):
+        assert 0.2 < dropped.mean() < 0.4
+        np.testing.assert_array_equal(dropped, expected[i])
+        assert not any(np.array_equal(dropped, other) for other in found[:i])
 
 
 def test_streams_nest_and_end(backend: Backend) -> None:

@@ -35,6 +35,8 @@ Parameter: TypeAlias = Any
 Key: TypeAlias = Any
 
 _NUMBERS = (bool, int, float)
+# What needs no look to be known in host memory.
+_KNOWN = frozenset({*_NUMBERS, str})
 
 
 @op(free, lazy=False, differentiable=False)
@@ -97,14 +99,14 @@ def random_uniform(
     draw = _Draw(shape, device, key, low, high)
     low, high = draw.parameters
     kind = draw.floating(dtype)
+    if draw.are_numbers(low, high) and low == 0 and high == 1:
+        return draw.made(_sampling.fractions, kind, dtype=kind)
     draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
     draw.check("high - low is finite", lambda low, high: high - low < _math.inf, low=low, high=high)
     if not draw.are_numbers(low, high):
         return draw.between(draw.made(_sampling.fractions, kind, dtype=kind), low, high, kind)
     draw.check(f"{kind} holds the bounds", lambda low, high: _sampling.hold(kind, low, high), low=low, high=high)
     low, high = _sampling.rounded(low, kind), _sampling.rounded(high, kind)
-    if low == 0 and high == 1:
-        return draw.made(_sampling.fractions, kind, dtype=kind)
     return draw.made(
         _sampling.fractions_between, kind, draw.wide(kind), low, high, _sampling.before(high, kind), dtype=kind
     )
@@ -243,7 +245,8 @@ def random_beta(
     a, b = draw.parameters
     draw.check("a is positive", _is_positive, a=a)
     draw.check("b is positive", _is_positive, b=b)
-    return draw.made(_sampling.betas, _Each(a), _Each(b), draw.wide(), dtype=draw.floating(dtype))
+    answer = draw.made(_sampling.betas, _Each(a), _Each(b), draw.wide(), dtype=draw.floating(dtype))
+    return control.stop_gradient(answer)
 
 
 @op(free)
@@ -396,7 +399,8 @@ def random_dirichlet(
     (alpha,) = draw.parameters
     draw.check("alpha is positive", _is_positive, alpha=alpha)
     kind = draw.floating(dtype)
-    return draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)
+    answer = draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)
+    return control.stop_gradient(answer)
 
 
 @op(free, differentiable=False)
@@ -800,7 +804,7 @@ class _Draw:
 
     def __init__(self, shape: Shape, device: Any, key: Key, *parameters: Parameter) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        if any(length < 0 for length in self.shape):
+        if self.shape and min(self.shape) < 0:
             raise ValueError(f"a shape has no negative lengths: {self.shape}")
         self.count = _math.prod(self.shape)
         self.home = _home(key, *parameters)
@@ -823,10 +827,10 @@ class _Draw:
 
     def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:
         """What a sampler makes, in host memory if everything is known there, else by the engine."""
-        if self.key is not None and type(self.key[0]) is int and self.xp.is_host(self.device):
-            hosted = [self._on_host(p) for p in parameters]
+        if self.key is not None and isinstance(self.key[0], int) and self.xp.is_host(self.device):
+            host = _backends.load("numpy").module.random
+            hosted = [p if type(p) in _KNOWN else self._on_host(host, p) for p in parameters]
             if not any(p is None for p in hosted):
-                host = _backends.load("numpy").module.random
                 make = host.at_once if whole else host.in_chunks
                 flat = host.cast(make(sampler, self.key, self.count, hosted), dtype)
                 adopted: Tensor = self.xp.adopt(flat.reshape(self.shape), self.device)
@@ -836,9 +840,8 @@ class _Draw:
         made: Tensor = self.xp.cast(flat, dtype).reshape(self.shape)
         return made
 
-    def _on_host(self, parameter: Any) -> Any:
+    def _on_host(self, host: Any, parameter: Any) -> Any:
         """A parameter in host memory; ``None`` if it is not known there."""
-        host = _backends.load("numpy").module.random
         value = parameter.value if isinstance(parameter, (_Each, _All)) else parameter
         if hasattr(value, "shape"):
             value = self.seen(value)

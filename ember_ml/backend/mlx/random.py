@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from mlx.core import floor, sort, sqrt, stack, where
+from mlx.core import floor, sort, sqrt, where
 
 from ember_ml import threefry
 from ember_ml.backend.mlx.core import DTYPES, from_host, to_host

@@ -1,14 +1,14 @@
-"""Loops over the blocks of Threefry, compiled by Numba: the words and numbers of ``random.py`` in a fraction of the time.
+"""Loops over the blocks of Threefry, compiled by Numba: the words and numbers of ``random.py``, in less time.
 
 Every operation is rounded by itself, in the order in which ``ember_ml.sampling`` has them, so that not a bit differs.
-Importing this module needs Numba.
+Importing this module needs Numba. A loop is compiled when it is first called.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -16,7 +16,11 @@ from numpy import float32, float64, int32, int64, uint32, uint64
 
 from ember_ml import sampling
 
+if getattr(numba.config, "DISABLE_JIT", False):
+    raise ImportError("Numba is told not to compile")
+
 F = TypeVar("F", bound=Callable[..., Any])
+_njit: Any = numba.njit
 
 
 def _compiled(function: F) -> F:
@@ -24,15 +28,15 @@ def _compiled(function: F) -> F:
     # The model of errors is NumPy's: a test for zero at each division would keep the loop from being vectorised.
     options = {"nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(function, cache=True, **options)  # type: ignore[no-any-return]
+        return cast(F, _njit(function, cache=True, **options))
     except RuntimeError:
         # There is no directory that can be written to.
-        return numba.njit(function, **options)  # type: ignore[no-any-return]
+        return cast(F, _njit(function, **options))
 
 
 def _inlined(function: F) -> F:
     """``function`` for use in those that are compiled."""
-    return numba.njit(function, error_model="numpy")  # type: ignore[no-any-return]
+    return cast(F, _njit(function, error_model="numpy"))
 
 
 @_inlined
@@ -80,8 +84,8 @@ def pairs(first: Any, second: Any, start: Any, high: Any, low: Any) -> None:
 
 
 @_compiled
-def below(first: Any, second: Any, start: Any, out: Any, limit: Any) -> None:
-    """Whether each word is below ``limit``, an unsigned integer of 64 bits."""
+def trials(first: Any, second: Any, start: Any, out: Any, limit: Any) -> None:
+    """``sampling.trials``: whether each word is below ``limit``, an unsigned integer of 64 bits."""
     for i in range(len(out) >> 1):
         a, b = _block(first, second, start + uint64(i))
         out[2 * i], out[2 * i + 1] = uint64(a) < limit, uint64(b) < limit
@@ -98,7 +102,7 @@ def _double(high: Any, low: Any) -> Any:
 
 
 @_compiled
-def singles(first: Any, second: Any, start: Any, out: Any) -> None:
+def fractions_float32(first: Any, second: Any, start: Any, out: Any) -> None:
     """``sampling.fractions`` in float32."""
     for i in range(len(out) >> 1):
         a, b = _block(first, second, start + uint64(i))
@@ -106,7 +110,7 @@ def singles(first: Any, second: Any, start: Any, out: Any) -> None:
 
 
 @_compiled
-def doubles(first: Any, second: Any, start: Any, out: Any) -> None:
+def fractions_float64(first: Any, second: Any, start: Any, out: Any) -> None:
     """``sampling.fractions`` in float64."""
     for i in range(len(out)):
         a, b = _block(first, second, start + uint64(i))
@@ -114,18 +118,18 @@ def doubles(first: Any, second: Any, start: Any, out: Any) -> None:
 
 
 @_compiled
-def singles_between(first: Any, second: Any, start: Any, out: Any, low: Any, high: Any, top: Any) -> None:
+def between_float32(first: Any, second: Any, start: Any, out: Any, low: Any, high: Any, top: Any) -> None:
     """``sampling.fractions_between`` in float32, the bounds in float64."""
     span = high - low
     for i in range(len(out) >> 1):
         a, b = _block(first, second, start + uint64(i))
-        a, b = float64(_single(a)) * span + low, float64(_single(b)) * span + low
-        out[2 * i] = float32(a) if float32(a) < high else float32(top)
-        out[2 * i + 1] = float32(b) if float32(b) < high else float32(top)
+        x, y = float32(_single(a) * span + low), float32(_single(b) * span + low)
+        out[2 * i] = x if x < high else float32(top)
+        out[2 * i + 1] = y if y < high else float32(top)
 
 
 @_compiled
-def doubles_between(first: Any, second: Any, start: Any, out: Any, low: Any, high: Any, top: Any) -> None:
+def between_float64(first: Any, second: Any, start: Any, out: Any, low: Any, high: Any, top: Any) -> None:
     """``sampling.fractions_between`` in float64."""
     span = high - low
     for i in range(len(out)):
@@ -134,30 +138,32 @@ def doubles_between(first: Any, second: Any, start: Any, out: Any, low: Any, hig
         out[i] = value if value < high else top
 
 
-def _polynomial(*coefficients: Any) -> Callable[[Any], Any]:
-    """``sampling.horner`` with these coefficients, without a loop."""
-    *most, last = coefficients
-    if len(most) == 1:
-        (first,) = most
-        return _inlined(lambda x: x * first + last)
-    higher = _polynomial(*most)
-    return _inlined(lambda x: higher(x) * x + last)
+# Numbers that are worked on at once where they need several loops, each simple enough to be vectorised.
+_PIECE = 1 << 9
 
 
-def _quantile(dtype: str, real: Any, integer: Any) -> Callable[[Any], Any]:
-    """``sampling.normal_quantile`` of one number."""
+@_inlined
+def _horner(x: Any, coefficients: Any) -> Any:
+    value = x * coefficients[0] + coefficients[1]
+    for i in range(2, len(coefficients)):
+        value = value * x + coefficients[i]
+    return value
 
-    def polynomial(coefficients: Sequence[float]) -> Callable[[Any], Any]:
-        return _polynomial(*map(real, coefficients))
 
-    _, width, bias = sampling.LAYOUT[dtype]
-    width, bias, carry = integer(width), integer(bias), integer(sampling.carry(dtype))
-    series, (ln2_high, ln2_low) = polynomial(sampling.log_series(dtype)), map(real, sampling.LN2[dtype])
-    middle_above, middle_below = map(polynomial, sampling.MIDDLE[dtype])
-    tail_above, tail_below = map(polynomial, sampling.TAIL[dtype])
-    far_above, far_below = map(polynomial, sampling.FAR_TAIL)
+def _quantiles(dtype: str, real: Any, integer: Any) -> Callable[[Any, Any, Any], None]:
+    """``sampling.normal_quantile`` of an array, moved to a location and scale, in the array's place."""
+
+    def constants(values: Sequence[float]) -> tuple[Any, ...]:
+        return tuple(real(value) for value in values)
+
+    _, digits, offset = sampling.LAYOUT[dtype]
+    width, bias, carry = integer(digits), integer(offset), integer(sampling.carry(dtype))
+    series, (ln2_high, ln2_low) = constants(sampling.log_series(dtype)), constants(sampling.LN2[dtype])
+    middle_above, middle_below = map(constants, sampling.MIDDLE[dtype])
+    tail_above, tail_below = map(constants, sampling.TAIL[dtype])
+    far_above, far_below = map(constants, sampling.FAR_TAIL)
     has_far_tail = dtype == "float64"
-    half, one, two, middle_end, near_end, tail_start, far_start = map(real, (0.5, 1, 2, 0.425, 0.180625, 1.6, 5))
+    half, one, two, middle_end, near_end, tail_start, far_start = constants((0.5, 1, 2, 0.425, 0.180625, 1.6, 5))
 
     @_inlined
     def log(x: Any) -> Any:
@@ -165,44 +171,57 @@ def _quantile(dtype: str, real: Any, integer: Any) -> Callable[[Any], Any]:
         exponent = integer((integer(bits + carry) >> width) - bias)
         t = integer(bits - integer(exponent << width)).view(real) - one
         s = t / (t + two)
-        return real(exponent) * ln2_high + (s * series(s * s) + real(exponent) * ln2_low)
+        return real(exponent) * ln2_high + (s * _horner(s * s, series) + real(exponent) * ln2_low)
 
     @_inlined
-    def quantile(q: Any) -> Any:
-        near = near_end - q * q
-        middle = q * (middle_above(near) / middle_below(near))
-        size = abs(q)
-        r = math.sqrt(-log(half - size))
-        tail = tail_above(r - tail_start) / tail_below(r - tail_start)
+    def replace(q: Any, location: Any, scale: Any) -> None:
+        count = len(q)
+        middle, roots, tail = np.empty_like(q), np.empty_like(q), np.empty_like(q)
+        for i in range(count):
+            near = near_end - q[i] * q[i]
+            middle[i] = q[i] * (_horner(near, middle_above) / _horner(near, middle_below))
+        for i in range(count):
+            roots[i] = math.sqrt(-log(half - abs(q[i])))
+        for i in range(count):
+            tail[i] = _horner(roots[i] - tail_start, tail_above) / _horner(roots[i] - tail_start, tail_below)
         if has_far_tail:
-            far = far_above(r - far_start) / far_below(r - far_start)
-            tail = tail if r <= far_start else far
-        tail = -tail if q < 0 else tail
-        return middle if size <= middle_end else tail
+            for i in range(count):
+                if roots[i] > far_start:
+                    tail[i] = _horner(roots[i] - far_start, far_above) / _horner(roots[i] - far_start, far_below)
+        for i in range(count):
+            signed = -tail[i] if q[i] < 0 else tail[i]
+            q[i] = (middle[i] if abs(q[i]) <= middle_end else signed) * scale + location
 
-    return quantile
+    return replace
 
 
-_quantile_single = _quantile("float32", float32, int32)
-_quantile_double = _quantile("float64", float64, int64)
+_to_normals_float32 = _quantiles("float32", float32, int32)
+_to_normals_float64 = _quantiles("float64", float64, int64)
+
+
+@_inlined
+def _centred(word: Any) -> Any:
+    return (float32(int32(word >> uint32(8))) - float32(2.0**23 - 0.5)) * float32(2.0**-24)
 
 
 @_compiled
-def normal_singles(first: Any, second: Any, start: Any, out: Any, location: Any, scale: Any) -> None:
+def normals_float32(first: Any, second: Any, start: Any, out: Any, location: Any, scale: Any) -> None:
     """``sampling.normals`` in float32, at a location and scale in float32."""
-    for i in range(len(out) >> 1):
-        a, b = _block(first, second, start + uint64(i))
-        p = (float32(int32(a >> uint32(8))) - float32(2.0**23 - 0.5)) * float32(2.0**-24)
-        q = (float32(int32(b >> uint32(8))) - float32(2.0**23 - 0.5)) * float32(2.0**-24)
-        out[2 * i] = _quantile_single(p) * scale + location
-        out[2 * i + 1] = _quantile_single(q) * scale + location
+    for begin in range(0, len(out), _PIECE):
+        part = out[begin : begin + _PIECE]
+        for i in range(len(part) >> 1):
+            a, b = _block(first, second, start + uint64((begin >> 1) + i))
+            part[2 * i], part[2 * i + 1] = _centred(a), _centred(b)
+        _to_normals_float32(part, location, scale)
 
 
 @_compiled
-def normal_doubles(first: Any, second: Any, start: Any, out: Any, location: Any, scale: Any) -> None:
+def normals_float64(first: Any, second: Any, start: Any, out: Any, location: Any, scale: Any) -> None:
     """``sampling.normals`` in float64, at a location and scale in float64."""
-    for i in range(len(out)):
-        a, b = _block(first, second, start + uint64(i))
-        whole = (float64(a >> uint32(5)) - 2.0**26) * 2.0**26
-        q = (whole + (float64(b >> uint32(6)) + 0.5)) * 2.0**-53
-        out[i] = _quantile_double(q) * scale + location
+    for begin in range(0, len(out), _PIECE):
+        part = out[begin : begin + _PIECE]
+        for i in range(len(part)):
+            a, b = _block(first, second, start + uint64(begin + i))
+            whole = (float64(a >> uint32(5)) - 2.0**26) * 2.0**26
+            part[i] = (whole + (float64(b >> uint32(6)) + 0.5)) * 2.0**-53
+        _to_normals_float64(part, location, scale)

@@ -1,6 +1,7 @@
 """Random numbers: the words, made in the processor's cache, and the few functions that samplers are written in.
 
-Draws into host memory are made here for every engine; ``adopt`` is how an engine takes them over.
+Draws into host memory are made here for every engine; ``adopt`` is how an engine takes them over. Where Numba is
+installed, the loops of ``kernels.py`` make the same words and numbers faster.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy import floor, sort, sqrt, where
 
 from ember_ml.backend.numpy.core import DTYPES
-from ember_ml.sampling import Source, fractions
-from ember_ml.threefry import MASK, ROTATIONS, parity
+from ember_ml.sampling import Source, fractions, fractions_between, normals, standard, trials
+from ember_ml.threefry import MASK, ROTATIONS, block, parity
 
 _Array = np.ndarray[Any, Any]
 HOST = True
@@ -23,6 +25,12 @@ _here = sys.modules[__name__]
 
 # Blocks that are encrypted at once: few enough that three arrays of them stay in the second-level cache.
 _AT_ONCE = 1 << 15
+
+# So few blocks are encrypted sooner as Python's integers.
+_FEW = 4
+
+# Numbers that a draw must have to be worth the wait for a loop to be compiled. Smaller ones use what is there by then.
+_MANY = 1 << 16
 
 
 def is_host(device: Any) -> bool:
@@ -136,7 +144,11 @@ def words(key: tuple[int, int], start: int, count: int, device: Any = None) -> _
     """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
     skipped = start & 1
     out = np.empty(count + skipped + (count + skipped & 1), np.uint32)
-    _encrypt(key, start >> 1, out[0::2], out[1::2])
+    kernel = _kernel("words", count)
+    if kernel is None:
+        _encrypt(key, start >> 1, out[0::2], out[1::2])
+    else:
+        kernel(*_started(key, start >> 1), out)
     return out[skipped : skipped + count]
 
 
@@ -158,13 +170,70 @@ def _singles(key: tuple[int, int], count: int) -> _Array:
 def pairs(key: tuple[int, int], start: int, count: int, device: Any = None) -> tuple[_Array, _Array]:
     """Both words of ``count`` blocks from number ``start`` on."""
     out = np.empty((2, count), np.uint32)
-    _encrypt(key, start, out[0], out[1])
+    kernel = _kernel("pairs", count)
+    if kernel is None:
+        _encrypt(key, start, out[0], out[1])
+    else:
+        kernel(*_started(key, start), out[0], out[1])
     return out[0], out[1]
+
+
+_ready: dict[str, Any] = {}
+
+
+def _kernel(name: str, count: int) -> Any:
+    """The compiled loop of that name, if Numba is there, and this draw is large or another was; else ``None``."""
+    kernel = _ready.get(name)
+    if kernel is None and count >= _MANY:
+        kernel = _ready[name] = getattr(_kernels(), name, None)
+    return kernel
+
+
+@cache
+def _kernels() -> Any:
+    try:
+        from ember_ml.backend.numpy import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
+def _started(key: tuple[int, int], start: int) -> tuple[Any, ...]:
+    """The words of a key and the number of the first block, as compiled loops take them."""
+    return np.uint32(key[0]), np.uint32(key[1]), np.uint64(start)
+
+
+def _fused(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array | None:
+    """What a sampler makes of the first ``count`` elements, if a compiled loop makes it of the words in one go."""
+    name, dtype = "", ""
+    rest: Sequence[Any] = ()
+    if sampler is fractions:
+        (dtype,) = parameters
+        name = f"fractions_{dtype}"
+    elif sampler is fractions_between:
+        dtype, wide, *rest = parameters
+        name = f"between_{dtype}" if wide == "float64" else ""
+    elif sampler is standard and parameters[0] is normals:
+        _, location, scale, dtype = parameters
+        name, rest = f"normals_{dtype}", (DTYPES[dtype].type(location), DTYPES[dtype].type(scale))
+    elif sampler is trials and isinstance(parameters[0], float | int):
+        name, dtype, rest = "trials", "bool", (np.uint64(int(parameters[0] * 2.0**32)),)
+    kernel = _kernel(name, count) if name else None
+    if kernel is None:
+        return None
+    # Where a number is made of one word, blocks make two.
+    out = np.empty(count if dtype == "float64" else count + (count & 1), DTYPES[dtype])
+    kernel(*_started(key, 0), out, *rest)
+    return out[:count]
 
 
 def _encrypt(key: tuple[int, int], start: int, first: _Array, second: _Array) -> None:
     """Both words of the blocks from number ``start`` on, written to two arrays."""
     count = len(first)
+    if count <= _FEW:
+        for i in range(count):
+            first[i], second[i] = block(key, start + i >> 32, start + i & MASK)
+        return
     done = 0
     while done < count:
         high = start + done >> 32
@@ -217,9 +286,11 @@ def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, par
 
     A parameter with a shape has one value for each element; others are passed on as they are.
     """
+    out = _fused(sampler, key, count, parameters)
+    if out is not None:
+        return out
     if sampler is fractions and parameters[0] == "float32":
         return _singles(key, count)
-    out: _Array | None = None
     for start in range(0, count, 2 * _AT_ONCE):
         stop = min(count, start + 2 * _AT_ONCE)
         here = [p[start:stop] if getattr(p, "shape", ()) else p for p in parameters]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import floor, stack, where
+from torch import floor, where
 
 from ember_ml import threefry
 from ember_ml.backend.torch.core import DTYPES

@@ -306,10 +306,12 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     if checked:
         host, prime = " and (_d is host_first or _d in host_ready)", " and (_d is prime_first or _d in prime_ready)"
         fresh, fast = " and _d in fresh_ready", " and _d in fast_ready[_t]"
+    plainly = " and ".join(f"_type({z}) is HOST" for z in (*others, x))
     hosted = " and ".join(f"((_u := _type({z})) is HOST or _u in HOSTS)" for z in (*others, x))
     lines = [
         f"if _type({y}) is HOST:",
         f" if {same}{host}{_led(guides, 'HOST')}:",
+        f"  if {plainly}: return host({arguments})",
         f"  if {hosted}: return host({arguments})",
         f"  if _u in BOXES: return fast[_u]({arguments})",
         f"elif (_t := _type({y})) is PRIME:",

@@ -234,6 +234,7 @@ def test_values_that_cannot_be(backend: Backend) -> None:
         lambda: ops.diag(1),
         lambda: ops.diag([[[1]]]),
         lambda: ops.vander([[1]]),
+        lambda: ops.vander(1.0),
         lambda: ops.full((2,), [1, 2, 3]),
     ]
     for call in calls:

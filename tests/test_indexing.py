@@ -195,6 +195,8 @@ def test_bfloat16_sorts_nan_last(backend: object) -> None:
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 OUT_OF_RANGE = {
+    "index_update with values that do not fit": lambda: ops.index_update(X, [9], [1.0, 2.0, 3.0]),
+    "index_add with values that do not fit": lambda: ops.index_add(X, [9], [1.0, 2.0, 3.0]),
     "take": lambda: ops.take(X, [3], axis=0),
     "take in the last axis": lambda: ops.take(X, [[0, 4]], axis=1),
     "take below": lambda: ops.take(X, [-4], axis=0),
@@ -231,6 +233,14 @@ OUT_OF_RANGE = {
 }
 
 WRONG_VALUES = {
+    "take without axes": lambda: ops.take(np.float32(1), [0], axis=0),
+    "take_along_axis axes": lambda: ops.take_along_axis(X[0], [[0, 9]]),
+    "take_along_axis shape": lambda: ops.take_along_axis(X, [[0], [1]], axis=1),
+    "take_along_axis without axes": lambda: ops.take_along_axis(np.float32(1), [0]),
+    "scatter_add positions and shape": lambda: ops.scatter_add(X, [9, 9], X),
+    "segment_sum count": lambda: ops.segment_sum([1, 2], [0, 1], -1),
+    "segment_max count": lambda: ops.segment_max([1, 2], [0, 1], -1),
+    "in_top_k shape": lambda: ops.in_top_k([1, 0], X, 2),
     "scatter mode": lambda: ops.scatter(X, [0], X[:1], mode="median"),
     "scatter shape": lambda: ops.scatter_add(X, [0], X[:2]),
     "scatter indices": lambda: ops.scatter_add(X, [[0]], X[:1]),

@@ -225,6 +225,7 @@ def test_integer_products_wrap_as_numpy_does(dtype: str, rows: int, columns: int
 
 
 NAN = np.asarray([[np.nan, 1.0], [1.0, 1.0]], np.float32)
+ENDLESS = np.asarray([[np.inf, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]], np.float32)
 
 FAILURES: dict[str, Callable[[], Any]] = {
     "inv": lambda: ops.inv(SINGULAR * 0),
@@ -240,8 +241,12 @@ FAILURES: dict[str, Callable[[], Any]] = {
     "logm_spd": lambda: ops.logm_spd(-np.eye(2, dtype=np.float32)),
     "sqrtm_spd": lambda: ops.sqrtm_spd(-np.eye(2, dtype=np.float32)),
     "svd": lambda: ops.svd(NAN),
+    "svd of infinity": lambda: ops.svd(ENDLESS),
     "svdvals": lambda: ops.svdvals(NAN),
+    "svdvals of infinity": lambda: ops.svdvals(ENDLESS),
+    "sqrtm_spd of infinity": lambda: ops.sqrtm_spd(np.diag([4.0, np.inf])),
     "eigh": lambda: ops.eigh(NAN),
+    "eigh of infinity": lambda: ops.eigh(ENDLESS),
     "eig": lambda: ops.eig(NAN),
     "eigvals": lambda: ops.eigvals(NAN),
 }
@@ -251,6 +256,17 @@ FAILURES: dict[str, Callable[[], Any]] = {
 def test_failures_are_one_class(backend: Backend, name: str) -> None:
     with pytest.raises(LinAlgError):
         FAILURES[name]()
+
+
+def test_a_matrix_with_nan_has_an_inverse_of_nan(backend: Backend) -> None:
+    answer = host(ops.inv(np.stack([NAN, np.diag([2.0, 4.0])])))
+    np.testing.assert_array_equal(answer, [np.full((2, 2), np.nan), np.diag([0.5, 0.25])])
+
+
+def test_a_determinant_of_nan_has_the_sign_zero(backend: Backend) -> None:
+    sign, size = (host(part) for part in ops.slogdet(np.diag([np.nan, 1.0])))
+    assert sign == 0
+    assert np.isnan(size)
 
 
 def test_unchecked_lifts_what_has_to_wait(backend: Backend) -> None:

@@ -229,6 +229,8 @@ def test_other_names_are_the_same_functions() -> None:
         lambda: ops.sparse_categorical_crossentropy([[0]], [[0.5, 0.5]]),
         lambda: ops.triplet_loss([[1.0]], [[1.0]], [[1.0]], p=0),
         lambda: ops.ctc_loss([1], [[[0.0, 0.0]]], [1], [1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], 1, [1]),
+        lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1], 1),
         lambda: ops.ctc_loss([[1]], [[0.0, 0.0]], [1], [1]),
         lambda: ops.ctc_loss([[1], [1]], [[[0.0, 0.0]]], [1], [1]),
         lambda: ops.ctc_loss([[1]], [[[0.0, 0.0]]], [1, 1], [1]),

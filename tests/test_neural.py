@@ -179,6 +179,13 @@ def test_a_query_that_sees_nothing_answers_zero(backend: Backend) -> None:
             assert np.all(np.isfinite(answer))
 
 
+def test_a_bias_without_axes_changes_nothing(backend: Backend) -> None:
+    query, key, value = (drawn(1, 3, 2, 4) for _ in range(3))
+    plain = host(ops.dot_product_attention(query, key, value, is_causal=True))
+    assert_close(host(ops.dot_product_attention(query, key, value, None, 2.0, None, True)), plain, 1e-5)
+    assert_close(host(ops.dot_product_attention(query, key, value, True, is_causal=True)), plain, 1e-5)
+
+
 def test_embedding_lookup_checks_its_indices(backend: Backend) -> None:
     for wrong in ([2], [-3]):
         with pytest.raises(IndexError):

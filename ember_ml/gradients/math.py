@@ -115,9 +115,9 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 def _reduced(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A cotangent of a reduction with the axes that it lacks."""
-    if keepdims or axis == ():
-        return g
     ndim = len(x.shape)
+    if keepdims or axis == () or not ndim:
+        return g
     axes = range(ndim) if axis is None else [a % ndim for a in ((axis,) if isinstance(axis, int) else axis)]
     return manipulation.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
 

@@ -12,7 +12,7 @@ from ember_ml.ops.stats import cummax, cumprod, cumsum, mean, prod, sum
 
 def _count(x: Any, axis: Any) -> int:
     shape = tuple(x.shape)
-    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = range(len(shape)) if axis is None or not shape else (axis,) if isinstance(axis, int) else axis
     count = 1
     for i in axes:
         count *= shape[i]
@@ -34,7 +34,8 @@ def _mean(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False)
 def _prod(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product of all other elements, with no division, so that zeros do no harm."""
     ndim = len(x.shape)
-    axes = list(range(ndim)) if axis is None else [a % ndim for a in ((axis,) if isinstance(axis, int) else axis)]
+    named = range(ndim) if axis is None or not ndim else (axis,) if isinstance(axis, int) else axis
+    axes = [a % ndim for a in named]
     others = [i for i in range(ndim) if i not in axes]
     order = others + axes
     front = tuple(x.shape[i] for i in others)
@@ -85,6 +86,8 @@ def _std(g: Any, out: Any, x: Any, *, axis: Any = None, correction: float = 0.0,
 
 
 def _cumsum(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    if axis is not None and not x.shape:
+        return g
     along = 0 if axis is None else axis % len(g.shape)
     if include_initial:
         g = g[(slice(None),) * along + (slice(1, None),)]
@@ -96,6 +99,8 @@ def _cumprod(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bo
     """Products of rows that are one beyond each place: more work than running products, but in terms of ``prod``."""
     if axis is None:
         x, axis = manipulation.ravel(x), 0
+    if not x.shape:
+        return x
     rows = manipulation.moveaxis(x, axis, -1)
     count = rows.shape[-1]
     reached = creation.tril(creation.ones((count + 1, count), dtype="bool"), k=-1)
@@ -106,6 +111,8 @@ def _cumprod(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bo
 
 def _running_extreme(g: Any, out: Any, x: Any, *, axis: int) -> Any:
     """Each running extreme came from the latest element that is equal to the one so far."""
+    if not x.shape:
+        return g
     rows = manipulation.moveaxis(x, axis, -1)
     count = rows.shape[-1]
     met = comparison.equal(rows, manipulation.moveaxis(out, axis, -1))

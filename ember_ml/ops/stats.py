@@ -722,7 +722,7 @@ def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
 
 def _first(x: Any, wanted: Any, axis: int | None, keepdims: bool) -> Tensor:
     """Where along ``axis`` ``wanted`` is first found in ``x``."""
-    if bool(comparison.any(comparison.isnan(wanted))):
+    if bool(comparison.any(comparison.isnan(wanted))):  # emberlint: ignore[EMB201] an error depends on it
         raise ValueError(f"there is no largest or smallest element along axis {axis}: all are NaN")
     found = dtypes.cast(comparison.equal(x, wanted), "int8")
     return indexing.argmax(found, axis=axis, keepdims=keepdims)

@@ -58,6 +58,8 @@ CLOSE = [
     call(np.asarray([1 + 1j, 1 + 1j], np.complex64), np.asarray([1 + 1.000001j, 1 + 1.1j], np.complex64)),
     call(NOTHING, NOTHING),
     call(NEAR.astype(np.float64), NEAR_TO.astype(np.float64)),
+    call(NEAR, NEAR_TO, rtol=-1.0),
+    call(NEAR, NEAR, atol=-1.0, equal_nan=True),
     call(*BROAD),
 ]
 SINGLE = [
@@ -87,6 +89,8 @@ REDUCED = [
     call(COMPLEX),
     call(np.asarray(0.0, np.float32)),
     call(np.asarray(3), axis=()),
+    call(np.asarray(3), axis=0),
+    call(np.asarray(0.0, np.float32), axis=-1, keepdims=True),
     call(NOTHING),
     call(NOTHING, axis=0),
     call(NOTHING, axis=1),

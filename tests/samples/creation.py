@@ -140,6 +140,7 @@ CALLS = {
         call(0, 1, 0),
         call(3, 9),
         call(0, 10, 7, dtype="int32"),
+        call(0, 1, 5, dtype="bool"),
         call(-3, 3, 5, dtype="int64", endpoint=False),
         call(0, 1, 11, dtype="float64"),
         call(0, 1, 5, dtype="bfloat16"),
@@ -164,6 +165,10 @@ CALLS = {
         call(1, 2, 0),
         call(1j, 16j, 5),
         call(1, 1e6, 7, dtype="float64"),
+        call(1, 256, 9, dtype="int32"),
+        call(1, 8, dtype="int64"),
+        call(-1, -1000, 4, dtype="int16"),
+        call(1, 8, 4, dtype="bool"),
     ],
     "meshgrid": [
         call(np.arange(2, dtype=np.float32), np.arange(3, dtype=np.float32)),
@@ -210,7 +215,7 @@ CALLS = {
     ],
     "copy": [call(F), call(I), call(np.array(F[0, 0])), call(F[:0]), call(SPECIAL)],
     "bartlett": WINDOWS,
-    "blackman": WINDOWS,
+    "blackman": [*WINDOWS, call(5, dtype="int32"), call(6, dtype="bool"), call(1, dtype="int8")],
     "hamming": WINDOWS,
     "hanning": WINDOWS,
     "kaiser": [

@@ -72,6 +72,8 @@ UPDATES = [
     call(CUBE, (b(True, False), i(1, 1), ALL), np.arange(8, dtype=F).reshape(2, 4)),
     call(np.array(3.0, F), (), np.array(5.0, F)),
     call(np.array([1, 2, 3], np.int32), np.array([2], np.uint8), np.array([9], np.int32)),
+    call(LINE, (..., 0), f([9.0])),
+    call(X, (1, 2), f(9.0)),
 ]
 
 UNIQUES = [
@@ -104,6 +106,7 @@ EXTREMES = [
     call(SPECIAL),
     call(f(3.0, 3.0, 1.0, 1.0)),
     call(np.array(3.0, F)),
+    call(np.array(3.0, F), axis=0),
     call(CUBE, axis=1),
     call(b(False, True, True)),
 ]
@@ -240,6 +243,7 @@ CALLS = {
         call(LINE, f(2.0, 0.0, 3.0), sorter=i(1, 3, 2, 0, 4)),
         call(np.sort(SPECIAL), SPECIAL),
         call(np.sort(SPECIAL), SPECIAL, side="right"),
+        call(f(np.nan, 2.0, 2.0, 3.0), f(2.0, 5.0)),
         call(f(), f(1.0)),
         call(f(1.0), np.array(0.5, F)),
         call(f(1.0, 2.0), f(np.nan), side="right"),
@@ -319,6 +323,9 @@ CALLS = {
         call(LINE, f(1.0, 5.0, 3.0), return_indices=True),
         call(X, LINE),
         call(f(1.0, 2.0), f(3.0, 2.0), assume_unique=True),
+        call(f(5.0, 1.0, 2.0), f(3.0, 2.0, 5.0), assume_unique=True, return_indices=True),
+        call(f(), f(), assume_unique=True),
+        call(LINE, f(1.0, 5.0, 3.0), assume_unique=True),
         call(f(), LINE),
     ],
     "union1d": [call(LINE, f(1.0, 5.0, 3.0)), call(HALVES, HALVES + 1), call(X, LINE), call(f(), LINE)],

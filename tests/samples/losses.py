@@ -122,13 +122,18 @@ CALLS = {
         call(np.asarray(1), GUESS[0], from_logits=True),
         call(np.zeros((0,), np.int64), NOTHING, from_logits=True, reduction="none"),
     ],
-    "kl_divergence": [*each(SHARES, CHANCES), *each(CUBE_SHARES, CUBE_SHARES[::-1], axis=1)],
+    "kl_divergence": [
+        *each(SHARES, CHANCES),
+        *each(CUBE_SHARES, CUBE_SHARES[::-1], axis=1),
+        call(np.asarray(0.5, np.float32), np.asarray(0.25, np.float32)),
+    ],
     "hinge_loss": [*each(LABELS * 2 - 1, GUESS), *each(LABELS, GUESS), *each(LABELS, LARGE)],
     "cosine_similarity_loss": [
         *each(TRUE, GUESS),
         *each(CUBE, CUBE[::-1], axis=1),
         call(TRUE, TRUE * 0),
         call(TRUE, -TRUE, reduction="none"),
+        call(np.asarray(2.0, np.float32), np.asarray(-0.5, np.float32)),
     ],
     "triplet_loss": [
         *(

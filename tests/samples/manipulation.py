@@ -69,6 +69,8 @@ CALLS = {
         call(CUBE, (0, 1), (-1, 0)),
         call(CUBE, [2, 0], [0, 1]),
         call(CUBE, 1, 1),
+        call(CUBE, (0,), 1),
+        call(CUBE, -1, [0]),
     ],
     "rollaxis": [call(CUBE, 2), call(CUBE, 0, 3), call(CUBE, 1, 2), call(CUBE, -1, 1), call(CUBE, 0, -1)],
     "expand_dims": [
@@ -236,6 +238,7 @@ CALLS = {
         call(F, 7, axis=-1),
         call(F, (1, 2)),
         call(F, 0, axis=0),
+        call(F, 1, axis=()),
         call(SCALAR, 1),
         call(EMPTY, 1, axis=0),
         call(I, 5),

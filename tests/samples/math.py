@@ -116,6 +116,7 @@ CALLS: dict[str, list[Call]] = {
         call(GRID, axis=(0, 2), keepdims=True),
         call(GRID.astype(np.float64), axis=[0, -1]),
         call(np.array(2.5, np.float32)),
+        call(np.array(2.5, np.float32), axis=0),
         call(GRID[:0]),
         call(GRID[:0], axis=0, keepdims=True),
         call(GRID, axis=()),

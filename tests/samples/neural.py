@@ -139,6 +139,12 @@ ATTENTION = [
     call(*(x.astype(np.float64) for x in (QUERY, KEY[:, :, :2], VALUE[:, :, :2])), None, drawn(3, 5)),
     call(*(x.astype(np.float64) for x in (KEY, KEY, VALUE)), is_causal=True),
     call(QUERY * 100, KEY * 100, VALUE),
+    call(QUERY, KEY, VALUE, np.asarray(True)),
+    call(QUERY, KEY, VALUE, np.asarray(False), is_causal=True),
+    call(QUERY, KEY, VALUE, np.arange(5) < 2),
+    call(QUERY, KEY, VALUE, None, drawn(5), None, True),
+    call(KEY, KEY, VALUE, scale=0.0, is_causal=True),
+    call(KEY, KEY, VALUE, scale=-1.0, is_causal=True),
 ]
 
 PICTURE = drawn(2, 5, 4, 3)
@@ -177,6 +183,7 @@ CALLS: dict[str, list[Call]] = {
         call(first(PLANE), MEAN, VARIANCE, 1, OFFSET, SCALE, 1e-3),
         call(PLANE, MEAN, VARIANCE, 3, None, SCALE),
         call(LINE[0, :4, 0], MEAN, VARIANCE, 0, OFFSET),
+        call(PLANE, MEAN, VARIANCE, -1, np.asarray(2.0, np.float32), np.asarray(0.5, np.float32)),
     ],
     "layer_normalization": [
         call(PLANE, SCALE, OFFSET),

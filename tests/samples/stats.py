@@ -53,6 +53,7 @@ def of_nothing() -> list[Call]:
 
 REAL = (ODD, ENDLESS, WHOLE, TRUTH, DOUBLE)
 HALF = [call(HALVES), call(LARGE_HALVES, axis=0)]
+LONE = [call(NUMBER, axis=0), call(NUMBER, axis=-1)]
 NAN_FREE = [call(NOTHING, axis=1), call(NOTHING, axis=1, keepdims=True)]
 
 QUANTILES = [
@@ -154,9 +155,9 @@ PAIR = np.asarray([[0.0, 1.0, 2.5, 4.0], [2.0, 1.0, 0.5, -1.0], [1.0, 1.5, -2.0,
 COUNTS = np.asarray([1, 2, 3, 1])
 
 CALLS = {
-    "sum": [*SUMS, *HALF],
-    "prod": [*SUMS, call(np.asarray([300.0, 300.0, 0.001], np.float16))],
-    "mean": [*over_axes(*REAL, COMPLEX), *of_nothing(), *HALF],
+    "sum": [*SUMS, *HALF, *LONE, call(NUMBER, axis=0, keepdims=True)],
+    "prod": [*SUMS, *LONE, call(np.asarray([300.0, 300.0, 0.001], np.float16))],
+    "mean": [*over_axes(*REAL, COMPLEX), *of_nothing(), *HALF, *LONE],
     "average": [
         call(MATRIX, 0, WEIGHTS),
         call(MATRIX),
@@ -174,18 +175,18 @@ CALLS = {
         call(COMPLEX, axis=1, weights=VECTOR),
         call(LARGE_HALVES, axis=0, weights=np.ones(300, np.float16)),
     ],
-    "var": SPREADS,
-    "std": SPREADS,
+    "var": [*SPREADS, *LONE],
+    "std": [*SPREADS, *LONE],
     "median": [*over_axes(*REAL), *of_nothing(), call(np.asarray([INF, 1.0, 2.0, INF], np.float32))],
     "percentile": percent(QUANTILES),
     "quantile": QUANTILES,
     "max": [*over_axes(*REAL, SMALL, BYTES), *NAN_FREE],
     "min": [*over_axes(*REAL, SMALL, BYTES), *NAN_FREE],
     "ptp": [*over_axes(ODD, ENDLESS, WHOLE, BYTES, DOUBLE), *NAN_FREE],
-    "cumsum": [*RUNNING, *INITIAL, *(Call(c.args, {"axis": 1} | c.kwargs) for c in TYPED)],
-    "cumprod": [*RUNNING, *INITIAL, *(Call(c.args, {"axis": 1} | c.kwargs) for c in TYPED)],
-    "cummax": EXTREMES,
-    "cummin": EXTREMES,
+    "cumsum": [*RUNNING, *INITIAL, *LONE, *(Call(c.args, {"axis": 1} | c.kwargs) for c in TYPED)],
+    "cumprod": [*RUNNING, *INITIAL, *LONE, *(Call(c.args, {"axis": 1} | c.kwargs) for c in TYPED)],
+    "cummax": [*EXTREMES, *LONE],
+    "cummin": [*EXTREMES, *LONE],
     "moments": [
         call(MATRIX, 0),
         call(MATRIX),

@@ -54,6 +54,7 @@ CALLS = {
         call(NOTHING),
         call(EMPTY),
         call(ROWS, -1, 10.0),
+        call(np.asarray(-3.0, np.float32)),
         call(ROWS.astype(np.float64)),
     ],
     "euclidean_distance": [
@@ -62,6 +63,7 @@ CALLS = {
         call(ROWS, OTHERS[0]),
         call(CUBE, CUBE[:1], 1),
         call(COMPLEX, OTHERS),
+        call(np.asarray(1.0, np.float32), np.asarray(3.5, np.float32)),
         call(HALF, -HALF),
         call(NOTHING, NOTHING),
         call(EMPTY, EMPTY),
@@ -72,6 +74,7 @@ CALLS = {
         call(ROWS, OTHERS, axis=0),
         call(ROWS, OTHERS[0]),
         call(CUBE, CUBE[:1], 1),
+        call(np.asarray(1.0, np.float32), np.asarray(-3.5, np.float32)),
         call(HALF, -HALF),
         call(NOTHING, NOTHING),
         call(EMPTY, EMPTY),

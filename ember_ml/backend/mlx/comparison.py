@@ -40,11 +40,24 @@ def _wide(x: mx.array) -> mx.array:
 
 
 def all(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
-    return mx.all(_sound(x), axis, keepdims)
+    try:
+        return mx.all(_sound(x), axis, keepdims)
+    except IndexError:
+        return mx.all(x, _none(x, axis), keepdims)
 
 
 def any(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
-    return mx.any(_sound(x), axis, keepdims)
+    try:
+        return mx.any(_sound(x), axis, keepdims)
+    except IndexError:
+        return mx.any(x, _none(x, axis), keepdims)
+
+
+def _none(x: mx.array, axis: Any) -> Any:
+    """``None`` for the first or last axis of an array without axes, as in NumPy; else the error at hand is raised."""
+    if x.ndim or axis not in (0, -1):
+        raise
+    return None
 
 
 def _sound(x: mx.array) -> mx.array:

@@ -142,7 +142,7 @@ def argmin(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -
 
 
 def _found(find: Any, x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    if axis is None:
+    if axis is None or (not x.ndim and axis in (0, -1)):
         return find(x, None, keepdims).astype(mx.int64)
     axis = _axis(axis, x.ndim)
     if x.size == 0 and x.shape[axis]:

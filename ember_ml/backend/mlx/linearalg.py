@@ -9,17 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
 from ember_ml.backend.mlx.gradients import ruled
+from ember_ml.backend.mlx.indexing import _seen
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
 from ember_ml.unchecked import is_checked
 
 
 def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
-    # The first test is the cheaper one.
-    if x1.dtype == mx.float32 or mx.issubdtype(x1.dtype, mx.inexact):
+    try:
         return mx.matmul(x1, x2)
+    except ValueError:
+        # A dtype costs as much to look at as to multiply small matrices, so that comes after the fact.
+        if mx.issubdtype(x1.dtype, mx.inexact):
+            raise
     return _whole(x1, x2)
 
 
@@ -163,7 +168,12 @@ def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
 
 @ruled
 def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
-    answers: Any = mx.linalg.svd(_matrix(x), stream=mx.cpu)
+    a = _matrix(x)
+    # Given an infinity, LAPACK may never come to an end. NumPy looks faster at what is there already.
+    seen = _seen(a) if is_checked() else None
+    if seen is not None and not np.isfinite(seen).all():
+        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
+    answers: Any = mx.linalg.svd(a, stream=mx.cpu)
     u, s, vh = _settled(*answers)
     k = s.shape[-1]
     if not full_matrices:
@@ -179,7 +189,9 @@ def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
 @ruled
 def svdvals(x: mx.array, /) -> mx.array:
     answer: Any = mx.linalg.svd(_matrix(x), compute_uv=False, stream=mx.cpu)
-    return _narrow(_settled(answer)[0], x)
+    values = _settled(answer)[0]
+    _refuse(values, mx.isfinite(values), "the singular values did not converge: the matrix holds NaN or infinities")
+    return _narrow(values, x)
 
 
 @ruled
@@ -217,7 +229,9 @@ def _order(values: mx.array) -> mx.array:
 def eigh(x: mx.array, /) -> EigResult:
     values, vectors = mx.linalg.eigh(_square(x), stream=mx.cpu)
     _settled(values, vectors)
-    _refuse(vectors, mx.isfinite(vectors), "the eigenvalues did not converge: the matrix holds NaN or infinities")
+    # A sum is NaN where anything is.
+    sound = mx.isfinite(values.sum() + vectors.sum())
+    _refuse(vectors, sound, "the eigenvalues did not converge: the matrix holds NaN or infinities")
     return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
 
 

@@ -42,10 +42,12 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
+from ember_ml.backend.mlx.comparison import _none
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.contract import definition_of
 
+_SINGLE = mx.float32
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
 _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
 
@@ -87,6 +89,8 @@ def _traps(y: mx.array) -> mx.array:
 
 
 def power(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype == _SINGLE:
+        return mx.power(x, y)
     if x.dtype not in _SIGNED:
         return _complex_power(x, y) if x.dtype == mx.complex64 else mx.power(x, y)
     # MLX would not return from these; a negative exponent only matters by its parity, and for 1 and -1.
@@ -170,7 +174,11 @@ def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx
     if x.size == 0:
         return mx.sum(x, axis, keepdims=keepdims) - mx.inf
     if x.dtype != mx.float64:
-        return mx.logsumexp(x, axis, keepdims=keepdims)
+        try:
+            return mx.logsumexp(x, axis, keepdims=keepdims)
+        except ValueError:
+            return mx.logsumexp(x, _none(x, axis), keepdims=keepdims)
+    axis = None if not x.ndim and axis in (0, -1) else axis
     top = mx.max(x, axis, keepdims=True)
     top = mx.where(mx.isinf(top), 0, mx.stop_gradient(top))
     total = mx.log(mx.sum(exp(x - top), axis, keepdims=True)) + top

@@ -198,10 +198,10 @@ def dot_product_attention(
     q, k, v = (x.swapaxes(1, 2) for x in (query, key, value))
     rows, columns = q.shape[-2], k.shape[-2]
     lone = is_causal and mask is None and bias is None and rows == columns
-    allowed = mask
+    allowed = mask if mask is None or mask.ndim > 1 else mx.broadcast_to(mask, (rows, columns))
     if is_causal and not lone:
         causal = mx.tri(rows, columns, dtype=mx.bool_)
-        allowed = causal if mask is None else mask & causal
+        allowed = causal if allowed is None else allowed & causal
     sees = None
     if mask is not None and allowed is not None:
         # MLX answers the mean of all values, or NaN, to a query that sees none; so it sees all, and answers zero after.

@@ -9,14 +9,17 @@ from typing import Any
 import mlx.core as mx
 from mlx.core import max, min
 
-from ember_ml.backend.mlx.comparison import _sound
+from ember_ml.backend.mlx.comparison import _none, _sound
 from ember_ml.backend.mlx.dtypes import cast
 from ember_ml.backend.mlx.gradients import ruled
 
 
 def sum(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
     x = _uncut(_sound(x), dtype)
-    return mx.sum(x, axis, keepdims) if dtype is None else mx.sum(x.astype(dtype), axis, keepdims).astype(dtype)
+    try:
+        return mx.sum(x, axis, keepdims) if dtype is None else mx.sum(x.astype(dtype), axis, keepdims).astype(dtype)
+    except IndexError:
+        return sum(x, axis=_none(x, axis), dtype=dtype, keepdims=keepdims)
 
 
 def _uncut(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
@@ -26,11 +29,17 @@ def _uncut(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
 
 def prod(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
     x = _uncut(_sound(x), dtype)
-    return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
+    try:
+        return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
+    except IndexError:
+        return prod(x, axis=_none(x, axis), dtype=dtype, keepdims=keepdims)
 
 
 def mean(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
-    return mx.mean(_wide(_sound(x)), axis, keepdims).astype(x.dtype)
+    try:
+        return mx.mean(_wide(_sound(x)), axis, keepdims).astype(x.dtype)
+    except IndexError:
+        return mx.mean(_wide(x), _none(x, axis), keepdims).astype(x.dtype)
 
 
 def _wide(x: mx.array) -> mx.array:
@@ -51,8 +60,8 @@ def std(x: mx.array, /, *, axis: Any = None, correction: float = 0.0, keepdims: 
 
 def _variance(x: mx.array, axis: Any, correction: float, keepdims: bool) -> mx.array:
     x = _wide(_sound(x))
-    apart = x - mx.mean(x, axis, True)
-    total = mx.sum(mx.square(mx.abs(apart) if apart.dtype == mx.complex64 else apart), axis, keepdims)
+    apart = x - mean(x, axis=axis, keepdims=True)
+    total = sum(mx.square(mx.abs(apart) if apart.dtype == mx.complex64 else apart), axis=axis, keepdims=keepdims)
     freedom = _count(x, axis) - correction
     return total / freedom if freedom > 0 else mx.where(total > 0, mx.inf, mx.nan)
 
@@ -63,7 +72,7 @@ def _real_of(dtype: mx.Dtype) -> mx.Dtype:
 
 def _count(x: mx.array, axis: Any) -> int:
     """How many elements each answer of a reduction is made of."""
-    if axis is None:
+    if axis is None or not x.ndim:
         return x.size
     return x.shape[axis] if isinstance(axis, int) else math.prod(x.shape[i] for i in axis)
 
@@ -96,7 +105,7 @@ def _accumulated(
     if axis is None:
         x, axis = x.reshape(-1), 0
     x = x if dtype is None else _uncut(x, dtype).astype(dtype)
-    running = run(_wide(x), axis=axis).astype(x.dtype)
+    running = _running(run, x, axis)
     if not include_initial:
         return running
     shape = list(x.shape)
@@ -104,10 +113,18 @@ def _accumulated(
     return mx.concatenate([mx.full(shape, first, x.dtype), running], axis)
 
 
+def _running(run: Callable[..., mx.array], x: mx.array, axis: int) -> mx.array:
+    try:
+        # Of halves, MLX forgets NaN.
+        return run(_wide(x), axis=axis).astype(x.dtype)
+    except IndexError:
+        _none(x, axis)
+        return x
+
+
 def cummax(x: mx.array, /, *, axis: int) -> mx.array:
-    # Of halves, MLX forgets NaN.
-    return mx.cummax(_wide(x), axis=axis).astype(x.dtype)
+    return _running(mx.cummax, x, axis)
 
 
 def cummin(x: mx.array, /, *, axis: int) -> mx.array:
-    return mx.cummin(_wide(x), axis=axis).astype(x.dtype)
+    return _running(mx.cummin, x, axis)

@@ -15,6 +15,8 @@ def count_ones(x: Any, /) -> Any:
 
 def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
     _check_order(bitorder)
+    if axis is not None and x.ndim == 0:
+        raise np.exceptions.AxisError(axis, 0)
     return np.packbits(np.not_equal(x, 0), axis=axis, bitorder=bitorder)  # type: ignore[call-overload]
 
 

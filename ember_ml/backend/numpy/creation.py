@@ -272,7 +272,13 @@ def geomspace(
     endpoint: bool = True,
 ) -> Array:
     _check_signs(start, stop)
-    return np.geomspace(start, stop, num, endpoint, dtype or _of_number(start + stop + 0.0))
+    dtype = dtype or _of_number(start + stop + 0.0)
+    if dtype.kind not in "iu":
+        return np.geomspace(start, stop, num, endpoint, dtype)
+    x = np.geomspace(start, stop, num, endpoint)
+    whole = np.rint(x)
+    # What rounding has put just below an integer would be cut down to the one before.
+    return np.where(np.abs(x - whole) <= 1e-9 * np.abs(whole), whole, x).astype(dtype)
 
 
 def _check_signs(start: complex, stop: complex) -> None:
@@ -322,7 +328,11 @@ def bartlett(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | Non
 
 
 def blackman(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:
-    return np.blackman(n).astype(dtype or _float())
+    if n <= 1:
+        return np.ones(max(n, 0), dtype or _float())
+    wave = np.cos(2 * np.pi * np.arange(n) / (n - 1))
+    # In this form the ends are exactly 0 and the middle is exactly 1, as integers too.
+    return ((1 - wave) * (0.34 - 0.16 * wave)).astype(dtype or _float())
 
 
 def hamming(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:

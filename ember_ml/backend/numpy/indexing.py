@@ -22,11 +22,13 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    if indices.ndim != x.ndim:
+        raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
     try:
         return np.take_along_axis(x, indices, axis)
     except IndexError:
         # NumPy says the same of shapes that do not fit and of positions out of range.
-        axis %= x.ndim
+        axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
         np.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
         raise
 
@@ -64,7 +66,15 @@ def index_update(x: Any, index: object, values: Any, /) -> Any:
 
 def index_add(x: Any, index: object, values: Any, /) -> Any:
     answer = np.array(x)
-    np.add.at(answer, _key(_parts(index, answer.shape)), values)
+    key = _key(_parts(index, answer.shape))
+    try:
+        np.add.at(answer, key, values)
+    except ValueError:
+        # Unlike an assignment, this takes no values that have axes of length 1 before their own.
+        more = values.ndim - answer[key].ndim
+        if more <= 0 or values.shape[:more] != (1,) * more:
+            raise
+        np.add.at(answer, key, values.reshape(values.shape[more:]))
     return answer
 
 

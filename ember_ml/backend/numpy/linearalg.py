@@ -16,8 +16,8 @@ from ember_ml.ops.linearalg import (
     QRResult,
     SlogdetResult,
     SVDResult,
-    _is_by_product,
 )
+from ember_ml.shapes import is_by_product
 
 Array = np.ndarray[Any, Any]
 
@@ -40,11 +40,20 @@ def det(x: Array, /) -> Array:
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
-    return SlogdetResult(*(_narrow(part, x) for part in np.linalg.slogdet(_wide(x))))
+    sign, size = np.linalg.slogdet(_wide(x))
+    return SlogdetResult(_narrow(sign * (size == size), x), _narrow(size, x))
 
 
 def inv(x: Array, /) -> Array:
-    return _narrow(np.linalg.inv(_wide(x)), x)
+    try:
+        return _narrow(np.linalg.inv(_wide(x)), x)
+    except np.linalg.LinAlgError:
+        lost = np.isnan(x).any((-2, -1), keepdims=True)
+        if not lost.any():
+            raise
+    # NumPy may take a matrix with NaN for a singular one.
+    sound = inv(np.where(lost, np.eye(x.shape[-1], dtype=x.dtype), x))
+    return np.where(lost, np.asarray(np.nan, x.dtype), sound)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -124,6 +133,9 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    if not np.isfinite(x).all():
+        # Given an infinity, LAPACK may never come to an end.
+        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
     u, s, vh = np.linalg.svd(_wide(x), full_matrices)
     if x.size:
         k = s.shape[-1]
@@ -135,7 +147,10 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Array, /) -> Array:
-    return _narrow(np.linalg.svd(_wide(x), compute_uv=False), x)
+    values = np.linalg.svd(_wide(x), compute_uv=False)
+    if np.isnan(values).any():
+        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
+    return _narrow(values, x)
 
 
 def eig(x: Array, /) -> EigResult:
@@ -167,7 +182,8 @@ def _order(values: Array) -> Array:
 
 def eigh(x: Array, /) -> EigResult:
     values, vectors = np.linalg.eigh(_wide(x))
-    if np.isnan(vectors).any():
+    # A sum is NaN where anything is, and quicker to look at.
+    if np.isnan(values.sum() + vectors.sum()):
         raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
     return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
 
@@ -177,7 +193,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 
 def cdist(x: Array, y: Array, /, p: float = 2.0) -> Array:
-    if x.shape[-1:] != y.shape[-1:] or not _is_by_product(x, y, p):
+    if x.shape[-1:] != y.shape[-1:] or not is_by_product(x, y, p):
         return REGISTRY["cdist"].definition(x, y, p)  # type: ignore[misc]
     centre = np.mean(x, 0, dtype=np.float64)
     centre = np.where(np.isfinite(centre), centre, 0)

@@ -62,7 +62,8 @@ def _count(x: Any, axis: Any) -> int:
         return x.size
     if isinstance(axis, tuple):
         return math.prod(x.shape[i] for i in axis)
-    return x.shape[axis]
+    # NumPy takes the first and the last axis of an array that has none for no axis.
+    return x.shape[axis] if x.ndim else 1
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
@@ -137,7 +138,7 @@ def _accumulated(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, inc
         x, axis = x.reshape(-1), 0
     x = _uncut(x, dtype)
     answer = x.dtype if dtype is None else dtype
-    running = ufunc.accumulate(x, axis, _WIDE.get(answer, answer)).astype(answer, copy=False)
+    running = _running(ufunc, x, axis, _WIDE.get(answer, answer)).astype(answer, copy=False)
     if not include_initial:
         return running
     shape = list(x.shape)
@@ -145,9 +146,19 @@ def _accumulated(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, inc
     return np.concatenate([np.full(shape, first, answer), running], axis)
 
 
+def _running(ufunc: np.ufunc, x: Any, axis: int, dtype: Any = None) -> Any:
+    try:
+        return ufunc.accumulate(x, axis, dtype)
+    except TypeError:
+        if x.ndim:
+            raise
+    # What NumPy's reductions allow, and its accumulations do not.
+    return ufunc.reduce(x, axis, dtype)
+
+
 def cummax(x: Any, /, *, axis: int) -> Any:
-    return np.maximum.accumulate(x, axis)
+    return _running(np.maximum, x, axis)
 
 
 def cummin(x: Any, /, *, axis: int) -> Any:
-    return np.minimum.accumulate(x, axis)
+    return _running(np.minimum, x, axis)

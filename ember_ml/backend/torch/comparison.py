@@ -29,7 +29,12 @@ from torch import ne as not_equal
 def isclose(
     x: torch.Tensor, y: torch.Tensor, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> torch.Tensor:
-    return torch.isclose(_wide(x), _wide(y), rtol, atol, equal_nan)
+    x, y = _wide(x), _wide(y)
+    if rtol >= 0 and atol >= 0:
+        return torch.isclose(x, y, rtol, atol, equal_nan)
+    # torch takes no negative tolerance, beyond which only what is equal is close.
+    near = ((x - y).abs() <= atol + rtol * y.abs()) & y.isfinite() | (x == y)
+    return near | (x.isnan() & y.isnan()) if equal_nan else near
 
 
 def _wide(x: torch.Tensor) -> torch.Tensor:

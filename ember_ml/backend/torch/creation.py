@@ -183,7 +183,8 @@ def linspace(
 ) -> Tensor:
     x = _spaced(start, stop, num, device, endpoint)
     dtype = dtype or _of_number(start + stop + 0.0)
-    return x.to(dtype) if dtype.is_floating_point or dtype.is_complex else x.floor().to(dtype)
+    whole = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+    return (x.floor() if whole else x).to(dtype)
 
 
 def _spaced(start: complex, stop: complex, num: int, device: torch.device | None, endpoint: bool) -> Tensor:
@@ -228,7 +229,12 @@ def geomspace(
     if isinstance(ratio, complex):
         end = complex(end, math.atan2(ratio.imag, ratio.real))
     x = start * torch.exp(_spaced(0.0, end, num, device, endpoint))
-    return x.to(dtype or _of_number(start + stop + 0.0))
+    dtype = dtype or _of_number(start + stop + 0.0)
+    if not (dtype.is_floating_point or dtype.is_complex or x.is_complex()):
+        whole = x.round()
+        # What rounding has put just below an integer would be cut down to the one before.
+        x = torch.where((x - whole).abs() <= 1e-9 * whole.abs(), whole, x)
+    return x.to(dtype)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -242,7 +248,8 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 def vander(x: Tensor, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
-    factors = x[:, None].expand(-1, _columns(x, n)).clone()
+    n = _columns(x, n)
+    factors = x[:, None].expand(-1, n).clone()
     factors[:, :1] = 1
     powers = torch.cumprod(factors, 1, dtype=x.dtype)
     return powers if increasing else powers.flip(1)
@@ -257,7 +264,11 @@ def bartlett(n: int, /, *, dtype: torch.dtype | None = None, device: torch.devic
 
 
 def blackman(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    return torch.blackman_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+    if n <= 1:
+        return torch.ones(max(n, 0), dtype=dtype or _float(), device=device)
+    wave = torch.cos(2 * math.pi * torch.arange(n, dtype=torch.float64) / (n - 1))
+    # In this form the ends are exactly 0 and the middle is exactly 1, as integers too.
+    return ((1 - wave) * (0.34 - 0.16 * wave)).to(device, dtype or _float())
 
 
 def hamming(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:

@@ -330,7 +330,7 @@ def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:
 
 def _to_search(x: Tensor, axis: int | None) -> Tensor:
     """``x`` in a form that torch finds extremes of, if there is anything to find."""
-    if not (x.numel() if axis is None else x.shape[_axis(axis, x.ndim)]):
+    if not (x.numel() if axis is None or not x.ndim else x.shape[_axis(axis, x.ndim)]):
         raise ValueError("there is no extreme of no elements")
     return x.to(torch.uint8) if x.dtype is torch.bool else x
 

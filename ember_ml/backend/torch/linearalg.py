@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, linalg
 
+from ember_ml.backend.torch.indexing import _is_true
 from ember_ml.errors import LinAlgError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -15,8 +16,8 @@ from ember_ml.ops.linearalg import (
     QRResult,
     SlogdetResult,
     SVDResult,
-    _is_by_product,
 )
+from ember_ml.shapes import is_by_product
 from ember_ml.unchecked import is_checked
 
 
@@ -167,8 +168,8 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def _check_numbers(values: Tensor) -> None:
-    """Raise if the decomposition failed, which torch says on the CPU only."""
-    if not values.is_cpu and _may_look() and bool(torch.isnan(values).any()):
+    """Raise if the decomposition failed, which torch does not always say."""
+    if _may_look() and _is_true(torch.isnan(values).any()):
         raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
 
 
@@ -205,7 +206,7 @@ def _order(values: Tensor) -> Tensor:
 def eigh(x: Tensor, /) -> EigResult:
     values, vectors = linalg.eigh(_wide(x))
     # A sum is NaN where anything is, and quicker to look at.
-    if _may_look() and bool(torch.isnan(vectors.sum())):
+    if _may_look() and bool(torch.isnan(values.sum() + vectors.sum())):
         raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
     return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
 
@@ -222,7 +223,7 @@ def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
         raise ValueError(f"points of {x.shape[-1]} and of {y.shape[-1]} coordinates have no distance")
     a, b = _wide(x), _wide(y)
-    if not _is_by_product(x, y, p):
+    if not is_by_product(x, y, p):
         return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)
     # Around a common centre the squares are small, and so is the error of their difference.
     centre = a.detach().mean(0).nan_to_num(0.0, 0.0, 0.0)

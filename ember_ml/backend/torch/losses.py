@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from ember_ml.backend.torch.indexing import _check, _check_off_cpu
 from ember_ml.contract import REGISTRY
+from ember_ml.shapes import check_sequences
 
 
 def mean_squared_error(y_true: Tensor, y_pred: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -104,8 +105,7 @@ def ctc_loss(
         # It cannot trace PyTorch's own.
         lengths = (target_length, output_length)
         return _defined("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
-    if y_pred.ndim != 3 or y_true.ndim != 2 or y_true.shape[0] != y_pred.shape[0]:
-        raise ValueError(f"shapes {list(y_true.shape)} and {list(y_pred.shape)} are not those of a batch of sequences")
+    check_sequences(y_true, y_pred, target_length, output_length, mask_index)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
     batch, times, classes = y_pred.shape

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import moveaxis, ravel, swapaxes
+from torch import ravel, swapaxes
 
 from ember_ml.backend.numpy.manipulation import (
     _axes,
@@ -55,6 +55,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     if x.ndim < 2:
         raise ValueError(f"a matrix has two dimensions, not {x.ndim}")
     return x.mT
+
+
+def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+    if isinstance(source, int) and isinstance(destination, int):
+        return torch.movedim(x, source, destination)
+    return torch.movedim(x, _shape(source), _shape(destination))
 
 
 def expand_dims(x: Tensor, /, axis: int | Sequence[int] = 0) -> Tensor:
@@ -134,6 +140,8 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
         return torch.roll(x, sum(_shape(shift)))
     shifts, axes = _shape(shift), _shape(axis)
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if not shifts and not axes:
+        return x
     return torch.roll(x, shifts, axes * len(shifts) if len(axes) == 1 else axes)
 
 

@@ -121,13 +121,13 @@ def batch_normalization(
     epsilon: float = 1e-5,
 ) -> torch.Tensor:
     (place,) = _axes(axis, x.ndim)
-    for one in (mean, variance, offset, scale):
-        _check_along(one, (x.shape[place],), axis)
     # Not F.batch_norm, which takes the mean and the variance for constants and gives them no gradient.
     wide = torch.promote_types(x.dtype, torch.float32)
     factor = torch.rsqrt(variance.to(wide) + epsilon)
     factor = factor if scale is None else factor * scale
     shift = -mean * factor if offset is None else offset - mean * factor
+    for one in (factor, shift):
+        _check_along(one, (x.shape[place],), axis)
     sizes = (-1, *(1,) * (x.ndim - place - 1))
     return torch.addcmul(shift.reshape(sizes), x.to(wide), factor.reshape(sizes)).to(x.dtype)
 
@@ -212,12 +212,15 @@ def dot_product_attention(
 ) -> torch.Tensor:
     repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape))
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    lone = is_causal and mask is None and bias is None
+    # torch scales the infinities that stand for its own causal mask too.
+    lone = is_causal and mask is None and bias is None and (scale is None or scale > 0)
     allowed = mask
     if is_causal and not lone:
         causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
         allowed = causal if mask is None else mask & causal
     added = allowed if bias is None else bias if allowed is None else torch.where(allowed, bias, -torch.inf)
+    if added is not None and added.ndim < 2:
+        added = added.expand(q.shape[-2], k.shape[-2])
     answer = F.scaled_dot_product_attention(
         q, k, v, attn_mask=added, is_causal=lone, scale=scale, enable_gqa=repeats > 1
     )

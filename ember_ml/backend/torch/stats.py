@@ -106,7 +106,7 @@ def _spread(run: Any, x: torch.Tensor, axis: Any, correction: float, keepdims: b
 
 def _count(x: torch.Tensor, axis: Any) -> int:
     """How many elements each answer of a reduction is made of."""
-    if axis is None:
+    if axis is None or not x.ndim:
         return x.numel()
     return x.size(axis) if isinstance(axis, int) else _product([x.size(i) for i in axis])
 

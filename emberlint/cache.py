@@ -16,7 +16,7 @@ from typing import Any
 from emberlint import __version__
 from emberlint.config import Config
 from emberlint.engine import Result
-from emberlint.findings import from_json, to_json
+from emberlint.findings import from_json
 
 FOLDER = ".emberlint_cache"
 
@@ -106,8 +106,7 @@ class Cache:
 
     def put(self, path: str, content: str, result: Result, seen: list[int] | None) -> None:
         """Keep the result for a file; ``seen`` is its stamp from before it was read."""
-        rows = [to_json(finding) for finding in result.findings]
-        self.fresh[path] = [content, result.suppressed, rows, result.facts, seen]
+        self.fresh[path] = [content, result.suppressed, result.findings, result.facts, seen]
 
     def _result(self, entry: list[Any]) -> Result:
         return Result([from_json(row) for row in entry[2]], entry[1], entry[3])

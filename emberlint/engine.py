@@ -29,11 +29,14 @@ class Result(NamedTuple):
 
 
 @cache
-def table(codes: tuple[str, ...]) -> dict[type, list[Check]]:
-    """The checks of the selected rules, by what they subscribe to."""
+def table(codes: tuple[str, ...], frontend: bool = True) -> dict[type, list[Check]]:
+    """The checks of the selected rules, by what they subscribe to, for a frontend or for a file that has engines."""
     found: dict[type, list[Check]] = {}
     for code in codes:
-        for event, check in rules.load(code).checks:
+        rule = rules.load(code)
+        if not frontend and not rule.everywhere:
+            continue
+        for event, check in rule.checks:
             found.setdefault(event, []).append(check)
     return found
 
@@ -82,7 +85,9 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
 
     where = configuration.relative(path, config)
     layer = configuration.layer(where, config)
-    file = File(source, tree, config, table(codes), module=module, package=package, where=where, engines=layer)
+    file = File(
+        source, tree, config, table(codes, layer is None), module=module, package=package, where=where, engines=layer
+    )
     findings: list[Finding] = []
     if _trigger(config.namespace).search(source.data):
         limit = sys.getrecursionlimit()

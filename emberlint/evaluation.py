@@ -19,8 +19,9 @@ from emberlint.signs import BINARY, COMPARED
 CASTS = ("float", "int", "bool", "complex")
 BUILTINS = ("max", "min", "sorted", "any", "all", "sum")
 READS = ("item", "tolist")
-_NAMES = frozenset({*CASTS, *BUILTINS, "range"})
 MOVES = ("numpy", "cpu", "__array__")
+_METHODS = frozenset({*READS, *MOVES})
+_NAMES = frozenset({*CASTS, *BUILTINS, "range"})
 
 
 class Forced(NamedTuple):
@@ -162,7 +163,10 @@ CALLS: dict[str, Callable[[ast.Call, File], Forced | None]] = {
 def of_call(node: ast.Call, file: File) -> tuple[str, Forced] | None:
     """What a call forces, with the rule that is about it; found once and kept with the node."""
     function = node.func
-    if type(function) is ast.Name and function.id not in _NAMES and not file.path(function):
+    if type(function) is ast.Attribute:
+        if function.attr not in _METHODS and not file.path(function).startswith(("numpy.", "math.")):
+            return None
+    elif type(function) is not ast.Name or (function.id not in _NAMES and not file.path(function)):
         return None
     known = file.forced
     if node not in known:

@@ -44,18 +44,8 @@ class Finding(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-def to_json(finding: Finding) -> list[Any]:
-    """The finding as nested lists of plain values."""
-    fix = finding.fix
-    return [
-        *finding[:7],
-        None if fix is None else [[list(e) for e in fix.edits], fix.safety, fix.title],
-        list(finding.why),
-    ]
-
-
 def from_json(value: list[Any]) -> Finding:
-    """The finding that ``to_json`` wrote."""
-    *place, fix, why = value
+    """The finding that JSON made nested lists of."""
+    fix = value[7]
     mend = None if fix is None else Fix(tuple(starmap(Edit, fix[0])), fix[1], fix[2])
-    return Finding(*place, mend, tuple(why))
+    return Finding._make((*value[:7], mend, tuple(value[8])))

@@ -89,6 +89,7 @@ class Iteration:
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
+_ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
 
 
@@ -272,9 +273,13 @@ class File:
         ``import math``. The name is taken from an import at the top of the file where there is one; ``other`` is the
         name for it in a file where its own is taken.
         """
-        for item in self.imports:
-            if item.path == path and not item.lazy and not item.typing and not item.guarded:
-                return item.alias, ()
+        known = self.shared("import names", dict)
+        key = (path, len(self.imports))
+        if key not in known:
+            top = (i for i in self.imports if i.path == path and not i.lazy and not i.typing and not i.guarded)
+            known[key] = next((item.alias for item in top), "")
+        if known[key]:
+            return known[key], ()
         parent, _, last = path.rpartition(".")
         name = last
         if name in self.env or name in self._module_env():
@@ -333,7 +338,7 @@ class File:
     def run(self) -> list[Finding]:
         """Visit the module; the findings are in the order of their places."""
         names = self._names = self._interesting()
-        places = self._places = self.source.words(names) if names is not None else None
+        places = self._places = self._worth(names) if names is not None else None
         skipped = self._module(self.tree.body)
         while True:
             while self._pending:
@@ -364,6 +369,18 @@ class File:
                     skipped.append((node, outer, klass))
         self.findings.sort(key=lambda finding: (finding.line, finding.column, finding.code))
         return self.findings
+
+    def _worth(self, names: set[bytes]) -> list[int]:
+        """The places of the names that make a function worth a visit."""
+        if not names <= _ALWAYS or self.allowed is not None or ast.FunctionDef in self.on:
+            return self.source.words(names)
+        # Without an engine there are arrays by annotation only, and of a backend no more to find than branches on its
+        # name: what is taken from it by a dot is nothing to any rule.
+        data = self.source.data
+        places = self.source.words((names - {b"backend"}) | _ANNOTATED)
+        places += [place for place in self.source.words((b"backend",)) if data[place + 7 : place + 8] != b"."]
+        places.sort()
+        return places
 
     def _module(self, body: list[ast.stmt]) -> list[tuple[Any, tuple[Env, ...], Class | None]]:
         skipped: list[tuple[Any, tuple[Env, ...], Class | None]] = []
@@ -1082,6 +1099,11 @@ class File:
             value = env[name] if name in env else self._outside(name)
             if value is None:
                 return None
+            if value.kind != REFERENCE or "." not in value.path:
+                self.known[node] = value
+                if self.thorough:
+                    self.values.append((node, value))
+                return value
         else:
             handler = _EVALUATE.get(kind)
             if handler is not None:
@@ -1182,7 +1204,9 @@ class File:
         self._called.add(function)
         arguments = []
         for argument in node.args:
-            arguments.append(self.evaluate(argument))
+            arguments.append(
+                CONSTANTS.get(type(argument.value)) if type(argument) is ast.Constant else self.evaluate(argument)
+            )
         for keyword in node.keywords:
             if keyword.arg == "dtype":
                 self._given[keyword.value] = node, keyword.arg
@@ -1439,6 +1463,9 @@ class File:
         items = []
         starred = False
         for element in node.elts:
+            if type(element) is ast.Constant:
+                items.append(CONSTANTS.get(type(element.value)))
+                continue
             items.append(self.evaluate(element))
             if type(element) is ast.Starred:
                 starred = True

@@ -27,8 +27,7 @@ def is_hot(value: Value | None) -> bool:
 
 
 def _hot_reference(node: Any, value: Value | None, known: Known) -> bool:
-    # The engine's own name is no more than the beginning of something.
-    return value is not None and value.kind == REFERENCE and "." in value.path and kinds.engine_of(value.path) != ""
+    return value is not None and value.kind == REFERENCE and kinds.engine_of(value.path) != ""
 
 
 def _hot_attribute(node: ast.Attribute, value: Value | None, known: Known) -> bool:

@@ -97,6 +97,12 @@ class Source:
                 if data[place - 1 : place] not in LETTERS:
                     yield place
             return
+        if name.startswith(b"import"):
+            for place in self._imports:
+                after = data[place + length : place + length + 1]
+                if data.startswith(name, place) and data[place - 1 : place] not in LETTERS and after not in LETTERS:
+                    yield place
+            return
         place = data.find(name)
         while place >= 0:
             if data[place - 1 : place] not in LETTERS and data[place + length : place + length + 1] not in LETTERS:
@@ -107,14 +113,22 @@ class Source:
         """The text of each import: the module and the names of ``from``, or the names alone; in strings too."""
         data = self.data
         end = 0
-        place = data.find(b"import")
-        while place >= 0:
+        for place in self._imports:
             start = data.rfind(b"\n", 0, place) + 1
             match = _IMPORT.match(data, start) if start >= end else None
             if match is not None:
                 end = match.end()
                 yield match.groups()  # type: ignore[misc]
-            place = data.find(b"import", max(place + 6, end))
+
+    @cached_property
+    def _imports(self) -> list[int]:
+        """The offsets of ``import``, as a word or a part of one."""
+        found = []
+        place = self.data.find(b"import")
+        while place >= 0:
+            found.append(place)
+            place = self.data.find(b"import", place + 6)
+        return found
 
     def encode(self, data: bytes) -> bytes:
         """The bytes that a file of this encoding holds for a text in UTF-8."""

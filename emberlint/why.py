@@ -25,7 +25,8 @@ def told(path: str, line: int) -> str:
     except (SyntaxError, UnicodeError, LookupError) as error:
         return f"{path} does not parse: {error}\n"
     where = configuration.relative(path, config)
-    checks = engine.table(engine.selected(config))
+    layer = configuration.layer(where, config)
+    checks = engine.table(engine.selected(config), layer is None)
     file = File(
         source,
         tree,
@@ -34,7 +35,7 @@ def told(path: str, line: int) -> str:
         module=module,
         package=package,
         where=where,
-        engines=configuration.layer(where, config),
+        engines=layer,
         thorough=True,
     )
     findings = file.run()

@@ -24,7 +24,8 @@ class Dice:
     def below(self, n: int) -> int:
         """A number from 0 to ``n - 1``."""
         if self._at == len(self._words):
-            self._words = random.bits(max(256, 2 * self._at), key=self.seed).tolist()
+            words = random.bits(max(256, 2 * self._at), key=self.seed)
+            self._words = words.tolist()  # emberlint: ignore[EMB202] wirings are made of Python numbers
         self._at += 1
         return self._words[self._at - 1] * n >> 32
 

@@ -92,7 +92,7 @@ class Optimizer:
     @property
     def step(self) -> int:
         """How many updates there were."""
-        return 0 if self._step is None else int(self._step)
+        return 0 if self._step is None else int(self._step)  # emberlint: ignore[EMB201] it is for people to read
 
     def init(self, model: Any) -> Optimizer:
         """This optimiser, with its state for every parameter of ``model`` (or tree of parameters) in place.
@@ -289,4 +289,4 @@ def _shown(value: Any) -> str:
     if callable(value):
         # The name of the function that made the schedule, if one did.
         return str(getattr(value, "__qualname__", repr(value))).partition(".<locals>")[0]
-    return f"{float(value):g}" if ops.is_tensor(value) else repr(value)
+    return f"{float(value):g}" if ops.is_tensor(value) else repr(value)  # emberlint: ignore[EMB201] it is for people

@@ -344,7 +344,7 @@ def _fresh(metric: Metric) -> Metric:
 def _numbers(losses: list[Any]) -> list[float]:
     """Tensors and numbers as numbers; all tensors are read at once."""
     tensors = [loss for loss in losses if type(loss) is not float]
-    read = iter(ops.stack(tensors).tolist() if tensors else [])
+    read = iter(ops.stack(tensors).tolist() if tensors else [])  # emberlint: ignore[EMB202] all in one read
     return [loss if type(loss) is float else next(read) for loss in losses]
 
 

@@ -50,7 +50,8 @@ the file; ember's operations are ``ember_ml.ops.<name>``, also where the project
 ``file.text(node)``, ``file.span(node)``, ``file.is_builtin(node, "max")``, ``file.loops`` (open loops in this
 function), ``file.function``, ``file.klass``, ``file.imports``, ``file.config`` (``targets``, ``target``, ``namespace``,
 ``matrix`` ...), ``file.allowed`` (the engines that this file's layer may import: ``None`` in a frontend, which is where
-purity rules apply), ``file.module`` (its dotted name).
+purity rules apply; a rule of EMB1 to EMB4 that is to see other files too says ``everywhere=True``), ``file.module``
+(its dotted name).
 
 **Reports.** ``file.report(RULE, node, message, fix=None, because=value)``. A message says what is wrong and what to do,
 in one line, with code in backticks, without a full stop. ``Fix((edit, ...), SAFE | UNSAFE | SUGGESTION, "what it
@@ -87,15 +88,26 @@ class Rule:
     """A rule: its code, a name of words and hyphens, its subject in a few words, and the best fix it has.
 
     ``fix`` is ``safe``, ``unsafe``, ``sometimes`` (safe or not, as the case is) or empty; ``optional`` rules run only
-    when they are selected by their code.
+    when they are selected by their code. Rules about purity and portability (EMB1 to EMB4) see frontends only, but for
+    those that say ``everywhere``; the others see every file.
     """
 
-    def __init__(self, code: str, name: str, summary: str, *, fix: str = "", optional: bool = False) -> None:
+    def __init__(
+        self,
+        code: str,
+        name: str,
+        summary: str,
+        *,
+        fix: str = "",
+        optional: bool = False,
+        everywhere: bool = False,
+    ) -> None:
         self.code = code
         self.name = name
         self.summary = summary
         self.fix = fix
         self.optional = optional
+        self.everywhere = everywhere or not code.startswith(("EMB1", "EMB2", "EMB3", "EMB4"))
         self.checks: list[tuple[type, Callable[..., None]]] = []
         self.project_check: Callable[[Project], None] | None = None
         self.facts: Callable[[Any], Any] | None = None

@@ -48,7 +48,9 @@ from emberlint.findings import SAFE, Edit, Fix
 from emberlint.flow import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB101", "backend-import", "an import of an engine where none may be imported", fix="safe")
+RULE = Rule(
+    "EMB101", "backend-import", "an import of an engine where none may be imported", fix="safe", everywhere=True
+)
 
 _ENGINES = frozenset({*kinds.ENGINES, "ml_dtypes"})
 

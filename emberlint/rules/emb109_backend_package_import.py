@@ -44,7 +44,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     if file.allowed is not None or file.typing or "backend" in parts[:-1] or "backends" in parts[:-1]:
         return
     for alias, path in file.imported(node):
-        engine = configuration.backend_of(path.replace(".", "/"))
+        engine = configuration.backend_of(path.replace(".", "/")) if "backend" in path else ""
         if engine:
             file.report(
                 RULE,

@@ -39,7 +39,7 @@ from emberlint import kinds
 from emberlint.flow import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB112", "backend-crosses", "a backend that imports another engine or another backend")
+RULE = Rule("EMB112", "backend-crosses", "a backend that imports another engine or another backend", everywhere=True)
 
 
 @RULE.on(ast.Import, ast.ImportFrom)

@@ -38,7 +38,9 @@ from emberlint import config as configuration
 from emberlint.flow import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB113", "backend-imports-frontend", "a backend that imports the frontend when it is imported")
+RULE = Rule(
+    "EMB113", "backend-imports-frontend", "a backend that imports the frontend when it is imported", everywhere=True
+)
 
 
 @RULE.on(ast.Import, ast.ImportFrom)

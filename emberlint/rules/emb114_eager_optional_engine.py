@@ -42,7 +42,7 @@ from emberlint import kinds
 from emberlint.flow import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB114", "eager-optional-engine", "an optional engine that is imported with the module")
+RULE = Rule("EMB114", "eager-optional-engine", "an optional engine that is imported with the module", everywhere=True)
 
 _OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
 

@@ -214,6 +214,25 @@ def test_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert runner.run(["."], config).findings == third.findings
 
 
+def test_the_cache_knows_files_by_size_and_time_and_then_by_content(project: Path) -> None:
+    config = configuration.load(".")
+    path = project / "good.py"
+    for text, time, found in (
+        ("import torch \n", 1.0e9, 1),
+        ("import pprint\n", 1.1e9, 0),
+        ("import pprint\n", 1.2e9, 0),
+    ):
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (time, time))
+        run = runner.run(["good.py"], config)
+        assert len(run.findings) == found
+    assert run.cached == 1, "another time, the same content"
+    path.write_text("import torch \n", encoding="utf-8")
+    os.utime(path, (1.1e9, 1.1e9))
+    known = runner.run(["good.py"], config)
+    assert (known.cached, known.findings) == (1, []), "the size and the time of the second"
+
+
 def test_processes_find_the_same(project: Path) -> None:
     for i in range(120):
         (project / f"m{i}.py").write_text(BAD, encoding="utf-8")

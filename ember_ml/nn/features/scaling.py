@@ -105,7 +105,7 @@ class MinMaxScaler(_Scaler):
         first = not self.__sklearn_is_fitted__()
         rows = self._rows(x, fitting=first)
         least, most = ops.min(rows, axis=0), ops.max(rows, axis=0)
-        if bool(ops.any(ops.isnan(least))):
+        if bool(ops.any(ops.isnan(least))):  # emberlint: ignore[EMB201] it decides on the method
             least, most = ops.nanmin(rows, axis=0), ops.nanmax(rows, axis=0)
         if not first:
             least, most = ops.fmin(self.data_min_, least), ops.fmax(self.data_max_, most)
@@ -174,7 +174,8 @@ class RobustScaler(_Scaler):
         self._forget()
         rows = self._rows(x, fitting=True)
         parts = [0.5, low / 100, high / 100]
-        quantile = ops.nanquantile if bool(ops.any(ops.isnan(rows))) else ops.quantile
+        has_nan = bool(ops.any(ops.isnan(rows)))  # emberlint: ignore[EMB201] it decides on the method
+        quantile = ops.nanquantile if has_nan else ops.quantile
         middle, lower, upper = ops.unstack(quantile(rows, parts, axis=0))
         self.center_ = middle if self.with_centering else None
         self.scale_ = None
@@ -243,7 +244,8 @@ def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     wide = wide_dtype(rows)
     total = ops.sum(rows, axis=0, dtype=wide)
     count: Any = rows.shape[0]
-    has_nan = bool(ops.any(ops.isnan(total))) and bool(ops.any(ops.isnan(rows)))
+    has_nan = bool(ops.any(ops.isnan(total)))  # emberlint: ignore[EMB201] it decides on the method
+    has_nan = has_nan and bool(ops.any(ops.isnan(rows)))  # emberlint: ignore[EMB201] infinities may have made the NaN
     if has_nan:
         is_number = ops.logical_not(ops.isnan(rows))
         count = ops.sum(is_number, axis=0, dtype=wide)

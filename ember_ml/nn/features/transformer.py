@@ -190,7 +190,7 @@ def _engine(x: Tensor) -> str:
 def wide_dtype(x: Tensor) -> str:
     """The dtype to add up many elements of ``x`` in: float64 where its device has that."""
     try:
-        ops.zeros((), dtype="float64", device=ops.get_device(x))
+        ops.zeros((), dtype="float64", device=ops.get_device(x))  # emberlint: ignore[EMB313] it is tried here
     except (UnsupportedError, TypeError):
         return "float32"
     return "float64"

@@ -173,7 +173,7 @@ class EmberTensor:
         return iter(ops.unstack(self))
 
     def __contains__(self, value: Any) -> bool:
-        return bool(ops.any(ops.equal(self, value)))
+        return bool(ops.any(ops.equal(self, value)))  # emberlint: ignore[EMB201] Python wants a bool of `in`
 
     def __getitem__(self, key: Any) -> Any:
         if is_plain(key, self.native.shape):

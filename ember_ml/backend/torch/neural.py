@@ -87,6 +87,9 @@ def average_pool(
     found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     inner, pads = _padded(_channels_first(x, data_format), found, 0.0)
     padded_here = inner.shape[2:] != found.sizes
+    if inner.is_cuda and any(pads):
+        # The gradient of torch's kernel for channels last counts the padding, though the answer does not.
+        inner = inner.contiguous()
     run = _AVERAGE_POOL[len(pads)]
     answer = run(inner, found.kernel, found.strides, pads, count_include_pad=False)
     if padded_here:

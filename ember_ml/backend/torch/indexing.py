@@ -212,7 +212,7 @@ def one_hot(x: Tensor, num_classes: int, axis: int = -1, dtype: torch.dtype | No
     axis = _axis(axis, x.ndim + 1)
     count = max(math.ceil(num_classes), 0)
     kind = DTYPES[default_float().name] if dtype is None else dtype
-    answer = x.new_zeros((*x.shape[:axis], count, *x.shape[axis:]), dtype=kind)
+    answer = torch.zeros((*x.shape[:axis], count, *x.shape[axis:]), dtype=kind, device=x.device)
     if not count:
         return answer
     if _is_within(x, count):

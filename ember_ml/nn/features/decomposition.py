@@ -160,8 +160,7 @@ class PCA(Transformer):
         if samples < features:
             values, left = _exactly(ops.matmul(back, q))
             return values[:wanted], ops.matmul(left[:wanted], ops.matrix_transpose(q))
-        _, values, vh = ops.svd(ops.matmul(ops.matrix_transpose(q), a), full_matrices=False)
-        return values[:wanted], vh[:wanted]
+        return _leading(ops.matmul(ops.matrix_transpose(q), a), wanted)
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
         """This model, fitted to the rows of ``x`` and those that came before."""
@@ -339,6 +338,21 @@ def _exactly(centred: Tensor) -> tuple[Tensor, Tensor]:
         return ops.cast(values, dtype), ops.cast(directions, dtype)
     _, values, directions = ops.svd(centred, full_matrices=False)
     return values, directions
+
+
+def _leading(a: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest singular values and right vectors of a matrix with few rows."""
+    dtype = ops.dtype(a)
+    if dtype == "float32" and wide_dtype(a) == "float64":
+        wide = ops.cast(a, "float64")  # emberlint: ignore[EMB313] only where the device has it
+        values, left = _by_eigenvalues(ops.matmul(wide, ops.matrix_transpose(wide)))
+        values = values[:count]
+        is_apart = ops.all(ops.greater(values, ops.multiply(values[:1], 1e-6)))
+        if bool(is_apart):  # emberlint: ignore[EMB201] fitting is not traced
+            right = ops.divide(ops.matmul(left[:count], wide), ops.expand_dims(values, axis=1))
+            return ops.cast(values, dtype), ops.cast(right, dtype)
+    _, values, right = ops.svd(a, full_matrices=False)
+    return values[:count], right[:count]
 
 
 def _signed(components: Tensor) -> Tensor:

@@ -249,6 +249,8 @@ def _source(operation: Operation, function: FunctionType) -> str:
     tests: list[str] = []
     if tensors and len(tensors) + len(guides) == len(operation.tensors):
         tests = (_one_tensor if len(tensors) == 1 else _more_tensors)(tensors, guides, arguments, checked)
+    elif len(guides) == len(operation.tensors) == 1:
+        tests = _one_guide(guides, arguments)
     elif len(operation.tensors) == 1 and not operation.tensors[0].variadic:
         tests = _several(operation.tensors[0].name, arguments, checked)
     if tests:
@@ -269,6 +271,17 @@ def _led(guides: dict[str, str], kind: str, same: str = "is") -> str:
     return "".join(
         f" and _type({name}) is {kind} and {name}.dtype {same} {kind}_{role}" for name, role in guides.items()
     )
+
+
+def _one_guide(guides: dict[str, str], arguments: str) -> list[str]:
+    """The short way for indices or a mask alone."""
+    ((x, role),) = guides.items()
+    return [
+        f"if _type({x}) is HOST and {x}.dtype is HOST_{role}: return host({arguments})",
+        f"_t = _type({x})",
+        f"if _t is PRIME and {x}.dtype is PRIME_{role}: return prime({arguments})",
+        f"if _t is FRESH and {x}.dtype == FRESH_{role}: return fresh({arguments})",
+    ]
 
 
 def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:

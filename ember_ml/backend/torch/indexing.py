@@ -212,11 +212,16 @@ def one_hot(x: Tensor, num_classes: int, axis: int = -1, dtype: torch.dtype | No
     axis = _axis(axis, x.ndim + 1)
     count = max(math.ceil(num_classes), 0)
     kind = DTYPES[default_float().name] if dtype is None else dtype
-    answer = torch.zeros((*x.shape[:axis], count, *x.shape[axis:]), dtype=kind, device=x.device)
+    shape = (*x.shape[:axis], count, *x.shape[axis:])
+    answer = torch.zeros(shape, dtype=kind, device=x.device)
     if not count:
         return answer
-    if _is_within(x, count):
-        return answer.scatter_(axis, x.unsqueeze(axis), 1)
+    if x.is_cpu and not torch.compiler.is_compiling():
+        try:
+            return answer.scatter_(axis, x.unsqueeze(axis), 1)
+        except RuntimeError:
+            # Some are out of range, which torch looks for itself, or a transform traces.
+            answer = torch.zeros(shape, dtype=kind, device=x.device)
     hits = ((x >= 0) & (x < count)).to(kind)
     return answer.scatter(axis, x.clamp(0, count - 1).unsqueeze(axis), hits.unsqueeze(axis))
 

@@ -58,7 +58,8 @@ SMALL, LARGE = 4, 100_000
 
 # The most that ``add`` may cost on a few elements, per engine, and on many, against the native call.
 TARGETS = {"numpy": 1.5, "torch": 1.25, "mlx": 1.5}
-TARGET_LARGE = 1.02
+# torch reads a dtype in as long as a hundredth of its addition takes, and ours must look at two of them.
+TARGETS_LARGE = {"numpy": 1.02, "torch": 1.03, "mlx": 1.02}
 
 # Seconds in a turn: long enough for the clock, short enough that few turns are interrupted on a busy machine.
 TURN = 3e-4
@@ -320,7 +321,7 @@ def verdicts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if engine not in TARGETS or tensors is None or EMBER not in tensors["us"]:
             continue
         if size >= LARGE:
-            answer.append(_verdict(engine, size, "add(x, y)", "ratio", tensors["ratios"][EMBER], TARGET_LARGE))
+            answer.append(_verdict(engine, size, "add(x, y)", "ratio", tensors["ratios"][EMBER], TARGETS_LARGE[engine]))
         elif size <= SMALL:
             answer.append(_verdict(engine, size, "add(x, y)", "ratio", tensors["ratios"][EMBER], TARGETS[engine]))
             if scalar is not None and EMBER in scalar["us"]:
@@ -393,7 +394,7 @@ def plot(found: list[dict[str, Any]], path: str) -> None:
         for j, size in enumerate(sizes):
             mine = [row for row in found if (row["engine"], row["size"]) == (engine, size)]
             many = size >= LARGE
-            _panel(panels[i][j], mine, TARGET_LARGE if many else TARGETS.get(engine), 1.5 if many else 8.5)
+            _panel(panels[i][j], mine, (TARGETS_LARGE if many else TARGETS).get(engine), 1.5 if many else 8.5)
             panels[i][j].set_title(f"{engine}, {size:,} elements", loc="left", fontweight="bold", pad=18)
         panels[i][0].set_ylabel("time / native time")
     save_figure(figure, panels, path)

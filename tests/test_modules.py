@@ -604,3 +604,12 @@ def test_threads_make_models_of_their_own(backend: Backend) -> None:
     for thread in threads:
         thread.join()
     assert found == [40] * 4
+
+
+def test_pickles_keep_every_digit(backend: Backend) -> None:
+    model = Sequential(Linear(3, 2, dtype="float64"))
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        for path, tensor in model.tensors().items():
+            assert isinstance(other.tensors()[path], backend.tensors)
+            assert ops.dtype(other.tensors()[path]) == "float64"
+            assert ops.array_equal(other.tensors()[path], tensor)

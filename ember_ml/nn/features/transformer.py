@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from ember_ml import backend as backends
-from ember_ml import door, ops
+from ember_ml import ops
 from ember_ml.errors import EmberError, UnsupportedError
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 
@@ -124,17 +124,15 @@ class Transformer:
         ops.save(path, self.state_dict(), metadata=about)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All attributes, tensors as host arrays: an engine may lose digits when it pickles its own."""
-        tensors = self.tensors()
-        hosted = {name: ops.to_numpy(value) for name, value in tensors.items()}
-        return {**vars(self), **hosted, "engines": {name: _engine(value) for name, value in tensors.items()}}
+        from ember_ml.nn.tensor import EmberTensor
+
+        # As portable tensors: an engine may lose digits when it pickles its own.
+        return {**vars(self), **{name: EmberTensor(value) for name, value in self.tensors().items()}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        engines = state.pop("engines")
-        vars(self).update(state)
-        for name, engine in engines.items():
-            with backends.use_backend(engine):
-                setattr(self, name, ops.asarray(state[name]))
+        from ember_ml.nn.tensor import unwrap
+
+        vars(self).update(unwrap(state))
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -179,12 +177,6 @@ def load(path: object) -> Any:
     if kind is None:
         raise ValueError(f"{path} holds no fitted transformation of features")
     return kind(**json.loads(about["settings"])).load_state_dict(state)
-
-
-def _engine(x: Tensor) -> str:
-    """The name of the engine that ``x`` lives on."""
-    species = door.species_of(type(x))
-    return species.name if isinstance(species, backends.Backend) else "numpy"
 
 
 def wide_dtype(x: Tensor) -> str:

@@ -283,10 +283,15 @@ class Module:
         return layout
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_layout", "_parents")}
+        from ember_ml.nn.tensor import EmberTensor
+
+        # As portable tensors: an engine may lose digits when it pickles its own.
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_layout", "_parents")}
+        return {**state, **{name: EmberTensor(state[name]) for name in self._roles}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.__dict__.update({name: state[name].native for name in self._roles})
         for name in self._children:
             state[name]._parents[id(self)] = ref(self)
 

@@ -216,7 +216,7 @@ def add_options(
     engines = installed()
     add = parser.add_argument
     add("--engines", nargs="+", choices=engines, default=engines, metavar="NAME", help=", ".join(engines))
-    add("--ops", nargs="+", choices=ops, default=ops, metavar="NAME", help=", ".join(ops))
+    add("--ops", nargs="+", choices=ops, default=ops, metavar="NAME", help=", ".join(ops).replace("%", "%%"))
     add("--repeats", type=positive, metavar="N", help=f"turns that a median is taken over (default: {repeats})")
     add("--quick", action="store_true", help=f"{quick} turns instead of {repeats}")
     add("--json", metavar="FILE", help="also write all figures as JSON; - is standard output")

@@ -66,7 +66,8 @@ class Shortcut:
     What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known
     by name, ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast
     (``*_first`` the most frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` the item size
-    among whose types FRESH's own promotion is known to be ours: it costs less to look at than a dtype.
+    among whose types FRESH's own promotion is known to be ours, ``even`` the one whose types all need no cast: it
+    costs less to look at than a dtype.
     """
 
     _count = 0
@@ -108,7 +109,8 @@ class Shortcut:
         native = not isinstance(run, FunctionType)
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
         first = backend.dtypes["float32"] if _passes(operation, float32) else _NEVER
-        raw = native and (backend.raw_numbers is None or operation.name in backend.raw_numbers)
+        raw = backend.raw_numbers is None or operation.name in backend.raw_numbers
+        raw = raw if native else hasattr(run, "takes_numbers")
         slot = _slot(backend)
         if slot == "HOST":
             self._learn(host_first=first, host_ready=ready, host_raw=raw, host=run)
@@ -118,9 +120,9 @@ class Shortcut:
         elif slot == "FRESH":
             trusted = native and _is_trusted(operation)
             open_to_all = trusted and len(operation.tensors) == 1 and len(operation.dtypes) == len(DTYPES)
-            self._learn(
-                fresh_ready=None if open_to_all else ready, usual=4 if trusted else -1, fresh_raw=raw, fresh=run
-            )
+            even = all(_passes(operation, DTYPES[name]) for name in _FOUR_BYTES)
+            self._learn(usual=4 if trusted else -1, even=4 if even else -1, fresh_raw=raw, fresh=run)
+            self._learn(fresh_ready=None if open_to_all else ready)
         for other in subclasses if slot in ("PRIME", "FRESH") else (kind, *subclasses):
             _names["fast_ready" + self._suffix][other] = ready
             _names["fast" + self._suffix][other] = run
@@ -169,9 +171,12 @@ _names["load_an_engine"] = _load_an_engine
 
 _NEVER = object()
 
+_FOUR_BYTES = ("int32", "uint32", "float32")
+
 # What a shortcut knows before any engine has been loaded. Nothing of it is read before then.
 _UNKNOWN: dict[str, Any] = dict.fromkeys(
-    [f"{slot}{what}" for slot in ("host", "prime", "fresh") for what in ("", "_first", "_ready", "_raw")] + ["usual"]
+    [f"{slot}{what}" for slot in ("host", "prime", "fresh") for what in ("", "_first", "_ready", "_raw")]
+    + ["usual", "even"]
 )
 
 
@@ -199,11 +204,11 @@ def _passes(operation: Operation, dtype: EmberDType) -> bool:
 
 
 def _is_trusted(operation: Operation) -> bool:
-    """Whether an engine's own promotion among its types of four bytes (int32, uint32, float32) is the law's."""
+    """Whether an engine's own promotion among its types of four bytes is the law's."""
     return (
         operation.law in (promoted, floating, magnitude, compared)
         and default_float() is float32
-        and all(name in operation.dtypes for name in ("int32", "uint32", "float32"))
+        and all(name in operation.dtypes for name in _FOUR_BYTES)
     )
 
 
@@ -314,11 +319,11 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     same = f"(_d := {x}.dtype) is {y}.dtype{rest}" if checked or others else f"{x}.dtype is {y}.dtype"
     types = " and ".join(f"_type({z}) is _t" for z in (x, *others))
     sizes = " == ".join(f"{z}.itemsize" for z in tensors)
-    equal = " and ".join(f"_d == {z}.dtype" for z in (y, *others))
+    equal = " == ".join((f"(_d := {x}.dtype)", *(f"{z}.dtype" for z in (y, *others))))
     host = prime = fresh = fast = ""
     if checked:
         host, prime = " and (_d is host_first or _d in host_ready)", " and (_d is prime_first or _d in prime_ready)"
-        fresh, fast = " and _d in fresh_ready", " and _d in fast_ready[_t]"
+        fresh, fast = f" and ({x}.itemsize == even or _d in fresh_ready)", " and _d in fast_ready[_t]"
     plainly = " and ".join(f"_type({z}) is HOST" for z in (*others, x))
     hosted = " and ".join(f"((_u := _type({z})) is HOST or _u in HOSTS)" for z in (*others, x))
     lines = [
@@ -330,8 +335,7 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
         f"elif (_t := _type({y})) is PRIME:",
         f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
         "elif _t is FRESH:",
-        f" if {types} and (usual == {sizes} or (_d := {x}.dtype) is not None and {equal}{fresh})"
-        f"{_led(guides, 'FRESH', '==')}: return fresh({arguments})",
+        f" if {types} and (usual == {sizes} or {equal}{fresh}){_led(guides, 'FRESH', '==')}: return fresh({arguments})",
     ]
     if not others:
         lines += _number(x, y, guides, arguments, checked)

@@ -106,6 +106,16 @@ def test_the_panel_is_twenty_operations_on_every_engine(dispatch: ModuleType) ->
     assert missing == []
 
 
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if "__main__" in path.read_text())
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_helps(script: str) -> None:
+    done = run(script, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--json" in done.stdout
+
+
 @pytest.mark.parametrize("script", ["dispatch.py", "ops.py", "tensor.py"])
 def test_an_unknown_engine_is_refused_in_one_line(script: str) -> None:
     done = run(script, "--engines", "abacus")

@@ -132,13 +132,50 @@ def test_integer_division_is_pythons(engine: str, x: list[int], y: list[int]) ->
 @every_engine
 @several
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), divisors), min_size=1, max_size=8))
-def test_floor_divide_and_remainder_of_floats_are_numpys(engine: str, pairs: list[tuple[float, float]]) -> None:
+def test_remainders_and_whole_quotients_of_floats_are_numpys(engine: str, pairs: list[tuple[float, float]]) -> None:
     x, y = np.array(pairs).T
     with np.errstate(all="ignore"):
-        expected = np.floor_divide(x, y), np.remainder(x, y), np.fmod(x, y)
+        expected = np.floor(np.divide(x, y)), np.remainder(x, y), np.fmod(x, y), *np.divmod(x, y)
     with ember_ml.use_backend(engine):
-        for operation, wanted in zip((ops.floor_divide, ops.remainder, ops.fmod), expected, strict=True):
-            np.testing.assert_array_equal(host(operation(x, y)), wanted)
+        answers = ops.floor_divide(x, y), ops.remainder(x, y), ops.fmod(x, y), *ops.divmod(x, y)
+    for answer, wanted in zip(answers, expected, strict=True):
+        np.testing.assert_array_equal(host(answer), wanted)
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.1, -0.1, 0.7, -3.5, 7.0, 3e4, 1e-7, np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floor_divide_is_the_floor_of_the_quotient(backend: Backend, dtype: str) -> None:
+    x, y = (part.ravel() for part in np.meshgrid(SPECIAL.astype(dtype), SPECIAL.astype(dtype)))
+    same_bits(ops.floor_divide(x, y), np.floor(np.divide(x, y)))
+    for number in (2.0, 0.1, -0.1, 0.0, 3, 0):
+        same_bits(ops.floor_divide(x, number), np.floor(np.divide(x, np.array(number, dtype))))
+        same_bits(ops.remainder(x, number), np.remainder(x, np.array(number, dtype)))
+    # A whole quotient and its rest belong together, as Python's do; a quotient rounded down may be one too many.
+    tenth = np.array(0.1, dtype)
+    quotient, rest = ops.divmod(np.ones((), dtype), tenth)
+    assert (float(quotient), float(rest)) == tuple(map(float, np.divmod(np.ones((), dtype), tenth)))
+
+
+def test_the_gradient_of_a_remainder_is_one_at_zeros_too(backend: Backend) -> None:
+    x = ops.convert_to_tensor([-4.0, 0.0, -0.0, 4.0, 1.0, -1.0])
+    for divisor, whole in ((4.0, [-1, 0, 0, 1, 0, -1]), (-4.0, [1, 0, 0, -1, -1, 0])):
+        by_x, by_y = ember_ml.grad(lambda x, y: ops.sum(ops.remainder(x, y)), argnums=(0, 1))(x, ops.full(6, divisor))
+        assert host(by_x).tolist() == [1.0] * 6
+        assert host(by_y).tolist() == [-float(w) for w in whole]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_integers_by_numbers(backend: Backend, dtype: str) -> None:
+    x = np.array([0, 1, 7, 100], dtype)
+    for number in (0, 1, 2, 127):
+        wanted = [int(v) // number if number else 0 for v in x], [int(v) % number if number else 0 for v in x]
+        answers = ops.floor_divide(x, number), ops.remainder(x, number)
+        assert tuple(host(a).tolist() for a in answers) == wanted
+        assert all(host(a).dtype == dtype for a in answers)
+    assert host(ops.power(np.array([0, 1, 3], dtype), 2)).tolist() == [0, 1, 9]
 
 
 def test_smallest_integer_by_minus_one_wraps(backend: Backend) -> None:

@@ -15,7 +15,7 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
 from functools import cache
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
@@ -35,6 +35,8 @@ __all__ = [
     "use_backend",
     "using_backend",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 VARIABLE = "EMBER_ML_BACKEND"
 GROUP = "ember_ml.backends"
@@ -64,6 +66,15 @@ OWN: dict[str, Home] = dict(
 HIDDEN: dict[str, Home] = dict([_own("autograd", "autograd", "pip install autograd")])
 
 
+def takes_numbers(function: F) -> F:
+    """``function`` of a backend, marked as one that takes a Python number as it is for its second operand.
+
+    Such a number is a float beside a floating tensor, or an integer from 0 to 127 beside any.
+    """
+    function.takes_numbers = True  # type: ignore[attr-defined]
+    return function
+
+
 class Backend:
     """A loaded engine: its module, and the functions of it that the door calls.
 
@@ -71,7 +82,7 @@ class Backend:
     (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
     ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
     tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
-    own function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
+    native function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
     device computes in it), ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a
     call is made that NumPy computes, out of sight of the engine's gradients) and ``own`` (what computes an operation,
     in place of the look-up by name).

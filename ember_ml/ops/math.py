@@ -72,17 +72,21 @@ true_divide = divide
 def floor_divide(x: TensorLike, y: TensorLike, /) -> Tensor:
     """Quotient of ``x`` and ``y``, rounded down.
 
-    An integer divided by zero is 0, on every engine.
+    For floats it is ``floor(divide(x, y))``, as the array API standard prefers, infinities included; Python's ``//``
+    takes the rest away before it divides, as ``divmod`` does here, so that its ``1.0 // 0.1`` is 9. An integer divided
+    by zero is 0, on every engine.
 
     >>> floor_divide([7, -7, 7], [2, 2, 0]).tolist()
     [3, -4, 0]
+    >>> floor_divide([1.0, float("inf")], [0.1, -2.0]).tolist()
+    [10.0, -inf]
     """
     ...
 
 
 @op(promoted, kinds="real numeric")
 def remainder(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """What is left of ``x`` after ``floor_divide`` by ``y``; it has the sign of ``y``.
+    """What is left of ``x`` after as many whole ``y`` as go into it; it has the sign of ``y``.
 
     For integers and a zero ``y`` it is 0, on every engine.
 
@@ -109,13 +113,18 @@ def fmod(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric", differentiable=False)
 def divmod(x: TensorLike, y: TensorLike, /) -> tuple[Tensor, Tensor]:
-    """``floor_divide(x, y)`` and ``remainder(x, y)``.
+    """How many whole ``y`` go into ``x``, and the ``remainder``: together they make ``x``, ``quotient * y + rest``.
+
+    The quotient differs from ``floor_divide`` where ``x / y`` is rounded up to a whole number: of 1.0 and 0.1 it is 9.
 
     >>> quotient, rest = divmod([7, -7], 3)
     >>> quotient.tolist(), rest.tolist()
     ([2, -3], [1, 2])
+    >>> quotient, rest = divmod(1.0, 0.1)
+    >>> int(quotient)
+    9
     """
-    return floor_divide(x, y), remainder(x, y)
+    return _divmod(x, y)
 
 
 @op(promoted, kinds="numeric")
@@ -1050,6 +1059,16 @@ def _sinc(x: Any) -> Tensor:
 def _heaviside(x: Any, y: Any) -> Tensor:
     step = comparison.where(comparison.isnan(x), x, comparison.where(x < 0, 0, 1))
     return comparison.where(x == 0, y, step)
+
+
+def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    rest, quotient = remainder(x, y), floor_divide(x, y)
+    if "integer" in as_dtype(x.dtype).kind:
+        return quotient, rest
+    whole = rint(divide(subtract(x, rest), y))
+    # Among zeros and infinities there is no such pair, and the sign of a zero is the quotient's.
+    paired = comparison.logical_and(comparison.isfinite(whole), comparison.not_equal(whole, 0))
+    return comparison.where(paired, whole, quotient), rest
 
 
 def _round(x: Any, decimals: int) -> Tensor:

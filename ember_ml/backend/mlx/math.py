@@ -42,36 +42,35 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
+from ember_ml.backend import takes_numbers
 from ember_ml.backend.mlx.comparison import _none
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.contract import definition_of
 
 _SINGLE = mx.float32
+_ZERO = mx.array(0)
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
 _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
 
 
-def floor_divide(x: mx.array, y: mx.array, /) -> mx.array:
+@takes_numbers
+def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype in _REAL:
-        rest = fmod(x, y)
-        below = (rest != 0) & ((rest < 0) != (y < 0))
-        # As in Python: the quotient of x less its rest is a whole number but for rounding, which floor(x / y) is not.
-        # The quotient of infinity is infinite, and one by it is zero, as the standard has it and Python has not.
-        plain = (x == 0) | (y == 0) | mx.isinf(x) | mx.isinf(y)
-        whole = mx.round((x - rest) / y - below)
-        whole = mx.where(whole == 0, copysign(whole, x / y), whole)
-        return mx.where(plain, mx.floor(x / y), whole)
+        return mx.floor_divide(x, y)
+    if not isinstance(y, mx.array):
+        return mx.floor_divide(x, y) if y else mx.zeros_like(x)
     trap = _traps(y)
     return mx.floor_divide(x, mx.where(trap, 1, y)) * mx.where(trap, y, 1)
 
 
-def remainder(x: mx.array, y: mx.array, /) -> mx.array:
+@takes_numbers
+def remainder(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype not in _REAL:
-        return mx.remainder(x, mx.where(_traps(y), 1, y))
-    rest = mx.remainder(x, y)
-    # A zero has the sign of the divisor too.
-    return mx.where((rest == 0) & (signbit(rest) != signbit(y)), -mx.stop_gradient(rest), rest)
+        return mx.remainder(x, mx.where(_traps(y), 1, y) if isinstance(y, mx.array) else y or 1)
+    # A zero has the sign of the divisor too: times that sign, zeros of both signs plus zero are the positive one.
+    sign = mx.sign(y if isinstance(y, mx.array) else mx.array(y, x.dtype))
+    return sign * (sign * mx.remainder(x, y) + _ZERO)
 
 
 def fmod(x: mx.array, y: mx.array, /) -> mx.array:
@@ -88,11 +87,14 @@ def _traps(y: mx.array) -> mx.array:
     return (y == 0) | (y == -1) if y.dtype in _SIGNED else y == 0
 
 
-def power(x: mx.array, y: mx.array, /) -> mx.array:
+@takes_numbers
+def power(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype == _SINGLE:
         return mx.power(x, y)
     if x.dtype not in _SIGNED:
-        return _complex_power(x, y) if x.dtype == mx.complex64 else mx.power(x, y)
+        return _complex_power(x, mx.array(y, x.dtype)) if x.dtype == mx.complex64 else mx.power(x, y)
+    if not isinstance(y, mx.array):
+        return mx.power(x, y)
     # MLX would not return from these; a negative exponent only matters by its parity, and for 1 and -1.
     negatives = y < 0
     whole = mx.power(x, mx.where(negatives, y & 1, y))

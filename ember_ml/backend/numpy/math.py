@@ -64,6 +64,7 @@ from numpy import (
 )
 from numpy import conjugate as conj
 
+from ember_ml.backend import takes_numbers
 from ember_ml.backend.numpy.core import DTYPES
 
 _BFLOAT16 = DTYPES["bfloat16"]
@@ -71,16 +72,15 @@ _BFLOAT16 = DTYPES["bfloat16"]
 _BLOCK = 1 << 17
 
 
+@takes_numbers
 def floor_divide(x: Any, y: Any, /) -> Any:
-    quotient = np.floor_divide(x, y)
-    if x.dtype.kind not in "iu" and not (np.isfinite(x).all() and np.isfinite(y).all()):
-        # Python's law, which NumPy keeps to, has no quotient of infinity, and -1 for one by it; the standard's has.
-        return np.where(np.isinf(x) | np.isinf(y), np.floor(x / y), quotient)
-    return quotient
+    return np.floor_divide(x, y) if x.dtype.kind in "iu" else np.floor(np.divide(x, y))
 
 
+@takes_numbers
 def power(x: Any, y: Any, /) -> Any:
-    if x.dtype.kind != "i" or not np.any(negatives := y < 0):
+    # A number that comes as it is has no sign.
+    if x.dtype.kind != "i" or isinstance(y, int) or not np.any(negatives := y < 0):
         return np.power(x, y)
     # NumPy refuses these; a negative exponent only matters by its parity, and for 1 and -1.
     whole = np.power(x, np.where(negatives, y & 1, y))

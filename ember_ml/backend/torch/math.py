@@ -63,23 +63,32 @@ from torch import neg as negative
 from torch import pow as power
 from torch import sub as subtract
 
+from ember_ml.backend import takes_numbers
+from ember_ml.backend.torch.core import lift
 
-def floor_divide(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+
+@takes_numbers
+def floor_divide(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if x.is_floating_point():
-        # Python's law, which torch keeps to, has no quotient of infinity, and -1 for one by it; the standard's has.
-        return torch.where(x.isinf() | y.isinf(), torch.floor(x / y), torch.floor_divide(x, y))
+        return torch.div(x, y if isinstance(y, torch.Tensor) else lift(y, x)).floor_()
+    if not isinstance(y, torch.Tensor):
+        return torch.floor_divide(x, y) if y else torch.zeros_like(x)
     trap = _traps(y)
     return torch.floor_divide(x, torch.where(trap, 1, y)) * torch.where(trap, y, 1)
 
 
-def remainder(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+@takes_numbers
+def remainder(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if not x.is_floating_point():
-        return torch.remainder(x, torch.where(_traps(y), 1, y))
+        return torch.remainder(x, torch.where(_traps(y), 1, y) if isinstance(y, torch.Tensor) else y or 1)
+    y = y if isinstance(y, torch.Tensor) else lift(y, x)
     rest = torch.remainder(x, y)
-    # A zero has the sign of the divisor too. A gradient does not come through copysign where there is a zero.
+    # A zero has the sign of the divisor too.
     if not rest.requires_grad:
-        return torch.copysign(rest, y)
-    return torch.where((rest == 0) & (rest.signbit() != y.signbit()), -rest.detach(), rest)
+        return rest.copysign_(y)
+    # A gradient does not come through copysign where there is a zero. Times the sign, zero plus zero is positive.
+    sign = torch.sign(y)
+    return sign * (sign * rest + 0)
 
 
 def fmod(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:

@@ -69,10 +69,13 @@ def reflected(name: str) -> Callable[[Any, Any], Any]:
             home, x = self.home, self.native
             lift, takers = shortcut.LIFTS.get(type(x), _NO_LIFT)
             run = _RUNS[name][home.name]
+            answer = _new(type(self))
             # A floating tensor is in the right dtype whatever the law.
             if x.dtype in takers[float] and type(run) is not FunctionType:
-                answer = _new(type(self))
                 answer.home, answer.native = home, run(other if home.raw_numbers is None else lift(other, x), x)
+                return answer
+            if x.dtype in takers[kind] and (home.name != "numpy" or _calm() is home):
+                answer.home, answer.native = home, operation(lift(other, x), x)
                 return answer
         return operation(other, self) if _is_operand(kind) else NotImplemented
 

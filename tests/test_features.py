@@ -125,6 +125,28 @@ def test_pca_of_wide_data_by_random_directions(backend: Backend) -> None:
     close(ours.singular_values_, wanted.singular_values_)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(300, 60), (60, 300)])
+@pytest.mark.parametrize("whiten", [False, True])
+def test_random_directions_place_rows_as_they_transform_them(
+    whiten: bool, shape: tuple[int, int], dtype: str, backend: Backend
+) -> None:
+    data = ops.asarray(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+    model = features.PCA(5, whiten, "randomized", random_state=1)
+    placed = model.fit_transform(data)
+    close(placed, host(model.transform(data)))
+    close(host(model.components_) @ host(model.components_).T, np.eye(5))
+
+
+def test_random_directions_of_rows_that_depend_on_each_other(backend: Backend) -> None:
+    data = np.zeros((80, 30), "float32")
+    data[:, 3] = np.linspace(-1, 1, 80)
+    model = features.PCA(4, svd_solver="randomized", random_state=1).fit(data)
+    close(model.singular_values_, [np.linalg.norm(data[:, 3]), 0, 0, 0])
+    close(host(model.components_)[0], np.eye(30)[3])
+    close(host(model.components_) @ host(model.components_).T, np.eye(4))
+
+
 def test_a_seed_gives_the_same_random_directions_on_every_engine(backend: Backend) -> None:
     data = rows()
     here = features.PCA(2, svd_solver="randomized", iterated_power=0, random_state=7).fit(data)

@@ -6,6 +6,7 @@ import math
 from typing import Any, Self
 
 from ember_ml import ops
+from ember_ml.errors import LinAlgError
 from ember_ml.nn.features.transformer import Transformer, wide_dtype
 from ember_ml.types import DTypeLike, Tensor, TensorLike
 
@@ -84,13 +85,19 @@ class PCA(Transformer):
         if solver == "incremental":
             return self.fit(rows).transform(rows)
         self._forget()
-        moved, mean = self._fitted(rows, solver)
-        base = self._base(ops.dtype(moved))
-        answer = ops.subtract(ops.matmul(moved, base), ops.matmul(mean, base))
+        moved, mean, scores = self._fitted(rows, solver)
+        if scores is None:
+            base = self._base(ops.dtype(moved))
+            answer = ops.subtract(ops.matmul(moved, base), ops.matmul(mean, base))
+        else:
+            answer = ops.divide(scores, self._deviations()) if self.whiten else scores
         return answer if ops.dtype(rows) == ops.dtype(answer) else ops.cast(answer, ops.dtype(rows))
 
-    def _fitted(self, rows: Tensor, solver: str) -> tuple[Tensor, Tensor]:
-        """The rows, perhaps moved, and the mean that they have there, once the model is fitted to them."""
+    def _fitted(self, rows: Tensor, solver: str) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The rows, perhaps moved, and the mean that they have there, once the model is fitted to them.
+
+        The third is where the rows lie along the components, if that came up on the way.
+        """
         self._check_count(min(rows.shape))
         if ops.dtype(rows) in ("float16", "bfloat16"):
             rows = ops.cast(rows, "float32")
@@ -101,20 +108,20 @@ class PCA(Transformer):
             scatter = _scatter(rows, mean)
             if scatter is not None:
                 self._keep(rows.shape, mean, *_by_eigenvalues(scatter))
-                return rows, mean
+                return rows, mean, None
         centred = ops.subtract(rows, mean)
         error = ops.matmul(share, centred)
-        squares = None
+        squares = scores = None
         if solver == "covariance_eigh":
             values, directions = _by_eigenvalues(ops.matmul(ops.matrix_transpose(centred), centred))
         elif solver == "full":
             values, directions = _exactly(centred)
         else:
-            values, directions = self._by_random_directions(centred)
-            total = ops.sum(ops.square(centred), dtype=wide_dtype(rows))
+            values, directions, scores = self._by_random_directions(centred)
+            total = ops.sum(ops.matmul(centred[:, None, :], centred[:, :, None]), dtype=wide_dtype(rows))
             squares = float(total)  # emberlint: ignore[EMB201] the model keeps it as a number
         self._keep(rows.shape, ops.add(mean, error), values, directions, squares)
-        return centred, error
+        return centred, error, scores
 
     def _solver(self, samples: int, features: int) -> str:
         if self.svd_solver not in _SOLVERS:
@@ -141,26 +148,31 @@ class PCA(Transformer):
         """The rows that a portion must have."""
         return self.n_components if isinstance(self.n_components, int) else features
 
-    def _by_random_directions(self, centred: Tensor) -> tuple[Tensor, Tensor]:
-        """The largest singular values and right vectors, sought in a random subspace (Halko, Martinsson, Tropp)."""
+    def _by_random_directions(self, centred: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The largest singular values and right vectors, and where the rows lie along these.
+
+        They are sought in a random subspace (Halko, Martinsson, Tropp): one that the rows themselves are turned into,
+        again and again, so that what varies most prevails.
+        """
         samples, features = centred.shape
         wanted: Any = min(samples, features) if self.n_components is None else self.n_components
         turns = self.iterated_power
         if turns is None:
             turns = 7 if wanted < 0.1 * min(samples, features) else 4
-        # The subspace is sought on the shorter side.
-        a = centred if samples >= features else ops.matrix_transpose(centred)
-        back = ops.matrix_transpose(a)
-        size = (min(samples, features), min(wanted + self.n_oversamples, min(samples, features)))
+        size = min(wanted + self.n_oversamples, samples, features)
         key = None if self.random_state is None else ops.random.key(self.random_state)
-        directions = ops.random.normal(size, dtype=ops.dtype(a), device=ops.get_device(a), key=key)
+        device = ops.get_device(centred)
+        probe = ops.random.uniform((size, samples), -1.0, 1.0, dtype=ops.dtype(centred), device=device, key=key)
+        directions = _upright(ops.matmul(probe, centred))
         for _ in range(turns):
-            directions = ops.qr(ops.matmul(back, ops.qr(ops.matmul(a, directions)).Q)).Q
-        q = ops.qr(ops.matmul(a, directions)).Q
-        if samples < features:
-            values, left = _exactly(ops.matmul(back, q))
-            return values[:wanted], ops.matmul(left[:wanted], ops.matrix_transpose(q))
-        return _leading(ops.matmul(ops.matrix_transpose(q), a), wanted)
+            probe = _upright(ops.matrix_transpose(ops.matmul(centred, ops.matrix_transpose(directions))))
+            directions = _upright(ops.matmul(probe, centred))
+        scores = ops.matmul(centred, ops.matrix_transpose(directions))
+        values, turn = _exactly(scores)
+        right = ops.matmul(turn[:wanted], directions)
+        signs = _signs(right)
+        scores = ops.matmul(scores, ops.matrix_transpose(ops.multiply(turn[:wanted], signs)))
+        return values[:wanted], ops.multiply(right, signs), scores
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
         """This model, fitted to the rows of ``x`` and those that came before."""
@@ -212,7 +224,7 @@ class PCA(Transformer):
         rank = min(samples, features)
         rest = total - float(ops.sum(variance[:count]))  # emberlint: ignore[EMB201] the model keeps it as a number
         self.mean_ = mean
-        self.components_ = _signed(directions[:count])
+        self.components_ = ops.multiply(directions[:count], _signs(directions[:count]))
         self.explained_variance_ = variance[:count]
         self.explained_variance_ratio_ = ratio[:count]
         self.singular_values_ = values[:count]
@@ -340,26 +352,25 @@ def _exactly(centred: Tensor) -> tuple[Tensor, Tensor]:
     return values, directions
 
 
-def _leading(a: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest singular values and right vectors of a matrix with few rows."""
-    dtype = ops.dtype(a)
-    if dtype == "float32" and wide_dtype(a) == "float64":
-        wide = ops.cast(a, "float64")  # emberlint: ignore[EMB313] only where the device has it
-        values, left = _by_eigenvalues(ops.matmul(wide, ops.matrix_transpose(wide)))
-        values = values[:count]
-        is_apart = ops.all(ops.greater(values, ops.multiply(values[:1], 1e-6)))
-        if bool(is_apart):  # emberlint: ignore[EMB201] fitting is not traced
-            right = ops.divide(ops.matmul(left[:count], wide), ops.expand_dims(values, axis=1))
-            return ops.cast(values, dtype), ops.cast(right, dtype)
-    _, values, right = ops.svd(a, full_matrices=False)
-    return values[:count], right[:count]
+def _upright(rows: Tensor) -> Tensor:
+    """Rows of length 1 that span what the given ones do, at right angles to each other."""
+    if ops.dtype(rows) == "float32" and wide_dtype(rows) == "float64":
+        # Products of float32 keep all their digits in float64, and their root comes sooner than the factors of QR.
+        wide = ops.cast(rows, "float64")  # emberlint: ignore[EMB313] only where the device has it
+        try:
+            root = ops.cholesky(ops.matmul(wide, ops.matrix_transpose(wide)))
+        except LinAlgError:
+            # The rows depend on each other.
+            return ops.matrix_transpose(ops.qr(ops.matrix_transpose(rows)).Q)
+        return ops.matmul(ops.cast(ops.inv(root), "float32"), rows)
+    return ops.matrix_transpose(ops.qr(ops.matrix_transpose(rows)).Q)
 
 
-def _signed(components: Tensor) -> Tensor:
-    """Rows whose largest entry is positive."""
+def _signs(components: Tensor) -> Tensor:
+    """What each row is to be multiplied with so that its largest entry is positive."""
     at = ops.argmax(ops.abs(components), axis=1, keepdims=True)
     lead = ops.take_along_axis(components, at, axis=1)
-    return ops.multiply(components, ops.where(ops.less(lead, 0), -1.0, 1.0))
+    return ops.where(ops.less(lead, 0), -1.0, 1.0)
 
 
 def _portions(count: int, size: int, least: int) -> list[tuple[int, int]]:

@@ -284,7 +284,10 @@ class Door:
         def run(*values: Any) -> Any:
             roles = [p.role for p in self.operation.parameters]
             hosted = tuple(there(value, role) for value, role in zip(values, roles, strict=True))
-            return back(self.pass_on(self.operation.runs[reference.name], hosted))
+            try:
+                return back(self.pass_on(self.operation.runs[reference.name], hosted))
+            except Exception as error:
+                raise self.explained(reference, error, values) from error.__cause__
 
         opaque = getattr(backend.core, "opaque", None)
         return run(*values) if opaque is None else opaque(self.operation, run, values)
@@ -338,6 +341,15 @@ def species_of(kind: type) -> Backend | str:
     if found is None:
         found = _species[kind] = _classify(kind)
     return found
+
+
+def home_of(x: Any) -> Backend | None:
+    """The backend whose tensor ``x`` is, if it is one's; host arrays are NumPy's here."""
+    species = species_of(type(x))
+    if isinstance(species, Backend):
+        return species
+    host = backends.load("numpy") if species == HOST else None
+    return host if host is not None and isinstance(x, host.tensors) else None
 
 
 def _classify(kind: type) -> Backend | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.contract import REGISTRY, TENSOR, Operation
 from ember_ml.dtypes import DTYPES, as_dtype, promote
-from ember_ml.errors import UnsupportedError
+from ember_ml.errors import AxisError, UnsupportedError
 
 every_operation = pytest.mark.parametrize("operation", REGISTRY.values(), ids=lambda o: f"{o.category}.{o.name}")
 
@@ -357,14 +358,48 @@ def test_something_that_is_no_tensor_is_a_type_error(operation: Operation, backe
 
 
 @every_operation
-def test_an_axis_out_of_range_is_a_value_error(operation: Operation, backend: Backend) -> None:
+def test_an_axis_out_of_range_is_an_axis_error(operation: Operation, backend: Backend) -> None:
     if "axis" not in {p.name for p in operation.parameters} or not operation.tensors:
         return
     call = next((c for c in calls(operation) if tensor_arguments(operation, c)), None)
     if call is None:
         return
-    bound = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
-    bound.arguments["axis"] = 17
-    wrong = on(backend, Call(bound.args, bound.kwargs))
-    with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
-        operation.call(*wrong.args, **wrong.kwargs)
+    signature = inspect.signature(operation.call)
+    bound = signature.bind(*call.args, **call.kwargs)
+    takes_several = re.search("Axis|Sequence|tuple", str(signature.parameters["axis"].annotation))
+    for axis in (17, -18, (0, 17)) if takes_several else (17, -18):
+        bound.arguments["axis"] = axis
+        wrong = on(backend, Call(bound.args, bound.kwargs))
+        with pytest.raises(AxisError):
+            operation.call(*wrong.args, **wrong.kwargs)
+
+
+def goes_along(operation: Operation) -> bool:
+    """Whether an operation takes one tensor and an axis, and needs nothing else."""
+    if not operation.tensors:
+        return False
+    first, *others = inspect.signature(operation.call).parameters.values()
+    named = any(p.name == "axis" for p in others) and [p.name for p in operation.tensors] == [first.name]
+    return named and all(p.name == "axis" or p.default is not p.empty for p in others)
+
+
+@every_operation
+def test_a_tensor_without_axes_along_one(operation: Operation, backend: Backend) -> None:
+    """The answer is the reference's, or the error is."""
+    if not goes_along(operation):
+        return
+    x = values(operation, (), usual_dtype(operation))
+
+    def outcome(axis: int) -> Any:
+        try:
+            return operation.call(ops.asarray(x), axis=axis)
+        except Exception as error:
+            return type(error)
+
+    for axis in (0, -1, 1):
+        with ember_ml.use_backend("numpy"):
+            wanted = outcome(axis)
+        if isinstance(wanted, type):
+            assert outcome(axis) is wanted
+        elif not given(operation, "VARIES"):
+            assert_same(outcome(axis), wanted)

@@ -20,8 +20,8 @@ from agreement import assert_same, host
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
+from ember_ml.door import home_of
 from ember_ml.nn import Buffer, Linear, Module, ModuleDict, ModuleList, Parameter, Sequential
-from ember_ml.nn.modules.module import home_of
 from ember_ml.nn.tensor import EmberTensor
 
 

@@ -10,6 +10,7 @@ from ember_ml.contract import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import comparison, creation, device, indexing, manipulation, math, stats
 from ember_ml.ops.math import tanh as tanh
+from ember_ml.shapes import axes_of as _axes
 from ember_ml.types import Axis, Tensor, TensorLike
 
 
@@ -340,7 +341,7 @@ def _softmax(x: Any, axis: Axis) -> Tensor:
 
 def _from_the_top(x: Any, axis: Axis) -> Any:
     """``x`` less its largest value along ``axis``, whose exponential cannot overflow."""
-    stats._axes(axis, x.ndim)
+    _axes(axis, x.ndim)
     return x if 0 in x.shape else x - stats.max(x, axis=axis, keepdims=True)
 
 
@@ -389,7 +390,7 @@ def sparsemax(x: TensorLike, /, axis: int = -1) -> Tensor:
 
 
 def _sparsemax(x: Any, axis: int) -> Tensor:
-    (axis,) = stats._axes(axis, x.ndim)
+    (axis,) = _axes(axis, x.ndim)
     lowered = _from_the_top(x, axis)
     ordered: Any = indexing.sort(lowered, axis=axis, descending=True)
     ranks: Any = creation.arange(1, x.shape[axis] + 1, dtype=x.dtype, device=device.get_device(x))
@@ -412,7 +413,7 @@ def glu(x: TensorLike, /, axis: int = -1) -> Tensor:
 
 
 def _glu(x: Any, axis: int) -> Tensor:
-    (axis,) = stats._axes(axis, x.ndim)
+    (axis,) = _axes(axis, x.ndim)
     if x.shape[axis] % 2:
         raise ValueError(f"glu halves an axis, and {x.shape[axis]} elements have no half")
     value, gate = manipulation.split(x, 2, axis)

@@ -24,6 +24,8 @@ from typing import Any
 from ember_ml.contract import op
 from ember_ml.dtypes import as_dtype, default_float, floating, free, kept
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 
 
@@ -251,16 +253,9 @@ def ifftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> T
 
 
 def _shifted(x: Any, axes: int | Sequence[int] | None, step: Any) -> Tensor:
-    places = range(x.ndim) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
-    _check_axes(places, x.ndim)
+    places = _axes(axes, x.ndim)
     shifts = [step(x.shape[place]) for place in places]
-    return manipulation.roll(x, shifts, axis=tuple(places)) if shifts else x
-
-
-def _check_axes(axes: Sequence[int], rank: int) -> None:
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
+    return manipulation.roll(x, shifts, axis=places) if shifts else x
 
 
 @op(free, kinds="real")
@@ -435,7 +430,7 @@ def _cosine(x: Any, kind: int, n: int | None, axis: int, norm: str) -> Tensor:
     _opposite(norm)
     if kind not in _COSINES:
         raise ValueError(f"the type of a cosine transform is 1, 2, 3 or 4, not {kind!r}")
-    _check_axes((axis,), x.ndim)
+    _axis(axis, x.ndim)
     if n is not None and n < 1:
         raise ValueError(f"a transform has at least one element, not {n}")
     row: Any = _resized(manipulation.moveaxis(_single(x), axis, -1), n)

@@ -23,6 +23,7 @@ from ember_ml.dtypes import (
     promoted,
 )
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -815,12 +816,6 @@ def _of(x: Any) -> Any:
 
 def _shape(x: Any) -> tuple[int, ...]:
     return tuple(x.shape)
-
-
-def _axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
-    return axis % ndim
 
 
 def _count(n: int, like: Any) -> Tensor:

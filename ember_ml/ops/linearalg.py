@@ -21,6 +21,8 @@ from ember_ml.contract import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.shapes import is_by_product
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
@@ -378,8 +380,8 @@ def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     >>> cross([1, 0, 0], [0, 1, 0]).tolist()
     [0, 0, 1]
     """
-    if not (-_rank(x1) <= axis < _rank(x1) and -_rank(x2) <= axis < _rank(x2)):
-        raise ValueError(f"axis {axis} is out of range for tensors with {_rank(x1)} and {_rank(x2)} axes")
+    _axis(axis, _rank(x1))
+    _axis(axis, _rank(x2))
     if _shape(x1)[axis] != 3 or _shape(x2)[axis] != 3:
         raise ValueError(f"vector products are of 3 components, not {_shape(x1)[axis]} and {_shape(x2)[axis]}")
     if _rank(x1) != _rank(x2) and axis >= 0:
@@ -459,9 +461,7 @@ def norm(x: TensorLike, /, ord: int | float | str | None = None, axis: Axis = No
         return vector_norm(x, axis=axes[0], ord=2 if ord is None else _number(ord), keepdims=keepdims)
     if len(axes) != 2:
         raise ValueError(f"norms are of one axis or of two, not of {len(axes)}")
-    places = [_axis(i, _rank(x)) for i in axes]
-    if places[0] == places[1]:
-        raise ValueError(f"axis {axis} names an axis twice")
+    places = _axes(axes, _rank(x))
     answer = matrix_norm(manipulation.moveaxis(x, places, (-2, -1)), ord="fro" if ord is None else ord)
     return manipulation.expand_dims(answer, axis=sorted(places)) if keepdims else answer
 
@@ -1187,12 +1187,6 @@ def _shape(x: Any) -> tuple[int, ...]:
 def _rank(x: Any) -> int:
     rank: int = x.ndim
     return rank
-
-
-def _axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
-    return axis % ndim
 
 
 def _check_matrix(x: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from ember_ml.contract import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import activations, comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import check_sequences
 from ember_ml.types import Indices, Tensor, TensorLike
 
@@ -163,7 +164,7 @@ def _categorical_crossentropy(
     y_true: Any, y_pred: Any, logits: bool, smoothing: float, axis: int, reduction: str
 ) -> Tensor:
     _check_shapes(y_true, y_pred)
-    (axis,) = stats._axes(axis, y_pred.ndim)
+    (axis,) = _axes(axis, y_pred.ndim)
     logs = _log_probabilities(y_pred, logits, axis)
     y_true = _smoothed(y_true, smoothing, y_pred.shape[axis])
     # A class that is impossible, and known to be, costs nothing.
@@ -204,7 +205,7 @@ def sparse_categorical_crossentropy(
 def _sparse_categorical_crossentropy(
     y_pred: Any, y_true: Any, logits: bool, smoothing: float, axis: int, reduction: str
 ) -> Tensor:
-    (axis,) = stats._axes(axis, y_pred.ndim)
+    (axis,) = _axes(axis, y_pred.ndim)
     rest = tuple(n for i, n in enumerate(y_pred.shape) if i != axis)
     if tuple(y_true.shape) != rest:
         raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")

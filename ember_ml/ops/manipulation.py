@@ -7,6 +7,8 @@ from typing import Any
 
 from ember_ml.contract import op
 from ember_ml.dtypes import free, kept, promoted
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.types import Axis, Shape, Tensor, TensorLike
 
 
@@ -125,16 +127,8 @@ def rollaxis(x: TensorLike, /, axis: int, start: int = 0) -> Tensor:
     [[1, 3], [2, 4]]
     """
     rank = ndim(x)
-    _check_axes((axis,), rank)
-    _check_axes((start,), rank + 1)
-    axis, start = axis % rank, start + rank if start < 0 else start
+    axis, start = _axis(axis, rank), _axis(start, rank if start < 0 else rank + 1)
     return moveaxis(x, axis, start - (axis < start))
-
-
-def _check_axes(axes: Sequence[int], rank: int) -> None:
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
 
 
 @op(kept)
@@ -290,7 +284,7 @@ def split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int 
     >>> [part.tolist() for part in split([1, 2, 3, 4], [1, 3])]
     [[1], [2, 3], [4]]
     """
-    _check_axes((axis,), ndim(x))
+    _axis(axis, ndim(x))
     length, sections = shape(x)[axis], indices_or_sections
     if isinstance(sections, int) and (sections < 1 or length % sections):
         raise ValueError(f"an axis of length {length} does not split into {sections} equal parts")
@@ -424,10 +418,7 @@ def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     rank = ndim(x)
     if len(axes) != 2:
         raise ValueError(f"rot90 turns in the plane of two axes, not {len(axes)}")
-    _check_axes(axes, rank)
-    first, second = (axis % rank for axis in axes)
-    if first == second:
-        raise ValueError("rot90 turns in the plane of two different axes")
+    first, second = _axes(axes, rank)
     quarter = k % 4
     if quarter == 1:
         return swapaxes(flip(x, axis=second), first, second)

@@ -22,6 +22,8 @@ from ember_ml.dtypes import (
 )
 from ember_ml.ops import comparison, creation, indexing, manipulation, stats
 from ember_ml.ops import dtypes as _casts
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.types import Axis, Indices, Tensor, TensorLike
 
 
@@ -933,7 +935,7 @@ def gradient(
     >>> gradient([0.0, 2.0, 4.0], 2.0).tolist()
     [1.0, 1.0, 1.0]
     """
-    axes = _axes(f, axis)
+    axes = _axes(axis, manipulation.ndim(f))
     spacings = _spacings(f, varargs, axes, edge_order)
     slopes = tuple(
         _in_single(_slope, f, spacing, axis=i, edge_order=edge_order) for i, spacing in zip(axes, spacings, strict=True)
@@ -1284,23 +1286,6 @@ def _unrolled(x: Any, xp: Any, fp: Any, period: float) -> tuple[Any, Any, Any]:
     return remainder(x, period), xp, manipulation.concatenate([fp[-1:], fp, fp[:1]])
 
 
-def _place(x: Any, axis: int) -> int:
-    """``axis`` counted from the front."""
-    if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"axis {axis} is out of range for a tensor of {x.ndim} axes")
-    return int(axis % x.ndim)
-
-
-def _axes(x: Any, axis: Axis) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(x.ndim))
-    given = (axis,) if isinstance(axis, int) else tuple(axis)
-    places = tuple(_place(x, one) for one in given)
-    if len(set(places)) < len(places):
-        raise ValueError(f"axis {axis} names an axis twice")
-    return places
-
-
 def _cut(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
     """``x[start:stop]`` along an axis."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
@@ -1359,7 +1344,7 @@ def _edge(values: list[Any], near: Any, far: Any) -> Any:
 
 
 def _diff(x: Any, axis: int, n: int, prepend: Any, append: Any) -> Tensor:
-    axis = _place(x, axis)
+    axis = _axis(axis, x.ndim)
     if n < 0:
         raise ValueError(f"diff takes a number of times that is not negative, not {n}")
     pieces = [_piece(piece, x, axis) for piece in (prepend, x, append) if piece is not None]
@@ -1377,7 +1362,7 @@ def _piece(piece: Any, x: Any, axis: int) -> Any:
 
 
 def _trapezoid(y: Any, x: Any, dx: float, axis: int) -> Tensor:
-    axis = _place(y, axis)
+    axis = _axis(axis, y.ndim)
     middle = (_cut(y, axis, 1, None) + _cut(y, axis, None, -1)) / 2
     steps: Any = dx
     if x is not None:

@@ -13,6 +13,7 @@ from ember_ml.contract import op
 from ember_ml.dtypes import floating, kept, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math, stats
 from ember_ml.ops import random as _random
+from ember_ml.shapes import axes_of as _axes
 from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -485,7 +486,7 @@ def _mean_of_windows(x: Any, axis: int, lengths: list[int]) -> Tensor:
 def _batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, axis: int, epsilon: float
 ) -> Tensor:
-    axes = math._axes(x, axis)
+    axes = _axes(axis, x.ndim)
     factor = math.rsqrt(math.add(variance, epsilon))
     if scale is not None:
         factor = math.multiply(factor, scale)
@@ -494,18 +495,18 @@ def _batch_normalization(
 
 
 def _layer_normalization(x: Any, scale: Any, offset: Any, *, axis: Axis, epsilon: float) -> Tensor:
-    axes = math._axes(x, axis)
+    axes = _axes(axis, x.ndim)
     return _scaled(_standard(x, axes, epsilon), scale, offset, axes)
 
 
 def _rms_normalization(x: Any, scale: Any, *, axis: Axis, epsilon: float) -> Tensor:
-    axes = math._axes(x, axis)
+    axes = _axes(axis, x.ndim)
     power = stats.mean(math.square(x), axis=axes, keepdims=True)
     return _scaled(math.multiply(x, math.rsqrt(math.add(power, epsilon))), scale, None, axes)
 
 
 def _group_normalization(x: Any, scale: Any, offset: Any, *, groups: int, axis: int, epsilon: float) -> Tensor:
-    (place,) = math._axes(x, axis)
+    (place,) = _axes(axis, x.ndim)
     shape = _shape(x)
     if place == 0 or groups < 1 or shape[place] % groups:
         raise ValueError(f"axis {axis} of {list(shape)} does not hold {groups} groups of channels")
@@ -547,7 +548,7 @@ def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Tensor:
 def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
     if order <= 0:
         raise ValueError(f"the order of a norm is positive, not {order!r}")
-    axes = math._axes(x, axis)
+    axes = _axes(axis, x.ndim)
     size = math.abs(x)
     if order == _math.inf:
         norm = stats.max(size, axis=axes, keepdims=True)
@@ -562,7 +563,7 @@ def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
 
 
 def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, interleaved: bool, axis: int) -> Tensor:
-    (place,) = math._axes(x, axis)
+    (place,) = _axes(axis, x.ndim)
     shape = _shape(x)
     half = shape[-1] // 2
     if shape[-1] % 2 or place == len(shape) - 1:

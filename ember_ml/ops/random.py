@@ -26,6 +26,7 @@ from ember_ml.dtypes import free, indexed
 from ember_ml.dtypes import promote as _promote
 from ember_ml.ops import comparison, control, dtypes, indexing, linearalg, manipulation, math
 from ember_ml.ops import device as _device_category
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
 from ember_ml.unchecked import is_checked as _is_checked
 
@@ -452,8 +453,7 @@ def shuffle(x: TensorLike, axis: int = 0, *, key: Key = None) -> Tensor:
     [20, 40, 30, 10]
     """
     sizes = manipulation.shape(x)
-    if not -len(sizes) <= axis < len(sizes):
-        raise ValueError(f"axis {axis} is out of range for a tensor with {len(sizes)} axes")
+    _axis(axis, len(sizes))
     ordered = random_permutation(sizes[axis], device=_device_category.get_device(x), key=key)
     return indexing.take(x, ordered, axis=axis)
 

@@ -11,6 +11,7 @@ from ember_ml import backend as _backends
 from ember_ml.contract import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, indexed, measured, promoted, real_of
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math
+from ember_ml.shapes import axes_of as _axes
 from ember_ml.types import Axis, DTypeLike, Indices, Tensor, TensorLike
 
 
@@ -802,20 +803,6 @@ def _like(x: Any, answer: Tensor) -> Tensor:
     """``answer`` in the dtype of ``x`` where that is a half."""
     own = _dtype(x)
     return dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
-
-
-def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The axes that ``axis`` names, counted from the front."""
-    if axis is None:
-        return tuple(range(ndim))
-    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    for i in axes:
-        if not -ndim <= i < ndim:
-            raise ValueError(f"axis {i} is out of range for a tensor with {ndim} axes")
-    found = tuple(i % ndim for i in axes)
-    if len(set(found)) < len(found):
-        raise ValueError(f"axis {axis} names an axis twice")
-    return found
 
 
 def _count(x: Any, axis: Axis) -> int:

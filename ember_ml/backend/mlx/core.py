@@ -135,6 +135,8 @@ def error_class(error: Exception) -> type[Exception] | None:
     """The class that this mistake has on every engine, if it is not the error's own."""
     if isinstance(error, IndexError):
         return AxisError if "axis" in str(error).lower() else None
+    if isinstance(error, ValueError) and "non-empty axes for array with 0" in str(error):
+        return AxisError
     if isinstance(error, RuntimeError) and not isinstance(error, NotImplementedError):
         return ValueError
     return None

@@ -12,7 +12,7 @@ import numpy as np
 from ember_ml.backend.mlx.core import convert, from_host, to_host
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
-from ember_ml.errors import AxisError
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.unchecked import is_checked
 
 
@@ -228,12 +228,6 @@ def segment_min(data: mx.array, segment_ids: mx.array, num_segments: int | None 
 def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     rows, ids = _segments(1, data, segment_ids, num_segments)
     return _product(rows, ids, data) if data.size else rows
-
-
-def _axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"axis {axis} is out of range for a tensor with {ndim} axes")
-    return axis % ndim
 
 
 def _seen(x: mx.array) -> np.ndarray[Any, Any] | None:

@@ -9,8 +9,6 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml.backend.numpy.manipulation import (
-    _axes,
-    _axis,
     _check_lengths,
     _check_parts,
     _constants,
@@ -22,6 +20,8 @@ from ember_ml.backend.numpy.manipulation import (
     _windows,
 )
 from ember_ml.errors import UnsupportedError
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 
 
 def shape(x: mx.array, /) -> tuple[int, ...]:

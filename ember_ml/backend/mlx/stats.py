@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
-from mlx.core import max, min
 
 from ember_ml.backend.mlx.comparison import _none, _sound
 from ember_ml.backend.mlx.dtypes import cast
@@ -33,6 +32,20 @@ def prod(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, kee
         return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
     except IndexError:
         return prod(x, axis=_none(x, axis), dtype=dtype, keepdims=keepdims)
+
+
+def max(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
+    try:
+        return mx.max(x, axis, keepdims)
+    except IndexError:
+        return max(x, axis=_none(x, axis), keepdims=keepdims)
+
+
+def min(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
+    try:
+        return mx.min(x, axis, keepdims)
+    except IndexError:
+        return min(x, axis=_none(x, axis), keepdims=keepdims)
 
 
 def mean(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:

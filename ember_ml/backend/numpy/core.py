@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import LinAlgError
+from ember_ml.errors import AxisError, LinAlgError
 
 TENSORS = (np.ndarray, np.generic)
 
@@ -119,4 +119,6 @@ def find_device(name: Any) -> str:
 
 def error_class(error: Exception) -> type[Exception] | None:
     """The class that this mistake has on every engine, if it is not the error's own."""
+    if isinstance(error, np.exceptions.AxisError):
+        return AxisError
     return LinAlgError if isinstance(error, np.linalg.LinAlgError) else None

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.numpy.core import DTYPES
-from ember_ml.backend.numpy.manipulation import _axis
 from ember_ml.dtypes import default_float
+from ember_ml.shapes import axis_of as _axis
 
 Array = Any
 

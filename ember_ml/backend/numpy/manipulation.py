@@ -11,7 +11,8 @@ from numpy import transpose as permute_dims
 
 from ember_ml.backend.numpy.creation import _check_number
 from ember_ml.dtypes import as_dtype
-from ember_ml.errors import AxisError
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 
 Array = np.ndarray[Any, Any]
 
@@ -19,22 +20,6 @@ Array = np.ndarray[Any, Any]
 def _shape(lengths: Any) -> tuple[int, ...]:
     """A shape given as one length or several."""
     return (lengths,) if hasattr(lengths, "__index__") else tuple(lengths)
-
-
-def _axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """Axes counted from the front; none may be named twice."""
-    named = range(rank) if axis is None else (axis,) if hasattr(axis, "__index__") else axis
-    axes = tuple(_axis(place, rank) for place in named)
-    if len(set(axes)) < len(axes):
-        raise ValueError(f"an axis is named twice in {axes}")
-    return axes
-
-
-def _axis(axis: int, rank: int) -> int:
-    """An axis counted from the front."""
-    if not -rank <= axis < rank:
-        raise AxisError(f"axis {axis} is out of range for {rank} dimensions")
-    return axis % rank
 
 
 def shape(x: Array, /) -> tuple[int, ...]:
@@ -77,7 +62,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    return np.unstack(x, axis=axis)
+    return np.unstack(x, axis=_axis(axis, x.ndim))
 
 
 def array_split(x: Array, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.shapes import axes_of
 from ember_ml.windows import (
     Windows,
     check_attention,
@@ -154,7 +155,7 @@ def _least(dtype: np.dtype[Any]) -> Any:
 def layer_normalization(
     x: Array, /, scale: Array | None = None, offset: Array | None = None, axis: Any = -1, epsilon: float = 1e-5
 ) -> Array:
-    axes = _axes(x, axis)
+    axes = axes_of(axis, x.ndim)
     wide = _wide(x)
     answer = np.subtract(wide, _mean(wide, axes), out=np.empty_like(wide))
     np.multiply(answer, _inverse_size(answer, axes, epsilon), out=answer)
@@ -166,16 +167,12 @@ def layer_normalization(
 
 
 def rms_normalization(x: Array, /, scale: Array | None = None, axis: Any = -1, epsilon: float = 1e-5) -> Array:
-    axes = _axes(x, axis)
+    axes = axes_of(axis, x.ndim)
     wide = _wide(x)
     answer = np.multiply(wide, _inverse_size(wide, axes, epsilon), out=np.empty_like(wide))
     if scale is not None:
         answer *= _along(scale, x, axes)
     return answer.astype(x.dtype, copy=False)
-
-
-def _axes(x: Array, axis: Any) -> tuple[int, ...]:
-    return tuple(range(x.ndim)) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Any:

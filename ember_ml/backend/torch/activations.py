@@ -13,8 +13,9 @@ from torch.nn.functional import hardtanh as hard_tanh
 from torch.nn.functional import logsigmoid as log_sigmoid
 from torch.nn.functional import tanhshrink as tanh_shrink
 
-from ember_ml.backend.torch.indexing import _axis
 from ember_ml.contract import definition_of
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 
 
 def gelu(x: Tensor, /, approximate: bool = False) -> Tensor:
@@ -58,9 +59,7 @@ def _along(function: Any, x: Tensor, axis: Any) -> Tensor:
     """``function`` along one axis, or along several that are joined into one at the end for it."""
     if isinstance(axis, int):
         return function(x, _axis(axis, x.ndim))
-    axes = [_axis(i, x.ndim) for i in (range(x.ndim) if axis is None else axis)]
-    if len(set(axes)) < len(axes):
-        raise ValueError(f"axis {axis} names an axis twice")
+    axes = _axes(axis, x.ndim)
     kept = x.ndim - len(axes)
     ends = list(range(kept, x.ndim))
     moved = x.movedim(axes, ends)

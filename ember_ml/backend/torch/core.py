@@ -160,7 +160,8 @@ def error_class(error: Exception) -> type[Exception] | None:
     if isinstance(error, torch.linalg.LinAlgError):
         return LinAlgError
     if isinstance(error, IndexError):
-        return AxisError if "Dimension out of range" in message or "has no dimensions" in message else None
+        is_of_axis = re.search("Dimension out of range|has no dimensions|Expected reduction dim", message)
+        return AxisError if is_of_axis else None
     if isinstance(error, NotImplementedError):
         return TypeError
     if isinstance(error, torch.OutOfMemoryError):

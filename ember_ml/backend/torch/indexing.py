@@ -11,7 +11,7 @@ from torch import Tensor, argwhere, masked_select
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.backend.torch.core import DTYPES, convert
 from ember_ml.dtypes import default_float
-from ember_ml.errors import AxisError
+from ember_ml.shapes import axis_of as _axis
 from ember_ml.unchecked import is_checked, shift
 
 # torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
@@ -240,12 +240,6 @@ def segment_min(data: Tensor, segment_ids: Tensor, num_segments: int | None = No
 
 def segment_prod(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
     return _reduced(_segments(1, data, segment_ids, num_segments), 0, segment_ids, data, "prod")
-
-
-def _axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"axis {axis} is out of range for a tensor with {ndim} axes")
-    return axis % ndim
 
 
 def _extremes(indices: Tensor) -> tuple[int, int]:

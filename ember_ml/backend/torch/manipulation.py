@@ -9,8 +9,6 @@ import torch
 from torch import ravel, swapaxes
 
 from ember_ml.backend.numpy.manipulation import (
-    _axes,
-    _axis,
     _check_parts,
     _constants,
     _counts,
@@ -20,6 +18,8 @@ from ember_ml.backend.numpy.manipulation import (
     _widths,
     _windows,
 )
+from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import axis_of as _axis
 
 Tensor = torch.Tensor
 
@@ -58,6 +58,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+    if not x.ndim:
+        _axes(source, 0)  # torch would take 0 and -1
     if isinstance(source, int) and isinstance(destination, int):
         return torch.movedim(x, source, destination)
     return torch.movedim(x, _shape(source), _shape(destination))
@@ -92,6 +94,7 @@ def concat(arrays: list[Tensor], /, *, axis: int | None = 0) -> Tensor:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
     if len({x.ndim for x in arrays}) > 1:
+        _axis(axis, arrays[0].ndim)
         raise ValueError("tensors to be concatenated have the same number of dimensions")
     return torch.cat(arrays, axis)
 

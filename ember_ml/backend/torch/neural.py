@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
+from ember_ml.shapes import axes_of, axis_of
 from ember_ml.windows import (
     Windows,
     check_attention,
@@ -123,7 +124,7 @@ def batch_normalization(
     scale: torch.Tensor | None = None,
     epsilon: float = 1e-5,
 ) -> torch.Tensor:
-    (place,) = _axes(axis, x.ndim)
+    place = axis_of(axis, x.ndim)
     # Not F.batch_norm, which takes the mean and the variance for constants and gives them no gradient.
     wide = torch.promote_types(x.dtype, torch.float32)
     factor = torch.rsqrt(variance.to(wide) + epsilon)
@@ -158,7 +159,7 @@ def rms_normalization(
 
 def _over_last(run: Any, x: torch.Tensor, weights: tuple[Any, ...], axis: Any, epsilon: float) -> torch.Tensor:
     """A normalisation of torch's, which knows the last axes only, over any axes."""
-    axes = _axes(axis, x.ndim)
+    axes = tuple(sorted(axes_of(axis, x.ndim)))
     last = tuple(range(x.ndim - len(axes), x.ndim))
     shape = tuple(x.shape[i] for i in axes)
     for one in weights:
@@ -176,15 +177,6 @@ def _check_along(values: torch.Tensor | None, shape: tuple[int, ...], axis: Any)
         raise ValueError(f"values along axis {axis} have the shape {list(shape)}, not {list(values.shape)}")
 
 
-def _axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes in order, counted from the front."""
-    given = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = sorted(one + rank if one < 0 else one for one in given)
-    if len(set(axes)) < len(axes) or any(not 0 <= one < rank for one in axes):
-        raise ValueError(f"axis {axis} does not fit a tensor with {rank} axes")
-    return tuple(axes)
-
-
 def group_normalization(
     x: torch.Tensor,
     /,
@@ -194,7 +186,7 @@ def group_normalization(
     axis: int = -1,
     epsilon: float = 1e-5,
 ) -> torch.Tensor:
-    (place,) = _axes(axis, x.ndim)
+    place = axis_of(axis, x.ndim)
     if place == 0 or groups < 1 or x.shape[place] % groups:
         raise ValueError(f"axis {axis} of {list(x.shape)} does not hold {groups} groups of channels")
     if scale is None and offset is not None:

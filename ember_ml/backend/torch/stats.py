@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ember_ml.backend.torch.dtypes import cast
+from ember_ml.shapes import axes_of
 
 
 def sum(
@@ -60,20 +61,11 @@ def prod(
 
 def _flattened(x: torch.Tensor, axis: Any, keepdims: bool) -> tuple[torch.Tensor, list[int]]:
     """``x`` with the axes to be reduced joined into one at the end, and the shape of the answer."""
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    wanted = [_within(i, x.ndim) for i in axes]
-    if len(set(wanted)) < len(wanted):
-        raise ValueError(f"axis {axis} names an axis twice")
+    wanted = axes_of(axis, x.ndim)
     kept = [i for i in range(x.ndim) if i not in wanted]
     shape = [1 if i in wanted else n for i, n in enumerate(x.shape)] if keepdims else [x.shape[i] for i in kept]
-    flat = x.permute(kept + wanted).reshape([x.shape[i] for i in kept] + [_product([x.shape[i] for i in wanted])])
+    flat = x.permute((*kept, *wanted)).reshape([x.shape[i] for i in kept] + [_product([x.shape[i] for i in wanted])])
     return flat, shape
-
-
-def _within(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for a tensor with {ndim} axes")
-    return axis % ndim
 
 
 def _product(numbers: Any) -> int:

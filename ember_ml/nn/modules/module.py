@@ -90,12 +90,6 @@ def native(value: Any) -> Any:
     return value if isinstance(door.species_of(type(value)), Backend) else ops.asarray(value)
 
 
-def home_of(tensor: Any) -> Backend:
-    """The backend that a tensor lives on."""
-    species = door.species_of(type(tensor))
-    return species if isinstance(species, Backend) else backends.load("numpy")
-
-
 class Keys(NamedTuple):
     """The paths that a loaded state lacked, and those that it had too many."""
 
@@ -456,7 +450,8 @@ class Module:
         'numpy'
         """
         first = next(iter(self.tensors().values()), None)
-        return backends.get_backend() if first is None else home_of(first).name
+        home = door.home_of(first) or backends.current()
+        return home.name
 
     def to(self, device: DeviceLike) -> Self:
         """The module itself, with its tensors on another device."""
@@ -581,7 +576,7 @@ def holds_modules(value: Any) -> bool:
 
 def _taking_the_place_of(old: Any, value: Any) -> Any:
     """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
-    home = home_of(old)
+    home = door.home_of(old) or backends.current()
     with backends.use_backend(home.name):
         return ops.asarray(portable.opened(value), dtype=old.dtype, device=home.device_of(old), copy=True)
 

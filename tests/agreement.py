@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml import backend as backends
+from ember_ml.backend import Backend
 from ember_ml.dtypes import as_dtype
 
 TOLERANCE = {
@@ -39,6 +40,11 @@ def host(value: Any) -> Any:
         if isinstance(value, backend.tensors):
             return backend.to_host(value)
     return value
+
+
+def dtypes_of_device(backend: Backend) -> set[str]:
+    """The names of the dtypes that the engine has on its default device."""
+    return {name for name in backend.dtypes if name != "float64" or backend.has_float64()}
 
 
 def dtype_name(value: Any) -> str:

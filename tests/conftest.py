@@ -33,7 +33,8 @@ def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
 
 
 def _in_full_precision(name: str) -> None:
-    """Keep cuDNN from rounding float32 to TensorFloat32, which no tolerance for float32 allows for."""
+    """Keep CUDA from rounding float32 to TensorFloat32, which no tolerance for float32 allows for."""
+    os.environ["MLX_ENABLE_TF32"] = "0"
     if name == "torch":
         import torch
 

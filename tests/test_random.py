@@ -663,3 +663,24 @@ def test_integers_of_numpy_are_integers(backend: Backend) -> None:
     assert host(random.bits(3, key=np.int64(7))).tolist() == host(random.bits(3, key=7)).tolist()
     ops.set_seed(np.uint64(2**63))
     assert ops.get_seed() == 2**63
+
+
+def test_a_device_without_double_precision_draws_the_same(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What needs float64 is made in host memory there, so that the numbers do not depend on the device."""
+    logits, shares = [[0.1, 0.2, 0.3], [3.0, 1.0, 0.0]], [0.2, 0.3, 0.5]
+
+    def draws() -> list[Any]:
+        return [
+            random.categorical(logits, 50, key=3),
+            random.choice(3, 40, p=shares, key=4),
+            random.poisson((30,), lam=7.5, key=5),
+            random.gamma((30,), 2.5, 1.5, key=6),
+            random.binomial((30,), 20, 0.3, key=7),
+            random.uniform((30,), -1.5, 2.25, key=8),
+        ]
+
+    expected = list(map(host, draws()))
+    monkeypatch.setattr(backend.module.random, "has_double", lambda device: False)
+    monkeypatch.setattr(backend.module.random, "is_host", lambda device: False)
+    for answer, wanted in zip(draws(), expected, strict=True):
+        np.testing.assert_array_equal(host(answer), wanted)

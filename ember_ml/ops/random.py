@@ -784,6 +784,9 @@ def _float_of(dtype: Any, parameters: Sequence[Parameter]) -> str:
     return kind.name
 
 
+_DOUBLE = "float64"
+
+
 class _Each:
     """A parameter with a value for each element."""
 
@@ -827,7 +830,9 @@ class _Draw:
 
     def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:
         """What a sampler makes, in host memory if everything is known there, else by the engine."""
-        if self.key is not None and isinstance(self.key[0], int) and self.xp.is_host(self.device):
+        lacks = not self.xp.has_double(self.device) and any(type(p) is str and p == _DOUBLE for p in parameters)
+        is_host = lacks or self.xp.is_host(self.device)
+        if self.key is not None and isinstance(self.key[0], int) and is_host:
             host = _backends.load("numpy").module.random
             hosted = [p if type(p) in _KNOWN else self._on_host(host, p) for p in parameters]
             if not any(p is None for p in hosted):
@@ -856,9 +861,11 @@ class _Draw:
     def _on_engine(self, parameter: Any) -> Any:
         """A parameter as the engine needs it."""
         if isinstance(parameter, _All):
-            return self.xp.cast(parameter.value, self.wide()).reshape(parameter.shape)
+            return self.xp.cast(parameter.value, self.widest()).reshape(parameter.shape)
         if isinstance(parameter, _Each):
-            return self.xp.spread(self.tensor(parameter.value, self.wide()), self.shape)
+            return self.xp.spread(self.tensor(parameter.value, self.widest()), self.shape)
+        if type(parameter) is str and parameter == _DOUBLE:
+            return self.widest()
         return self.xp.spread(parameter, self.shape) if hasattr(parameter, "shape") else parameter
 
     def placed(
@@ -875,7 +882,7 @@ class _Draw:
 
     def between(self, values: Any, low: Parameter, high: Parameter, kind: str) -> Tensor:
         """Numbers in [0, 1) mapped to [low, high), of which one or both are tensors."""
-        wide = self.wide(kind)
+        wide = self.widest() if self.wide(kind) == _DOUBLE else "float32"
         low, high = self.tensor(low, kind), self.tensor(high, kind)
         span = math.subtract(dtypes.cast(high, wide), dtypes.cast(low, wide))
         mapped = math.add(math.multiply(dtypes.cast(values, wide), span), dtypes.cast(low, wide))
@@ -897,8 +904,12 @@ class _Draw:
         return dtypes.cast(value, dtype)
 
     def wide(self, kind: str = "float64") -> str:
-        """The dtype that hides the roundings of ``kind``, if the device has it."""
-        return "float64" if kind in ("float32", "float64") and self.xp.has_double(self.device) else "float32"
+        """The dtype that hides the roundings of ``kind``; what needs one that the device lacks is made on the host."""
+        return _DOUBLE if kind in ("float32", _DOUBLE) else "float32"
+
+    def widest(self) -> str:
+        """The widest dtype of the device."""
+        return _DOUBLE if self.xp.has_double(self.device) else "float32"
 
     def are_numbers(self, *parameters: Parameter) -> bool:
         return all(type(p) in _NUMBERS for p in parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import mlx.core as mx
@@ -92,8 +93,16 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
     return x.astype(dtype)
 
 
+def placing(dtype: mx.Dtype) -> AbstractContextManager[Any]:
+    """Where values of that dtype are scattered: on the CPU, if MLX's GPU has no kernel for their eight bytes."""
+    return mx.stream(mx.cpu) if dtype.size == 8 and not has_float64() else nullcontext()
+
+
 def to_host(x: mx.array) -> np.ndarray[Any, Any]:
     """The values of ``x`` as a host array; evaluates it."""
+    if not x.size:
+        # Nothing on a GPU has no address, which NumPy would read all the same.
+        return np.zeros(x.shape, _HOST_OF[x.dtype])
     if x.dtype == mx.bfloat16:
         return np.array(x.view(mx.uint16)).view(HOST_DTYPES["bfloat16"])
     return np.array(x)

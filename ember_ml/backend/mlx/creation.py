@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host
+from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host, placing
 from ember_ml.backend.mlx.core import to_host as _to_host
 from ember_ml.backend.numpy import creation as host
 from ember_ml.backend.numpy.creation import (
@@ -112,7 +112,9 @@ def eye(
 ) -> mx.array:
     # MLX keeps the offset in 32 bits; beyond the matrix all are alike.
     k = max(-n_rows, min(k, n_rows if n_cols is None else n_cols))
-    return mx.eye(n_rows, n_cols, k, dtype or _float(), stream=device)
+    dtype = dtype or _float()
+    with placing(dtype):
+        return mx.eye(n_rows, n_cols, k, dtype, stream=device if dtype.size < 8 else None)
 
 
 def arange(
@@ -186,7 +188,8 @@ def triu(x: mx.array, /, *, k: int = 0) -> mx.array:
 
 
 def diag(x: mx.array, /, k: int = 0) -> mx.array:
-    return mx.diag(x, k)
+    with placing(x.dtype):
+        return mx.diag(x, k)
 
 
 def vander(x: mx.array, /, n: int | None = None, *, increasing: bool = False) -> mx.array:

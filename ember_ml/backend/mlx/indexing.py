@@ -9,7 +9,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import convert, from_host, to_host
+from ember_ml.backend.mlx.core import convert, from_host, placing, to_host
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.shapes import axis_of as _axis
@@ -38,7 +38,8 @@ def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.
 
 def scatter_add(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
-    return x.at[key].add(updates)
+    with placing(x.dtype):
+        return x.at[key].add(updates)
 
 
 def scatter_max(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
@@ -72,8 +73,9 @@ def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
         answer[_key(parts)] = _spread(values, answer[_key(parts)].shape)
         return answer
     axis, rows, places, values = _by_rows(answer, _unmasked(parts), values)
-    rows = mx.array(rows)
-    rows[(slice(None),) * axis + (places,)] = _settled(places, rows.shape[axis], values, axis)
+    rows, values = mx.array(rows), _settled(places, rows.shape[axis], values, axis)
+    with placing(x.dtype):
+        rows[(slice(None),) * axis + (places,)] = values
     return rows.reshape(x.shape)
 
 
@@ -83,7 +85,8 @@ def index_add(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     if not any(not _is_mask(part.value) for part in tensors):
         return x + index_update(mx.zeros_like(x), index, values)
     axis, rows, places, values = _by_rows(x, _unmasked(parts), values)
-    return rows.at[(slice(None),) * axis + (places,)].add(values).reshape(x.shape)
+    with placing(x.dtype):
+        return rows.at[(slice(None),) * axis + (places,)].add(values).reshape(x.shape)
 
 
 def masked_select(x: mx.array, mask: mx.array, /) -> mx.array:
@@ -212,7 +215,8 @@ def ravel_multi_index(multi_index: Any, shape: Any, /) -> mx.array:
 
 def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     rows, ids = _segments(0, data, segment_ids, num_segments)
-    return rows.at[ids].add(data) if data.size else rows
+    with placing(data.dtype):
+        return rows.at[ids].add(data) if data.size else rows
 
 
 def segment_max(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
@@ -260,7 +264,8 @@ def _extreme(x: mx.array, key: Any, updates: mx.array, how: str) -> mx.array:
 
     @mx.custom_function
     def extreme(x: mx.array, updates: mx.array) -> mx.array:
-        answer = getattr(x.at[key], how)(updates)
+        with placing(x.dtype):
+            answer = getattr(x.at[key], how)(updates)
         if not mx.issubdtype(x.dtype, mx.floating):
             return answer
         return mx.where(mx.isnan(x).at[key].maximum(mx.isnan(updates)), mx.array(math.nan, x.dtype), answer)
@@ -281,7 +286,8 @@ def _product(rows: mx.array, ids: mx.array, data: mx.array) -> mx.array:
 
     @mx.custom_function
     def product(data: mx.array) -> mx.array:
-        return rows.at[ids].multiply(data)
+        with placing(data.dtype):
+            return rows.at[ids].multiply(data)
 
     @product.vjp
     def shares(data: mx.array, cotangent: mx.array, answer: mx.array) -> mx.array:
@@ -419,7 +425,7 @@ def _settled(places: mx.array, size: int, values: mx.array, axis: int) -> mx.arr
 
     Only the last one itself carries a gradient.
     """
-    order = mx.arange(places.size, dtype=mx.int64)
-    last = mx.full((size,), -1, mx.int64).at[places].maximum(order)[places]
+    order = mx.arange(places.size, dtype=mx.int32)
+    last = mx.full((size,), -1, mx.int32).at[places].maximum(order)[places]
     is_last = (last == order).reshape(-1, *(1,) * (values.ndim - axis - 1))
     return mx.where(is_last, values, mx.take(mx.stop_gradient(values), last, axis))

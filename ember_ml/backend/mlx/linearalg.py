@@ -94,7 +94,7 @@ def solve_triangular(
     triangle, right = _together(a, b)
     triangle = mx.tril(triangle) if lower else mx.triu(triangle)
     if unit_diagonal:
-        eye = mx.eye(a.shape[-1], dtype=triangle.dtype)
+        eye = mx.eye(a.shape[-1]).astype(triangle.dtype)
         triangle = triangle * (1 - eye) + eye
     if adjoint:
         triangle, lower = _adjoint(triangle), not lower
@@ -156,7 +156,7 @@ def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     m, n = a.shape[-2:]
     if mode == "complete" and m > n:
         # Columns that complete the basis: those of the identity, made orthogonal to what is there.
-        a = mx.concatenate([a, mx.broadcast_to(mx.eye(m, dtype=a.dtype), (*a.shape[:-1], m))], -1)
+        a = mx.concatenate([a, mx.broadcast_to(mx.eye(m).astype(a.dtype), (*a.shape[:-1], m))], -1)
     q, r = _settled(*mx.linalg.qr(_doubled(a), stream=mx.cpu))
     sign = _unit(mx.diagonal(r, 0, -2, -1))
     q, r = _halved(q * sign[..., None, :], a), _halved(r * sign[..., :, None], a)

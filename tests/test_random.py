@@ -672,6 +672,7 @@ def test_a_device_without_double_precision_draws_the_same(backend: Backend, monk
     def draws() -> list[Any]:
         return [
             random.categorical(logits, 50, key=3),
+            random.categorical(logits, 50, key=random.key(3)),
             random.choice(3, 40, p=shares, key=4),
             random.poisson((30,), lam=7.5, key=5),
             random.gamma((30,), 2.5, 1.5, key=6),

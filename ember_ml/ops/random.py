@@ -831,19 +831,26 @@ class _Draw:
     def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:
         """What a sampler makes, in host memory if everything is known there, else by the engine."""
         lacks = not self.xp.has_double(self.device) and any(type(p) is str and p == _DOUBLE for p in parameters)
-        is_host = lacks or self.xp.is_host(self.device)
-        if self.key is not None and isinstance(self.key[0], int) and is_host:
+        key = self._known_key() if lacks else self.key
+        if key is not None and isinstance(key[0], int) and (lacks or self.xp.is_host(self.device)):
             host = _backends.load("numpy").module.random
             hosted = [p if type(p) in _KNOWN else self._on_host(host, p) for p in parameters]
             if not any(p is None for p in hosted):
                 make = host.at_once if whole else host.in_chunks
-                flat = host.cast(make(sampler, self.key, self.count, hosted), dtype)
+                flat = host.cast(make(sampler, key, self.count, hosted), dtype)
                 adopted: Tensor = self.xp.adopt(flat.reshape(self.shape), self.device)
                 return adopted
         source = _sampling.Source(self.xp, self.key, 0, self.count, self.device)
         flat = sampler(source, *[self._on_engine(p) for p in parameters])
         made: Tensor = self.xp.cast(flat, dtype).reshape(self.shape)
         return made
+
+    def _known_key(self) -> Any:
+        """The words of the key as numbers, where they can be known."""
+        if self.key is None or isinstance(self.key[0], int):
+            return self.key
+        words = [self.seen(word) for word in self.key]
+        return self.key if any(word is None for word in words) else tuple(int(word) for word in words)
 
     def _on_host(self, host: Any, parameter: Any) -> Any:
         """A parameter in host memory; ``None`` if it is not known there."""

@@ -23,20 +23,20 @@ from mlx.core import (
     where,
 )
 
-from ember_ml.backend.mlx.core import has_float64
+from ember_ml.backend.mlx.core import has_float64, placing
 
 
 def isclose(x: mx.array, y: mx.array, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> mx.array:
-    # MLX does not know a complex infinity as close to itself.
-    return mx.isclose(_wide(x), _wide(y), rtol, atol, equal_nan=equal_nan) | mx.equal(x, y)
+    # MLX does not know a complex infinity as close to itself, and computes in float64 on the CPU alone.
+    with placing(x.dtype):
+        return mx.isclose(_wide(x), _wide(y), rtol, atol, equal_nan=equal_nan) | mx.equal(x, y)
 
 
 def _wide(x: mx.array) -> mx.array:
-    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64 if it holds more."""
     if x.dtype in (mx.float32, mx.float64, mx.complex64):
         return x
-    halved = mx.issubdtype(x.dtype, mx.floating)
-    return x.astype(mx.float32 if halved or not has_float64() else mx.float64)
+    return x.astype(mx.float64 if has_float64() and not mx.issubdtype(x.dtype, mx.floating) else mx.float32)
 
 
 def all(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:

@@ -29,7 +29,7 @@ def _uncut(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
 def prod(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
     x = _uncut(_sound(x), dtype)
     try:
-        return mx.prod(x, axis, keepdims) if dtype is None else mx.prod(x.astype(dtype), axis, keepdims).astype(dtype)
+        return mx.prod(_wide(x if dtype is None else x.astype(dtype)), axis, keepdims).astype(dtype or x.dtype)
     except IndexError:
         return prod(x, axis=_none(x, axis), dtype=dtype, keepdims=keepdims)
 

@@ -52,7 +52,10 @@ def _complain(error: object, status: int) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and that takes no beginnings of options: a new option could change those."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: error: {message}; see {self.prog} --help\n")
@@ -91,7 +94,7 @@ _PICTURE = "ember-ml-demo.png"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _described(_Parser(prog="ember-ml", allow_abbrev=False), "One program, any array engine.", _EXAMPLES)
+    parser = _described(_Parser(prog="ember-ml"), "One program, any array engine.", _EXAMPLES)
     parser.add_argument("--version", action="version", version=f"ember-ml {ember_ml.__version__}")
     parser.set_defaults(command=_help(parser), json=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -326,8 +329,9 @@ def _demo(options: argparse.Namespace) -> int:
     try:
         demo.plot(runs, f"{options.model} on handwritten digits, seed {options.seed}", options.plot)
         picture = f"the loss curves are in {options.plot}"
-    except ImportError as error:
-        picture = str(error)
+    except (ImportError, OSError, ValueError) as error:
+        # A folder that cannot be written to, or a format that is not known: the figures are worth showing all the same.
+        picture = f"there is no picture: {error}"
     if options.json:
         _print_json({**demo.report(runs, options.model, options.seed), "picture": picture})
         return 0
@@ -389,11 +393,15 @@ def _table(*names: str, title: str | None = None) -> Table:
 def _print_rich(what: RenderableType) -> None:
     from rich.console import Console
 
-    # Written in one go by ourselves: a console that meets a broken pipe exits in its own way.
-    console = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), markup=False)
+    # Written in one go by ourselves: a console that meets a broken pipe exits in its own way. Where nobody looks at it,
+    # a row is one line, however long, for whatever searches it.
+    encoding, seen = sys.stdout.encoding or "utf-8", sys.stdout.isatty()
+    width = None if seen or "COLUMNS" in os.environ else 1000
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, force_terminal=seen, markup=False, width=width)
     with console.capture() as captured:
         console.print(what)
-    sys.stdout.write(captured.get())
+    sys.stdout.write(captured.get().encode(encoding, "replace").decode(encoding))
 
 
 def _print_json(value: object) -> None:

@@ -5,6 +5,7 @@ Conversion and promotion happen here and nowhere else, so a backend function see
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -154,6 +155,9 @@ class Door:
         species: Any = species_of(type(value))
         native: Any = backend.tensors
         if species is backend or (isinstance(value, native) and value.dtype in backend.names):
+            if species is HOST and type(value) is not native[0] and not isinstance(value, backend.scalars):
+                # A matrix or a masked array of NumPy computes in its own way, and no other engine does.
+                return backend.to_host(value)
             return value
         if species in (UNKNOWN, NONE):
             raise TypeError(
@@ -258,6 +262,11 @@ class Door:
         """The answer by the reference where the engine has no kernel for these dtypes; else the error, explained."""
         if isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _FINAL:
             return self.by_reference(backend, values)
+        plain = tuple(
+            _plain(v) if p.role == PLAIN else v for v, p in zip(values, self.operation.parameters, strict=True)
+        )
+        if any(new is not old for new, old in zip(plain, values, strict=True)):
+            return self(*plain)
         raise self.explained(backend, error, values)
 
     def by_reference(self, backend: Backend, values: tuple[Any, ...]) -> Any:
@@ -371,6 +380,22 @@ def _classify(kind: type) -> Backend | str:
     if issubclass(kind, (str, bytes, bytearray, memoryview)) or hasattr(kind, "keys"):
         return UNKNOWN
     return SEQUENCE if hasattr(kind, "__getitem__") and hasattr(kind, "__len__") else UNKNOWN
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with Python's integers for those of NumPy and for tensors that are one; itself if there are none.
+
+    Axes and lengths often come from a computation. Engines take them here and there; where one does not, these it does.
+    """
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        items = [_plain(item) for item in value]
+        return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, int) or not hasattr(value, "__index__"):
+        return value
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError, RuntimeError):
+        return value
 
 
 def _own_dtype(backend: Backend, value: Any) -> EmberDType:

@@ -257,6 +257,20 @@ def test_writing_to_a_closed_pipe_is_141(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert cli.main(["backend", "clear"]) == 141
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_knows_few_characters(encoding: str) -> None:
+    done = started("ops", "matrix", "--backend", "numpy", PYTHONIOENCODING=encoding, COLUMNS="30")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "numpy: " in done.stdout
+
+
+def test_what_nobody_looks_at_has_one_line_for_a_row(ember: Any) -> None:
+    ran = ember("ops", "list", "--category", "losses")
+    rows = [line.strip() for line in ran.out.splitlines() if "(" in line]
+    assert ran.out.endswith(f"{len(rows)} operations\n")
+    assert all(row.endswith(("own", "defined")) for row in rows)
+
+
 def test_as_a_module_in_a_fresh_process(tmp_path: Path) -> None:
     done = started("backend", "show", "--json", HOME=str(tmp_path), EMBER_ML_BACKEND="numpy")
     assert done.returncode == 0
@@ -306,6 +320,14 @@ def test_demo_does_without_a_picture(ember: Any, in_folder: Path, monkeypatch: p
     ran = ember("demo", "--backend", "numpy", "--epochs", "1")
     assert ran.status == 0
     assert "pip install 'ember-ml[plot]'" in ran.out
+
+
+@pytest.mark.parametrize("plot", ["nowhere/curves.png", "curves.unknown"])
+def test_demo_shows_its_figures_where_it_cannot_draw(plot: str, ember: Any, in_folder: Path) -> None:
+    ran = ember("demo", "--backend", "numpy", "--epochs", "1", "--plot", plot)
+    assert ran.status == 0
+    assert "test accuracy" in ran.out
+    assert "there is no picture: " in ran.out
 
 
 def test_demo_leaves_out_an_engine_that_cannot(ember: Any, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,10 +21,12 @@ import json, sys, warnings
 import array_api_extra as xpx
 import einops.array_api
 import numpy as np
-import scipy.cluster.vq, scipy.fft, scipy.integrate, scipy.ndimage, scipy.optimize, scipy.signal
-import scipy.special, scipy.stats
+import opt_einsum
+import scipy.cluster.vq, scipy.differentiate, scipy.fft, scipy.integrate, scipy.ndimage, scipy.optimize.elementwise
+import scipy.signal, scipy.spatial.distance, scipy.spatial.transform, scipy.special, scipy.stats
 import sklearn
-from sklearn import decomposition, discriminant_analysis, linear_model, metrics, mixture, model_selection, preprocessing
+from sklearn import decomposition, discriminant_analysis, kernel_approximation, linear_model, metrics, mixture
+from sklearn import model_selection, naive_bayes, pipeline, preprocessing
 
 import ember_ml
 from ember_ml.nn import tensor
@@ -81,6 +83,57 @@ CALLS = {
     "sklearn rbf_kernel": lambda X, y, p: metrics.pairwise.rbf_kernel(X),
     "sklearn mean_squared_error": lambda X, y, p: metrics.mean_squared_error(X, X * 0.5, multioutput="raw_values"),
     "sklearn confusion_matrix": lambda X, y, p: metrics.confusion_matrix(y, y),
+    "scipy.special.betainc": lambda X, y, p: special.betainc(p, p, p),
+    "scipy.special.ndtri": lambda X, y, p: special.ndtri(p),
+    "scipy.special.stdtr": lambda X, y, p: special.stdtr(p, p),
+    "scipy.stats.kurtosistest": lambda X, y, p: stats.kurtosistest(X).pvalue,
+    "scipy.stats.bartlett": lambda X, y, p: stats.bartlett(p[:20], p[20:]).pvalue,
+    "scipy.stats.rankdata": lambda X, y, p: stats.rankdata(p),
+    "scipy.stats.mannwhitneyu": lambda X, y, p: stats.mannwhitneyu(p[:20], p[20:]).pvalue,
+    "scipy.stats.quantile": lambda X, y, p: stats.quantile(p, 0.3),
+    "scipy.stats.directional_stats": lambda X, y, p: stats.directional_stats(X[:, :3]).mean_direction,
+    "scipy.stats.circmean": lambda X, y, p: stats.circmean(p),
+    "scipy.signal.fftconvolve": lambda X, y, p: signal.fftconvolve(p, p[:5]),
+    "scipy.signal.resample_poly": lambda X, y, p: signal.resample_poly(p, 2, 1),
+    "scipy.signal.lfilter": lambda X, y, p: signal.lfilter(p[:2], p[:1], p),
+    "scipy.signal.medfilt": lambda X, y, p: signal.medfilt(p, 3),
+    "scipy.ndimage.zoom": lambda X, y, p: scipy.ndimage.zoom(X, 2),
+    "scipy.ndimage.maximum_filter": lambda X, y, p: scipy.ndimage.maximum_filter(X, 3),
+    "scipy.fft.dct": lambda X, y, p: scipy.fft.dct(p),
+    "scipy.integrate.cumulative_simpson": lambda X, y, p: scipy.integrate.cumulative_simpson(p),
+    "scipy.integrate.tanhsinh": lambda X, y, p: scipy.integrate.tanhsinh(lambda x: x**2, p * 0, p).integral,
+    "scipy.optimize.elementwise.find_root": lambda X, y, p: (
+        scipy.optimize.elementwise.find_root(lambda x: x - 0.3, (p * 0, p * 0 + 1)).x
+    ),
+    "scipy.differentiate.derivative": lambda X, y, p: scipy.differentiate.derivative(lambda x: x * x, p).df,
+    "scipy.spatial.distance.pdist": lambda X, y, p: scipy.spatial.distance.pdist(X),
+    "scipy.spatial.transform.Rotation": lambda X, y, p: (
+        scipy.spatial.transform.Rotation.from_quat(X[:, :4]).as_matrix()
+    ),
+    "array_api_extra.apply_where": lambda X, y, p: xpx.apply_where(p > 0.5, p, lambda x: x * 2, fill_value=0.0),
+    "array_api_extra.setdiff1d": lambda X, y, p: xpx.setdiff1d(p, p[:5]),
+    "einops.array_api.repeat": lambda X, y, p: einops.array_api.repeat(X, "a b -> a b c", c=2),
+    "einops.array_api.pack": lambda X, y, p: einops.array_api.pack([X, X], "* b")[0],
+    "opt_einsum.contract": lambda X, y, p: (
+        opt_einsum.contract("ab,cb,c->a", X, X, p, backend="ember_ml.ops" if hasattr(X, "native") else "auto")
+    ),
+    "numpy.std": lambda X, y, p: np.std(X, axis=0, ddof=1),
+    "sklearn PCA of a covariance": lambda X, y, p: (
+        decomposition.PCA(2, svd_solver="covariance_eigh").fit(X).explained_variance_
+    ),
+    "sklearn Nystroem": lambda X, y, p: (
+        kernel_approximation.Nystroem(n_components=5, random_state=0).fit_transform(X)
+    ),
+    "sklearn GaussianNB": lambda X, y, p: naive_bayes.GaussianNB().fit(X, y).predict_proba(X),
+    "sklearn Pipeline": lambda X, y, p: (
+        pipeline.make_pipeline(preprocessing.MaxAbsScaler(), linear_model.Ridge(solver="svd")).fit(X, p).predict(X)
+    ),
+    "sklearn cross_val_predict": lambda X, y, p: (
+        model_selection.cross_val_predict(discriminant_analysis.LinearDiscriminantAnalysis(), X, y)
+    ),
+    "sklearn precision_recall_curve": lambda X, y, p: metrics.precision_recall_curve(y, p)[0],
+    "sklearn cosine_similarity": lambda X, y, p: metrics.pairwise.cosine_similarity(X),
+    "sklearn f1_score": lambda X, y, p: metrics.f1_score(y, 1 - y),
     "sklearn r2_score": lambda X, y, p: metrics.r2_score(p, p * 0.9),
     "sklearn log_loss": lambda X, y, p: metrics.log_loss(y, p),
 }
@@ -124,7 +177,7 @@ main(*sys.argv[1:])
 ENGINES = ember_ml.get_available_backends()
 
 # These answer with a Python float, as they do for any array.
-NUMBERS = ("sklearn r2_score", "sklearn log_loss")
+NUMBERS = ("sklearn f1_score", "sklearn r2_score", "sklearn log_loss")
 
 
 @cache
@@ -147,7 +200,7 @@ def test_consumers_answer_in_kind(engine: str) -> None:
     found = outcomes(engine, engine)
     wanted = {name: "float" if name in NUMBERS else f"EmberTensor on {engine}" for name in found}
     assert {name: outcome["kind"] for name, outcome in found.items()} == wanted
-    assert len(found) >= 30
+    assert len(found) >= 75
 
 
 @pytest.mark.parametrize("engine", ENGINES)

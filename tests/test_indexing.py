@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ember_ml import ops
+import ember_ml
+from ember_ml import ops, transform
 from ember_ml.unchecked import unchecked
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -312,3 +313,14 @@ def test_unchecked_gives_the_same_answers(backend: object) -> None:
         same(ops.index_update(X, [0, 0], X[1:]), host(ops.slice_update(X, (0, 0), X[2:])))
     with pytest.raises(IndexError):
         ops.take(X, [9], axis=0)
+
+
+def test_compiled_code_stays_within_a_tensor() -> None:
+    """MLX reads wherever an index points, and writes there for the gradient; compiled code cannot raise an error."""
+    if "mlx" not in ember_ml.get_available_backends():
+        pytest.skip("MLX is not installed")
+    with ember_ml.use_backend("mlx"):
+        x, indices = ops.asarray([1.0, 2.0, 3.0]), ops.asarray([0, 5, -9, 10**9])
+        assert transform.compile(lambda x, i: ops.take(x, i))(x, indices).tolist() == [1.0, 3.0, 1.0, 3.0]
+        slopes = transform.compile(transform.grad(lambda x, i: ops.sum(ops.take(x, i))))(x, indices)
+        assert slopes.tolist() == [2.0, 0.0, 2.0]

@@ -415,6 +415,24 @@ def test_what_got_worse_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[
     capsys.readouterr()
 
 
+def test_what_is_not_compared_does_not_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few, one = tmp_path / "few.json", tmp_path / "one.json"
+    measuring.write(measuring.measure(["exp", "sum"], engines=["numpy"], jobs=1), few)
+    measuring.write(measuring.measure(["exp"], engines=["numpy"], jobs=1), one)
+    for arguments, says in (
+        ([str(few), "--ops", "add"], "few.json has no operation 'add'"),
+        ([str(few), "--matrix", str(one), "--ops", "sum"], "one.json has no operation 'sum'"),
+    ):
+        assert cli.main(["ops", "check", *arguments]) == 2
+        assert says in capsys.readouterr().err
+    assert cli.main(["ops", "check", str(few), "--matrix", str(one)]) == 0
+    assert capsys.readouterr().out == "1 operations checked, nothing got worse\n"
+    lowered_sum = lowered(measuring.read(few), "sum", "crash")
+    measuring.write(lowered_sum, one)
+    assert cli.main(["ops", "check", str(few), "--matrix", str(one), "--ops", "exp"]) == 0
+    assert cli.main(["ops", "check", str(few), "--matrix", str(one), "--ops", "sum"]) == 1
+
+
 def test_an_operation_that_is_gone_is_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     matrix = measuring.measure(["exp"], engines=["numpy"], jobs=1)
     matrix["operations"]["frobnicate"] = matrix["operations"]["exp"]
@@ -429,6 +447,13 @@ def test_an_operation_that_is_gone_is_worse(tmp_path: Path, capsys: pytest.Captu
         ("{", "is not a matrix"),
         ("[]", "is not a matrix"),
         ('{"format": 9, "operations": {}}', "format 9"),
+        ('{"format": 1, "operations": {}}', "is not a matrix"),
+        ('{"format": 1, "versions": {}, "native": {}, "operations": {}}', "nothing to compare"),
+        ('{"format": 1, "versions": {}, "native": {}, "operations": {"add": 5}}', "'add' cannot be read"),
+        (
+            '{"format": 1, "versions": {}, "native": {}, "operations": {"add": {"engines": {"mlx": {}}}}}',
+            "'add' cannot be read",
+        ),
         (None, "no file"),
     ],
 )

@@ -285,6 +285,13 @@ REFUSED = {
         "circular import",
     ),
     "default": ({"ops/torch/m.py": "import torch\ndef f(x, dtype=torch.float32):\n    return x\n"}, "default of dtype"),
+    "another file": ({"ops/torch/m.py": "def f(x):\n    return open(__file__).read()\n"}, "reads __file__"),
+    "branch": ({"ops/torch/m.py": "import torch\nif torch.cuda:\n    def f(x):\n        return x\n"}, "in a branch"),
+    "lambda": ({"ops/torch/m.py": "f = lambda x: x\n"}, "not a definition"),
+    "partial": ({"ops/torch/m.py": "import functools\nf = functools.partial(print, 1)\n"}, "not a definition"),
+    "another name": ({"ops/torch/m.py": f"{F}g = f\n"}, "not a definition"),
+    "native function": ({"ops/torch/m.py": "import torch\nexp = torch.exp\npi = torch.pi\n"}, "not a definition"),
+    "needs a lambda": ({"ops/torch/m.py": "g = lambda x: x\ndef f(x):\n    return g(x)\n"}, "needs g, which stays"),
     "defaults differ": (
         {"ops/numpy/m.py": "def f(x, axis=0):\n    return x\n", "ops/torch/m.py": "def f(x, axis=-1):\n    return x\n"},
         "by default",
@@ -328,6 +335,51 @@ def test_what_is_refused_stays_and_the_rest_moves(tmp_path: Path) -> None:
     stayed = (package / "ops/torch/m.py").read_text()
     assert "def f" in stayed
     assert "def g" not in stayed
+
+
+def test_names_for_functions_stay_and_find_what_moved(tmp_path: Path) -> None:
+    text = "import numpy as np\n\n\ndef f(x):\n    return np.abs(x)\n\n\ng = f\nexp = np.exp\n"
+    package = package_of(tmp_path, {"ops/numpy/m.py": text})
+    found = plan(package)
+    assert [(move.operation, move.engine) for move in found.moves] == [("f", "numpy")]
+    assert sorted(refusal.operation for refusal in found.refusals) == ["exp", "g"]
+    found.apply(force=True)
+    code = "from small.ops.m import f; from small.ops.numpy.m import exp, g; print(f(-4), g(-6), exp(0))"
+    done = python(tmp_path, "-c", code, EMBER_ML_BACKEND="numpy")
+    assert done.stdout == "4 6 1.0\n", done.stderr
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_files_of_every_form_stay_whole(tmp_path: Path, end: str, mark: str) -> None:
+    """Form feeds and separators that are no ends of lines, other ends of lines, and a mark of the encoding."""
+    engine = (
+        "import numpy as np\n\f\ndef f(x):\n    'a\fb\u2028c'\n    return np.abs(x)\n\f\ndef g(x):\n    return f(x)\n"
+    )
+    front = "import os\n\f\nS = 'a\u2028\fb'\ndef other(x):\n    return S + x\n"
+    user = "from small.ops.numpy.m import f, g\nprint(f(-1), g(-2))\n"
+    package = package_of(tmp_path, {"ops/numpy/m.py": "", "ops/m.py": "", "a.py": ""})
+    for name, text in (("ops/numpy/m.py", engine), ("ops/m.py", front), ("a.py", user)):
+        (package / name).write_bytes((mark + text.replace("\n", end)).encode())
+    found = plan(package)
+    assert found.refusals == []
+    assert "+++ b/small/a.py" in found.diff()
+    found.apply(force=True)
+    for path in (package / "ops/m.py", package / "a.py"):
+        assert path.read_bytes().count(b"\n") == path.read_bytes().count(end.encode())
+    code = "import small.a; from small.ops.m import other; print(ascii(other('c')))"
+    done = python(tmp_path, "-c", code, EMBER_ML_BACKEND="numpy")
+    assert done.stdout == "1 2\n'a\\u2028\\x0cbc'\n", done.stderr
+
+
+@pytest.mark.parametrize("head", [b"", b"# coding: latin-1\n", b"# coding: klingon\n"])
+def test_a_file_in_another_encoding_is_named(tmp_path: Path, head: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    package = package_of(tmp_path, {"ops/numpy/m.py": ""})
+    (package / "ops/numpy/m.py").write_bytes(head + b"S = '\xe9'\ndef f(x):\n    return S\n")
+    assert cli.main(["ops", "plan", str(package)]) == 2
+    said = capsys.readouterr().err
+    assert f"{package / 'ops/numpy/m.py'} is not written in UTF-8" in said
+    assert said.count("\n") == 1
 
 
 def test_kinds_of_parameters_are_passed_on(tmp_path: Path) -> None:
@@ -379,6 +431,16 @@ def test_a_dirty_tree_is_not_written(legacy: Path, capsys: pytest.CaptureFixture
     assert files(legacy) == before
     assert cli.main(["ops", "migrate", str(legacy), "--force"]) == 0
     assert files(legacy) != before
+
+
+def test_what_git_ignores_is_not_written(tmp_path: Path) -> None:
+    package = package_of(tmp_path, {"ops/torch/m.py": F})
+    (tmp_path / ".gitignore").write_text("small/\n")
+    commit(tmp_path)
+    before = files(package)
+    with pytest.raises(UsageError, match=r"git ignores .*--force"):
+        plan(package).apply()
+    assert files(package) == before
 
 
 def test_no_repository_is_not_written(tmp_path: Path) -> None:

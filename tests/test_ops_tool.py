@@ -131,6 +131,20 @@ def test_missing_operations_are_listed_per_engine(ember: Any, monkeypatch: pytes
     assert sorted(json.loads(out)["missing"]["numpy"]) == ["add", "exp"]
 
 
+def test_a_file_that_cannot_be_written_is_named_before_the_work(
+    ember: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "measure", None)
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file" / "matrix.json"):
+        for arguments in (["measure", "--ops", "add"], ["matrix", "--format", "csv"]):
+            status, _, err = ember(*arguments, "--out", str(out))
+            assert status == 1
+            assert err.endswith((f"'{out}'\n", f"'{tmp_path / 'file'}'\n")), err
+            assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_matrix_goes_to_a_file(ember: Any, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "matrix.html"
     status, out, _ = ember("matrix", "--format", "html", "--measured", str(LOCK), "--out", str(path))
@@ -149,7 +163,11 @@ def test_matrix_goes_to_a_file(ember: Any, tmp_path: Path) -> None:
         (["matrix", "--out", "x.txt"], "--out needs a --format"),
         (["matrix", "--format", "html", "--measured", "nowhere.json"], "there is no file"),
         (["measure", "--ops", "frobnicate"], "no operation is called 'frobnicate'"),
-        (["measure", "--jobs", "0"], "not a number above zero"),
+        (["measure", "--jobs", "0"], "not a whole number above zero"),
+        (["measure", "--limit", "0"], "not a number above zero"),
+        (["measure", "--limit", "nan"], "not a number above zero"),
+        (["check", str(LOCK), "--matrix", str(LOCK), "--ops", "frobnicate"], "no operation is called 'frobnicate'"),
+        (["list", "--categ", "math"], "unrecognized arguments"),
         (["measure", "--module", "no_such_module"], "no_such_module"),
         (["check"], "required"),
         (["migrate"], "required"),
@@ -308,6 +326,10 @@ def test_the_address_remembers_the_filters(browser: Any, shown: Any) -> None:
     browser.get("about:blank")
     browser.get(address)
     assert set(shown()) == {name for name, operation in REGISTRY.items() if operation.category == "fft"}
+    browser.get("about:blank")
+    browser.get(address.replace("=fft", "=alchemy"))
+    assert shown() == list(REGISTRY)
+    assert browser.find_element("css selector", "#category option:checked").text == "every category"
 
 
 def test_light_and_dark(browser: Any, shown: Any) -> None:

@@ -117,6 +117,9 @@ def test_methods_are_operations(home: Backend) -> None:
     same(x.reshape(3, 2), X.reshape(3, 2))
     same(x.reshape((3, -1)), X.reshape(3, 2))
     same(x.reshape(-1), X.ravel())
+    same(x.reshape(np.array([3, 2])), X.reshape(3, 2))
+    same(x.reshape(on(home, [3, 2])), X.reshape(3, 2))
+    same(x.reshape(np.int64(6)), X.ravel())
     same(x.transpose(1, 0), X.T)
     same(x.transpose(), X.T)
     same(x.permute_dims((1, 0)), X.T)
@@ -266,6 +269,9 @@ def test_numpy_gives_way(home: Backend) -> None:
     same(np.sin(x), np.sin(X), 1e-6)
     same(np.float32(2) + x, X + 2)
     same(np.arctan2(X, x), np.arctan2(X, X), 1e-6)
+    same(np.degrees(x), np.degrees(X), 1e-6)
+    same(np.radians(x), np.radians(X), 1e-6)
+    same(np.invert(on(home, N)), ~N)
     same(Y.astype(np.float64) * x, Y.astype(np.float64) * X)
     with pytest.raises(TypeError, match=r"numpy.add.reduce does not take.*x.numpy\(\)"):
         np.add.reduce(x)
@@ -274,6 +280,17 @@ def test_numpy_gives_way(home: Backend) -> None:
         array += x
     with pytest.raises(TypeError, match="spacing"):
         np.spacing(x)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "std", "var", "max", "min", "any", "all", "argmax", "cumsum"])
+def test_numpys_functions_call_the_methods(home: Backend, name: str) -> None:
+    x, function = on(home, X), getattr(np, name)
+    same(function(x, axis=1), function(X, axis=1), 1e-6)
+    if name in ("std", "var"):
+        same(function(x, ddof=1), function(X, ddof=1), 1e-6)
+        same(getattr(x, name)(ddof=1), function(X, ddof=1), 1e-6)
+    with pytest.raises(TypeError, match="out"):
+        getattr(x, name)(out=np.zeros(2))
 
 
 KEYS = [
@@ -314,6 +331,48 @@ def wrap_arrays(home: Backend, key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(wrap_arrays(home, part) for part in key)
     return on(home, key) if isinstance(key, np.ndarray) else key
+
+
+FAR = [slice(None, 2**31), slice(-(2**40), 2**70), slice(2**63, None), slice(None, None, 2**31), slice(1, 5, 2**63)]
+FAR += [slice(None, None, -(2**70)), slice(np.int64(1), np.int8(4), np.uint8(2))]
+
+
+@pytest.mark.parametrize("key", FAR, ids=repr)
+def test_slices_may_go_far_beyond_the_end(home: Backend, key: slice) -> None:
+    array = np.arange(5, dtype=np.float32)
+    x = on(home, array)
+    for keys in (key, (key,), (..., key), (None, key)):
+        same(x[keys], array[keys])
+    assigned = array.copy()
+    assigned[key] = 9
+    x[key] = 9
+    same(x, assigned)
+
+
+def test_a_step_of_nothing(home: Backend) -> None:
+    x = on(home, X)
+    for key in (slice(None, None, 0), (0, slice(1, 2, 0)), (slice(None, None, 0), [0, 1])):
+        with pytest.raises(ValueError, match="zero"):
+            x[key]
+        with pytest.raises(ValueError, match="zero"):
+            x[key] = 1.0
+
+
+def test_indices_that_do_not_fit_each_other(home: Backend) -> None:
+    x = on(home, X)
+    for key in (([0, 1], [0, 1, 2]), (np.array([True, True]), [0, 1, 2])):
+        with pytest.raises(IndexError):
+            x[key]
+        with pytest.raises(IndexError):
+            x[key] = 1.0
+
+
+def test_assigning_to_nothing(home: Backend) -> None:
+    empty = on(home, np.zeros((0, 3), np.float32))
+    for key in ([], (slice(None), [0, 1]), ([], []), np.zeros(0, bool), slice(None)):
+        empty[key] = 7
+        assert empty.at[key].add(1).shape == (0, 3)
+    assert empty.shape == (0, 3)
 
 
 def test_reading_beyond_the_end(home: Backend) -> None:
@@ -388,7 +447,8 @@ def test_containers(home: Backend) -> None:
     for row, expected in zip(x, X, strict=True):
         same(row, expected)
     assert 3.25 in x
-    assert 7 not in x
+    for other in (7, None, "a", {}, object()):
+        assert other not in x
     for wrong in (lambda: len(x.sum()), lambda: iter(x.sum())):
         with pytest.raises(TypeError, match="no dimensions"):
             wrong()
@@ -401,6 +461,11 @@ def test_numbers(home: Backend) -> None:
     assert (x.item(), type(n.item()), on(home, [[7]]).item()) == (2.5, int, 7)
     assert (x.tolist(), on(home, N).tolist()) == (2.5, N.tolist())
     assert f"{x:.2f} {n}" == f"2.50 {n!r}"
+    assert f"{on(home, N):>200}" == f"{on(home, N)!r:>200}"
+    with pytest.raises(TypeError, match=r"'\.2f' is for numbers, and this tensor has shape \(2, 3\)"):
+        f"{on(home, X):.2f}"
+    with pytest.raises(TypeError, match=r"EmberTensor\.__pow__\(\) takes 2"):
+        pow(n, 2, 3)
     for wrong in (lambda: float(on(home, X)), lambda: int(on(home, [1])), lambda: operator.index(x), lambda: float(z)):
         with pytest.raises(TypeError):
             wrong()
@@ -410,6 +475,12 @@ def test_numbers(home: Backend) -> None:
         bool(on(home, [True, False]))
     with pytest.raises(ValueError, match="one element"):
         on(home, X).item()
+    assert [on(home, X).item(*place) for place in ((1,), (-1,), (1, 0), ((0, 2),), (np.int64(3),))] == [
+        X.item(1), X.item(-1), X.item(1, 0), X.item(0, 2), X.item(3)
+    ]  # fmt: skip
+    for place in ((6,), (0, 3), ((2, 0),)):
+        with pytest.raises(IndexError):
+            on(home, X).item(*place)
     with pytest.raises(OverflowError):
         int(on(home, np.float32(np.inf)))
 
@@ -434,6 +505,8 @@ def test_dlpack(home: Backend) -> None:
     np.testing.assert_array_equal(np.from_dlpack(x), X)
     same(tensor.from_dlpack(x), X)
     assert tensor.from_dlpack(x).backend == home.name
+    with pytest.raises(BufferError):
+        x.__dlpack__(dl_device=(2, 0))
 
 
 def test_repr(home: Backend) -> None:
@@ -445,6 +518,9 @@ def test_repr(home: Backend) -> None:
     )
     assert str(on(home, np.int64(3))).startswith("EmberTensor(3, shape=(), dtype=int64")
     assert len(repr(on(home, np.zeros(100_000)))) < 200
+    wide = repr(on(home, np.arange(60) / 7)).splitlines()
+    assert wide[-1].startswith("             shape=(60,), dtype=float64, device=")
+    assert max(map(len, wide)) < 100
 
 
 def test_pickle_and_copies(home: Backend) -> None:
@@ -477,10 +553,32 @@ def test_making(home: Backend) -> None:
     assert EmberTensor([1, 2], dtype="int8", device="cpu").dtype == "int8"
     assert EmberTensor(np.float32(3)).shape == ()
     assert EmberTensor(X.astype(">f4")).dtype == "float32"
+    for data in ([x, x], (x, x), [list(x), list(x)]):
+        held = EmberTensor(data)
+        assert isinstance(held.native, home.tensors)
+        same(held, np.stack([X, X]))
+    same(EmberTensor([x[0, 0], 2]), np.float32([1.5, 2]))
     with pytest.raises(TypeError):
         EmberTensor(np.array(["a"]))
     with pytest.raises(TypeError):
         EmberTensor("abc")
+
+
+class Marked(EmberTensor):
+    """A user's own kind of tensor, with something more to hold."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data)
+        self.mark = "mine"
+
+
+def test_subclasses_answer_with_the_portable_tensor(home: Backend) -> None:
+    x = Marked(on(home, X))
+    answers = [x + 1, 1 + x, 2.0 / x, x + x, -x, x[0], x.sum(), x @ x.T, x == x, x + on(home, X), copy.deepcopy(x)]
+    assert {type(answer) for answer in answers} == {EmberTensor}
+    x += 1
+    assert (type(x), x.mark) == (Marked, "mine")
+    same(x, X + 1)
 
 
 def test_moving(home: Backend) -> None:
@@ -515,6 +613,57 @@ def test_control_flow_hands_over_portable_tensors(home: Backend) -> None:
     same(squares, X**2)
     same(ops.vectorized_map(lambda row: row.max() - row, x), X.max(1, keepdims=True) - X)
     same(ops.fori_loop(0, 3, lambda i, v: v + i, x), X + 3)
+
+
+def test_transforms_where_another_engine_is_active(home: Backend) -> None:
+    x, rows = on(home, X[0]), on(home, X)
+    same(ember_ml.transform.jacobian(lambda v: v * v)(x), np.diag(2 * X[0]))
+    same(ember_ml.transform.hessian(lambda v: (v**3).sum())(x), np.diag(6 * X[0]), 1e-6)
+    same(ember_ml.vmap(lambda v: (v * 2).sum())(rows), (X * 2).sum(1))
+    same(ember_ml.vmap(lambda v: v * 2, in_axes=1, out_axes=1)(rows), X * 2)
+    same(ember_ml.vmap(lambda v: v * 2)(rows[:0]), X[:0])
+    if home.name != "numpy":
+        found = ember_ml.transform.jacobian(lambda v: v * v)(x.native)
+        assert isinstance(found, home.tensors)
+
+
+def test_numbers_keep_their_digits(home: Backend) -> None:
+    x = on(home, np.array([1.0, 2.0]))
+    same(x.pad((1, 1), constant_values=0.1), np.array([0.1, 1, 2, 0.1]))
+    same(x.pad((1, 1), constant_values=(0.1, 0.2)), np.array([0.1, 1, 2, 0.2]))
+    same(x + 2**200, np.array([1, 2]) + 2.0**200)
+    same(x.astype("float32") * 2**70, np.float32([2.0**70, 2.0**71]))
+    with ember_ml.use_backend(home.name):
+        same(tensor.arange(0.1, 0.7, 0.2, dtype="float64"), np.arange(0.1, 0.7, 0.2))
+        same(tensor.full((2,), 2**70, dtype="float32"), np.float32([2.0**70, 2.0**70]))
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+def test_arrays_with_a_mind_of_their_own_are_arrays(backend: Backend) -> None:
+    """A matrix and a masked array of NumPy compute alike on every engine."""
+    matrix, masked = np.matrix([[1.0, 4.0], [9.0, 16.0]]), np.ma.array([1.0, 4.0, 9.0], mask=[0, 1, 0])
+    x = tensor.asarray([1.0, 2.0], dtype="float64")
+    assert_same(ops.sum(matrix, axis=0), np.array([10.0, 20.0]))
+    assert_same(ops.sqrt(masked), np.array([1.0, 2.0, 3.0]))
+    assert_same(ops.index_get(matrix, 0), np.array([1.0, 4.0]))
+    same(matrix @ x, np.array([9.0, 41.0]))
+    same(x + masked[1:], np.array([5.0, 11.0]))
+
+
+def test_integers_may_be_numpys_or_tensors(home: Backend) -> None:
+    """Axes and lengths are often computed."""
+    x = on(home, X)
+    for one in (np.int64(1), np.array(1), on(home, np.int64(1)), on(home, np.int64(1)).native):
+        for name in ("sum", "mean", "std", "max", "argmax", "logsumexp", "count_nonzero", "nanmean"):
+            same(getattr(x, name)(axis=one), getattr(x, name)(axis=1).numpy(), 1e-6)
+        same(x.sum(axis=(0, one)), X.sum())
+        same(x.partition(one), x.partition(1).numpy())
+        with pytest.raises(ValueError, match=r"axis|dim|axes"):
+            x.sum(axis=(one, one))
+    with ember_ml.use_backend(home.name):
+        same(tensor.arange(np.int64(3)), np.arange(3))
+        same(tensor.full(np.int64(2), 7), np.full(2, 7))
+        same(tensor.one_hot(tensor.asarray([0, 1]), np.int64(2)), np.eye(2, dtype=np.float32))
 
 
 def test_files(home: Backend, tmp_path: Any) -> None:
@@ -603,6 +752,10 @@ class TestTorch:
         assert not x.detach().requires_grad
         assert pickle.loads(pickle.dumps(x)).requires_grad
         assert copy.deepcopy(x).native.is_leaf
+        for middle in (copy.deepcopy(x * 2), pickle.loads(pickle.dumps(x * 2))):
+            same(middle, np.float32([2, 4, 6]))
+            assert middle.native.is_leaf
+            assert middle.requires_grad
         assert EmberTensor(torch.ones(2)).requires_grad_().requires_grad
 
     def test_operators_of_native_tensors(self) -> None:
@@ -684,3 +837,42 @@ def test_importing_loads_no_engine() -> None:
 
     code = "import sys, ember_ml.nn.tensor; print([m for m in ('numpy', 'torch', 'mlx') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_checkers_see_every_category() -> None:
+    import ast
+    import inspect
+
+    def stars(module: Any) -> set[str | None]:
+        nodes = ast.walk(ast.parse(inspect.getsource(module)))
+        return {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"}
+
+    assert stars(tensor) - {"ember_ml.ops"} == stars(ops)
+
+
+TYPED = """
+from ember_ml.nn.tensor import EmberTensor, asarray, fft, linalg, zeros
+from ember_ml.nn import tensor
+
+
+def scaled(x: EmberTensor) -> EmberTensor:
+    x += 1
+    quotient, rest = divmod(x, 2)
+    return -(2 * x[1:] + quotient.T @ rest - asarray([1.0])).reshape(2, 1)
+
+
+def axes(x: EmberTensor) -> int:
+    return tensor.add(linalg.inv(x), fft.fftfreq(4)).ndim + zeros(3).ndim + next(iter(x)).ndim
+
+
+def wrong(x: EmberTensor) -> str:
+    return x * 2
+"""
+
+
+def test_checkers_see_the_types_of_answers(tmp_path: Any) -> None:
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "typed.py").write_text(TYPED)
+    out, err, _ = api.run(["--strict", "--no-error-summary", str(tmp_path / "typed.py")])
+    found = [line.partition(": ")[2] for line in (out + err).splitlines()]
+    assert found == ['error: Incompatible return value type (got "EmberTensor", expected "str")  [return-value]'], out

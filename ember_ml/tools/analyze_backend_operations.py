@@ -15,7 +15,7 @@ from ember_ml import cli
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status."""
-    parser = cli._Parser(prog="python -m ember_ml.tools.analyze_backend_operations", allow_abbrev=False)
+    parser = cli._Parser(prog="python -m ember_ml.tools.analyze_backend_operations")
     parser.description = "Who provides each operation on each engine; with --migrate, engine code moved to its place."
     parser.add_argument(
         "--migrate", action="store_true", help="move engine code of a package's frontend to its backend"

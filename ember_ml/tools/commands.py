@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
 from ember_ml import cli
+from ember_ml.tools import UsageError
 
 if TYPE_CHECKING:
     from ember_ml.tools.migration import Plan
@@ -139,7 +141,7 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", metavar="N", type=_positive, help="worker processes (default: one per processor)")
     parser.add_argument(
-        "--limit", metavar="SECONDS", type=_positive, default=10, help="a call that takes longer hangs (default: 10)"
+        "--limit", metavar="SECONDS", type=_seconds, default=10, help="a call that takes longer hangs (default: 10)"
     )
     parser.add_argument(
         "--module",
@@ -159,8 +161,18 @@ def _takes_package(parser: argparse.ArgumentParser) -> None:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above zero")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above zero")
+    return seconds
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -207,6 +219,7 @@ def _print_matrix(found: list[Any]) -> None:
     from ember_ml.tools import operations
 
     table = cli._table("operation", "category", *found[0].providers)
+    table.columns[0].overflow = "fold"
     for entry in found:
         table.add_row(entry.name, entry.category, *entry.providers.values())
     cli._print_rich(table)
@@ -227,8 +240,9 @@ def _put(text: str, path: Path | None) -> None:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from ember_ml.tools import measuring
+    from ember_ml.tools import atomic, measuring
 
+    atomic.check(options.out)
     partial = options.out.with_name(options.out.name + ".partial")
     if options.fresh:
         partial.unlink(missing_ok=True)
@@ -288,16 +302,21 @@ def _check(options: argparse.Namespace) -> int:
     lock = measuring.read(options.lock)
     known = known_operations(options.module)
     problems = [f"{name} is gone" for name in measuring.gone(lock, known)]
-    if options.matrix is not None:
-        now = measuring.read(options.matrix)
-        checked = len(now["operations"])
-    else:
-        names = options.ops or [name for name in lock["operations"] if name in known]
-        if options.sample is not None:
-            names = measuring.sample(names, options.sample, options.seed)
+    now = measuring.read(options.matrix) if options.matrix is not None else None
+    measuring.check_names(options.ops or (), known)
+    for name in options.ops or ():
+        for path, matrix in ((options.lock, lock), (options.matrix, now)):
+            if matrix is not None and name not in matrix["operations"]:
+                raise UsageError(f"{path} has no operation {name!r}, so there is nothing to compare")
+    names = options.ops or [n for n in lock["operations"] if n in known and (now is None or n in now["operations"])]
+    if not names and not problems:
+        raise UsageError(f"there is nothing to compare with {options.lock}")
+    if options.sample is not None:
+        names = measuring.sample(names, options.sample, options.seed)
+    if now is None:
         now = _measured(options, names, None)
-        checked = len(names)
-    problems += measuring.worse(lock, now)
+    checked = len(names)
+    problems += measuring.worse(lock, now, names)
     if options.json:
         cli._print_json({"checked": checked, "worse": problems})
     else:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,7 @@ def measure(
     from ember_ml.tools.workers import known_operations
 
     known = known_operations(list(modules))
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise UsageError(f"no operation is called {unknown[0]!r}; ember-ml ops list shows all names")
+    check_names(names or (), known)
     wanted = list(dict.fromkeys(names or known))
     used = list(dict.fromkeys([REFERENCE, *(engines or ember_ml.get_available_backends())]))
     for name in used:
@@ -268,6 +266,13 @@ class _Worker:
         self.folder.cleanup()
 
 
+def check_names(names: Iterable[str], known: Container[str]) -> None:
+    """Raise unless all names are those of operations."""
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no operation is called {name!r}; ember-ml ops list shows all names")
+
+
 def read(path: Path) -> Matrix:
     """The matrix that a file holds."""
     try:
@@ -280,7 +285,26 @@ def read(path: Path) -> Matrix:
         raise UsageError(f"{path} is not a matrix: ember-ml ops measure writes one")
     if found.get("format") != FORMAT:
         raise UsageError(f"{path} has format {found.get('format')!r}; this version reads {FORMAT}")
+    if not isinstance(found.get("versions"), dict) or not isinstance(found.get("native"), dict):
+        raise UsageError(f"{path} is not a matrix: it has no versions, or no native functions")
+    for name, operation in found["operations"].items():
+        if not _is_operation(operation):
+            raise UsageError(f"{path} is not a matrix: what it says of {name!r} cannot be read")
     return found
+
+
+def _is_operation(entry: Any) -> bool:
+    """Whether an entry of a file has the parts that ``help("ember_ml.tools")`` names."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("engines"), dict):
+        return False
+    return all(
+        isinstance(engine, dict)
+        and engine.get("status") in STATUSES
+        and all(isinstance(engine.get(kind), dict) for kind in ("dtypes", "keywords"))
+        and {*engine["dtypes"].values(), *engine["keywords"].values()}.issubset(STATUSES)
+        and isinstance(engine.get("differences"), list)
+        for engine in entry["engines"].values()
+    )
 
 
 def write(matrix: Matrix, path: Path) -> None:
@@ -309,13 +333,11 @@ def text(matrix: Matrix) -> str:
     return "{\n" + ",\n".join([head, block("operations", operations, "  "), tail]) + "\n}\n"
 
 
-def worse(lock: Matrix, matrix: Matrix) -> list[str]:
-    """What got worse since ``lock``: a sentence for each status that is lower in the order of ``STATUSES``."""
+def worse(lock: Matrix, matrix: Matrix, names: Iterable[str]) -> list[str]:
+    """What got worse of these operations since ``lock``, a sentence for each status that is lower in ``STATUSES``."""
     found = []
-    for name, then in lock["operations"].items():
-        now = matrix["operations"].get(name)
-        if now is None:
-            continue
+    for name in names:
+        then, now = lock["operations"][name], matrix["operations"][name]
         for engine, before in then["engines"].items():
             after = now["engines"].get(engine)
             if after is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import backend as backends
-from ember_ml.tools import UsageError, atomic
+from ember_ml.tools import UsageError, atomic, source
 from ember_ml.tools.moving import Attempt
 from ember_ml.tools.survey import Key, Survey
 
@@ -81,8 +81,8 @@ class Plan:
         """The changes, file by file."""
         parts: list[str] = []
         for path, text in sorted(self.changes.items()):
-            before = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-            after = text.splitlines(keepends=True) if text is not None else []
+            before = source.rows(path.read_bytes().decode("utf-8")) if path.exists() else []
+            after = source.rows(text) if text is not None else []
             shown = path.relative_to(self.package.parent).as_posix()
             old, new = (f"a/{shown}" if path.exists() else "/dev/null"), ("/dev/null" if text is None else f"b/{shown}")
             parts += difflib.unified_diff(before, after, old, new)
@@ -93,7 +93,7 @@ class Plan:
         if not self.changes:
             return
         if not force:
-            _check_clean(self.package)
+            _check_clean(self.package, [path for path in self.changes if path.exists()])
         before = {path: path.read_bytes() if path.exists() else None for path in self.changes}
         try:
             for path, text in self.changes.items():
@@ -107,14 +107,14 @@ class Plan:
                 if content is None:
                     path.unlink(missing_ok=True)
                 else:
-                    atomic.write(path, content.decode("utf-8"))
+                    atomic.write(path, content)
             raise
         finally:
             _remove_empty({path.parent for path in self.changes}, self.package)
 
 
-def _check_clean(package: Path) -> None:
-    """Nothing in the package is uncommitted, so that git can undo what is written."""
+def _check_clean(package: Path, touched: Iterable[Path]) -> None:
+    """Nothing in the package is uncommitted, and git knows what is touched, so that it can undo what is written."""
     command = ["git", "-C", str(package), "status", "--porcelain", "--", "."]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -125,6 +125,11 @@ def _check_clean(package: Path) -> None:
     if done.stdout.strip():
         count = len(done.stdout.splitlines())
         raise UsageError(f"{package} has {count} uncommitted changes; commit them first, or write anyway with --force")
+    listed = subprocess.run(["git", "-C", str(package), "ls-files", "-z"], capture_output=True, check=False)
+    tracked = {package / name for name in listed.stdout.decode("utf-8", "surrogateescape").split("\0")}
+    for path in touched:
+        if path not in tracked:
+            raise UsageError(f"git ignores {path}, so it could not be undone; --force writes anyway")
 
 
 def _remove_empty(folders: Iterable[Path], package: Path) -> None:
@@ -159,7 +164,12 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
         for key in survey.operations
         if engine in (None, survey.homes[key.module].engine) and operation in (None, key.name)
     }
-    if operation is not None and not wanted:
+    odd = {
+        key: survey.homes[key.module]
+        for key in survey.odd
+        if engine in (None, survey.homes[key.module].engine) and operation in (None, key.name)
+    }
+    if operation is not None and not wanted and not odd:
         where = f" for {engine}" if engine else ""
         raise UsageError(f"{package.name} has no operation {operation!r}{where} in its frontend")
     refused: dict[Key, str] = {}
@@ -169,7 +179,8 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
         if not attempt.refused:
             break
         refused |= attempt.refused
-    refusals = [Refusal(wanted[key].engine, key.name, key.module, reason) for key, reason in refused.items()]
+    refused |= {key: survey.odd[key] for key in odd}
+    refusals = [Refusal((wanted | odd)[key].engine, key.name, key.module, why) for key, why in refused.items()]
     return Plan(package, _moves(survey, chosen), refusals, attempt.notes, attempt.changes)
 
 

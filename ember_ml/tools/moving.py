@@ -91,7 +91,8 @@ class Attempt(Rewiring):
         if path.exists() and not path.read_text(encoding="utf-8").startswith(_DISPATCH.partition("\n")[0]):
             self._refuse(self.chosen, f"{BACKEND}/dispatch.py is there and is something else")
             return
-        left = {survey.homes[key.module].frontend for key in survey.operations if key not in self.chosen}
+        stay = [*survey.odd, *(key for key in survey.operations if key not in self.chosen)]
+        left = {survey.homes[key.module].frontend for key in stay}
         places = ["__package__", *(f'"{frontend}"' for frontend in sorted(left))]
         shown = f"{places[0]}," if len(places) == 1 else ", ".join(places)
         self.changes[path] = _DISPATCH.replace("{places}", shown)
@@ -366,7 +367,11 @@ class Attempt(Rewiring):
                     ast.parse(text)
                 except SyntaxError as error:  # pragma: no cover - a defect here must not reach the disk
                     raise UsageError(f"moving would break {path}: {error}") from error
-                if path.exists() and path.read_text(encoding="utf-8") == text:
+                before = path.read_bytes() if path.exists() else b""
+                if b"\r\n" in before:
+                    # What was added has other ends of lines.
+                    text = self.changes[path] = text.replace("\r\n", "\n").replace("\n", "\r\n")
+                if path.exists() and before == text.encode("utf-8"):
                     del self.changes[path]
 
     def _clean(self, text: str) -> str:
@@ -439,7 +444,7 @@ def _with_imports(text: str, lines: list[str]) -> str:
     for i, node in enumerate(tree.body):
         if isinstance(node, (ast.Import, ast.ImportFrom)) or (i == 0 and isinstance(node, ast.Expr)):
             at = node.end_lineno or at
-    rows = text.splitlines(keepends=True)
+    rows = source.rows(text)
     alone = at == 1 and rows[0].lstrip().startswith(('"', "'"))
     return "".join(rows[:at]) + ("\n" if alone else "") + "".join(f"{line}\n" for line in lines) + "".join(rows[at:])
 

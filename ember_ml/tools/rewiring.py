@@ -54,7 +54,12 @@ class Rewiring:
         for piece in module.pieces:
             if _is_star(piece.node) and not module.is_package:
                 self._refuse(mine, f"the star import at {self._where(module, piece.node)} hides what it needs")
-        if len(mine) == len(operations):
+        odd = {key.name: reason for key, reason in self.survey.odd.items() if key.module == name}
+        for key in mine:
+            needed_odd = sorted({bound for piece in _closure(key.name, by_name) for bound in piece.binds} & odd.keys())
+            if needed_odd:
+                self._refuse([key], f"it needs {needed_odd[0]}, which stays: {odd[needed_odd[0]]}")
+        if len(mine) == len(operations) and not odd:
             self.whole.add(name)
             self.pieces[name] = [piece for piece in own if not piece.is_all]
         else:
@@ -81,6 +86,8 @@ class Rewiring:
                 )
             if is_computed_import(node):
                 self._refuse([key], f"{self._where(module, node)} imports a module whose name is computed")
+            if isinstance(node, ast.Name) and node.id in ("__file__", "__path__", "__spec__"):
+                self._refuse([key], f"{self._where(module, node)} reads {node.id}, which is another one elsewhere")
 
     def _check_strings(self) -> None:
         """Nothing names a module that moves in a string, or imports one by a name that is computed."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import codecs
+import io
+import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,12 +61,9 @@ class Module:
             raise UsageError(f"{self.path} cannot be parsed: {error}") from None
 
     @cached_property
-    def text(self) -> str:
-        return self.source.decode("utf-8")
-
-    @cached_property
     def lines(self) -> list[str]:
-        return self.text.splitlines(keepends=True)
+        """The lines as Python counts them."""
+        return rows(self.source.decode("utf-8"))
 
     @cached_property
     def starts(self) -> list[int]:
@@ -121,10 +121,6 @@ class Module:
         end = self.starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
         return start, end
 
-    def lines_of(self, piece: Piece) -> str:
-        """The text of a piece, with the blank lines and comments above it."""
-        return "".join(self.lines[piece.first - 1 : piece.last])
-
     def edited(self, edits: Iterable[Edit]) -> str:
         """The source with every edit made; one inside another is dropped."""
         text = self.source
@@ -148,6 +144,11 @@ class Module:
         """The white space before a statement."""
         line = self.lines[node.lineno - 1]
         return line[: len(line) - len(line.lstrip())]
+
+
+def rows(text: str) -> list[str]:
+    """The lines of a source, with their ends, as Python counts them; a text itself is split at form feeds too."""
+    return [line.decode("utf-8") for line in text.encode("utf-8").splitlines(keepends=True)]
 
 
 def _outermost(edits: Iterable[Edit]) -> list[Edit]:
@@ -238,5 +239,18 @@ def modules(package: Path) -> dict[str, Module]:
         parts = list(path.relative_to(base).with_suffix("").parts)
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        found[name] = Module(path, name, path.read_bytes(), is_package)
+        found[name] = Module(path, name, _read(path), is_package)
     return found
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a source in UTF-8, without a mark of it: Python counts columns without."""
+    content = path.read_bytes()
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+        content.decode("utf-8")
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not written in UTF-8: {error}") from None
+    if encoding not in ("utf-8", "utf-8-sig") and not content.isascii():
+        raise UsageError(f"{path} is not written in UTF-8, but in {encoding}")
+    return content.removeprefix(codecs.BOM_UTF8)

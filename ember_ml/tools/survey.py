@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ember_ml import backend as backends
+from ember_ml import ops
 from ember_ml.tools import source
 from ember_ml.tools.source import Module
 
@@ -48,6 +49,10 @@ class Survey:
                 if isinstance(piece.node, Function) and not piece.node.name.startswith("_"):
                     self.functions[Key(name, piece.node.name)] = piece.node
         self.operations = list(self.functions)
+        # Names that stand for a function and are none at the top of their module: why they cannot move.
+        self.odd = {
+            Key(name, bound): why for name in self.homes for bound, why in self._odd(self.modules[name]).items()
+        }
         self.frontends = {home.frontend for home in self.homes.values()}
 
     def _home(self, name: str) -> Home | None:
@@ -61,6 +66,27 @@ class Survey:
                 frontend = ".".join([self.root, *inner[:i]])
                 return Home(part, frontend, "_".join(inner[i + 1 :]) or GENERAL)
         return None
+
+    def _odd(self, module: Module) -> dict[str, str]:
+        """The public names of a module that are bound to functions otherwise than by a definition, and how."""
+        found: dict[str, str] = {}
+        defined = {piece.node.name for piece in module.pieces if isinstance(piece.node, Function)}
+        engines: set[str] = set()
+        for piece in module.pieces:
+            node = piece.node
+            if isinstance(node, ast.Import):
+                engines |= {a.asname or a.name.partition(".")[0] for a in node.names if self._is_engine(a.name)}
+            elif isinstance(node, (ast.If, ast.Try)) and not piece.is_import:
+                inner = {child.name for child in ast.walk(node) if isinstance(child, Function)}
+                found |= dict.fromkeys(
+                    inner & piece.binds, "it is defined in a branch, and may be another one elsewhere"
+                )
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_function(node.value, defined, engines):
+                found |= dict.fromkeys(piece.binds, "it is a name for another function, not a definition")
+        return {name: why for name, why in found.items() if not name.startswith("_") and name not in defined}
+
+    def _is_engine(self, module: str) -> bool:
+        return module.partition(".")[0] in {home.engine for home in backends.homes().values()}
 
     def is_test(self, module: Module) -> bool:
         """Whether a module tests: those reach for an engine's own functions."""
@@ -124,3 +150,19 @@ class Survey:
         """The only operation of that name that an engine has in the frontend."""
         found = [key for key in self.operations if key.name == name and self.homes[key.module].engine == engine]
         return found[0] if len(found) == 1 else None
+
+
+# What makes a function of one.
+_MAKERS = ("compile", "jit", "njit", "partial", "script", "vectorize", "vmap")
+
+
+def _is_function(value: ast.expr | None, defined: set[str], engines: set[str]) -> bool:
+    """Whether a value is a function, as far as can be told: one of the module, an engine's, or made of one."""
+    if isinstance(value, ast.Lambda):
+        return True
+    if isinstance(value, ast.Call):
+        return source.dotted(value.func).rpartition(".")[2] in _MAKERS
+    if isinstance(value, ast.Name):
+        return value.id in defined
+    root, _, name = source.dotted(value).partition(".") if value is not None else ("", "", "")
+    return root in engines and hasattr(getattr(ops, name.rpartition(".")[2], None), "__operation__")

@@ -37,7 +37,7 @@ def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.
 
 def _number(value: Any, dtype: mx.Dtype) -> mx.array:
     if isinstance(value, int) and value >= 1 << 63:
-        return mx.array(np.asarray(value, _HOST_OF[dtype]))
+        return from_host(np.asarray(value, _HOST_OF[dtype]))
     return mx.array(value, dtype)
 
 

@@ -130,7 +130,8 @@ def arange(
     whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
     if whole and step != 0:
         return mx.arange(start, stop, step, mx.int64, stream=device).astype(dtype or mx.int64, stream=device)
-    return from_host(host.arange(start, stop, step)).astype(dtype or _float(), stream=device)
+    values = host.arange(start, stop, step, dtype=None if dtype is None else _HOST_OF[dtype])
+    return from_host(values).astype(dtype or _float(), stream=device)
 
 
 def linspace(

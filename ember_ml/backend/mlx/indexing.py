@@ -73,6 +73,8 @@ def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
         answer[_key(parts)] = _spread(values, answer[_key(parts)].shape)
         return answer
     axis, rows, places, values = _by_rows(answer, _unmasked(parts), values)
+    if not values.size:
+        return answer
     rows, values = mx.array(rows), _settled(places, rows.shape[axis], values, axis)
     with placing(x.dtype):
         rows[(slice(None),) * axis + (places,)] = values
@@ -85,6 +87,8 @@ def index_add(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     if not any(not _is_mask(part.value) for part in tensors):
         return x + index_update(mx.zeros_like(x), index, values)
     axis, rows, places, values = _by_rows(x, _unmasked(parts), values)
+    if not values.size:
+        return x
     with placing(x.dtype):
         return rows.at[(slice(None),) * axis + (places,)].add(values).reshape(x.shape)
 
@@ -244,7 +248,12 @@ def _seen(x: mx.array) -> np.ndarray[Any, Any] | None:
 
 def _checked(indices: mx.array, low: int, high: int) -> mx.array:
     """Indices that are in range, or an error: MLX reads and writes wherever they point, and asks for their gradient."""
-    seen = _seen(indices) if indices.size and is_checked() else None
+    if not indices.size or not is_checked():
+        return mx.stop_gradient(indices)
+    seen = _seen(indices)
+    if seen is None and high > 0:
+        # Compiled code cannot raise an error; it must not read or write where it should not.
+        indices = mx.clip(indices, mx.array(low, indices.dtype), mx.array(high - 1, indices.dtype))
     if seen is not None and (seen.min() < low or seen.max() >= high):
         wrong = seen.min() if seen.min() < low else seen.max()
         raise IndexError(f"index {wrong} is out of range for {high} elements")
@@ -376,7 +385,16 @@ def _unmasked(parts: list[Part]) -> list[Part]:
             found += [Part(places, axis + i) for i, places in enumerate(nonzero(value))]
         else:
             found.append(Part(value, axis))
+    _check_company([part.value.shape for part in found if isinstance(part.value, mx.array)])
     return found
+
+
+def _check_company(shapes: list[tuple[int, ...]]) -> None:
+    """Tensors in one index have shapes that fit each other; an IndexError, as on the other engines, where not."""
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise IndexError(f"indices of shapes {', '.join(map(str, shapes))} do not fit each other") from error
 
 
 def _masked(x: mx.array, part: Part, values: mx.array) -> mx.array:

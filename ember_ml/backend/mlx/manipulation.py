@@ -8,6 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from ember_ml.backend.mlx.core import convert
 from ember_ml.backend.numpy.manipulation import (
     _check_lengths,
     _check_parts,
@@ -147,7 +148,7 @@ def pad(x: mx.array, /, pad_width: Any, mode: str = "constant", *, constant_valu
     if mode == "edge":
         return mx.pad(x, widths, mode="edge") if widths else x
     if mode == "constant" and len(set(sum(values, ()))) == 1:
-        return mx.pad(x, widths, constant_values=mx.array(values[0][0]).astype(x.dtype))
+        return mx.pad(x, widths, constant_values=convert(values[0][0], x.dtype, None))
     for axis, ((before, after), (first, last)) in enumerate(zip(widths, values, strict=True)):
         if before == after == 0:
             continue
@@ -162,7 +163,7 @@ def pad(x: mx.array, /, pad_width: Any, mode: str = "constant", *, constant_valu
 def _block(x: mx.array, axis: int, length: int, value: Any) -> mx.array:
     lengths = list(x.shape)
     lengths[axis] = length
-    return mx.full(lengths, mx.array(value).astype(x.dtype))
+    return mx.full(lengths, convert(value, x.dtype, None))
 
 
 def view_as_real(x: mx.array, /) -> mx.array:

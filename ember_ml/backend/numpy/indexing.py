@@ -348,6 +348,8 @@ def parts_of(
             axis += left
             continue
         sizes = shape[axis : axis + width]
+        if isinstance(value, slice) and not _is_usual(value):
+            value = _within(value, sizes[0])
         if _is_void(value, sizes, is_mask):
             value = tensor(np.zeros(sizes, bool))
         _check_part(value, sizes, is_mask)
@@ -360,6 +362,20 @@ def _is_plain(part: Any) -> bool:
     return (
         part is None or part is ... or isinstance(part, slice) or (isinstance(part, int) and not isinstance(part, bool))
     )
+
+
+def _is_usual(part: slice) -> bool:
+    """Whether every engine reads a slice alike: MLX takes 32 bits, and a step of nothing ends the process."""
+    bounds = (part.start, part.stop, part.step)
+    return part.step != 0 and all(n is None or (type(n) is int and -1 << 31 < n < 1 << 31) for n in bounds)
+
+
+def _within(part: slice, size: int) -> slice:
+    """The same elements of an axis, in numbers no greater than its length; a ValueError for a step of nothing."""
+    start, stop, step = part.indices(size)
+    if not len(range(start, stop, step)):
+        return slice(0, 0)
+    return slice(start, stop if stop >= 0 else None, max(-size, min(step, size)))
 
 
 def _width(value: Any, is_mask: Callable[[Any], bool]) -> int:

@@ -50,11 +50,11 @@ def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
 def _number(value: Any, dtype: torch.dtype, device: torch.device | None) -> torch.Tensor:
     try:
         return torch.scalar_tensor(value, dtype=dtype, device=device)
-    except RuntimeError:
-        # torch refuses a float beyond the range of the dtype, which IEEE 754 rounds to infinity.
-        return torch.scalar_tensor(value, dtype=torch.complex128 if dtype.is_complex else torch.float64).to(
-            device, dtype
-        )
+    except (RuntimeError, OverflowError):
+        # torch refuses a float beyond the range of the dtype, which IEEE 754 rounds to infinity, and an integer of more
+        # than 64 bits.
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        return torch.scalar_tensor(complex(value) if dtype.is_complex else float(value), dtype=wide).to(device, dtype)
 
 
 def _from_dlpack(value: Any) -> torch.Tensor:

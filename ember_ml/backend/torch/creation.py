@@ -102,7 +102,7 @@ def full(
         _check_number(fill_value, _PORTABLE.get(dtype))
         try:
             return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
-        except RuntimeError:
+        except (OverflowError, RuntimeError):
             # torch refuses what becomes infinite, and what is between the end of the dtype and the integer beyond.
             pass
     return asarray(fill_value, dtype=dtype, device=device).expand(shape).clone()

@@ -8,6 +8,8 @@ that create tensors answer with an ``EmberTensor`` here.
 14.0
 """
 
+from typing import TYPE_CHECKING
+
 from ember_ml.dtypes import EmberDType as EmberDType
 from ember_ml.nn.tensor.creation import category as _category
 from ember_ml.nn.tensor.creation import creators as _creators
@@ -16,6 +18,29 @@ from ember_ml.nn.tensor.tensor import EmberTensor as EmberTensor
 from ember_ml.nn.tensor.tensor import unwrap as unwrap
 from ember_ml.nn.tensor.tensor import wrap as wrap
 from ember_ml.ops import *
+
+if TYPE_CHECKING:
+    # Checkers read no list that is made at run time, and so see none of the names above.
+    import ember_ml.nn.tensor.fft as fft
+    from ember_ml.dtypes import *
+    from ember_ml.ops.activations import *
+    from ember_ml.ops.bitwise import *
+    from ember_ml.ops.comparison import *
+    from ember_ml.ops.control import *
+    from ember_ml.ops.creation import *
+    from ember_ml.ops.device import *
+    from ember_ml.ops.dtypes import *
+    from ember_ml.ops.fft import *  # type: ignore[no-redef] # the namespace of that name is below
+    from ember_ml.ops.indexing import *
+    from ember_ml.ops.io import *
+    from ember_ml.ops.linearalg import *  # type: ignore[assignment] # its cond gives way
+    from ember_ml.ops.losses import *
+    from ember_ml.ops.manipulation import *
+    from ember_ml.ops.math import *
+    from ember_ml.ops.neural import *
+    from ember_ml.ops.random import *
+    from ember_ml.ops.stats import *
+    from ember_ml.ops.vector import *
 
 # The extensions of the standard: where ``ops`` has a function of that name, this is the namespace that holds it.
 import ember_ml.nn.tensor.fft as fft  # isort: skip

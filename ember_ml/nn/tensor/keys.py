@@ -8,7 +8,7 @@ from typing import Any
 def is_plain(key: Any, shape: Any) -> bool:
     """Whether ``key`` is made of integers in range, slices that rise, ``None`` and an ellipsis alone.
 
-    MLX takes integers out of range, and torch no others among slices.
+    MLX takes integers out of range, and 32 bits in slices; torch slices that rise alone, and far steps end the process.
     """
     kind = type(key)
     if kind is int:
@@ -42,4 +42,12 @@ def _all_plain(key: tuple[Any, ...], shape: Any) -> bool:
 
 
 def _rises(part: slice) -> bool:
-    return part.step is None or (type(part.step) is int and part.step > 0)
+    start, stop, step = part.start, part.stop, part.step
+    return (
+        (step is None or (type(step) is int and 0 < step < _FAR))
+        and (stop is None or (type(stop) is int and -_FAR < stop < _FAR))
+        and (start is None or (type(start) is int and -_FAR < start < _FAR))
+    )
+
+
+_FAR = 1 << 31

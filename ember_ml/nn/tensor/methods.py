@@ -24,12 +24,17 @@ def methods() -> dict[str, Callable[..., Any]]:
 
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation as a method, whose options may be given by position, as NumPy's and torch's users do."""
+    """An operation as a method, whose options may be given by position, as NumPy's and torch's users do.
+
+    ``numpy.sum(x)`` and its like call the method, with options of their own that say nothing.
+    """
     parameters = operation_of(function).parameters
     options = [p.name for p in parameters if p.keyword]
     if not options or any(p.variadic for p in parameters):
         return function
     count = len(parameters) - len(options) - 1
+    void = {"out", "dtype"}.difference(options)
+    corrects = "correction" in options
 
     @wraps(function)
     def with_options(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -42,6 +47,12 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
                     raise TypeError(f"{function.__name__} got {name} twice")
                 kwargs[name] = value
             args = args[:count]
+        if kwargs:
+            for name in void:
+                if kwargs.get(name, name) is None:
+                    del kwargs[name]
+            if corrects and "ddof" in kwargs:
+                kwargs["correction"] = kwargs.pop("ddof")
         return function(self, *args, **kwargs)
 
     return with_options

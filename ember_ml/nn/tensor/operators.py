@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml import backend as backends
 from ember_ml import door, ops, shortcut
 from ember_ml.dtypes import KINDS
+
+if TYPE_CHECKING:
+    from ember_ml.nn.tensor.tensor import EmberTensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _new = object.__new__
 _calm = backends.calm
 
+# The type of the answers, also of operators that a subclass inherits.
+_kind: type[Any] = object
 
-def unary(name: str) -> Callable[[Any], Any]:
+
+def know(kind: type[Any]) -> None:
+    """Make the operators answer with instances of ``kind``."""
+    global _kind
+    _kind = kind
+
+
+def unary(name: str) -> Callable[[EmberTensor], EmberTensor]:
     """The operator of one tensor that an operation stands for."""
     operation = getattr(ops, name)
 
@@ -28,14 +40,14 @@ def unary(name: str) -> Callable[[Any], Any]:
         home = self.home
         if home.name == "numpy" and _calm() is not home:
             return operation(self)
-        answer = _new(type(self))
+        answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native)
         return answer
 
     return _named(operator, operation)
 
 
-def binary(name: str) -> Callable[[Any, Any], Any]:
+def binary(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
     """The operator of two tensors that an operation stands for."""
     operation = getattr(ops, name)
 
@@ -50,14 +62,14 @@ def binary(name: str) -> Callable[[Any, Any], Any]:
             return operation(self, other) if _is_operand(kind) else NotImplemented
         if home.name == "numpy" and _calm() is not home:
             return operation(self, other)
-        answer = _new(type(self))
+        answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native, other)
         return answer
 
     return _named(operator, operation)
 
 
-def reflected(name: str) -> Callable[[Any, Any], Any]:
+def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
     """The operator with its operands the other way round: the first is a number, or a native tensor."""
     operation = getattr(ops, name)
     _RUNS[name] = operation.__operation__.runs
@@ -69,7 +81,7 @@ def reflected(name: str) -> Callable[[Any, Any], Any]:
             home, x = self.home, self.native
             lift, takers = shortcut.LIFTS.get(type(x), _NO_LIFT)
             run = _RUNS[name][home.name]
-            answer = _new(type(self))
+            answer = _new(_kind)
             # A floating tensor is in the right dtype whatever the law.
             if x.dtype in takers[float] and type(run) is not FunctionType:
                 answer.home, answer.native = home, run(other if home.raw_numbers is None else lift(other, x), x)
@@ -88,7 +100,7 @@ _RUNS: dict[str, dict[str, Callable[..., Any]]] = {}
 _NO_LIFT: tuple[Any, dict[type, frozenset[Any]]] = (None, {float: frozenset(), int: frozenset()})
 
 
-def assigning(name: str) -> Callable[[Any, Any], Any]:
+def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
     """The operator that gives its first operand the answer for a value, in the dtype and shape that it has."""
     operation = getattr(ops, name)
     operator = binary(name)

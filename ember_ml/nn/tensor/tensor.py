@@ -12,6 +12,7 @@ from ember_ml import door, ops, portable
 from ember_ml import tree as containers
 from ember_ml.backend import Backend
 from ember_ml.dtypes import EmberDType
+from ember_ml.nn.tensor import operators
 from ember_ml.nn.tensor.keys import is_plain
 from ember_ml.nn.tensor.methods import methods
 from ember_ml.nn.tensor.operators import assigning, binary, reflected, unary
@@ -49,11 +50,14 @@ class EmberTensor:
 
     def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
         native = data.native if isinstance(data, EmberTensor) else data
-        home = data.home if isinstance(data, EmberTensor) else home_of(data)
+        home = data.home if isinstance(data, EmberTensor) else door.home_of(data)
         if home is None or dtype is not None or device is not None or native.dtype not in home.names:
             home = home or backends.current()
             with backends.use_backend(home.name):
                 native = ops.asarray(native, dtype=dtype, device=device)
+            if isinstance(native, EmberTensor):
+                # There were some in the sequence.
+                home, native = native.home, native.native
         self.home, self.native = home, _whole(home, native)
 
     if TYPE_CHECKING:
@@ -77,20 +81,22 @@ class EmberTensor:
     __ilshift__ = assigning("bitwise_left_shift")
     __rshift__, __rrshift__ = binary("bitwise_right_shift"), reflected("bitwise_right_shift")
     __irshift__ = assigning("bitwise_right_shift")
-    __eq__, __ne__ = binary("equal"), binary("not_equal")
+    __eq__, __ne__ = binary("equal"), binary("not_equal")  # type: ignore[assignment] # not the bool of `object`
     __lt__, __le__, __gt__, __ge__ = binary("less"), binary("less_equal"), binary("greater"), binary("greater_equal")
     __neg__, __pos__, __abs__, __invert__ = unary("negative"), unary("positive"), unary("abs"), unary("bitwise_invert")
 
     __hash__ = object.__hash__
 
-    def __divmod__(self, other: Any) -> Any:
-        return ops.divmod(self, other)
+    def __divmod__(self, other: Any) -> tuple[EmberTensor, EmberTensor]:
+        quotient, rest = ops.divmod(self, other)
+        return _portable(quotient), _portable(rest)
 
-    def __rdivmod__(self, other: Any) -> Any:
-        return ops.divmod(other, self)
+    def __rdivmod__(self, other: Any) -> tuple[EmberTensor, EmberTensor]:
+        quotient, rest = ops.divmod(other, self)
+        return _portable(quotient), _portable(rest)
 
-    def __round__(self, digits: int | None = None) -> Any:
-        return ops.round(self, digits or 0)
+    def __round__(self, digits: int | None = None) -> EmberTensor:
+        return _portable(ops.round(self, digits or 0))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -133,29 +139,29 @@ class EmberTensor:
         return self.home.name
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's and the standard's name
+    def T(self) -> EmberTensor:  # noqa: N802 - NumPy's and the standard's name
         """The tensor with its axes in reverse."""
-        return ops.transpose(self)
+        return _portable(ops.transpose(self))
 
     @property
-    def mT(self) -> Any:  # noqa: N802
+    def mT(self) -> EmberTensor:  # noqa: N802
         """The tensor with its last two axes exchanged."""
-        return ops.matrix_transpose(self)
+        return _portable(ops.matrix_transpose(self))
 
     @property
-    def mH(self) -> Any:  # noqa: N802
+    def mH(self) -> EmberTensor:  # noqa: N802
         """The conjugate of the tensor with its last two axes exchanged."""
-        return ops.conj(ops.matrix_transpose(self))
+        return _portable(ops.conj(ops.matrix_transpose(self)))
 
     @property
-    def real(self) -> Any:
+    def real(self) -> EmberTensor:
         """The real part."""
-        return ops.real(self)
+        return _portable(ops.real(self))
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> EmberTensor:
         """The imaginary part."""
-        return ops.imag(self)
+        return _portable(ops.imag(self))
 
     @property
     def at(self) -> At:
@@ -167,24 +173,31 @@ class EmberTensor:
             raise TypeError("a tensor of no dimensions has no length")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[EmberTensor]:
         if not self.ndim:
             raise TypeError("a tensor of no dimensions cannot be iterated over")
-        return iter(ops.unstack(self))
+        return map(_portable, ops.unstack(self))
 
     def __contains__(self, value: Any) -> bool:
-        return bool(ops.any(ops.equal(self, value)))  # emberlint: ignore[EMB201] Python wants a bool of `in`
+        found = self == value
+        if not isinstance(found, EmberTensor):
+            # No operand, which is equal to no element.
+            return False
+        return bool(ops.any(found))  # emberlint: ignore[EMB201] Python wants a bool of `in`
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> EmberTensor:
         if is_plain(key, self.native.shape):
             return make(self.home, self.native[key])
-        return ops.index_get(self, key)
+        return _portable(ops.index_get(self, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.native = unwrap(ops.index_update(self, key, value))
 
-    def item(self) -> Any:
-        """The only element, as a Python number."""
+    def item(self, *place: Any) -> Any:
+        """The only element, as a Python number; or that at a place, given as integers or counted row by row."""
+        if place:
+            key = place[0] if isinstance(place[0], tuple) else place
+            return (self.reshape(-1) if len(key) == 1 else self)[key].item()
         if self.size != 1:
             raise ValueError(f"only a tensor of one element is a number, not one of shape {self.shape}")
         return self.native.item()
@@ -225,31 +238,38 @@ class EmberTensor:
     def __repr__(self) -> str:
         text = _text(self)
         end = f"shape={self.shape}, dtype={self.dtype.name}, device={self.device!r}, backend={self.backend!r})"
-        return f"EmberTensor({text}, {end}"
+        width = len("EmberTensor(") if "\n" not in text else 0
+        apart = len(text) - text.rfind("\n") + width + len(end) > 120
+        return f"EmberTensor({text},\n             {end}" if apart else f"EmberTensor({text}, {end}"
 
     def __format__(self, form: str) -> str:
-        return format(self.native.item(), form) if form and not self.ndim else format(str(self), form)
+        if form and not self.ndim:
+            return format(self.native.item(), form)
+        try:
+            return format(str(self), form)
+        except ValueError:
+            raise TypeError(f"{form!r} is for numbers, and this tensor has shape {self.shape}") from None
 
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
+    def reshape(self, *shape: Any, copy: bool | None = None) -> EmberTensor:
         """The elements in another shape, given as integers or as one sequence of them."""
-        return ops.reshape(self, _one_or_several(shape), copy=copy)
+        return _portable(ops.reshape(self, _one_or_several(shape), copy=copy))
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> EmberTensor:
         """The tensor with its axes in another order, given as integers or as one sequence; by default in reverse."""
-        return ops.transpose(self, _one_or_several(axes) if axes else None)
+        return _portable(ops.transpose(self, _one_or_several(axes) if axes else None))
 
-    def permute_dims(self, *axes: Any) -> Any:
+    def permute_dims(self, *axes: Any) -> EmberTensor:
         """The tensor with its axes in another order."""
-        return ops.permute_dims(self, _one_or_several(axes))
+        return _portable(ops.permute_dims(self, _one_or_several(axes)))
 
-    def to(self, device: Any) -> Any:
+    def to(self, device: Any) -> EmberTensor:
         """The tensor on another device of its engine."""
-        return ops.to_device(self, device)
+        return _portable(ops.to_device(self, device))
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+    def to_device(self, device: Any, /, *, stream: Any = None) -> EmberTensor:
         """The tensor on another device of its engine.
 
         Args:
@@ -257,7 +277,7 @@ class EmberTensor:
         """
         if stream is not None:
             raise ValueError(f"the {self.backend} engine moves tensors in its own order and takes no stream")
-        return ops.to_device(self, device)
+        return _portable(ops.to_device(self, device))
 
     def to_backend(self, name: str) -> EmberTensor:
         """The tensor on another engine; itself if it is there already. Memory is shared where the engines allow it."""
@@ -282,7 +302,7 @@ class EmberTensor:
         return self
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> EmberTensor | None:
         """The gradient that ``backward`` left, or ``None``."""
         found = self._recorded().grad
         return None if found is None else make(self.home, found)
@@ -291,9 +311,9 @@ class EmberTensor:
         """Nothing; the tensors that this one was computed from have their gradients afterwards."""
         self._recorded().backward(portable.opened(gradient), **options)
 
-    def detach(self) -> Any:
+    def detach(self) -> EmberTensor:
         """The tensor, through which no gradient flows."""
-        return ops.stop_gradient(self)
+        return _portable(ops.stop_gradient(self))
 
     def _recorded(self) -> Any:
         if not hasattr(self.native, "requires_grad"):
@@ -306,7 +326,7 @@ class EmberTensor:
         return self.home.to_host(self.native).__array__(dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        operation = getattr(ops, ufunc.__name__, None)
+        operation = getattr(ops, _UFUNCS.get(ufunc.__name__, ufunc.__name__), None)
         if method != "__call__" or options or operation is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             given = f" with {', '.join(options)}" if options else ""
@@ -327,7 +347,11 @@ class EmberTensor:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        return self.native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        try:
+            return self.native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        except (AssertionError, NotImplementedError, RuntimeError) as error:
+            # The standard's word for what cannot be handed over; each engine has one of its own.
+            raise BufferError(f"the {self.backend} engine cannot hand over the tensor: {error}") from error
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self.native.__dlpack_device__()  # type: ignore[no-any-return]
@@ -336,6 +360,9 @@ class EmberTensor:
         return make(self.home, self.native)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmberTensor:
+        if not getattr(self.native, "is_leaf", True):
+            # torch copies none in the middle of a computation; the copy begins another, as a pickled one does.
+            return _portable(ops.copy(self.detach())).requires_grad_()
         return make(self.home, _copy.deepcopy(self.native, memo))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -346,21 +373,17 @@ for _name, _function in methods().items():
     if _name not in vars(EmberTensor):
         setattr(EmberTensor, _name, _function)
 
-
-def home_of(native: Any) -> Backend | None:
-    """The backend whose tensor ``native`` is, if it is one's."""
-    species = door.species_of(type(native))
-    if isinstance(species, Backend):
-        return species
-    host = backends.load("numpy") if species == door.HOST else None
-    return host if host is not None and isinstance(native, host.tensors) else None
+# The operators are made by functions; errors and help call them by the names that they have here.
+for _name, _function in vars(EmberTensor).items():
+    if "<locals>" in getattr(_function, "__qualname__", ""):
+        _function.__name__, _function.__qualname__ = _name, f"EmberTensor.{_name}"
 
 
 def make(home: Backend, native: Any) -> EmberTensor:
     """The portable tensor that holds a native one of ``home``, or of an engine whose tensors are guests there."""
     x = object.__new__(EmberTensor)
     if not isinstance(native, home.tensors):
-        home = home_of(native) or home
+        home = door.home_of(native) or home
     x.home, x.native = home, _whole(home, native)
     return x
 
@@ -371,6 +394,7 @@ def _whole(home: Backend, native: Any) -> Any:
 
 
 portable.know(EmberTensor, make)
+operators.know(EmberTensor)
 
 
 def wrap(tree: Any) -> Any:
@@ -382,7 +406,7 @@ def wrap(tree: Any) -> Any:
     """
 
     def of(leaf: Any) -> Any:
-        home = home_of(leaf)
+        home = door.home_of(leaf)
         return leaf if home is None else make(home, leaf)
 
     return containers.map(of, tree)
@@ -405,8 +429,19 @@ def _restored(name: str, array: Any, device: str, requires_grad: bool) -> EmberT
     return x.requires_grad_() if requires_grad and home.name == name else x
 
 
+# The functions of NumPy that operations have other names for.
+_UFUNCS = {"degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad"}
+
+
+def _portable(answer: Any) -> EmberTensor:
+    """The answer of an operation to a portable tensor, which is one too: the operation's signature promises less."""
+    return answer  # type: ignore[no-any-return]
+
+
 def _one_or_several(values: tuple[Any, ...]) -> Any:
-    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
+    if len(values) != 1 or isinstance(values[0], int):
+        return values
+    return values[0].tolist() if hasattr(values[0], "tolist") else values[0]
 
 
 def _text(x: EmberTensor) -> str:

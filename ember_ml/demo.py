@@ -146,28 +146,36 @@ def disagreement(runs: Sequence[Run]) -> list[float]:
     return [max(losses) - min(losses) for losses in zip(*(run.losses for run in runs), strict=True)]
 
 
-def plot(runs: Sequence[Run], title: str, path: str) -> None:
-    """Draw the loss of every update, one engine on top of the other, and how far the engines are apart."""
+def plot(runs: Sequence[Run], title: str, path: str) -> Any:
+    """A figure, also written to a file: the loss of every update, one engine on top of the other, and their distance.
+
+    With one engine alone there is no distance to show.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("a picture needs matplotlib: pip install 'ember-ml[plot]'") from error
     figure = Figure(figsize=(8, 5.5), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    widths = [6.0, 3.0, 1.2]
+    heights = [3, 2] if len(runs) > 1 else [1]
+    upper, *others = panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
+    # The first is drawn below the others, and the broader.
+    widths = [6.0, 3.0, 1.2][-len(runs) :]
     for place, one in enumerate(runs):
         steps = range(1, len(one.updates) + 1)
         width = widths[min(place, len(widths) - 1)]
         upper.plot(steps, one.updates, linewidth=width, alpha=0.75, label=f"{one.backend}  ({one.accuracy:.1%} right)")
     upper.set(yscale="log", ylabel="loss of an update", title=title)
     upper.legend(frameon=False)
-    apart = [max(losses) - min(losses) for losses in zip(*(one.updates for one in runs), strict=True)]
-    lower.plot(range(1, len(apart) + 1), [max(value, 1e-9) for value in apart], color="black", linewidth=0.8)
-    lower.set(yscale="log", xlabel="update", ylabel="largest difference")
-    for axes in (upper, lower):
+    for lower in others:
+        apart = [max(losses) - min(losses) for losses in zip(*(one.updates for one in runs), strict=True)]
+        lower.plot(range(1, len(apart) + 1), [max(value, 1e-9) for value in apart], color="black", linewidth=0.8)
+        lower.set(yscale="log", ylabel="largest difference")
+    panels[-1].set(xlabel="update")
+    for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.2)
     figure.savefig(path, dpi=120)
+    return figure
 
 
 def report(runs: Sequence[Run], model: str, seed: int) -> dict[str, Any]:

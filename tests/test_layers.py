@@ -20,7 +20,7 @@ from layers import CASES, floats
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
-from ember_ml.transform import value_and_grad
+from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vmap
 
 _MODULES = ["nn.modules", *(f"nn.modules.{found.name}" for found in pkgutil.iter_modules(nn.modules.__path__))]
 
@@ -224,6 +224,41 @@ def test_batch_norm_is_torchs(rank: int, backend: Backend) -> None:
     agree(ours.eval()(last(x).numpy()), last(theirs.eval()(x)))
 
 
+def test_second_derivatives_of_batch_norm_are_torchs(backend: Backend) -> None:
+    drawn = torch.randn(3, 2, 2)
+    scale, offset = torch.randn(2), torch.randn(2)
+
+    def theirs(x: Any) -> Any:
+        return torch.nn.functional.batch_norm(x, None, None, scale, offset, True).pow(3).sum()
+
+    def ours(x: Any) -> Any:
+        running = np.ones(2, np.float32)
+        return ops.sum(
+            ops.power(ops.batch_standardization(x, running, running, 1, offset.numpy(), scale.numpy())[0], 3)
+        )
+
+    x = ops.asarray(drawn.numpy())
+    expected = torch.autograd.functional.hessian(theirs, drawn)
+    for f in (ours, checkpoint(ours)):
+        np.testing.assert_allclose(host(hessian(f)(x)), expected, rtol=1e-2, atol=1e-3)
+    slope = torch.autograd.functional.jacobian(theirs, drawn)
+    for one in vmap(grad(ours))(ops.stack([x, x])):
+        np.testing.assert_allclose(host(one), slope, rtol=1e-3, atol=1e-4)
+
+
+def test_batch_norm_keeps_the_statistics_that_others_hold(backend: Backend) -> None:
+    layer = nn.BatchNorm(2)
+    mean, variance = layer.running_mean, layer.running_var
+    for _ in range(2):
+        layer(ops.asarray([[1.0, 2.0], [3.0, 6.0]]))
+    assert host(mean).tolist() == [0.0, 0.0]
+    assert host(variance).tolist() == [1.0, 1.0]
+    # One value in each channel has a variance of nothing, and moves what there was.
+    lone = nn.BatchNorm(2)
+    lone(ops.asarray([[1.0, 2.0]]))
+    np.testing.assert_allclose(host(lone.running_var), [0.9, 0.9], rtol=1e-6)
+
+
 def test_batch_norm_counts_channels(backend: Backend) -> None:
     for mode in (True, False):
         with pytest.raises(ValueError, match="3"):
@@ -408,3 +443,57 @@ def test_mistakes_are_named(make: Any, message: str, backend: Backend) -> None:
 def test_layers_take_an_empty_batch(backend: Backend) -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)).eval()
     assert tuple(model(ops.zeros((0, 4, 4, 1))).shape) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.MultiHeadAttention(8, 0), "0 heads"),
+        (lambda: nn.MultiHeadAttention(8, -2), "-2 heads"),
+        (lambda: nn.MultiHeadAttention(8, 2, num_kv_heads=0), "0 of keys"),
+        (lambda: nn.MultiHeadAttention(8, 2, dropout=1.5), "probability"),
+        (lambda: nn.MultiHeadAttention(8, 2)(ops.ones((3, 8))), r"\(batch, length, features\).*\[3, 8\]"),
+        (lambda: nn.TransformerEncoder(-1, 8, 2), "-1 layers"),
+        (lambda: nn.Conv2d(3, 4, 0), "at least 1"),
+        (lambda: nn.Conv1d(0, 4, 3), "at least 1"),
+        (lambda: nn.Flatten(5)(ops.ones((2, 3))), "axis 5"),
+        (lambda: nn.GlobalAveragePool(data_format="NCHW"), "data format"),
+        (lambda: nn.GlobalMaxPool()(ops.ones((4, 3))), "at least 3 axes"),
+        (lambda: nn.PositionalEmbedding(1, 8)(ops.ones((2, 5, 3))), "1 features.*3"),
+        (lambda: nn.PositionalEncoding(4, 8)(ops.ones((2, 5, 1))), "4 features.*1"),
+        (lambda: nn.PositionalEncoding(4, 8)(ops.ones((4,))), "two axes"),
+        (lambda: nn.Linear(3, 2, weight_init=lambda shape, dtype=None: ops.ones((5, 5))), r"\[5, 5\].*\[3, 2\]"),
+    ],
+)
+def test_what_would_be_stretched_or_fail_later_is_refused(make: Any, message: str, backend: Backend) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def test_masks_are_true_or_false(backend: Backend) -> None:
+    """A mask of floating numbers, which other libraries add to scores, would mean the opposite here."""
+    x = ops.asarray(floats(2, 4, 8))
+    causal = np.tril(np.ones((4, 4)))
+    for dropout in (0.0, 0.1):
+        ops.set_seed(0)
+        layer = nn.MultiHeadAttention(8, 2, dropout=dropout).eval()
+        expected = layer(x, is_causal=True)
+        assert_same(layer(x, mask=causal.astype(bool)), expected, tolerance=1e-6)
+        assert_same(layer(x, mask=causal.astype(np.int64)), expected, tolerance=1e-6)
+        with pytest.raises(TypeError, match=r"true where.*float32"):
+            layer(x, mask=np.where(causal, 0.0, -np.inf).astype(np.float32))
+    with pytest.raises(TypeError, match=r"true where.*float32"):
+        nn.TransformerDecoderLayer(8, 2, 16)(x, x, memory_mask=ops.zeros((4, 4)))
+
+
+@pytest.mark.parametrize("keys", [3, 5, 7])
+def test_dropped_attention_is_attention(keys: int, backend: Backend) -> None:
+    """With next to nothing dropped, the two ways to compute attention agree, also for other numbers of keys."""
+    ops.set_seed(0)
+    layer = nn.MultiHeadAttention(8, 4, 1e-9, num_kv_heads=2)
+    x, memory = ops.asarray(floats(2, 5, 8)), ops.asarray(floats(2, keys, 8))
+    mask = floats(2, 5, keys) > -0.5
+    mask[0, 1] = False
+    for options in ({}, {"is_causal": True}, {"mask": mask}, {"mask": mask, "is_causal": True}):
+        dropped = layer.train()(x, memory, **options)
+        assert_same(layer.eval()(x, memory, **options), dropped, tolerance=1e-5)

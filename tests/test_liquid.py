@@ -218,3 +218,93 @@ def test_dice_are_fair() -> None:
 def test_mistakes(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_no_time_changes_nothing(backend: Backend) -> None:
+    """Two observations at one time: the equation has not moved on, and gradients are finite."""
+    ops.set_seed(0)
+    layer = nn.LTC(3, AutoNCP(8, 2))
+    x = ops.asarray(floats(2, 4, 3))
+    spans = ops.asarray([[1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.0, 0.0]])
+    _, first = layer(x[:1, :1])
+    _, state = layer(x[:1, :2], timespans=spans[:1, :2])
+    np.testing.assert_allclose(host(state), host(first), rtol=1e-5)
+    outputs, _ = layer(x, timespans=spans)
+    assert np.isfinite(host(outputs)).all()
+    _, gradients = value_and_grad(lambda layer, spans: ops.sum(layer(x, timespans=spans)[0]), argnums=(0, 1))(
+        layer, spans
+    )
+    assert all(np.isfinite(host(g)).all() for g in (*gradients[0].values(), gradients[1]))
+    assert np.abs(host(gradients[1])[1, 3]) > 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.LTC(3, 8)(ops.ones((2, 5, 1))), "3 inputs, not 1"),
+        (lambda: nn.LTCCell(3, 8)(ops.ones((2, 1))), "3 inputs, not 1"),
+        (lambda: nn.CfC(3, 8)(ops.ones((2, 5, 4))), "3 inputs, not 4"),
+        (lambda: nn.CfC(3, AutoNCP(16, 2))(ops.ones((2, 5, 3)), ops.zeros((2, 20))), r"\[2, 20\].*16 neurons"),
+        (lambda: nn.CfC(3, 8)(ops.ones((2, 5, 3)), ops.zeros((2, 7))), r"\[2, 7\].*8 neurons"),
+        (lambda: nn.LTC(3, 8)(ops.ones((2, 5, 3)), ops.zeros((2, 1))), r"\[2, 1\].*8 neurons"),
+        (lambda: nn.LTC(3, 8)(ops.ones((2, 5, 3)), ops.zeros((1, 8))), r"\[1, 8\].*8 neurons"),
+        (lambda: nn.LTC(3, 8, mixed_memory=True)(ops.ones((2, 5, 3)), ops.zeros((2, 8))), "pair"),
+        (lambda: nn.LTC(3, 8, ode_unfolds=0), "at least 1"),
+        (lambda: nn.CfC(3, 8, proj_size=0), "at least 1"),
+        (lambda: nn.CfC(3, 8, backbone_dropout=1.5), "probability"),
+        (lambda: nn.CfC(3, 0), "at least 1"),
+        (lambda: nn.LTC(3, 0), "at least 1"),
+    ],
+)
+def test_mistakes_in_layers(make: Any, message: str, backend: Backend) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("make", [nn.LTC, nn.CfC, lambda *args, **options: nn.CfC(*args, mode="pure", **options)])
+@pytest.mark.parametrize("wiring", [lambda: 5, lambda: AutoNCP(9, 2, seed=3)])
+def test_mixed_memory_is_an_lstm_before_each_step(make: Any, wiring: Any, backend: Backend) -> None:
+    ops.set_seed(0)
+    layer = make(3, wiring(), mixed_memory=True)
+    x, spans = ops.asarray(floats(2, 4, 3)), ops.asarray(np.abs(floats(2, 4)) + 0.1)
+    outputs, (h, c) = layer(x, timespans=spans)
+    units = h.shape[-1]
+    assert tuple(c.shape) == (2, units)
+    # The same by hand: the LSTM reads the input and makes of the state what the liquid neurons go on from.
+    cells = [layer.cell] if isinstance(layer, nn.LTC) else list(layer.cells)
+    state, memory = ops.zeros((2, units)), ops.zeros((2, units))
+    for step in range(4):
+        state, memory = layer.memory(x[:, step], (state, memory))
+        seen, parts, at = x[:, step], [], 0
+        for cell in cells:
+            if isinstance(layer, nn.LTC):
+                answer, seen = cell(seen, state, spans[:, step, None])
+            else:
+                width = cell.hidden_size
+                answer = seen = cell(seen, state[:, at : at + width], spans[:, step, None])
+                at += width
+            parts.append(seen)
+        state = ops.concat(parts, axis=-1)
+        assert_same(outputs[:, step], answer, tolerance=1e-5)
+    assert_same((h, c), (state, memory), tolerance=1e-5)
+    # A sequence can be cut.
+    first, middle = layer(x[:, :3], timespans=spans[:, :3])
+    second, end = layer(x[:, 3:], middle, spans[:, 3:])
+    assert_same(ops.concat([first, second], axis=1), outputs, tolerance=1e-5)
+    assert_same(end, (h, c), tolerance=1e-5)
+    _, gradients = value_and_grad(lambda layer: ops.sum(ops.square(layer(x)[0])))(layer)
+    assert all(np.any(host(gradients[f"memory.{name}"])) for name in ("weight_ih", "weight_hh", "bias_ih"))
+
+
+def test_mixed_memory_draws_last(backend: Backend) -> None:
+    """A seed gives the same neurons with the memory and without."""
+    for make in (nn.LTC, nn.CfC):
+        found = []
+        for mixed in (False, True):
+            ops.set_seed(4)
+            found.append(make(3, AutoNCP(9, 2), mixed_memory=mixed).state_dict())
+        for path, tensor in found[0].items():
+            assert_same(found[1][path], tensor, tolerance=0.0)
+        assert {path.partition(".")[0] for path in found[1]} - {path.partition(".")[0] for path in found[0]} == {
+            "memory"
+        }

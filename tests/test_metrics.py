@@ -107,6 +107,97 @@ def test_equal_to_scikit_learn(backend: Backend, case: str) -> None:
     metric.reset()
 
 
+WEIGHTS = RNG.integers(0, 5, N).astype("float32") / 4 + 0.125
+
+
+def weighted(function: Any, *args: Any, **options: Any) -> Any:
+    return lambda weights: function(*args, sample_weight=weights, **options)
+
+
+WEIGHTED: dict[str, tuple[Any, Any, Any, Any]] = {
+    "accuracy of scores": (metrics.Accuracy(), LABELS, SCORES, weighted(sk.accuracy_score, LABELS, PREDICTED)),
+    "accuracy of rates": (metrics.BinaryAccuracy(), BINARY, RATES, weighted(sk.accuracy_score, BINARY, RATES > 0.5)),
+    "top 2": (metrics.TopKAccuracy(2), LABELS, SCORES, weighted(sk.top_k_accuracy_score, LABELS, SCORES, k=2)),
+    "precision": (metrics.Precision(), BINARY, RATES, weighted(sk.precision_score, BINARY, RATES > 0.5)),
+    "recall": (metrics.Recall("macro"), LABELS, SCORES, weighted(sk.recall_score, LABELS, PREDICTED, average="macro")),
+    "f1": (metrics.F1("weighted"), LABELS, SCORES, weighted(sk.f1_score, LABELS, PREDICTED, average="weighted")),
+    "auc": (metrics.AUC(), BINARY, RATES, weighted(sk.roc_auc_score, BINARY, RATES)),
+    "auc of classes": (metrics.AUC(), LABELS, PROBABILITIES, weighted(sk.roc_auc_score, HOT, PROBABILITIES)),
+    "mse": (metrics.MeanSquaredError(), REALS, GUESSES, weighted(sk.mean_squared_error, REALS, GUESSES)),
+    "mae": (metrics.MeanAbsoluteError(), REALS, GUESSES, weighted(sk.mean_absolute_error, REALS, GUESSES)),
+    "r2": (metrics.R2(), REALS, GUESSES, weighted(sk.r2_score, REALS, GUESSES)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WEIGHTED)
+def test_weights_equal_to_scikit_learn(backend: Backend, case: str) -> None:
+    metric, true, found, expected = WEIGHTED[case]
+    true, found, weights = ops.asarray(true), ops.asarray(found), ops.asarray(WEIGHTS)
+    assert metric(true, found, WEIGHTS) == pytest.approx(expected(WEIGHTS), abs=1e-6)
+    assert metric(true, found, ops.ones(N, dtype="int64")) == pytest.approx(metric(true, found), abs=1e-6)
+    for begin, end in ((0, 50), (50, 51)):
+        metric.update(true[begin:end], found[begin:end], weights[begin:end])
+    # Without weights, each counts as one.
+    metric.update(true[51:], found[51:])
+    mixed = np.concatenate([WEIGHTS[:51], np.ones(N - 51, "float32")])
+    assert metric.compute() == pytest.approx(expected(mixed), abs=1e-6)
+    metric.reset()
+
+
+def test_weights_of_steps_hide_padding(backend: Backend) -> None:
+    """A weight for every element of a sequence counts those that are there."""
+    true, scores = LABELS.reshape(12, 10), SCORES.reshape(12, 10, 4)
+    there = np.arange(10) < np.arange(1, 13)[:, None]
+    expected = sk.accuracy_score(true[there], scores[there].argmax(-1))
+    for metric in (metrics.Accuracy(), metrics.SparseCategoricalAccuracy(), metrics.TopKAccuracy(1)):
+        assert metric(true, scores, there) == pytest.approx(expected)
+    expected = sk.f1_score(true[there], scores[there].argmax(-1), average="macro")
+    assert metrics.F1("macro")(true, scores, there) == pytest.approx(expected, abs=1e-6)
+    assert math.isnan(metrics.Accuracy()([1, 1], [1, 0], [0.0, 0.0])), "nothing counts"
+
+
+def test_weights_that_do_not_fit() -> None:
+    for metric in (metrics.Accuracy(), metrics.F1(), metrics.AUC(), metrics.MeanSquaredError(), metrics.R2()):
+        with pytest.raises(ValueError, match=r"weights of shape \(3,\)"):
+            metric([1, 0], [0.0, 1.0], [1.0, 1.0, 1.0])
+
+
+def test_own_metrics_need_not_know_of_weights() -> None:
+    class Count(metrics.Metric):
+        def measure(self, y_true: Any, y_pred: Any) -> Any:
+            return ops.stack([ops.sum(ops.ones_like(y_pred))])
+
+        def score(self, rows: Any) -> float:
+            return sum(row[0] for row in rows)
+
+    assert Count()([1, 2], [1.0, 2.0]) == 2.0
+    with pytest.raises(TypeError, match="Count takes no weights"):
+        Count()([1, 2], [1.0, 2.0], [1.0, 1.0])
+
+
+def test_a_column_of_classes_is_classes(backend: Backend) -> None:
+    """Targets of shape (n, 1), as many data sets have them."""
+    column = ops.asarray(LABELS[:, None])
+    expected = sk.accuracy_score(LABELS, PREDICTED)
+    for metric in (metrics.Accuracy(), metrics.SparseCategoricalAccuracy(), metrics.TopKAccuracy(1)):
+        assert metric(column, SCORES) == pytest.approx(expected)
+    f1 = sk.f1_score(LABELS, PREDICTED, average="macro")
+    assert metrics.F1("macro")(column, SCORES) == pytest.approx(f1)
+    area = sk.roc_auc_score(LABELS, PROBABILITIES, multi_class="ovr")
+    assert metrics.AUC()(column, PROBABILITIES) == pytest.approx(area)
+    assert metrics.AUC()(BINARY[:, None], RATES) == pytest.approx(sk.roc_auc_score(BINARY, RATES))
+    assert metrics.Accuracy()(BINARY[:, None], RATES) == pytest.approx(sk.accuracy_score(BINARY, RATES > 0.5))
+
+
+def test_rows_of_another_width_are_refused(backend: Backend) -> None:
+    hot = np.eye(5, dtype="float32")[LABELS]
+    for metric in (metrics.Accuracy(), metrics.TopKAccuracy(2), metrics.F1("macro"), metrics.AUC()):
+        with pytest.raises(ValueError, match=r"\(120, 5\).*\(120, 4\)|\(120, 4\).*\(120, 5\)"):
+            metric(hot, SCORES)
+    with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
+        metrics.AUC()([1, 0, 1], [[0.1], [0.2]])
+
+
 def test_sequences_of_classes_count_element_by_element(backend: Backend) -> None:
     true, scores = ops.asarray(LABELS.reshape(12, 10)), ops.asarray(SCORES.reshape(12, 10, 4))
     expected = sk.accuracy_score(LABELS, PREDICTED)
@@ -118,6 +209,7 @@ def test_sequences_of_classes_count_element_by_element(backend: Backend) -> None
 def test_edges(backend: Backend) -> None:
     assert math.isnan(metrics.AUC()([1, 1], [0.5, 0.7]))
     assert metrics.AUC()([0, 1], [0.5, 0.5]) == 0.5
+    assert math.isnan(metrics.AUC()([0, 1], [math.nan, 0.5]))
     assert metrics.R2()([2.0, 2.0], [2.0, 2.0]) == 1.0
     assert metrics.R2()([2.0, 2.0], [2.0, 3.0]) == 0.0
     assert metrics.MeanSquaredError()([1.0, 2.0], [[1.0], [4.0]]) == 2.0
@@ -131,6 +223,9 @@ def test_edges(backend: Backend) -> None:
 def test_mistakes_are_explained() -> None:
     with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
         metrics.BinaryAccuracy()([1, 0, 1], [0.5, 0.5])
+    with pytest.raises(TypeError) as caught:
+        metrics.Accuracy()([1, 0], {"scores": [0.5, 0.5]})
+    assert caught.value.__notes__[-1] == "in the metric 'accuracy'"
     with pytest.raises(ValueError, match="one axis more"):
         metrics.SparseCategoricalAccuracy()([1, 0], [0.5, 0.5])
     with pytest.raises(ValueError, match="4 classes"):
@@ -143,4 +238,7 @@ def test_mistakes_are_explained() -> None:
         metrics.TopKAccuracy(0)
     with pytest.raises(ValueError, match="accuracy, binary_accuracy"):
         metrics.get_metric("charm")
+    for wrong, hint in ((metrics.Accuracy, r"write Accuracy\(\)"), (max, "not <built-in"), (None, "not None")):
+        with pytest.raises(TypeError, match=hint):
+            metrics.get_metric(wrong)  # type: ignore[arg-type]
     assert repr(metrics.get_metric("top_k_accuracy")) == "TopKAccuracy(k=5)"

@@ -549,6 +549,40 @@ def test_summary(backend: Backend) -> None:
     assert not any("forward" in vars(module) for module in model.modules())
 
 
+def test_a_shallow_copy_has_names_of_its_own(backend: Backend) -> None:
+    model = Sequential(Linear(2, 2))
+    other = copy.copy(model)
+    other.append(nn.ReLU())
+    other[0] = nn.Tanh()
+    assert (len(model), len(other)) == (1, 2)
+    assert list(model.parameters()) == ["0.weight", "0.bias"]
+    assert tuple(model(ops.ones((1, 2))).shape) == (1, 2)
+
+
+def test_a_row_from_a_list(backend: Backend) -> None:
+    model = Sequential([Linear(2, 3), nn.ReLU()])
+    assert list(model.parameters()) == ["0.weight", "0.bias"]
+    assert tuple(model(ops.ones((1, 2))).shape) == (1, 3)
+    assert len(model[:1]) == 1
+
+
+@pytest.mark.parametrize("value", ["text", None, [[1j, 2.0]]])
+def test_a_state_of_other_kinds_names_its_place(value: Any, backend: Backend) -> None:
+    with pytest.raises(TypeError) as caught:
+        Sequential(Linear(1, 2)).load_state_dict({"0.weight": value}, strict=False)
+    assert caught.value.__notes__[-1] == "in the state for '0.weight' of Sequential"
+
+
+def test_summary_of_a_model_that_takes_integers(backend: Backend) -> None:
+    model = Sequential(nn.Embedding(10, 4), Linear(4, 2))
+    assert [row.shape for row in model.summary((3, 5)).rows] == ["[3, 5, 2]", "[3, 5, 4]", "[3, 5, 2]"]
+    model.table = Parameter(ops.asarray([1, 2, 3]), trainable=False)
+    assert "53 parameters: 50 trainable, 3 frozen; 224 bytes" in str(model.summary())
+    with pytest.raises(TypeError, match="complex") as caught:
+        Sequential(nn.Lambda(lambda x: ops.bitwise_and(ops.multiply(x, 1j), 1))).summary((3, 5))
+    assert "float32[3, 5]" in caught.value.__notes__[-1], "the first error counts"
+
+
 def test_torch_trains_a_model_by_itself() -> None:
     """The engine's own gradients and optimisers work on the tensors of a model."""
     with ember_ml.use_backend("torch"):

@@ -7,8 +7,10 @@ import csv
 import doctest
 import importlib
 import io
+import math
 import os
 import pkgutil
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -208,10 +210,162 @@ def test_what_better_means() -> None:
         ("val_loss", [3.0, 2.0, 2.5, float("nan"), 1.0], [True, True, False, False, True]),
         ("val_auc", [0.5, 0.6, 0.6], [True, True, False]),
         ("mse", [0.5, 0.6], [True, False]),
+        ("val_rmse", [0.5, 0.6], [True, False]),
+        ("reconstruction_loss", [0.5, 0.6], [True, False]),
+        ("relative_error", [0.5, 0.6], [True, False]),
+        ("lossless", [0.5, 0.6], [True, True]),
     ):
         watch = training.EarlyStopping(monitor).watch
         assert [watch.is_better({monitor: value}) for value in values] == expected
     assert training.EarlyStopping().watch.is_better({"loss": 1.0})
+
+
+def test_a_second_fit_begins_anew(tmp_path: Path) -> None:
+    """What callbacks remember of one fit has no say in the next, unless that resumes it."""
+    stopping = training.EarlyStopping("val_loss", patience=2)
+    best = training.Checkpoint(tmp_path, monitor="val_loss")
+    mine = trainer(stopping, best)
+    values = iter([0.1, 0.2, 0.3, 0.9, 0.8, 0.85, 0.86])
+
+    class Fake(training.Callback):
+        def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+            record["val_loss"] = next(values)
+
+    mine.callbacks.insert(0, Fake())
+    assert len(mine.fit(X, Y, epochs=9, batch_size=50)) == 3
+    assert len(mine.fit(X, Y, epochs=9, batch_size=50)) == 4
+    assert stopping.watch.best == best.state() == 0.8
+
+
+def test_a_loss_that_is_no_number_is_an_error(backend: Backend) -> None:
+    bad = X.copy()
+    bad[41] = np.nan
+    quiet = trainer().fit(bad, Y, batch_size=10, shuffle=False)
+    assert math.isnan(quiet["loss"][0])
+    for every, row, update in ((1, 41, 5), (3, 21, 3), (2, 21, 4)):
+        bad = X.copy()
+        bad[row] = np.nan
+        mine = trainer(training.FailOnNaN(every))
+        with pytest.raises(FloatingPointError, match=rf"update {update}\b.*nan"):
+            mine.fit(bad, Y, batch_size=10, shuffle=False, epochs=2)
+        assert mine.step == update
+    with pytest.raises(FloatingPointError, match=r"epoch 1.*nan"):
+        trainer(training.FailOnNaN(every=100)).fit(bad, Y, batch_size=10)
+    assert len(trainer(training.FailOnNaN()).fit(X, Y)) == 1
+
+
+COUNTS = np.arange(50) % 3
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_weights_count_examples_as_often(compile: bool, backend: Backend) -> None:
+    """An example of weight 2 is the same as that example twice, in the loss, its gradient and the metrics."""
+    # torch takes long to compile the same function.
+    mine = [trainer(compile=compile and backend.name != "torch") for _ in range(3)]
+    for one in mine:
+        one.model[2] = modules.Identity()
+    twice = np.repeat(X, COUNTS, 0), np.repeat(Y, COUNTS)
+    expected = mine[0].fit(*twice, epochs=3, batch_size=200, shuffle=False)
+    found = mine[1].fit(X, Y, epochs=3, batch_size=200, shuffle=False, sample_weight=COUNTS)
+    for name in ("loss", "accuracy"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5)
+    batches = [(X[:20], Y[:20], COUNTS[:20]), (X[20:], Y[20:], COUNTS[20:])]
+    measured = mine[1].evaluate(X, Y, 20, COUNTS)
+    assert measured == pytest.approx(mine[1].evaluate(batches), rel=1e-5)
+    assert measured == pytest.approx(mine[1].evaluate(*twice), rel=1e-5)
+    held = mine[2].fit(batches, epochs=1, validation_data=(X, Y, COUNTS))
+    assert held["val_loss"][0] == pytest.approx(mine[2].evaluate(X, Y, sample_weight=COUNTS)["loss"], rel=1e-6)
+
+
+def test_weights_of_steps_and_of_own_losses(backend: Backend) -> None:
+    steps, there = RNG.standard_normal((6, 5, 4)).astype("float32"), np.arange(5) < np.arange(1, 7)[:, None] - 1
+    truth = RNG.integers(0, 3, (6, 5))
+    mine = trainer()
+    mine.model.eval()
+    measured = mine.evaluate(steps, truth, sample_weight=there)
+    assert measured == pytest.approx(mine.evaluate(steps[there], truth[there]), rel=1e-5)
+    assert mine.fit(steps, truth, sample_weight=there, batch_size=1).epochs, "a batch may be padding alone"
+    assert not any(math.isnan(loss) for loss in mine.history.steps)
+
+    seen = []
+
+    def own(prediction: Any, target: Any, weights: Any = None) -> Any:
+        seen.append(weights is not None)
+        return ops.mean(prediction)
+
+    other = training.Trainer(mine.model, own, optim.SGD(0.1))
+    other.fit(X, Y, sample_weight=COUNTS)
+    other.fit(X, Y)
+    assert seen == [True, True, False, False]
+    with pytest.raises(ValueError, match=r"\(50, 4\), \(50,\), \(7,\)"):
+        other.fit(X, Y, sample_weight=COUNTS[:7])
+    with pytest.raises(ValueError, match=r"\(x, y, weights\)"):
+        other.fit([(X, Y)], sample_weight=COUNTS)
+
+
+def test_predictions_of_every_kind(backend: Backend) -> None:
+    mine = trainer()
+    expected = host(mine.predict(X))
+
+    class Loader:
+        def __iter__(self) -> Any:
+            return iter([[X[:20], Y[:20]], [X[20:], Y[20:]]])
+
+    for data in (X.tolist(), iter([X[:7], X[7:]]), Loader(), [(X[:20], Y[:20]), (X[20:], Y[20:])], EmberTensor(X)):
+        np.testing.assert_allclose(host(mine.predict(data)), expected, rtol=1e-6)
+
+
+def test_one_metric_and_one_callback(backend: Backend) -> None:
+    mine = training.Trainer(modules.Linear(4, 3), LOSS, optim.Adam(), "accuracy", training.EarlyStopping())
+    history = mine.fit(X, Y, validation_data=[X, Y])
+    assert {"accuracy", "val_accuracy"} <= set(history.names())
+    for options, hint in (
+        ({"optimizer": "adam"}, "optimiser.*'adam'"),
+        ({"optimizer": optim.Adam}, r"write Adam\(...\)"),
+        ({"optimizer": optim.Adam(), "callbacks": [training.EarlyStopping]}, r"write EarlyStopping\(...\)"),
+        ({"optimizer": optim.Adam(), "callbacks": [print]}, "Callback is wanted"),
+        ({"optimizer": optim.Adam(), "metrics": [training.Accuracy]}, r"write Accuracy\(\)"),
+    ):
+        with pytest.raises(TypeError, match=hint):
+            training.Trainer(modules.Linear(4, 3), LOSS, **options)
+
+
+def test_a_checkpoint_takes_the_dtype_of_the_model(backend: Backend, tmp_path: Path) -> None:
+    trainer(training.Checkpoint(tmp_path)).fit(X, Y)
+    again = trainer()
+    again.model.astype("float64")
+    assert again.restore(tmp_path)
+    assert {ops.dtype(x).name for x in again.model.tensors().values()} == {"float64"}
+    assert {ops.dtype(x).name for p, x in again.optimizer.tensors().items() if "weight" in p} == {"float64"}
+    again.fit(X, Y, resume=tmp_path, epochs=2)
+    with pytest.raises(ValueError, match="figures of 1 metrics, and here are 2"):
+        trainer(metrics=["accuracy", "auc"]).restore(tmp_path)
+
+
+def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
+    modules.Linear(4, 3).save(tmp_path / "checkpoint-00000001.safetensors")
+    with pytest.raises(ValueError, match="something else"):
+        trainer().restore(tmp_path)
+
+
+def test_weights_go_on_after_a_resume(tmp_path: Path) -> None:
+    whole = trainer().fit(X, Y, epochs=3, batch_size=10, sample_weight=COUNTS)
+    trainer(training.Checkpoint(tmp_path, every=7)).fit(X, Y, epochs=2, batch_size=10, sample_weight=COUNTS)
+    rest = trainer(seed=9).fit(X, Y, epochs=3, batch_size=10, sample_weight=COUNTS, resume=tmp_path)
+    assert rest["loss"] == whole["loss"]
+    assert rest["accuracy"] == whole["accuracy"]
+
+
+def test_an_empty_iterator_is_no_validation(backend: Backend) -> None:
+    """A generator gives its batches once: figures that are not there must not be taken for measured ones."""
+    with pytest.raises(ValueError, match="no data"):
+        trainer().fit(X, Y, epochs=2, validation_data=iter([(X, Y)]))
+    with pytest.raises(ValueError, match="no data"):
+        trainer().evaluate(iter([]))
+    with pytest.raises(ValueError, match="no data"):
+        trainer().evaluate(X[:0], Y[:0])
+    with pytest.raises(ValueError, match="no data"):
+        trainer().fit(X, Y, validation_data=(X[:0], Y[:0]))
 
 
 def test_checkpoints_are_kept_and_taken_up(backend: Backend, tmp_path: Path) -> None:
@@ -298,6 +452,7 @@ def test_a_history_is_drawn(tmp_path: Path) -> None:
     figure = history.plot(tmp_path / "curves.png")
     assert [axes.get_title() for axes in figure.axes] == ["loss", "loss", "accuracy"]
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert all(tick == int(tick) for axes in figure.axes[1:] for tick in axes.get_xticks())
     with pytest.raises(KeyError, match="no figure 'charm'"):
         history["charm"]
     assert "loss" in history
@@ -316,7 +471,10 @@ def test_output_is_quiet_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> N
     assert "accuracy" in second
 
 
-def test_a_bar_is_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("columns", [50, 80, 200])
+def test_a_bar_is_on_a_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is cut off, however few columns there are."""
+
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -324,11 +482,14 @@ def test_a_bar_is_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setattr("ember_ml.training.progress.INTERVAL", 0.0)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
-    monkeypatch.setitem(os.environ, "COLUMNS", "200")
-    trainer().fit(X, Y, epochs=2, batch_size=10)
-    shown = sys.stdout.getvalue()
-    for part in ("epoch 1/2", "epoch 2/2", "5/5", "loss", "accuracy", "/s"):
-        assert part in shown
+    monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
+    trainer().fit(X, Y, epochs=2, batch_size=10, validation_data=(X, Y))
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stdout.getvalue())
+    last = shown[shown.rindex("epoch 2/2") :]
+    for part in ("5/5", "loss ", "accuracy ", "val_loss", "val_accuracy", "/s", "0:00:0"):
+        assert part in last
+    assert "epoch 1/2" in shown
+    assert "…" not in shown
 
 
 def test_the_loss_is_not_read_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +498,7 @@ def test_the_loss_is_not_read_at_every_step(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("ember_ml.training.trainer._numbers", lambda losses: reads.append(1) or [0.0] * len(losses))
     monkeypatch.setattr(training.Trainer, "_figures", lambda *args: pytest.fail("nobody looks"))
     trainer(metrics=()).fit(X, Y, epochs=3, batch_size=5)
-    assert len(reads) <= 6
+    assert len(reads) <= 9
 
 
 def test_modes_are_as_they_were(backend: Backend) -> None:
@@ -361,12 +522,21 @@ def test_mistakes_are_explained(backend: Backend) -> None:
         mine.fit([], epochs=1)
     with pytest.raises(ValueError, match="empty after its first epoch"):
         mine.fit(iter([(X, Y)]), epochs=2)
-    with pytest.raises(ValueError, match="nothing to predict"):
+    with pytest.raises(ValueError, match="no data"):
         mine.predict(X[:0])
     with pytest.raises(ValueError, match="one name: accuracy, accuracy"):
         trainer(metrics=["accuracy", "accuracy"])
     with pytest.raises(ValueError, match="after 1 update or more"):
         training.Checkpoint("x", every=0)
+    for wrong in (
+        lambda: training.EarlyStopping(patience=-1),
+        lambda: training.EarlyStopping(least=-0.1),
+        lambda: training.Checkpoint("x", keep=0),
+        lambda: training.TensorBoard("x", every=0),
+        lambda: training.FailOnNaN(every=0),
+    ):
+        with pytest.raises(ValueError, match=r"not (-1|-0\.1|0)$"):
+            wrong()
     with pytest.raises(ValueError, match="monitor or every"):
         training.Checkpoint("x", every=1, monitor="loss")
     assert mine.model.training, "a failure leaves no trace in the model"

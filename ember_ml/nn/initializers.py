@@ -241,9 +241,23 @@ def get_initializer(value: str | float | Initializer) -> Initializer:
         return partial(constant, value=value)
     if callable(value):
         return value
+    if not isinstance(value, str):
+        raise TypeError(f"an initializer is a name, a function or a number, not a {type(value).__name__}")
     if value not in INITIALIZERS:
         raise ValueError(f"unknown initializer {value!r}; known: {', '.join(INITIALIZERS)}")
     return INITIALIZERS[value]
+
+
+def initialized(value: str | float | Initializer, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+    """What the initialiser of that name, or that function or number, makes for a shape; none of another shape.
+
+    >>> initialized("ones", (2, 1)).tolist()
+    [[1.0], [1.0]]
+    """
+    made: Any = get_initializer(value)(shape, dtype)
+    if tuple(ops.shape(made)) != _shape(shape):
+        raise ValueError(f"an initializer made {list(ops.shape(made))} where {list(_shape(shape))} is wanted")
+    return made  # type: ignore[no-any-return]
 
 
 def fans(shape: Shape) -> tuple[int, int]:

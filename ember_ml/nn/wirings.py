@@ -52,6 +52,8 @@ class Wiring:
     """
 
     def __init__(self, units: int, output_dim: int | None = None, seed: int = 0) -> None:
+        if units < 1:
+            raise ValueError(f"there is at least 1 neuron, not {units}")
         self.units = units
         self.output_dim = units if output_dim is None else output_dim
         self.seed = seed

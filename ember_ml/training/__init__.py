@@ -4,6 +4,7 @@ from ember_ml.training.callbacks import Callback as Callback
 from ember_ml.training.callbacks import Checkpoint as Checkpoint
 from ember_ml.training.callbacks import CSVLogger as CSVLogger
 from ember_ml.training.callbacks import EarlyStopping as EarlyStopping
+from ember_ml.training.callbacks import FailOnNaN as FailOnNaN
 from ember_ml.training.callbacks import TensorBoard as TensorBoard
 from ember_ml.training.history import History as History
 from ember_ml.training.metrics import AUC as AUC
@@ -32,6 +33,7 @@ __all__ = [
     "CategoricalAccuracy",
     "Checkpoint",
     "EarlyStopping",
+    "FailOnNaN",
     "History",
     "MeanAbsoluteError",
     "MeanSquaredError",

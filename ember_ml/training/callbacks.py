@@ -40,12 +40,18 @@ class Callback:
         """Go on from where ``state`` says."""
 
 
+# Words in the names of figures of which less is better.
+_ERRORS = frozenset({"loss", "error", "mse", "mae", "rmse", "perplexity", "crossentropy"})
+
+
 class _Watch:
     """The best value of a figure so far."""
 
     def __init__(self, monitor: str | None, mode: str, least: float) -> None:
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"mode is 'auto', 'min' or 'max', not {mode!r}")
+        if not least >= 0:
+            raise ValueError(f"a figure is better by at least 0, not {least}")
         self.monitor, self.mode, self.least = monitor, mode, least
         self.best = math.nan
 
@@ -65,7 +71,7 @@ class _Watch:
         """Whether more is better: of errors and losses, less is."""
         if self.mode != "auto":
             return self.mode == "max"
-        return name.removeprefix("val_") not in ("loss", "mse", "mae")
+        return _ERRORS.isdisjoint(name.split("_"))
 
 
 class EarlyStopping(Callback):
@@ -75,7 +81,8 @@ class EarlyStopping(Callback):
         monitor: the figure; by default ``val_loss``, or ``loss`` if nothing is validated.
         patience: for how many epochs in a row it may be no better.
         least: by how much it must be better to count.
-        mode: ``"min"`` or ``"max"``; by default less is better of losses and errors, more of anything else.
+        mode: ``"min"`` or ``"max"``; by default less is better of what is called a loss, an error, mse, mae, rmse,
+            perplexity or crossentropy, more of anything else.
         restore_best: give the model the parameters of its best epoch when training stops early.
     """
 
@@ -87,11 +94,17 @@ class EarlyStopping(Callback):
         mode: str = "auto",
         restore_best: bool = True,
     ) -> None:
+        if patience < 0:
+            raise ValueError(f"patience is at least 0 epochs, not {patience}")
         self.watch = _Watch(monitor, mode, least)
         self.patience = patience
         self.restore_best = restore_best
         self.waited = 0
         self.tensors: dict[str, Any] = {}
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        if not trainer.step:
+            self.watch.best, self.waited, self.tensors = math.nan, 0, {}
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         if self.watch.is_better(record):
@@ -136,11 +149,17 @@ class Checkpoint(Callback):
     ) -> None:
         if every is not None and every < 1:
             raise ValueError(f"a checkpoint is written after 1 update or more, not {every}")
+        if keep is not None and keep < 1:
+            raise ValueError(f"1 checkpoint or more is kept, not {keep}")
         if every is not None and monitor is not None:
             raise ValueError("figures are known after an epoch: give monitor or every, not both")
         self.directory = Path(directory)
         self.every, self.keep = every, keep
         self.watch = _Watch(monitor, mode, 0.0) if monitor else None
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        if self.watch is not None and not trainer.step:
+            self.watch.best = math.nan
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
         if self.every and trainer.step % self.every == 0:
@@ -156,6 +175,34 @@ class Checkpoint(Callback):
     def restore(self, state: Any) -> None:
         if self.watch is not None:
             self.watch.best = state
+
+
+class FailOnNaN(Callback):
+    """Ends training with a ``FloatingPointError`` when the loss is NaN or infinite.
+
+    Checkpoints from before are what there is to go on from.
+
+    Args:
+        every: after how many updates the loss is looked at, which waits for it. That of an epoch is looked at as well.
+    """
+
+    def __init__(self, every: int = 1) -> None:
+        if every < 1:
+            raise ValueError(f"the loss is looked at after 1 update or more, not {every}")
+        self.every = every
+
+    def on_step_end(self, trainer: Trainer, loss: Any) -> None:
+        if trainer.step % self.every == 0:
+            self._check(loss, f"update {trainer.step}")
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        self._check(record["loss"], f"epoch {trainer.epoch}")
+
+    @staticmethod
+    def _check(loss: Any, where: str) -> None:
+        value = float(loss)
+        if not math.isfinite(value):
+            raise FloatingPointError(f"the loss of {where} is {value}")
 
 
 class CSVLogger(Callback):
@@ -184,6 +231,8 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, directory: Any, every: int = 10) -> None:
+        if every < 1:
+            raise ValueError(f"the loss is written after 1 update or more, not {every}")
         self.directory, self.every = str(directory), every
         self.writer: Any = None
 

@@ -8,37 +8,43 @@ from typing import Any
 from ember_ml import ops, portable, tree
 from ember_ml.unchecked import unchecked
 
-Batch = tuple[Any, Any]
+# Examples, what is true of them and, if they have any, their weights.
+Batch = tuple[Any, ...]
 
 
 class Arrays:
     """Examples in memory: the first axis of every tensor counts them."""
 
-    def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None) -> None:
+    def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> None:
         if batch_size < 1:
             raise ValueError(f"a batch has at least 1 example, not {batch_size}")
-        self.x = _tensors(x, device)
-        self.y = None if y is None else _tensors(y, device)
+        given = (x, y) if weights is None else (x, y, weights)
+        self.parts = [None if part is None else _tensors(part, device) for part in given]
         self.batch_size = batch_size
         self.device = device
-        self.count = _count(self.x, self.y)
+        self.count = _count(*self.parts)
 
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
 
     def batches(self, shuffle: bool, skip: int = 0) -> Iterator[Batch]:
         """The batches from number ``skip`` on, in order or, drawn from the portable stream, in a random one."""
+        if not self.count:
+            raise ValueError("there are no data: the first axis, which counts the examples, is empty")
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
         for begin in range(skip * self.batch_size, self.count, self.batch_size):
             end = begin + self.batch_size
             if order is None:
-                yield _part(self.x, slice(begin, end)), _part(self.y, slice(begin, end))
+                yield tuple(_part(part, slice(begin, end)) for part in self.parts)
             else:
-                yield _chosen(self.x, order[begin:end]), _chosen(self.y, order[begin:end])
+                yield tuple(_chosen(part, order[begin:end]) for part in self.parts)
 
 
 class Batches:
-    """An iterable of batches ``(x, y)``; one that begins anew each time is needed for more than one epoch."""
+    """An iterable of batches ``(x, y)`` or, with weights, ``(x, y, weights)``.
+
+    One that begins anew each time is needed for more than one epoch.
+    """
 
     def __init__(self, batches: Iterable[Any], device: str | None = None) -> None:
         self.source = batches
@@ -50,19 +56,24 @@ class Batches:
 
     def batches(self, shuffle: bool, skip: int = 0) -> Iterator[Batch]:
         """The batches from number ``skip`` on, in the order of the iterable."""
+        number = -1
         for number, batch in enumerate(self.source):
             if number >= skip:
-                x, y = batch if type(batch) in (tuple, list) and len(batch) == 2 else (batch, None)
-                yield _tensors(x, self.device), None if y is None else _tensors(y, self.device)
+                parts = batch if type(batch) in (tuple, list) and len(batch) in (2, 3) else (batch, None)
+                yield tuple(None if part is None else _tensors(part, self.device) for part in parts)
+        if number < 0:
+            raise ValueError("there are no data: no batches, or an iterator, which is empty after its first epoch")
 
 
-def as_data(x: Any, y: Any, batch_size: int, device: str | None = None) -> Arrays | Batches:
-    """``x`` and ``y`` cut into batches, or ``x`` alone as an iterable of batches, on a device."""
+def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> Arrays | Batches:
+    """``x``, ``y`` and weights cut into batches, or ``x`` alone as an iterable of batches, on a device."""
     if y is None and not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple)):
         if not isinstance(x, Iterable):
             raise TypeError(f"data are arrays or an iterable of batches, not a {type(x).__name__}")
+        if weights is not None:
+            raise ValueError("weights of an iterable of batches come with them: (x, y, weights)")
         return Batches(x, device)
-    return Arrays(x, y, batch_size, device)
+    return Arrays(x, y, batch_size, device, weights)
 
 
 def size_of(batch: Any) -> int:
@@ -80,8 +91,8 @@ def _tensors(data: Any, device: str | None) -> Any:
     return ops.asarray(portable.opened(data), device=device)
 
 
-def _count(x: Any, y: Any) -> int:
-    leaves = [leaf for part in (x, y) if part is not None for leaf in tree.leaves(part)]
+def _count(*parts: Any) -> int:
+    leaves = [leaf for part in parts if part is not None for leaf in tree.leaves(part)]
     counts = {int(leaf.shape[0]) if leaf.ndim else -1 for leaf in leaves}
     if len(counts) != 1 or -1 in counts:
         shapes = ", ".join(str(tuple(leaf.shape)) for leaf in leaves)

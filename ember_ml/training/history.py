@@ -64,6 +64,7 @@ class History:
                 if points:
                     panel.plot(*zip(*points, strict=True), marker=".", label=label)
             panel.set(title=name, xlabel="epoch")
+            panel.locator_params(axis="x", integer=True)
             panel.legend(frameon=False)
         for panel in axes:
             panel.spines[["top", "right"]].set_visible(False)

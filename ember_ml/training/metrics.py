@@ -2,13 +2,16 @@
 
 A metric is given ``(y_true, y_pred)`` batch by batch with ``update``; ``compute`` answers its value over all of them,
 equal to that of all at once, and ``reset`` starts anew. ``update`` only adds to what is to be computed, so that a lazy
-engine need not wait; ``compute`` reads numbers.
+engine need not wait; ``compute`` reads numbers. Weights say how much each example counts; of sequences, there may be
+one for each example or one for each step, 0 where there is nothing but padding.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from ember_ml import ops
@@ -17,8 +20,15 @@ from ember_ml.dtypes import KINDS
 Rows = list[list[float]]
 
 
+def _measure(self: Metric, y_true: Any, y_pred: Any) -> Any:
+    """What is to be known of a batch: a tensor of one axis, or a tuple of tensors."""
+    raise NotImplementedError(f"{type(self).__name__} has no measure")
+
+
 class Metric:
     """The base of metrics. A new one gives ``measure``, a vector of each batch, and ``score``, a number from all.
+
+    If ``measure`` takes a third argument, it is the weights of the batch, or ``None``.
 
     >>> class Largest(Metric):
     ...     name = "largest"
@@ -41,17 +51,27 @@ class Metric:
     def __init__(self) -> None:
         self._measured: list[Any] = []
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
-        """What is to be known of a batch: a tensor of one axis, or a tuple of tensors."""
-        raise NotImplementedError(f"{type(self).__name__} has no measure")
+    # Typed as an attribute, so that subclasses may write one with weights or without.
+    measure: Callable[..., Any] = _measure
 
     def score(self, rows: Rows) -> float:
         """The value, from what was measured of every batch."""
         raise NotImplementedError(f"{type(self).__name__} has no score")
 
-    def update(self, y_true: Any, y_pred: Any) -> None:
-        """Nothing; one more batch counts."""
-        self._measured.append(self.measure(ops.asarray(y_true), ops.asarray(y_pred)))
+    def update(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Nothing; one more batch counts.
+
+        Args:
+            sample_weight: how much each example counts; by default, all count as 1.
+        """
+        given = () if sample_weight is None else (ops.asarray(sample_weight),)
+        if given and len(inspect.signature(self.measure).parameters) < 3:
+            raise TypeError(f"{type(self).__name__} takes no weights: its measure has no argument for them")
+        try:
+            self._measured.append(self.measure(ops.asarray(y_true), ops.asarray(y_pred), *given))
+        except Exception as error:
+            error.add_note(f"in the metric {self.name!r}")
+            raise
 
     def compute(self) -> float:
         """The value over all batches since the last ``reset``; NaN if there was none."""
@@ -73,12 +93,12 @@ class Metric:
         """Nothing; what was measured is what another one's ``state`` says."""
         self._measured = list(state)
 
-    def __call__(self, y_true: Any, y_pred: Any) -> float:
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """The value for these alone."""
         alone = object.__new__(type(self))
         alone.__dict__.update(self.__dict__)
         alone.reset()
-        alone.update(y_true, y_pred)
+        alone.update(y_true, y_pred, sample_weight)
         return alone.compute()
 
     def __repr__(self) -> str:
@@ -90,15 +110,16 @@ class _Share(Metric):
     """The sum of something over the sum of something else."""
 
     def score(self, rows: Rows) -> float:
-        return _ratio(*_totals(rows))
+        part, whole = _totals(rows)
+        return part / whole if whole else math.nan
 
 
 class Accuracy(_Share):
     """The share of predictions that are right; what is predicted follows from the shapes.
 
-    Scores with one more axis than the classes: the largest along the last axis is the prediction. Scores of the shape
-    of one-hot rows (more than one column): the largest of both. Integers: themselves. Other numbers of the same shape:
-    yes above ``threshold``.
+    Scores with one more axis than the classes, or with more columns where these have one: the largest along the last
+    axis is the prediction. Scores of the shape of one-hot rows (more than one column): the largest of both. Integers:
+    themselves. Other numbers of the same shape: yes above ``threshold``.
 
     >>> Accuracy()([1, 0], [[0.1, 0.9], [0.2, 0.8]])
     0.5
@@ -110,8 +131,8 @@ class Accuracy(_Share):
         super().__init__()
         self.threshold = threshold
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
-        return _hits(*_labels(y_true, y_pred, self.threshold))
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        return _hits(*_labels(y_true, y_pred, self.threshold), weight)
 
 
 class BinaryAccuracy(_Share):
@@ -127,9 +148,9 @@ class BinaryAccuracy(_Share):
         super().__init__()
         self.threshold = threshold
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         _check_same_shape(y_true, y_pred)
-        return _hits(ops.greater(y_true, 0.5), ops.greater(y_pred, self.threshold))
+        return _hits(ops.greater(y_true, 0.5), ops.greater(y_pred, self.threshold), weight)
 
 
 class CategoricalAccuracy(_Share):
@@ -141,9 +162,9 @@ class CategoricalAccuracy(_Share):
 
     name = "categorical_accuracy"
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         _check_same_shape(y_true, y_pred)
-        return _hits(ops.argmax(y_true, axis=-1), ops.argmax(y_pred, axis=-1))
+        return _hits(ops.argmax(y_true, axis=-1), ops.argmax(y_pred, axis=-1), weight)
 
 
 class SparseCategoricalAccuracy(_Share):
@@ -155,9 +176,10 @@ class SparseCategoricalAccuracy(_Share):
 
     name = "sparse_categorical_accuracy"
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        y_true = _classes(y_true, y_pred)
         _check_one_axis_more(y_true, y_pred)
-        return _hits(y_true, ops.argmax(y_pred, axis=-1))
+        return _hits(y_true, ops.argmax(y_pred, axis=-1), weight)
 
 
 class TopKAccuracy(_Share):
@@ -179,8 +201,10 @@ class TopKAccuracy(_Share):
     def name(self) -> str:  # type: ignore[override]
         return f"top_{self.k}_accuracy"
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        y_true = _classes(y_true, y_pred)
         if y_true.ndim == y_pred.ndim:
+            _check_same_shape(y_true, y_pred)
             y_true = ops.argmax(y_true, axis=-1)
         _check_one_axis_more(y_true, y_pred)
         places = ops.expand_dims(ops.cast(y_true, "int64"), axis=-1)
@@ -190,7 +214,7 @@ class TopKAccuracy(_Share):
         ahead = ops.logical_or(
             ops.greater(y_pred, own), ops.logical_and(ops.equal(y_pred, own), ops.greater(numbers, places))
         )
-        return _counted(ops.less(ops.sum(ops.cast(ahead, "int64"), axis=-1), self.k))
+        return _counted(ops.less(ops.sum(ops.cast(ahead, "int64"), axis=-1), self.k), weight)
 
 
 class _Classes(Metric):
@@ -204,21 +228,25 @@ class _Classes(Metric):
         self.classes = classes
         self.threshold = threshold
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         scored = _is_scored(y_true, y_pred)
         count = self.classes or (y_pred.shape[-1] if scored else 2)
         if self.average == "binary" and count != 2:
             raise ValueError(f"there are {count} classes: average is 'macro', 'weighted' or 'micro' then")
         true, found = _labels(y_true, y_pred, self.threshold)
-        true, found = (ops.one_hot(ops.reshape(ops.cast(x, "int64"), (-1,)), count) for x in (true, found))
+        weights = None if weight is None else ops.reshape(spread_weights(weight, found), (-1, 1))
+        true, found = (ops.one_hot(ops.reshape(x, (-1,)), count) for x in (true, found))
+        # A class that is not expected has no place in its row.
+        beyond = ops.subtract(2.0 * true.shape[0], ops.add(ops.sum(true), ops.sum(found)))
+        true = true if weights is None else ops.multiply(true, weights)
         both = ops.sum(ops.multiply(true, found), axis=0)
-        whole = ops.full_like(both[:1], true.shape[0])
-        return ops.concatenate([both, ops.sum(true, axis=0), ops.sum(found, axis=0), whole])
+        found = found if weights is None else ops.multiply(found, weights)
+        return ops.concatenate([both, ops.sum(true, axis=0), ops.sum(found, axis=0), ops.reshape(beyond, (1,))])
 
     def score(self, rows: Rows) -> float:
-        *totals, whole = _totals(rows)
+        *totals, beyond = _totals(rows)
         third = len(totals) // 3
-        if not sum(totals[third : 2 * third]) == sum(totals[2 * third :]) == whole:
+        if beyond:
             raise ValueError(f"there are classes beyond the {third} that were expected; say how many with classes=")
         classes = list(zip(totals[:third], totals[third : 2 * third], totals[2 * third :], strict=True))
         if self.average == "binary":
@@ -297,32 +325,55 @@ class AUC(Metric):
     name = "auc"
     is_quick = False
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
-        if y_pred.ndim == y_true.ndim + 1 and y_pred.shape[-1] > 1:
-            y_true = ops.one_hot(ops.cast(y_true, "int64"), y_pred.shape[-1])
-        else:
-            y_true = ops.reshape(y_true, tuple(y_pred.shape))
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        if y_pred.ndim > 1 and y_pred.shape[-1] == 1:
+            y_pred = ops.squeeze(y_pred, axis=-1)
+        if y_true.ndim == y_pred.ndim + 1 and y_true.shape[-1] == 1:
+            y_true = ops.squeeze(y_true, axis=-1)
         columns = y_pred.shape[-1] if y_pred.ndim > 1 else 1
-        return ops.reshape(ops.greater(y_true, 0.5), (-1, columns)), ops.reshape(y_pred, (-1, columns))
+        if columns > 1:
+            y_true = _classes(y_true, y_pred)
+            if tuple(y_true.shape) == tuple(y_pred.shape)[:-1]:
+                y_true = ops.one_hot(ops.cast(y_true, "int64"), columns)
+        _check_same_shape(y_true, y_pred)
+        cases = ops.reshape(ops.greater(y_true, 0.5), (-1, columns)), ops.reshape(y_pred, (-1, columns))
+        if weight is None:
+            return cases
+        return *cases, ops.reshape(spread_weights(weight, y_pred[..., 0] if columns > 1 else y_pred), (-1,))
 
     def compute(self) -> float:
         """The value over all batches since the last ``reset``; NaN if there was none."""
         if not self._measured:
             return math.nan
-        true, scores = (ops.concatenate(list(column)) for column in zip(*self._measured, strict=True))
-        areas: list[float] = [self._area(true[:, i], scores[:, i]) for i in range(scores.shape[1])]
+        true, scores = (ops.concatenate([batch[i] for batch in self._measured]) for i in range(2))
+        if _number(ops.any(ops.isnan(scores))):
+            return math.nan
+        weights = None
+        if any(len(batch) > 2 for batch in self._measured):
+            weights = ops.concatenate([_row_weights(*batch) for batch in self._measured])
+        areas: list[float] = [self._area(true[:, i], scores[:, i], weights) for i in range(scores.shape[1])]
         return math.fsum(areas) / len(areas)
 
     @staticmethod
-    def _area(true: Any, scores: Any) -> float:
-        yes = ops.masked_select(scores, true)  # emberlint: ignore[EMB309] results are not compiled
-        no = ops.masked_select(scores, ops.logical_not(true))  # emberlint: ignore[EMB309] results are not compiled
-        no = ops.sort(no)
-        pairs = yes.shape[0] * no.shape[0]
-        if not pairs:
+    def _area(true: Any, scores: Any, weights: Any) -> float:
+        parts = [scores] if weights is None else [scores, weights]
+        yes, *yes_weights = _chosen(parts, true)
+        no, *no_weights = _chosen(parts, ops.logical_not(true))
+        if not yes.shape[0] * no.shape[0]:
             return math.nan
-        below = ops.add(ops.searchsorted(no, yes, side="left"), ops.searchsorted(no, yes, side="right"))
-        return int(ops.sum(below)) / float(2 * pairs)  # emberlint: ignore[EMB201] the result is a number
+        if weights is None:
+            no = ops.sort(no)
+            below = ops.add(ops.searchsorted(no, yes, side="left"), ops.searchsorted(no, yes, side="right"))
+            return float(_number(ops.sum(below)) / (2 * yes.shape[0] * no.shape[0]))
+        order = ops.argsort(no)
+        no = ops.take(no, order)
+        # Added up as Python's numbers, which have more digits than those of some devices.
+        sums = list(accumulate(_number(ops.take(no_weights[0], order)), initial=0.0))
+        ends = (_number(ops.searchsorted(no, yes, side=side)) for side in ("left", "right"))
+        own = _number(yes_weights[0])
+        pairs = 2 * math.fsum(own) * sums[-1]
+        won = math.fsum(w * (sums[i] + sums[j]) for w, i, j in zip(own, *ends, strict=True))
+        return won / pairs if pairs else math.nan
 
 
 class MeanSquaredError(_Share):
@@ -334,8 +385,8 @@ class MeanSquaredError(_Share):
 
     name = "mse"
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
-        return _summed(ops.square(_error(y_true, y_pred)))
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        return _summed(ops.square(_error(y_true, y_pred)), weight)
 
 
 class MeanAbsoluteError(_Share):
@@ -347,8 +398,8 @@ class MeanAbsoluteError(_Share):
 
     name = "mae"
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
-        return _summed(ops.abs(_error(y_true, y_pred)))
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        return _summed(ops.abs(_error(y_true, y_pred)), weight)
 
 
 class R2(Metric):
@@ -363,27 +414,34 @@ class R2(Metric):
 
     name = "r2"
 
-    def measure(self, y_true: Any, y_pred: Any) -> Any:
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         error = _error(y_true, y_pred)
         columns = error.shape[-1] if error.ndim > 1 else 1
+        weights = ops.reshape(ops.ones_like(error) if weight is None else spread_weights(weight, error), (-1, columns))
         error, true = ops.reshape(error, (-1, columns)), ops.reshape(ops.cast(y_true, ops.dtype(error)), (-1, columns))
-        middle = ops.mean(true, axis=0)
-        count = ops.full_like(middle, error.shape[0])
-        spread = ops.sum(ops.square(ops.subtract(true, middle)), axis=0)
-        return ops.concatenate([count, middle, spread, ops.sum(ops.square(error), axis=0)])
+        count = ops.sum(weights, axis=0)
+        # A batch without weight does not count, whatever its mean.
+        middle = ops.divide(ops.sum(ops.multiply(true, weights), axis=0), ops.where(ops.equal(count, 0), 1, count))
+        apart = ops.subtract(true, middle)
+        # What the middle lost when it was rounded.
+        rest = ops.sum(ops.multiply(apart, weights), axis=0)
+        spread = ops.sum(ops.multiply(ops.square(apart), weights), axis=0)
+        return ops.concatenate([count, middle, rest, spread, ops.sum(ops.multiply(ops.square(error), weights), axis=0)])
 
     def score(self, rows: Rows) -> float:
-        width = len(rows[0]) // 4
+        width = len(rows[0]) // 5
         scores = []
         for i in range(width):
             parts = [row[i::width] for row in rows if row[i]]
             count = math.fsum(part[0] for part in parts)
             if not count:
                 return math.nan
-            middle = math.fsum(part[0] * part[1] for part in parts) / count
-            # The spread of a batch is around its own mean.
-            spread = math.fsum(part[2] + part[0] * (part[1] - middle) ** 2 for part in parts)
-            error = math.fsum(part[3] for part in parts)
+            middle = math.fsum(part[0] * part[1] + part[2] for part in parts) / count
+            # The spread of a batch is around a middle of its own.
+            spread = math.fsum(
+                part[3] + (part[1] - middle) * (2 * part[2] + part[0] * (part[1] - middle)) for part in parts
+            )
+            error = math.fsum(part[4] for part in parts)
             scores.append(1 - error / spread if spread else float(error == 0))
         return math.fsum(scores) / width
 
@@ -412,6 +470,9 @@ def get_metric(metric: str | Metric) -> Metric:
     """
     if isinstance(metric, Metric):
         return metric
+    if not isinstance(metric, str):
+        hint = f"; write {metric.__name__}()" if isinstance(metric, type) and issubclass(metric, Metric) else ""
+        raise TypeError(f"a metric is a Metric or the name of one, not {metric!r}{hint}")
     if metric not in _NAMES:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(_NAMES)}")
     return _NAMES[metric]()
@@ -432,32 +493,60 @@ def _labels(y_true: Any, y_pred: Any, threshold: float) -> tuple[Any, Any]:
     """Classes that are true, and classes that are predicted, from either, from scores and from one-hot rows."""
     if _is_scored(y_true, y_pred):
         found = ops.argmax(y_pred, axis=-1)
-        true = y_true if y_pred.ndim == y_true.ndim + 1 else ops.argmax(y_true, axis=-1)
+        true = _classes(y_true, y_pred)
+        if true.ndim == y_pred.ndim:
+            _check_same_shape(true, y_pred)
+            true = ops.argmax(true, axis=-1)
     else:
         true = y_true
         found = y_pred if _is_integral(y_pred) else ops.greater(y_pred, threshold)
         if not _is_integral(y_pred) and not _is_integral(y_true):
             true = ops.greater(y_true, 0.5)
-        if found.ndim == true.ndim + 1:
+        if found.ndim == true.ndim + 1 and found.shape[-1] == 1:
             found = ops.squeeze(found, axis=-1)
+        elif true.ndim == found.ndim + 1 and true.shape[-1] == 1:
+            true = ops.squeeze(true, axis=-1)
     _check_same_shape(true, found)
     return ops.cast(true, "int64"), ops.cast(found, "int64")
 
 
-def _hits(true: Any, found: Any) -> Any:
-    return _counted(ops.equal(true, found))
+def _classes(y_true: Any, y_pred: Any) -> Any:
+    """What is true, without the one column that it may have where scores have one for each class."""
+    is_column = y_true.ndim == y_pred.ndim and y_true.ndim > 1 and y_true.shape[-1] == 1 != y_pred.shape[-1]
+    return ops.squeeze(y_true, axis=-1) if is_column else y_true
 
 
-def _counted(right: Any) -> Any:
-    """How many are right, and how many there are."""
-    hits = ops.sum(ops.cast(right, "int64"))
-    return ops.stack([hits, ops.full_like(hits, math.prod(right.shape))])
+def _hits(true: Any, found: Any, weight: Any) -> Any:
+    return _counted(ops.equal(true, found), weight)
 
 
-def _summed(x: Any) -> Any:
-    """The sum of ``x``, and how many there are."""
-    total = ops.sum(x)
-    return ops.stack([total, ops.full_like(total, math.prod(x.shape))])
+def _counted(right: Any, weight: Any) -> Any:
+    """How many are right, and how many there are; or how much those weigh."""
+    return _summed(ops.cast(right, "int64"), weight)
+
+
+def _summed(x: Any, weight: Any) -> Any:
+    """The sum of ``x``, and how many there are; or how much those weigh."""
+    if weight is None:
+        total = ops.sum(x)
+        return ops.stack([total, ops.full_like(total, math.prod(x.shape))])
+    weights = spread_weights(weight, x)
+    return ops.stack([ops.sum(ops.multiply(x, weights)), ops.sum(weights)])
+
+
+def spread_weights(weight: Any, like: Any) -> Any:
+    """A weight for every element of a tensor, from those of its first axes."""
+    shape, sizes = tuple(like.shape), tuple(weight.shape)
+    if not sizes or sizes != shape[: len(sizes)]:
+        raise ValueError(f"weights of shape {sizes} do not go with {shape}")
+    dtype = "float64" if "float64" in (ops.dtype(weight).name, ops.dtype(like).name) else "float32"
+    weight = ops.reshape(ops.cast(weight, dtype), (*sizes, *(1,) * (len(shape) - len(sizes))))
+    return ops.broadcast_to(weight, shape)
+
+
+def _row_weights(true: Any, scores: Any, weights: Any = None) -> Any:
+    """The weights of a batch; those of one that has none are 1."""
+    return ops.cast(ops.ones_like(scores[:, 0]), "float32") if weights is None else weights
 
 
 def _error(y_true: Any, y_pred: Any) -> Any:
@@ -468,6 +557,15 @@ def _error(y_true: Any, y_pred: Any) -> Any:
         _check_same_shape(y_true, y_pred)
     dtype = "float64" if ops.dtype(y_pred).name == "float64" else "float32"
     return ops.subtract(ops.cast(y_true, dtype), ops.cast(y_pred, dtype))
+
+
+def _chosen(parts: list[Any], mask: Any) -> list[Any]:
+    return [ops.masked_select(part, mask) for part in parts]  # emberlint: ignore[EMB309] results are not compiled
+
+
+def _number(x: Any) -> Any:
+    """The number, or the list of numbers, that a tensor holds; read where a result is reported."""
+    return x.tolist()
 
 
 def _totals(rows: Rows) -> list[float]:

@@ -13,6 +13,9 @@ Figures = dict[str, float]
 # Seconds between two looks at the loss, which wait for it.
 INTERVAL = 0.25
 
+# Columns of a terminal below which a bar and figures do not go on one line.
+NARROW = 120
+
 
 class Progress:
     """A bar for every epoch, with loss, metrics, examples a second and time left; nothing off a terminal.
@@ -40,17 +43,28 @@ class Progress:
             return
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
+        from rich.text import Text
 
+        is_narrow = self.console.width < NARROW
         columns = (
             TextColumn(f"epoch {number + 1}/{self.epochs}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
+            *([] if is_narrow else [TextColumn("{task.fields[figures]}")]),
             TextColumn("{task.fields[pace]}", style="dim"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
-        with Bars(*columns, console=self.console, auto_refresh=False) as bars:
+
+        class Lines(Bars):
+            """Where there is little room, the figures have a line of their own below the bar."""
+
+            def get_renderables(self) -> Iterator[Any]:
+                yield from super().get_renderables()
+                if is_narrow:
+                    yield from (Text(task.fields["figures"]) for task in self.tasks if task.fields["figures"])
+
+        with Lines(*columns, console=self.console, auto_refresh=False) as bars:
             task = bars.add_task("", total=total or None, completed=done, figures="", pace="")
             yield _Bar(bars, task)
 

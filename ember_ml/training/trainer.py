@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import backend as backends
-from ember_ml import ops, transform, tree
+from ember_ml import door, ops, transform, tree
 from ember_ml.contract import operation_of
 from ember_ml.training.callbacks import Callback
-from ember_ml.training.data import Arrays, Batches, as_data, size_of
+from ember_ml.training.data import Arrays, Batch, Batches, as_data, size_of
 from ember_ml.training.history import History
-from ember_ml.training.metrics import Metric, get_metric
+from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.progress import Progress
 
 
@@ -27,10 +27,10 @@ class Trainer:
     Args:
         model: a ``Module``, or anything callable with ``tensors``, ``assign`` and ``parameters``.
         loss: one of the losses of ``ops``, itself, its name or a ``partial`` of it; or a function of the prediction and
-            the target that answers a number.
+            the target (and of weights, if it is to be given any) that answers a number.
         optimizer: from ``ember_ml.optim``.
-        metrics: metrics, or their names.
-        callbacks: from ``ember_ml.training``.
+        metrics: metrics, or their names; or one.
+        callbacks: from ``ember_ml.training``; or one.
         compile: compile the update. It is compiled anew for batches of another size, such as a last one.
 
     >>> from ember_ml import nn, ops, optim
@@ -46,25 +46,27 @@ class Trainer:
         model: Any,
         loss: str | Callable[..., Any],
         optimizer: Any,
-        metrics: Iterable[str | Metric] = (),
-        callbacks: Sequence[Callback] = (),
+        metrics: str | Metric | Iterable[str | Metric] = (),
+        callbacks: Callback | Iterable[Callback] = (),
         *,
         compile: bool = False,
     ) -> None:
         self.model = model
         self.loss = get_loss(loss)
-        self.optimizer = optimizer
-        self.metrics = [get_metric(metric) for metric in metrics]
+        self.optimizer = _instance(optimizer, "update", "an optimiser from ember_ml.optim")
+        given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
+        self.metrics = [get_metric(metric) for metric in given]
         names = [metric.name for metric in self.metrics]
         if len(set(names)) < len(names):
             raise ValueError(f"two metrics have one name: {', '.join(names)}")
-        self.callbacks = list(callbacks)
+        given_callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
+        self.callbacks = [_instance(one, "on_epoch_end", "a Callback") for one in given_callbacks]
         self.history = History()
         # How many epochs were done, and updates, in this one and in all.
         self.epoch = self.batch = self.step = 0
         self._epoch_seed: Any = None
         self._losses: list[Any] = []
-        self._sizes: list[int] = []
+        self._sizes: list[Any] = []
         self._is_stopped = False
         self._update = transform.compile(self._updated) if compile else self._updated
         self._gradient = transform.value_and_grad(self._objective, has_aux=bool(self.metrics))
@@ -79,21 +81,25 @@ class Trainer:
         shuffle: bool = True,
         verbose: int | None = None,
         resume: Any = None,
+        sample_weight: Any = None,
     ) -> History:
         """The history of training the model for some epochs.
 
         Args:
             x: examples along the first axis: a host array, a tensor, a list, or a dictionary or tuple of those; or,
-                without ``y``, an iterable of batches ``(x, y)``.
-            validation_data: a pair ``(x, y)``, or an iterable of batches, to measure after every epoch.
+                without ``y``, an iterable of batches ``(x, y)`` or ``(x, y, weights)``.
+            validation_data: ``(x, y)``, ``(x, y, weights)``, or an iterable of batches, to measure after every epoch.
             shuffle: take the examples of ``x`` in a new order every epoch, drawn from the portable random stream.
             verbose: 0 for nothing, 1 for a progress bar, 2 for a line for every epoch; by default a bar. There is none
                 where the output is no terminal.
             resume: where ``Checkpoint`` wrote: go on from its last file, if there is one, until ``epochs`` are done in
                 all. The file may come from another engine.
+            sample_weight: how much each example counts in the loss and the metrics; one for each example, or for each
+                element of what is true, such as the steps of a sequence, 0 where there is nothing but padding. The
+                loss is then the mean by weight, as in scikit-learn.
         """
         with self._at_home():
-            data = as_data(x, y, batch_size, self._device)
+            data = as_data(x, y, batch_size, self._device, sample_weight)
             self.epoch = self.batch = self.step = 0
             self.history, self._epoch_seed, self._is_stopped = History(), None, False
             self._begin_epoch()
@@ -109,18 +115,19 @@ class Trainer:
                 self._call("on_fit_end")
         return self.history
 
-    def evaluate(self, x: Any, y: Any = None, batch_size: int = 32) -> dict[str, float]:
-        """The loss and the metrics of the model on data, by name; ``x`` and ``y`` are as in ``fit``."""
+    def evaluate(self, x: Any, y: Any = None, batch_size: int = 32, sample_weight: Any = None) -> dict[str, float]:
+        """The loss and the metrics of the model on data, by name; ``x``, ``y`` and weights are as in ``fit``."""
         metrics = [_fresh(metric) for metric in self.metrics]
         losses: list[Any] = []
-        sizes: list[int] = []
+        sizes: list[Any] = []
         with self._at_home(), self._in_mode(training=False):
-            for batch, target in as_data(x, y, batch_size, self._device).batches(shuffle=False):
+            data = as_data(x, y, batch_size, self._device, sample_weight)
+            for batch, target, *weights in data.batches(shuffle=False):
                 prediction = self.model(batch)
-                losses.append(self.loss(prediction, target))
-                sizes.append(size_of(batch))
+                losses.append(self.loss(prediction, target, *weights))
+                sizes.append(_weight_of(batch, *weights))
                 for metric in metrics:
-                    metric.update(target, prediction)
+                    metric.update(target, prediction, *weights)
                 self._settle(losses[-1], metrics)
             return {"loss": _mean(losses, sizes), **{metric.name: metric.compute() for metric in metrics}}
 
@@ -128,9 +135,8 @@ class Trainer:
         """What the model answers for ``x``: an array, or an iterable of batches; the answers are joined."""
         answers = []
         with self._at_home(), self._in_mode(training=False):
-            is_array = not isinstance(x, Iterator)
-            data = Arrays(x, None, batch_size, self._device) if is_array else Batches(x, self._device)
-            for batch, _ in data.batches(shuffle=False):
+            data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
+            for batch, *_ in data.batches(shuffle=False):
                 answers.append(self.model(batch))
                 self._settle(answers[-1], ())
             if not answers:
@@ -151,7 +157,7 @@ class Trainer:
             "seed": ops.random.get_state(),
             "epoch_seed": self._epoch_seed,
             "losses": losses,
-            "sizes": self._sizes,
+            "sizes": _numbers(self._sizes),
             "history": {"epochs": self.history.epochs, "steps": self.history.steps},
         }
         content = {
@@ -174,12 +180,18 @@ class Trainer:
                 content = ops.load_checkpoint(directory)
             except FileNotFoundError:
                 return False
+            if not isinstance(content, dict) or "progress" not in content:
+                raise ValueError(f"{directory} holds something else than a checkpoint of a Trainer")
             _check_paths("model", self.model.tensors(), content["model"])
             self.optimizer.init(self.model)
             # A schedule may have taken the place of a rate since, or the other way round.
             held = ({path: x for path, x in some.items() if not path.endswith("learning_rate")}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
             _check_paths("optimiser", *held)
+            if len(content["metrics"]) != len(self.metrics):
+                raise ValueError(
+                    f"the checkpoint has figures of {len(content['metrics'])} metrics, and here are {len(self.metrics)}"
+                )
             progress = json.loads(content["progress"])
             self.model.assign(_beside(self.model.tensors(), content["model"]))
             self.optimizer.assign(_beside(self.optimizer.tensors(), content["optimizer"]))
@@ -200,23 +212,24 @@ class Trainer:
         begin = time.perf_counter()
         self._call("on_epoch_begin")
         with self._in_mode(training=True), progress.epoch(self.epoch, len(data), self.batch) as told:
-            for x, y in self._batches(data, shuffle):
-                loss, prediction = self._update(self.model, self.optimizer, x, y)
+            for x, y, *weights in self._batches(data, shuffle):
+                loss, prediction = self._update(self.model, self.optimizer, x, y, *weights)
                 for metric in self.metrics:
-                    metric.update(y, prediction)
+                    metric.update(y, prediction, *weights)
                 self._settle(loss, self.metrics)
                 self._losses.append(loss)
-                self._sizes.append(size_of(x))
+                self._sizes.append(_weight_of(x, *weights))
                 self.batch += 1
                 self.step += 1
                 self._call("on_step_end", loss)
-                told.step(self._sizes[-1], partial(self._figures, loss))
+                told.step(size_of(x), partial(self._figures, loss))
             if not self._losses:
                 raise ValueError("there are no data to train on; an iterator is empty after its first epoch")
             losses = self._read_losses()
             record = {"loss": _mean(losses, self._sizes), **{m.name: m.compute() for m in self.metrics}}
             if validation_data is not None:
-                found = self.evaluate(*_pair(validation_data), batch_size=batch_size)
+                x, y, *weights = _parts(validation_data)
+                found = self.evaluate(x, y, batch_size, *weights)
                 record.update({f"val_{name}": value for name, value in found.items()})
             record["learning_rate"] = self.optimizer.learning_rate
             record["seconds"] = time.perf_counter() - begin
@@ -233,7 +246,7 @@ class Trainer:
         for metric in self.metrics:
             metric.reset()
 
-    def _batches(self, data: Arrays | Batches, shuffle: bool) -> Iterator[tuple[Any, Any]]:
+    def _batches(self, data: Arrays | Batches, shuffle: bool) -> Iterator[Batch]:
         """The batches of this epoch that are still to come."""
         if self._epoch_seed is None:
             self._epoch_seed = ops.random.get_state()
@@ -246,13 +259,13 @@ class Trainer:
         ops.random.set_state(later)
         return iter(()) if first is None else _chained(first, rest)
 
-    def _objective(self, model: Any, x: Any, y: Any) -> Any:
+    def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
         prediction = model(x)
-        loss = self.loss(prediction, y)
+        loss = self.loss(prediction, y, *weights)
         return (loss, prediction) if self.metrics else loss
 
-    def _updated(self, model: Any, optimizer: Any, x: Any, y: Any) -> tuple[Any, Any]:
-        value, grads = self._gradient(model, x, y)
+    def _updated(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
+        value, grads = self._gradient(model, x, y, *weights)
         optimizer.update(model, grads)
         return value if self.metrics else (value, None)
 
@@ -277,11 +290,11 @@ class Trainer:
     @contextmanager
     def _at_home(self) -> Iterator[None]:
         """The engine of the model is active."""
-        home = home_of(self.model)
+        first = next(iter(self.model.tensors().values()), None)
+        home = door.home_of(first) or backends.current()
         # Only a lazy engine has a function of its own that makes it compute.
         self._is_lazy = home.own(operation_of(ops.eval)) is not None
         with nullcontext() if backends.current() is home else backends.use_backend(home.name):
-            first = next(iter(self.model.tensors().values()), None)
             self._device = None if first is None else ops.get_device(first)
             yield
 
@@ -300,11 +313,13 @@ class Trainer:
                 module.training = mode
 
 
-def get_loss(loss: str | Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """A function of prediction and target, from one of the losses of ``ops``, its name, or such a function.
+def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
+    """A function of prediction, target and perhaps weights, from a loss of ``ops``, its name, or such a function.
 
     >>> get_loss("mse")([1.0, 2.0], [2.0, 4.0]).tolist()
     2.5
+    >>> get_loss("mse")([1.0, 2.0], [2.0, 4.0], ops.asarray([3.0, 1.0])).tolist()
+    1.75
     """
     if isinstance(loss, str):
         found = getattr(ops, loss, None)
@@ -315,17 +330,17 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[[Any, Any], Any]:
         raise TypeError(f"a loss is a function or its name, not {loss!r}")
     if not _is_loss(loss.func if isinstance(loss, partial) else loss):
         return loss
-    # Those of ops take the truth first.
-    return lambda prediction, target: loss(target, prediction)
 
+    def function(prediction: Any, target: Any, weights: Any = None) -> Any:
+        # Those of ops take the truth first.
+        if weights is None:
+            return loss(target, prediction)
+        each: Any = loss(target, prediction, reduction="none")
+        weights = ops.cast(spread_weights(weights, each), ops.dtype(each))
+        total = ops.sum(weights)
+        return ops.divide(ops.sum(ops.multiply(each, weights)), ops.where(ops.equal(total, 0), 1, total))
 
-def home_of(model: Any) -> backends.Backend:
-    """The engine that the tensors of a model live on; the active one, if it has none."""
-    for tensor in model.tensors().values():
-        for backend in backends.loaded():
-            if isinstance(tensor, backend.tensors):
-                return backend
-    return backends.current()
+    return function
 
 
 def _is_loss(function: Any) -> bool:
@@ -343,18 +358,43 @@ def _fresh(metric: Metric) -> Metric:
 
 def _numbers(losses: list[Any]) -> list[float]:
     """Tensors and numbers as numbers; all tensors are read at once."""
-    tensors = [loss for loss in losses if type(loss) is not float]
+    tensors = [loss for loss in losses if type(loss) not in (float, int)]
     read = iter(ops.stack(tensors).tolist() if tensors else [])  # emberlint: ignore[EMB202] all in one read
-    return [loss if type(loss) is float else next(read) for loss in losses]
+    return [loss if type(loss) in (float, int) else next(read) for loss in losses]
 
 
-def _mean(losses: list[Any], sizes: list[int]) -> float:
-    total = math.fsum(loss * size for loss, size in zip(_numbers(losses), sizes, strict=True))
-    return total / sum(sizes) if sizes else math.nan
+def _mean(losses: list[Any], sizes: list[Any]) -> float:
+    weights = _numbers(sizes)
+    # A batch without weight does not count, whatever its loss.
+    total = math.fsum(loss * weight for loss, weight in zip(_numbers(losses), weights, strict=True) if weight)
+    whole = math.fsum(weights)
+    return total / whole if whole else math.nan
 
 
-def _pair(data: Any) -> tuple[Any, Any]:
-    return data if type(data) is tuple and len(data) == 2 else (data, None)
+def _weight_of(x: Any, weights: Any = None) -> Any:
+    """How much a batch counts: the number of its examples, or the sum of their weights."""
+    return size_of(x) if weights is None else ops.sum(ops.cast(weights, "float32"))
+
+
+def _parts(data: Any) -> tuple[Any, ...]:
+    """What is to be validated, true, and perhaps weighed, from a tuple, a list of arrays, or an iterable of batches."""
+    is_pair = type(data) is tuple or (type(data) is list and all(hasattr(part, "shape") for part in data))
+    return tuple(data) if is_pair and len(data) in (2, 3) else (data, None)
+
+
+def _is_batches(x: Any) -> bool:
+    """Whether something to predict comes in batches: an iterator, a loader, or a list of tuples."""
+    if isinstance(x, list):
+        return bool(x) and isinstance(x[0], tuple)
+    return not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple))
+
+
+def _instance(value: Any, method: str, what: str) -> Any:
+    """``value``, if it is an object with a method."""
+    if isinstance(value, type) or not hasattr(value, method):
+        hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
+        raise TypeError(f"{what} is wanted, not {value!r}{hint}")
+    return value
 
 
 def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
@@ -363,8 +403,11 @@ def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
 
 
 def _beside(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, on the devices of those in whose place it comes."""
-    return {path: ops.to_device(x, ops.get_device(own[path])) if path in own else x for path, x in found.items()}
+    """What was found, on the devices and in the dtypes of those in whose place it comes."""
+    return {
+        path: ops.cast(ops.to_device(x, ops.get_device(own[path])), ops.dtype(own[path])) if path in own else x
+        for path, x in found.items()
+    }
 
 
 def _check_paths(name: str, own: dict[str, Any], found: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Module, ModuleList
 from ember_ml.nn.modules.normalization import LayerNorm
-from ember_ml.nn.modules.shape import Dropout
+from ember_ml.nn.modules.shape import Dropout, check_rate
 from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
 
@@ -44,10 +44,11 @@ class MultiHeadAttention(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if embed_dim % num_heads or num_heads % kv_heads:
+        if num_heads < 1 or kv_heads < 1 or embed_dim % num_heads or num_heads % kv_heads:
             raise ValueError(
                 f"{embed_dim} features, {num_heads} heads and {kv_heads} of keys do not divide one another"
             )
+        check_rate(dropout)
         self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, num_kv_heads
         self.dropout, self.kdim, self.vdim = dropout, kdim, vdim
         self._kv_heads = kv_heads
@@ -69,6 +70,13 @@ class MultiHeadAttention(Module):
         """
         key = query if key is None else key
         value = key if value is None else value
+        for x in (query, key, value):
+            if len(ops.shape(x)) != 3:
+                raise ValueError(f"attention is between (batch, length, features), not {list(ops.shape(x))}")
+        if mask is not None and ops.is_float(mask):
+            raise TypeError(
+                f"a mask is true where a query may see a key; numbers to add to scores are none: {ops.dtype(mask).name}"
+            )
         q = self._heads(self.query(query), self.num_heads)
         k = self._heads(self.key(key), self._kv_heads)
         v = self._heads(self.value(value), self._kv_heads)
@@ -215,6 +223,8 @@ class TransformerStack(Module):
     layer: type[TransformerLayer]
 
     def __init__(self, num_layers: int, d_model: int, num_heads: int, *args: Any, **options: Any) -> None:
+        if num_layers < 0:
+            raise ValueError(f"a stack of {num_layers} layers cannot be")
         self.num_layers, self.d_model, self.num_heads = num_layers, d_model, num_heads
         self.layers = ModuleList(self.layer(d_model, num_heads, *args, **options) for _ in range(num_layers))
         kept = {name: options[name] for name in ("epsilon", "bias", "dtype") if name in options}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.nn.initializers import Initializer, get_initializer
+from ember_ml.nn.initializers import Initializer, initialized
 from ember_ml.nn.modules.module import Module, Parameter
 from ember_ml.types import DTypeLike
 
@@ -41,6 +41,10 @@ class Convolution(Module):
         window = (kernel_size,) * self.rank if isinstance(kernel_size, int) else tuple(kernel_size)
         if len(window) != self.rank:
             raise ValueError(f"{type(self).__name__} has windows of {self.rank} axes, not {len(window)}: {kernel_size}")
+        if min(in_channels, out_channels, *window) < 1:
+            raise ValueError(
+                f"channels, filters and windows are of at least 1, not {in_channels}, {out_channels} and {kernel_size}"
+            )
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(f"{groups} groups divide neither evenly {in_channels} channels nor {out_channels} filters")
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
@@ -49,8 +53,8 @@ class Convolution(Module):
         channels = (
             (out_channels // groups, in_channels) if self.is_transposed else (in_channels // groups, out_channels)
         )
-        self.weight: Any = Parameter(get_initializer(weight_init)((*window, *channels), dtype))
-        self.bias: Any = Parameter(get_initializer(bias_init)((out_channels,), dtype)) if bias else None
+        self.weight: Any = Parameter(initialized(weight_init, (*window, *channels), dtype))
+        self.bias: Any = Parameter(initialized(bias_init, (out_channels,), dtype)) if bias else None
 
     def forward(self, x: Any) -> Any:
         self.check_rank(x)

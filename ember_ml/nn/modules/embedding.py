@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.nn.initializers import Initializer, get_initializer
+from ember_ml.nn.initializers import Initializer, initialized
 from ember_ml.nn.modules.module import Buffer, Module, Parameter
 from ember_ml.types import DTypeLike, Tensor
 
@@ -30,7 +30,7 @@ class Embedding(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.weight: Any = Parameter(get_initializer(weight_init)((num_embeddings, embedding_dim), dtype))
+        self.weight: Any = Parameter(initialized(weight_init, (num_embeddings, embedding_dim), dtype))
 
     def forward(self, indices: Any) -> Tensor:
         return ops.embedding_lookup(self.weight, indices)
@@ -85,14 +85,18 @@ class PositionalEmbedding(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         self.dim, self.max_length = dim, max_length
-        self.weight: Any = Parameter(get_initializer(weight_init)((max_length, dim), dtype))
+        self.weight: Any = Parameter(initialized(weight_init, (max_length, dim), dtype))
 
     def forward(self, x: Any) -> Tensor:
         return ops.add(x, _first_rows(self.weight, x, self.max_length))
 
 
 def _first_rows(table: Any, x: Any, limit: int) -> Any:
-    length = ops.shape(x)[-2]
+    if len(ops.shape(x)) < 2:
+        raise ValueError(f"a sequence has at least two axes, and {list(ops.shape(x))} are not those of one")
+    length, features = ops.shape(x)[-2:]
     if length > limit:
         raise ValueError(f"a sequence of {length} is longer than the {limit} positions there are")
+    if features != table.shape[-1]:
+        raise ValueError(f"positions have {table.shape[-1]} features, and the sequence has {features}")
     return table[:length]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.nn.initializers import Initializer, get_initializer
+from ember_ml.nn.initializers import Initializer, initialized
 from ember_ml.nn.modules.module import Module, Parameter
 from ember_ml.types import DTypeLike, Tensor
 
@@ -26,13 +26,13 @@ class Linear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        weight_init: str | Initializer = "glorot_uniform",
-        bias_init: str | Initializer = "zeros",
+        weight_init: str | float | Initializer = "glorot_uniform",
+        bias_init: str | float | Initializer = "zeros",
         dtype: DTypeLike | None = None,
     ) -> None:
         self.in_features, self.out_features = in_features, out_features
-        self.weight: Any = Parameter(get_initializer(weight_init)((in_features, out_features), dtype))
-        self.bias: Any = Parameter(get_initializer(bias_init)((out_features,), dtype)) if bias else None
+        self.weight: Any = Parameter(initialized(weight_init, (in_features, out_features), dtype))
+        self.bias: Any = Parameter(initialized(bias_init, (out_features,), dtype)) if bias else None
 
     def forward(self, x: Any) -> Tensor:
         y = ops.matmul(x, self.weight)

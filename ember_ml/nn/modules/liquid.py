@@ -14,8 +14,8 @@ from ember_ml import ops
 from ember_ml.nn import initializers
 from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Buffer, Module, ModuleList, Parameter
-from ember_ml.nn.modules.recurrent import run
-from ember_ml.nn.modules.shape import Dropout
+from ember_ml.nn.modules.recurrent import LSTMCell, run
+from ember_ml.nn.modules.shape import check_rate
 from ember_ml.nn.wirings import FullyConnected, Wiring
 from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
@@ -49,7 +49,9 @@ class LTCCell(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         circuit = _built(wiring, input_size)
-        units = circuit.units
+        self.hidden_size = units = circuit.units
+        if ode_unfolds < 1:
+            raise ValueError(f"a step is made of at least 1 of the solver, not {ode_unfolds}")
         self.input_size, self.wiring = input_size, wiring
         self.ode_unfolds, self.epsilon = ode_unfolds, epsilon
         self._outputs = circuit.output_dim
@@ -82,6 +84,7 @@ class LTCCell(Module):
 
     def project(self, x: Any) -> Any:
         """What the inputs conduct, and what they drive, side by side."""
+        _check_inputs(self, x)
         x = ops.add(ops.multiply(x, self.input_weight), self.input_bias)
         conducted = self._conducted(
             x, ops.multiply(ops.softplus(self.sensory_weight), self.sensory_mask), self.sensory_sigma, self.sensory_mu
@@ -108,15 +111,17 @@ class LTCCell(Module):
         """The potentials after a step whose input is projected already."""
         leak, drive, capacity, weight = kept
         units = projected.shape[-1] // 2
-        rate = ops.divide(capacity, elapsed)
-        below = ops.add(ops.add(rate, leak), ops.add(projected[..., :units], self.epsilon))
+        below = ops.add(leak, ops.add(projected[..., :units], self.epsilon))
         above = ops.add(drive, projected[..., units:])
+        is_timed = not (isinstance(elapsed, (int, float)) and elapsed == 1)
         for _ in range(self.ode_unfolds):
             conducted = self._conducted(v, weight, self.sigma, self.mu)
-            driven = ops.sum(ops.multiply(conducted, self.erev), axis=-2)
-            v = ops.divide(
-                ops.add(ops.add(ops.multiply(rate, v), above), driven), ops.add(below, ops.sum(conducted, axis=-2))
-            )
+            current = ops.add(above, ops.sum(ops.multiply(conducted, self.erev), axis=-2))
+            conductance = ops.add(below, ops.sum(conducted, axis=-2))
+            if is_timed:
+                # Not the capacity over the time, which may be none.
+                current, conductance = ops.multiply(current, elapsed), ops.multiply(conductance, elapsed)
+            v = ops.divide(ops.add(ops.multiply(capacity, v), current), ops.add(capacity, conductance))
         return v
 
     def outputs(self, states: list[Any], axis: int) -> Any:
@@ -138,6 +143,8 @@ class LTC(Module):
         units: a number of neurons, or a ``Wiring``.
         return_sequences: if false, the outputs are those of the last step.
         batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
+        mixed_memory: an LSTM reads each input first, and makes of the state what the neurons go on from; it
+            remembers over long times. The state is then the pair of ``h``, that of the neurons, and ``c``.
 
     >>> from ember_ml.nn.wirings import AutoNCP
     >>> outputs, state = LTC(3, AutoNCP(8, 2))(ops.ones((5, 7, 3)))
@@ -152,18 +159,22 @@ class LTC(Module):
         *,
         return_sequences: bool = True,
         batch_first: bool = True,
+        mixed_memory: bool = False,
         ode_unfolds: int = 6,
         epsilon: float = 1e-8,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.input_size, self.units = input_size, units
+        self.input_size, self.units, self.mixed_memory = input_size, units, mixed_memory
         self.return_sequences, self.batch_first = return_sequences, batch_first
         self.cell = LTCCell(input_size, units, ode_unfolds=ode_unfolds, epsilon=epsilon, dtype=dtype)
+        self.memory = LSTMCell(input_size, self.cell.hidden_size, dtype=dtype) if mixed_memory else None
 
     def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
         """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
         axis = 1 if self.batch_first else 0
-        outputs, state = run(self.cell, x, state, axis=axis, spans=_spans(timespans, x, axis))
+        _check_state(state, x, axis, self.cell.hidden_size, self.memory)
+        cell = self.cell if self.memory is None else _Mixed([self.cell], self.memory)
+        outputs, state = run(cell, x, state, axis=axis, spans=_spans(timespans, x, axis))
         return outputs if self.return_sequences else ops.take(outputs, -1, axis=axis), state
 
 
@@ -204,6 +215,7 @@ class CfCCell(Module):
             raise ValueError("a mask says which synapses there are, and a backbone would mix them")
         self.input_size, self.hidden_size, self.mode = input_size, hidden_size, mode
         self.activation, self.backbone_units, self.backbone_layers = activation, backbone_units, backbone_layers
+        self.backbone_dropout = check_rate(backbone_dropout)
         self._function = get_activation(activation)
         heads = hidden_size * (1 if mode == "pure" else 4)
         width = backbone_units if backbone_layers else heads
@@ -215,7 +227,6 @@ class CfCCell(Module):
         self.backbone = ModuleList(
             Linear(backbone_units, backbone_units, dtype=dtype) for _ in range(backbone_layers - 1)
         )
-        self.backbone_dropout = Dropout(backbone_dropout) if backbone_dropout else None
         self.heads = Linear(backbone_units, heads, dtype=dtype) if backbone_layers else None
         if mode == "pure":
             self.tau: Any = Parameter(ops.zeros((hidden_size,), dtype=dtype))
@@ -234,6 +245,7 @@ class CfCCell(Module):
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends on the input alone, for one step or for all."""
+        _check_inputs(self, x)
         weight = ops.multiply(self.weight_ih, self.mask_ih) if self._is_masked else self.weight_ih
         return ops.add(ops.matmul(x, weight), self.bias)
 
@@ -253,7 +265,9 @@ class CfCCell(Module):
             x = self._function(x)
             for layer in self.backbone:
                 x = self._function(layer(x))
-            x = self.heads(x if self.backbone_dropout is None else self.backbone_dropout(x))
+            if self.backbone_dropout:
+                x = ops.dropout(x, self.backbone_dropout, training=self.training)
+            x = self.heads(x)
         if self.mode == "pure":
             speed = ops.add(ops.abs(self.tau), ops.abs(x))
             decay = ops.multiply(ops.exp(ops.negative(ops.multiply(speed, elapsed))), x)
@@ -283,6 +297,8 @@ class CfC(Module):
         proj_size: if given, the outputs are projected to so many features.
         return_sequences: if false, the outputs are those of the last step.
         batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
+        mixed_memory: an LSTM reads each input first, and makes of the state what the neurons go on from; it
+            remembers over long times. The state is then the pair of ``h``, that of the neurons, and ``c``.
 
     >>> from ember_ml.nn.wirings import AutoNCP
     >>> outputs, state = CfC(3, AutoNCP(8, 2))(ops.ones((5, 7, 3)))
@@ -298,6 +314,7 @@ class CfC(Module):
         proj_size: int | None = None,
         return_sequences: bool = True,
         batch_first: bool = True,
+        mixed_memory: bool = False,
         mode: str = "default",
         activation: str | Callable[..., Any] = "lecun_tanh",
         backbone_units: int = 128,
@@ -307,10 +324,15 @@ class CfC(Module):
     ) -> None:
         self.input_size, self.units, self.proj_size = input_size, units, proj_size
         self.return_sequences, self.batch_first, self.mode = return_sequences, batch_first, mode
+        self.mixed_memory = mixed_memory
+        if proj_size is not None and proj_size < 1:
+            raise ValueError(f"outputs are projected to at least 1 feature, not {proj_size}")
         if isinstance(units, Wiring):
             cells = _wired(units.build(input_size), mode, dtype)
             outputs = units.output_dim
         else:
+            if units < 1:
+                raise ValueError(f"there is at least 1 neuron, not {units}")
             outputs = units
             cells = [
                 CfCCell(
@@ -327,11 +349,25 @@ class CfC(Module):
         self._outputs = outputs
         self.cells = ModuleList(cells)
         self.projection = None if proj_size is None else Linear(outputs, proj_size, dtype=dtype)
+        self._neurons = sum(cell.hidden_size for cell in cells)
+        self.memory = LSTMCell(input_size, self._neurons, dtype=dtype) if mixed_memory else None
 
     def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
         """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
         axis = 1 if self.batch_first else 0
         spans = _spans(timespans, x, axis)
+        _check_state(state, x, axis, self._neurons, self.memory)
+        if self.memory is None:
+            x, end = self._layer_by_layer(x, state, axis, spans)
+        else:
+            x, end = run(_Mixed(list(self.cells), self.memory), x, state, axis=axis, spans=spans)
+        x = x if self.return_sequences else ops.take(x, -1, axis=axis)
+        # A wiring that is not in layers has motor neurons among others.
+        x = x if x.shape[-1] == self._outputs else x[..., : self._outputs]
+        return x if self.projection is None else self.projection(x), end
+
+    def _layer_by_layer(self, x: Any, state: Any, axis: int, spans: Any) -> tuple[Any, Any]:
+        """All steps of a layer before the first of the next, whose inputs are then projected at once."""
         ends = []
         at = 0
         for cell in self.cells:
@@ -339,11 +375,61 @@ class CfC(Module):
             at += cell.hidden_size
             x, end = run(cell, x, start, axis=axis, spans=spans)
             ends.append(end)
-        x = x if self.return_sequences else ops.take(x, -1, axis=axis)
-        # A wiring that is not in layers has motor neurons among others.
-        x = x if x.shape[-1] == self._outputs else x[..., : self._outputs]
-        x = x if self.projection is None else self.projection(x)
         return x, ends[0] if len(ends) == 1 else ops.concat(ends, axis=-1)
+
+
+class _Mixed:
+    """Cells in a row as one, after an LSTM that makes their state from the input and the state before."""
+
+    def __init__(self, cells: list[Any], memory: LSTMCell) -> None:
+        self.cells, self.memory = cells, memory
+        self._width = memory.gates * memory.hidden_size
+
+    def project(self, x: Any) -> Any:
+        """What the LSTM and the first cell make of the input alone, side by side."""
+        return ops.concat([self.memory.project(x), self.cells[0].project(x)], axis=-1)
+
+    def start(self, projected: Any) -> Any:
+        return self.memory.start(projected[..., : self._width])
+
+    def kept(self) -> Any:
+        return self.memory.kept(), [cell.kept() for cell in self.cells]
+
+    def step(self, kept: Any, projected: Any, state: Any, *elapsed: Any) -> Any:
+        of_memory, of_cells = kept
+        h, c = self.memory.step(of_memory, projected[..., : self._width], state)
+        x = projected[..., self._width :]
+        parts: list[Any] = []
+        at = 0
+        for cell, own in zip(self.cells, of_cells, strict=True):
+            x = cell.project(parts[-1]) if parts else x
+            parts.append(cell.step(own, x, h[..., at : at + cell.hidden_size], *elapsed))
+            at += cell.hidden_size
+        return parts[0] if len(parts) == 1 else ops.concat(parts, axis=-1), c
+
+    def outputs(self, states: list[Any], axis: int) -> Any:
+        last = self.cells[-1]
+        return last.outputs([h[..., h.shape[-1] - last.hidden_size :] for h, _ in states], axis)
+
+
+def _check_inputs(cell: Any, x: Any) -> None:
+    """A cell has its number of inputs; one alone would be stretched over all."""
+    if ops.shape(x)[-1] != cell.input_size:
+        raise ValueError(f"{type(cell).__name__} takes {cell.input_size} inputs, not {ops.shape(x)[-1]}")
+
+
+def _check_state(state: Any, x: Any, axis: int, neurons: int, memory: Any) -> None:
+    """The state to begin with, if there is one, is that of all neurons for the whole batch."""
+    if state is None:
+        return
+    if (memory is not None) != (isinstance(state, (tuple, list)) and len(state) == 2):
+        raise ValueError("the state is a pair, of h and c, with mixed memory alone")
+    for part in (state,) if memory is None else state:
+        if tuple(ops.shape(part)) != (ops.shape(x)[1 - axis], neurons):
+            raise ValueError(
+                f"a state of {list(ops.shape(part))} is not that of {neurons} neurons for a batch of "
+                f"{ops.shape(x)[1 - axis]}"
+            )
 
 
 def _built(wiring: int | Wiring, input_size: int) -> Wiring:

@@ -281,6 +281,8 @@ class Module:
 
         # As portable tensors: an engine may lose digits when it pickles its own.
         state = {name: value for name, value in self.__dict__.items() if name not in ("_layout", "_parents")}
+        # A shallow copy has its own names.
+        state.update(_roles=dict(self._roles), _children=dict(self._children))
         return {**state, **{name: EmberTensor(state[name]) for name in self._roles}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -353,7 +355,11 @@ class Module:
         wrong: list[str] = []
         for path, old in own.items():
             if path in state:
-                new = _taking_the_place_of(old, state[path])
+                try:
+                    new = _taking_the_place_of(old, state[path])
+                except Exception as error:
+                    error.add_note(f"in the state for {path!r} of {type(self).__name__}")
+                    raise
                 loaded[path] = new
                 if tuple(new.shape) != tuple(old.shape):
                     wrong.append(f"  {path}: {list(new.shape)} where the model has {list(old.shape)}")
@@ -578,7 +584,10 @@ def _taking_the_place_of(old: Any, value: Any) -> Any:
     """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
     home = door.home_of(old) or backends.current()
     with backends.use_backend(home.name):
-        return ops.asarray(portable.opened(value), dtype=old.dtype, device=home.device_of(old), copy=True)
+        new = ops.asarray(portable.opened(value))
+        if ops.is_complex(new) and not ops.is_complex(old):
+            raise TypeError(f"complex numbers have no place in {describe(old)}")
+        return ops.asarray(new, dtype=old.dtype, device=home.device_of(old), copy=True)
 
 
 class Chain(Module):
@@ -651,12 +660,15 @@ class Chain(Module):
 class Sequential(Chain):
     """Modules that are called one after the other, each with what the one before it answered.
 
-    Functions may stand among them.
+    Functions may stand among them. A list of all is taken as well.
 
     >>> model = Sequential(ops.square, ops.negative)
     >>> model([1.0, 2.0]).tolist()
     [-1.0, -4.0]
     """
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__(*(modules[0] if len(modules) == 1 and isinstance(modules[0], (list, tuple)) else modules))
 
     def forward(self, x: Any) -> Any:
         for name in self._children:

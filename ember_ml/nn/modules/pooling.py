@@ -51,14 +51,16 @@ class AdaptivePool(Module):
 class GlobalPool(Module):
     """What the pools over all of the spatial axes have in common."""
 
-    rank = 0
     function: Callable[..., Any]
 
     def __init__(self, *, keepdims: bool = False, data_format: str = "channels_last") -> None:
+        if data_format not in ("channels_last", "channels_first"):
+            raise ValueError(f"the data format is channels_last or channels_first, not {data_format!r}")
         self.keepdims, self.data_format = keepdims, data_format
 
     def forward(self, x: Any) -> Tensor:
-        check_rank(self, x)
+        if len(ops.shape(x)) < 3:
+            raise ValueError(f"{type(self).__name__} takes at least 3 axes, not {len(ops.shape(x))}")
         first = 1 if self.data_format == "channels_last" else 2
         axes = tuple(range(first, first + len(ops.shape(x)) - 2))
         return self.function(x, axis=axes, keepdims=self.keepdims)  # type: ignore[no-any-return]

@@ -34,6 +34,8 @@ class Flatten(Module):
 
     def forward(self, x: Any) -> Tensor:
         shape = ops.shape(x)
+        if not -len(shape) <= self.start <= len(shape):
+            raise ValueError(f"there is no axis {self.start} to flatten from in {list(shape)}")
         kept = tuple(shape[: self.start])
         # The length is computed, since -1 has no meaning in an empty batch.
         return ops.reshape(x, (*kept, math.prod(shape[self.start :])))
@@ -75,6 +77,13 @@ class Upsample(Module):
         return ops.resize(x, size, self.interpolation, data_format=self.data_format)
 
 
+def check_rate(rate: float) -> float:
+    """The rate at which something is dropped, which must be a probability."""
+    if not 0 <= rate <= 1:
+        raise ValueError(f"the rate is a probability, not {rate!r}")
+    return rate
+
+
 class Dropout(Module):
     """``x`` with a random part of its elements zero and the rest divided by ``1 - rate``; outside of training, ``x``.
 
@@ -86,9 +95,7 @@ class Dropout(Module):
     """
 
     def __init__(self, rate: float = 0.5) -> None:
-        if not 0 <= rate <= 1:
-            raise ValueError(f"the rate is a probability, not {rate!r}")
-        self.rate = rate
+        self.rate = check_rate(rate)
 
     def forward(self, x: Any) -> Tensor:
         return ops.dropout(x, self.rate, training=self.training)

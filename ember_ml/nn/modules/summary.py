@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import backend as backends
 from ember_ml import ops, tree
+from ember_ml.dtypes import as_dtype
 from ember_ml.nn.modules.module import Module
 
 
@@ -88,7 +89,7 @@ def summarize(model: Module, inputs: tuple[Any, ...]) -> Summary:
                 sum(held[name] for name, role in module._roles.items() if role == "frozen"),
             )
         )
-    size = sum(_size(x) * ops.finfo(x.dtype).bits // 8 for x in model.parameters(trainable=None).values())
+    size = sum(_size(x) * as_dtype(x.dtype).bits // 8 for x in model.parameters(trainable=None).values())
     return Summary(type(model).__name__, rows, size)
 
 
@@ -106,13 +107,24 @@ def _shapes(model: Module, inputs: tuple[Any, ...]) -> dict[str, str]:
         for path, module in model.named_modules():
             object.__setattr__(module, "forward", _noting(module.forward, path, shapes))
         with backends.use_backend(model.backend):
-            model.eval()(*[_example(value, dtype) for value in inputs])
+            _call(model.eval(), inputs, dtype)
     finally:
         for module, mode in modes:
             module.__dict__.pop("forward", None)
             object.__setattr__(module, "training", mode)
         model.assign(tensors)
     return shapes
+
+
+def _call(model: Module, inputs: tuple[Any, ...], dtype: Any) -> None:
+    """Call a model with zeros of a dtype for shapes, or with integers if it takes nothing else."""
+    try:
+        model(*[_example(value, dtype) for value in inputs])
+    except TypeError as error:
+        try:
+            model(*[_example(value, "int64") for value in inputs])
+        except Exception:
+            raise error from None
 
 
 def _example(value: Any, dtype: Any) -> Any:

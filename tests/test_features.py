@@ -13,6 +13,7 @@ import pytest
 from agreement import host
 from sklearn import decomposition, preprocessing
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 import ember_ml
@@ -136,6 +137,21 @@ def test_random_directions_place_rows_as_they_transform_them(
     placed = model.fit_transform(data)
     close(placed, host(model.transform(data)))
     close(host(model.components_) @ host(model.components_).T, np.eye(5))
+
+
+def test_features_have_names(backend: Backend) -> None:
+    data = rows()
+    given = [f"f{i}" for i in range(data.shape[1])]
+    pipe = make_pipeline(features.StandardScaler(), features.PCA(2)).fit(data)
+    assert list(pipe.get_feature_names_out(given)) == ["pca0", "pca1"]
+    table = ColumnTransformer([("scaled", features.RobustScaler(), [0, 1]), ("rest", features.PCA(1), [2, 3])])
+    assert list(table.fit(data).get_feature_names_out()) == ["scaled__x0", "scaled__x1", "rest__pca0"]
+    assert features.Whitening("pca").fit(data).get_feature_names_out(given)[1] == "whitening1"
+    assert features.Whitening().fit(data).get_feature_names_out(given) == given
+    with pytest.raises(ValueError, match="6 features, not 1"):
+        features.MinMaxScaler().fit(data).get_feature_names_out(["one"])
+    with pytest.raises(features.NotFittedError):
+        features.PCA(2).get_feature_names_out()
 
 
 def test_random_directions_of_rows_that_depend_on_each_other(backend: Backend) -> None:
@@ -263,6 +279,8 @@ def test_wrong_settings_are_value_errors(backend: Backend) -> None:
         with pytest.raises(ValueError, match=r".+"):
             wrong.fit(data)
         assert not wrong.__sklearn_is_fitted__()
+    with pytest.raises(TypeError, match="not 'mle'"):
+        features.PCA("mle").fit(data)
     with pytest.raises(ValueError, match="unknown norm"):
         features.Normalizer("l3").fit_transform(data)
     with pytest.raises(ValueError, match="has no setting 'colour'"):

@@ -6,20 +6,53 @@ runs in compiled code as well. Any other function that does so is a schedule too
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 from ember_ml import ops
 
 Schedule: TypeAlias = Callable[[Any], Any]
+P = ParamSpec("P")
 
 _numbers = SimpleNamespace(
     cos=math.cos, floor=math.floor, maximum=max, minimum=min, power=pow, where=lambda test, yes, no: yes if test else no
 )
 
 
+class Made:
+    """A schedule that remembers how it was made: it is shown so, and can be pickled."""
+
+    def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rate: Schedule) -> None:
+        self._name, self._args, self._kwargs, self._rate = name, args, kwargs, rate
+
+    def __call__(self, n: Any) -> Any:
+        return self._rate(n)
+
+    def __reduce__(self) -> Any:
+        return _made_again, (self._name, self._args, self._kwargs)
+
+    def __repr__(self) -> str:
+        given = inspect.signature(globals()[self._name]).bind(*self._args, **self._kwargs).arguments
+        return f"{self._name}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+
+def _made_again(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return globals()[name](*args, **kwargs)
+
+
+def _remembered(maker: Callable[P, Schedule]) -> Callable[P, Schedule]:
+    @wraps(maker)
+    def make(*args: P.args, **kwargs: P.kwargs) -> Schedule:
+        return Made(maker.__name__, args, kwargs, maker(*args, **kwargs))
+
+    return make
+
+
+@_remembered
 def constant(rate: float) -> Schedule:
     """Always ``rate``.
 
@@ -29,6 +62,7 @@ def constant(rate: float) -> Schedule:
     return lambda step: step * 0.0 + rate
 
 
+@_remembered
 def step(rate: float, every: int, factor: float = 0.1) -> Schedule:
     """``rate``, multiplied by ``factor`` after ``every`` so many updates.
 
@@ -39,6 +73,7 @@ def step(rate: float, every: int, factor: float = 0.1) -> Schedule:
     return lambda n: rate * _functions(n).power(factor, _functions(n).floor(n / every))
 
 
+@_remembered
 def exponential(rate: float, factor: float) -> Schedule:
     """``rate``, multiplied by ``factor`` at every update.
 
@@ -48,6 +83,7 @@ def exponential(rate: float, factor: float) -> Schedule:
     return lambda n: rate * _functions(n).power(factor, n)
 
 
+@_remembered
 def linear(start: float, end: float, steps: int) -> Schedule:
     """A straight line from ``start`` to ``end`` in so many updates, then ``end``.
 
@@ -58,6 +94,7 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     return lambda n: start + (end - start) * _share(n, steps)
 
 
+@_remembered
 def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
     """Half a wave down from ``rate`` to ``end`` in so many updates, then ``end``.
 
@@ -68,6 +105,7 @@ def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
     return lambda n: _wave(n, rate, end, _share(n, steps))
 
 
+@_remembered
 def warm_up(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedule:
     """A straight line from ``start`` up to where ``schedule`` begins in so many updates, then the schedule from there.
 
@@ -78,6 +116,7 @@ def warm_up(schedule: float | Schedule, steps: int, start: float = 0.0) -> Sched
     return joined([linear(start, after(0), steps), after], [steps])
 
 
+@_remembered
 def one_cycle(
     peak: float, steps: int, rise: float = 0.3, start_factor: float = 1 / 25, end_factor: float = 1e-4
 ) -> Schedule:
@@ -107,6 +146,7 @@ def one_cycle(
     return rate
 
 
+@_remembered
 def joined(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """One schedule after the other, each from 0 on; a boundary is the update that the next one begins with.
 

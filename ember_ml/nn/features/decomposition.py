@@ -136,6 +136,8 @@ class PCA(Transformer):
 
     def _check_count(self, most: int) -> None:
         wanted = self.n_components
+        if wanted is not None and not isinstance(wanted, (int, float)):
+            raise TypeError(f"n_components is a count, a share of the variance or None, not {wanted!r}")
         if isinstance(wanted, float):
             if not 0 < wanted < 1:
                 raise ValueError(f"a share of the variance lies between 0 and 1, unlike n_components={wanted}")
@@ -254,6 +256,9 @@ class PCA(Transformer):
             base = ops.multiply(base, ops.expand_dims(ops.cast(self._deviations(), dtype), axis=1))
         return ops.add(ops.matmul(scores, base), ops.cast(self.mean_, dtype))
 
+    def _named(self, names: list[str]) -> list[str]:
+        return [f"pca{i}" for i in range(self.n_components_)]
+
     def _deviations(self) -> Tensor:
         """The standard deviation along each component; a small number where there is none."""
         deviations = ops.sqrt(self.explained_variance_)
@@ -313,6 +318,9 @@ class Whitening(Transformer):
         """The rows that ``transform`` makes ``x`` of."""
         self._check_fitted()
         return ops.add(ops.matmul(x, self.inverse_), self.mean_)
+
+    def _named(self, names: list[str]) -> list[str]:
+        return names if self.method == "zca" else [f"whitening{i}" for i in range(len(names))]
 
 
 def pca(n_components: int | float | None = None, whiten: bool = False, svd_solver: str = "auto", **more: Any) -> PCA:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from ember_ml import backend as backends
@@ -42,6 +42,29 @@ class Transformer:
     def fit_transform(self, x: TensorLike, y: object = None) -> Tensor:
         """The rows of ``x``, transformed by what was fitted to them."""
         return self.fit(x, y).transform(x)
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> list[str]:
+        """The names of the features that ``transform`` answers.
+
+        Args:
+            input_features: the names of those that it is given; by default x0, x1 and so on.
+
+        >>> from ember_ml.nn.features import PCA, StandardScaler
+        >>> rows = [[0.0, 1.0], [2.0, 3.0]]
+        >>> StandardScaler().fit(rows).get_feature_names_out(["width", "height"])
+        ['width', 'height']
+        >>> PCA(1).fit(rows).get_feature_names_out()
+        ['pca0']
+        """
+        self._check_fitted()
+        names = [f"x{i}" for i in range(self.n_features_in_)] if input_features is None else list(input_features)
+        if len(names) != self.n_features_in_:
+            raise ValueError(f"{type(self).__name__} was fitted to {self.n_features_in_} features, not {len(names)}")
+        return self._named(names)
+
+    def _named(self, names: list[str]) -> list[str]:
+        """The names of what becomes of features with these names: the same, where each stays by itself."""
+        return names
 
     @classmethod
     def _settings(cls) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import array as buffers
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.signal
-from agreement import assert_close, host
+from agreement import assert_close, assert_same, host
 
 import ember_ml
 from ember_ml import ops
@@ -300,3 +301,20 @@ def test_a_copy_is_independent(backend: Backend) -> None:
     y = ops.copy(x)
     x[0] = 1.0
     assert y.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, lambda x: ops.asarray(x)], ids=["double", "single", "tensor"])
+def test_ranges_between_numbers_that_were_computed(backend: Backend, kind: Any) -> None:
+    """Ends of a range often are the smallest and largest of something."""
+    assert_same(ops.linspace(kind(0.0), kind(1.0), 3), ops.linspace(0.0, 1.0, 3))
+    assert_same(ops.logspace(kind(0.0), kind(2.0), 3), ops.logspace(0.0, 2.0, 3))
+    assert_same(ops.geomspace(kind(1.0), kind(100.0), 3), ops.geomspace(1.0, 100.0, 3))
+    assert_same(ops.arange(kind(0.0), kind(1.0), kind(0.25)), ops.arange(0.0, 1.0, 0.25))
+    for whole in (np.int64, np.uint8, lambda x: ops.asarray(x)):
+        assert_same(ops.arange(whole(3)), ops.arange(3))
+        assert_same(ops.linspace(whole(0), whole(4), 3), ops.linspace(0, 4, 3))
+    for wrong in (ops.ones(2), "0", [0.0, 1.0]):
+        with pytest.raises(TypeError):
+            ops.linspace(wrong, 2.0, 3)
+        with pytest.raises(TypeError):
+            ops.arange(wrong, 3)

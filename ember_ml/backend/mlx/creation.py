@@ -21,6 +21,7 @@ from ember_ml.backend.numpy.creation import (
     _holds_tensors,
     _host_values,
     _kind,
+    _numbers,
 )
 from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
@@ -126,8 +127,8 @@ def arange(
     dtype: mx.Dtype | None = None,
     device: mx.Device | None = None,
 ) -> mx.array:
-    start, stop = (0, start) if stop is None else (start, stop)
-    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
+    start, stop, step = _numbers(*((0, start) if stop is None else (start, stop)), step)
+    whole = all(isinstance(value, int) for value in (start, stop, step))
     if whole and step != 0:
         return mx.arange(start, stop, step, mx.int64, stream=device).astype(dtype or mx.int64, stream=device)
     values = host.arange(start, stop, step, dtype=None if dtype is None else _HOST_OF[dtype])

@@ -13,7 +13,7 @@ from ember_ml.backend import Backend, load
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.contract import REGISTRY
 from ember_ml.door import species_of
-from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, promote
+from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, promote
 from ember_ml.shortcut import BOXES
 
 Array = np.ndarray[Any, Any]
@@ -134,6 +134,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, NUMBERS) and not isinstance(value, np.generic)
 
 
+def _numbers(*values: Any) -> list[Any]:
+    """Python's numbers for those that bound a range, which may be tensors without axes."""
+    return [value if type(value) in (int, float, complex) else _number(value) for value in values]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, (int, float, complex)):
+        return value
+    if not hasattr(value, "item") or tuple(value.shape):
+        raise TypeError(f"a range has numbers for its ends, not {describe(value)}")
+    return value.item()
+
+
 def _kind(number: object) -> type:
     return next(kind for kind in NUMBERS if isinstance(number, kind))
 
@@ -225,8 +238,8 @@ def arange(
     dtype: np.dtype[Any] | None = None,
     device: str | None = None,
 ) -> Array:
-    start, stop = (0, start) if stop is None else (start, stop)
-    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
+    start, stop, step = _numbers(*((0, start) if stop is None else (start, stop)), step)
+    whole = all(isinstance(value, int) for value in (start, stop, step))
     dtype = dtype or (DTYPES["int64"] if whole else _float())
     try:
         return np.arange(start, stop, step).astype(dtype, copy=False)
@@ -244,6 +257,7 @@ def linspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
+    start, stop = _numbers(start, stop)
     return np.linspace(start, stop, num, endpoint, dtype=dtype or _of_number(start + stop + 0.0))
 
 
@@ -258,6 +272,7 @@ def logspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
+    start, stop, base = _numbers(start, stop, base)
     return np.logspace(start, stop, num, endpoint, base, dtype or _of_number(start + stop + base + 0.0))
 
 
@@ -271,6 +286,7 @@ def geomspace(
     device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
+    start, stop = _numbers(start, stop)
     _check_signs(start, stop)
     dtype = dtype or _of_number(start + stop + 0.0)
     if dtype.kind not in "iu":

@@ -21,6 +21,7 @@ from ember_ml.backend.numpy.creation import (
     _home,
     _host_values,
     _kind,
+    _numbers,
 )
 from ember_ml.backend.torch.core import DTYPES, convert, from_host, parse
 from ember_ml.backend.torch.core import to_host as _to_host
@@ -156,8 +157,8 @@ def arange(
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Tensor:
-    start, stop = (0, start) if stop is None else (start, stop)
-    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
+    start, stop, step = _numbers(*((0, start) if stop is None else (start, stop)), step)
+    whole = all(isinstance(value, int) for value in (start, stop, step))
     dtype = dtype or (torch.int64 if whole else _float())
     if step == 0:
         raise ValueError("the step of arange must not be zero")
@@ -181,6 +182,7 @@ def linspace(
     device: torch.device | None = None,
     endpoint: bool = True,
 ) -> Tensor:
+    start, stop = _numbers(start, stop)
     x = _spaced(start, stop, num, device, endpoint)
     dtype = dtype or _of_number(start + stop + 0.0)
     whole = not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
@@ -209,6 +211,7 @@ def logspace(
     device: torch.device | None = None,
     endpoint: bool = True,
 ) -> Tensor:
+    start, stop, base = _numbers(start, stop, base)
     x = torch.pow(base, _spaced(start, stop, num, device, endpoint))
     return x.to(dtype or _of_number(start + stop + base + 0.0))
 
@@ -223,6 +226,7 @@ def geomspace(
     device: torch.device | None = None,
     endpoint: bool = True,
 ) -> Tensor:
+    start, stop = _numbers(start, stop)
     _check_signs(start, stop)
     ratio = stop / start
     end: complex = math.log(abs(ratio))

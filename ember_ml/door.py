@@ -383,14 +383,18 @@ def _classify(kind: type) -> Backend | str:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` with Python's integers for those of NumPy and for tensors that are one; itself if there are none.
+    """``value`` with Python's integers for those of NumPy and for tensors without axes; itself if there are none.
 
     Axes and lengths often come from a computation. Engines take them here and there; where one does not, these it does.
     """
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         items = [_plain(item) for item in value]
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if isinstance(value, int) or not hasattr(value, "__index__"):
+    if isinstance(value, int) or not hasattr(value, "__index__") or getattr(value, "shape", ()):
+        return value
+    home = home_of(value)
+    if home is not None and home.dtype_of(value).kind not in KINDS["integral"]:
+        # A mask is no number.
         return value
     try:
         return operator.index(value)

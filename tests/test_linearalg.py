@@ -378,3 +378,9 @@ def test_gradients_flow_through_torch(name: str) -> None:
     sum(ops.sum(part) for part in parts).backward()
     assert np.isfinite(host(x.grad)).all()
     assert np.abs(host(x.grad)).max() > 0
+
+
+def test_what_is_below_the_diagonal_of_a_triangle_is_a_positive_zero(backend: Backend) -> None:
+    for mode in ("reduced", "complete"):
+        r = host(ops.qr(np.array([[-1.0, 2.0], [-3.0, 1.0], [1.0, -1.0]], np.float32), mode=mode).R)
+        assert not np.signbit(np.tril(r, -1)).any()

@@ -367,6 +367,15 @@ def test_indices_that_do_not_fit_each_other(home: Backend) -> None:
             x[key] = 1.0
 
 
+@pytest.mark.parametrize("value", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (3,), (2, 1)])
+def test_a_mask_of_another_shape_is_no_number(home: Backend, shape: tuple[int, ...], value: bool) -> None:
+    x, mask = on(home, X[:, 0]), on(home, np.full(shape, value))
+    for key in (mask, mask.native):
+        with pytest.raises(IndexError):
+            x[key]
+
+
 def test_assigning_to_nothing(home: Backend) -> None:
     empty = on(home, np.zeros((0, 3), np.float32))
     for key in ([], (slice(None), [0, 1]), ([], []), np.zeros(0, bool), slice(None)):

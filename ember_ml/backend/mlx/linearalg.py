@@ -160,8 +160,9 @@ def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     q, r = _settled(*mx.linalg.qr(_doubled(a), stream=mx.cpu))
     sign = _unit(mx.diagonal(r, 0, -2, -1))
     q, r = _halved(q * sign[..., None, :], a), _halved(r * sign[..., :, None], a)
+    # A sign has made some zeros below the diagonal negative.
+    r = mx.triu(r[..., :, :n])
     if mode == "complete" and m > n:
-        r = mx.triu(r[..., :, :n])
         q = mx.concatenate([q[..., :, :n], _fixed(q[..., :, n:])], -1)
     return QRResult(q.astype(x.dtype), r.astype(x.dtype))
 

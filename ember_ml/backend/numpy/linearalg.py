@@ -129,7 +129,8 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     r[..., :k, :] *= phase[..., :, None].conj()
     q[..., :, :k] *= phase[..., None, :]
     q[..., :, k:] = _fixed(q[..., :, k:])
-    return QRResult(_narrow(q, x), _narrow(r, x))
+    # A phase has made some zeros below the diagonal negative.
+    return QRResult(_narrow(q, x), _narrow(np.triu(r), x))
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:

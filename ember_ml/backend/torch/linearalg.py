@@ -145,7 +145,8 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
     else:
         q = torch.cat([q[..., :, :k] * phase[..., None, :].conj(), _fixed(q[..., :, k:])], -1)
         r = torch.cat([r[..., :k, :] * phase[..., :, None], r[..., k:, :]], -2)
-    return QRResult(q.to(x.dtype), r.to(x.dtype))
+    # A phase has made some zeros below the diagonal negative.
+    return QRResult(q.to(x.dtype), r.triu().to(x.dtype))
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:

@@ -390,7 +390,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         items = [_plain(item) for item in value]
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if isinstance(value, int) or not hasattr(value, "__index__") or getattr(value, "shape", ()):
+    if isinstance(value, int) or not hasattr(value, "__index__") or len(getattr(value, "shape", ())):
         return value
     home = home_of(value)
     if home is not None and home.dtype_of(value).kind not in KINDS["integral"]:

@@ -38,6 +38,32 @@ def is_by_product(x: Any, y: Any, p: float) -> bool:
     return p == 2 and min(rows) > 0 and max(rows) > 25
 
 
+def check_recurrent(
+    gates: int, x: Any, weight_ih: Any, weight_hh: Any, biases: Sequence[Any], states: Sequence[Any], axis: int
+) -> int:
+    """The axis of time, if these can be the sequences, weights, biases and first states of a recurrent layer."""
+    if len(x.shape) != 3:
+        raise ValueError(f"a batch of sequences has three axes, and {list(x.shape)} are not those of one")
+    axis = axis_of(axis, 3)
+    if axis == 2:
+        raise ValueError("the last axis of sequences is that of features, and not that of time")
+    if not x.shape[axis]:
+        raise ValueError(f"a sequence has at least one step: axis {axis} of {list(x.shape)} is empty")
+    batch, features, size = x.shape[1 - axis], x.shape[2], weight_hh.shape[0] if len(weight_hh.shape) else 0
+    width = gates * size
+    if tuple(weight_ih.shape) != (features, width) or tuple(weight_hh.shape) != (size, width):
+        raise ValueError(
+            f"sequences {list(x.shape)} and weights {list(weight_ih.shape)} and {list(weight_hh.shape)} do not go "
+            f"together: the weights have the shapes (features, {gates} * size) and (size, {gates} * size)"
+        )
+    for values, wanted in ((biases, (width,)), (states, (batch, size))):
+        for one in values:
+            if one is not None and tuple(one.shape) != wanted:
+                what = "a bias" if values is biases else "a state"
+                raise ValueError(f"{what} has the shape {list(wanted)}, not {list(one.shape)}")
+    return axis
+
+
 def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, mask_index: int) -> None:
     """Raise unless these can be the targets, predictions, lengths and blank of ``ctc_loss``."""
     if y_pred.ndim != 3 or y_true.ndim != 2:

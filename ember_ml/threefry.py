@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 Words: TypeAlias = tuple[Any, Any]
@@ -180,6 +181,31 @@ def seed() -> int:
 def draw() -> tuple[int, int]:
     """A key that this thread has not seen before."""
     return own_stream().next()
+
+
+def position() -> tuple[Block | Stream | None, int]:
+    """What this thread draws from next, and how much was drawn from it; ``repeated`` goes back to there."""
+    source = here.block or (here.stream if here.epoch == _process.epoch else None)
+    return source, 0 if source is None else source.count
+
+
+@contextmanager
+def repeated(source: Block | Stream | None, start: int) -> Iterator[None]:
+    """A ``with`` block inside which draws are those that were made from a position on; then the stream goes on."""
+    # A thread that had drawn nothing has a stream of its own by now.
+    source = own_stream() if source is None else source
+    block, stream, later = here.block, here.stream, source.count
+    if isinstance(source, Block):
+        here.block = source
+    else:
+        here.block, here.stream = None, source
+    source.count = start
+    try:
+        yield
+    finally:
+        # The first run may have ended sooner, by an error.
+        source.count = max(source.count, later)
+        here.block, here.stream = block, stream
 
 
 def state() -> dict[str, int]:

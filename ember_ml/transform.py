@@ -14,7 +14,9 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Hashable, Sequence
-from functools import update_wrapper
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial, update_wrapper
+from types import CodeType
 from typing import Any, TypeVar
 
 from ember_ml import backend as _backends
@@ -158,7 +160,8 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
         outputs, passing, pull = call.engine.vjp(call.flat, call.tensors)
         call.close(passing)
         # For each output and input, in this order.
-        blocks = [_rows(pull, outputs, i, call.tensors) for i in range(len(outputs))]
+        with _active(call.home):
+            blocks = [_rows(pull, outputs, i, call.tensors) for i in range(len(outputs))]
         found = [call.gradients(row) for row in blocks]
         return call.answer(found if isinstance(argnums, Sequence) else [gradients[0] for gradients in found])
 
@@ -227,7 +230,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         outputs, passing = _vectorized(call, mapped, size)
         call.close(passing)
         stacked = _broadcast(out_axes, call.structure)
-        return call.answer([_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)])
+        with _active(call.home):
+            outputs = [_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
+        return call.answer(outputs)
 
     return _named(transformed, f, "vmap")
 
@@ -246,22 +251,28 @@ def _vectorized(call: _Call, axes: list[int | None], size: int) -> tuple[Sequenc
 
 def _looped(call: _Call, axes: list[int | None], size: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """One slice after the other."""
-    columns = [
-        x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)
-    ]
-    rows: list[Any] = []
-    for i in range(size or 1):
-        if size:
-            row = [x if axis is None else x[i] for x, axis in zip(columns, axes, strict=True)]
-        else:
+    with _active(call.home):
+        columns = [
+            x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)
+        ]
+        if not size:
             # There is no slice to show the shapes of the answer.
-            row = [
-                x if axis is None else creation.zeros(x.shape[1:], dtype=x.dtype)
+            columns = [
+                x if axis is None else creation.zeros((1, *x.shape[1:]), dtype=x.dtype)
                 for x, axis in zip(columns, axes, strict=True)
             ]
+    rows: list[Any] = []
+    for i in range(size or 1):
+        row = [x if axis is None else x[i] for x, axis in zip(columns, axes, strict=True)]
         rows.append(call.joined(*row))
-    found = [manipulation.stack(column)[:size] for column in zip(*rows, strict=True)]
+    with _active(call.home):
+        found = [manipulation.stack(column)[:size] for column in zip(*rows, strict=True)]
     return found[: call.count], found[call.count :]
+
+
+def _active(home: Backend) -> AbstractContextManager[Any]:
+    """A block in which ``home`` computes what is given host arrays, and makes tensors; none where it does anyway."""
+    return nullcontext() if _backends.current() is home else _backends.use_backend(home.name)
 
 
 def _spread(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -344,6 +355,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 def checkpoint(f: F) -> F:
     """``f``, whose intermediate values are not kept for the gradient but computed again: less memory, more time.
 
+    ``f`` may be a module, or close over modules and tensors. Random numbers are the same when they are drawn again.
+
     >>> from ember_ml import ops
     >>> layer = checkpoint(lambda x: ops.sum(ops.exp(ops.sin(x))))
     >>> grad(layer)(ops.asarray([0.0])).tolist()
@@ -351,7 +364,17 @@ def checkpoint(f: F) -> F:
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = _Call("checkpoint", _spread(f), (args, kwargs), {}, (0, 1), strict=False, everything=True)
+        models, cells = _reached(f, (args, kwargs), _home("checkpoint", (args, kwargs), ()))
+        held = models, [cell.cell_contents for cell in cells]
+        call = _Call(
+            "checkpoint",
+            _given(_spread(f), cells),
+            (held, args, kwargs),
+            {},
+            (0, 1, 2),
+            strict=False,
+            everything=True,
+        )
         found = call.engine.remembered(call.joined, call.tensors)
         call.close(found[call.count :])
         return call.answer(found[: call.count])
@@ -359,12 +382,85 @@ def checkpoint(f: F) -> F:
     return _named(transformed, f, "checkpoint")  # type: ignore[return-value]
 
 
+def _reached(f: Any, given: Any, home: Backend) -> tuple[list[Any], list[Any]]:
+    """The models that a function reaches without being given them, and the cells of its closure that hold tensors.
+
+    What is of another engine is left alone: nothing flows through it.
+    """
+    models: list[Any] = []
+    cells: list[Any] = []
+    rest, seen = [f], {id(leaf) for leaf in _tree.leaves(given) if _is_stateful(leaf)}
+    while rest:
+        value = rest.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if _is_stateful(value):
+            if all(_lives(x, home) for x in value.tensors().values()):
+                models.append(value)
+        elif isinstance(value, (dict, list, tuple)):
+            rest += [leaf for leaf in _tree.leaves(value) if callable(leaf) or _is_stateful(leaf)]
+        elif isinstance(value, partial):
+            rest += [value.func, value.args, value.keywords]
+        elif callable(value):
+            rest += [part for part in (getattr(value, "__self__", None), getattr(value, "__func__", None)) if part]
+            rest += [found for found in _named_by(value) if _is_stateful(found)]
+            for cell in getattr(value, "__closure__", None) or ():
+                # One is empty while what it is for is being made.
+                content = cell.cell_contents if cell is not None and _is_filled(cell) else None
+                if not _is_tensor(content):
+                    rest.append(content)
+                elif _lives(content, home):
+                    cells.append(cell)
+    return models, cells
+
+
+def _lives(x: Any, home: Backend) -> bool:
+    """Whether a tensor is an engine's own; host arrays are NumPy's, traced or not."""
+    species = _door.species_of(type(x))
+    return species is home or (species == _door.HOST and home.name in ("numpy", "autograd"))
+
+
+def _named_by(f: Any) -> list[Any]:
+    """The values of the global names in a function, and in those that are written in it."""
+    scope = getattr(f, "__globals__", {})
+    codes = [f.__code__] if scope else []
+    for code in codes:
+        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return [scope[name] for code in codes for name in code.co_names if name in scope]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - it is asked for whether there is one
+    except ValueError:
+        return False
+    return True
+
+
+def _given(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
+    """``f``, given what it reaches as well, so that an engine knows of it: tensors go to the cells they came from."""
+
+    def run(held: Any, *args: Any) -> Any:
+        before = [cell.cell_contents for cell in cells]
+        for cell, content in zip(cells, held[1], strict=True):
+            cell.cell_contents = content
+        try:
+            return f(*args)
+        finally:
+            for cell, content in zip(cells, before, strict=True):
+                cell.cell_contents = content
+
+    return run
+
+
 def compile(f: F) -> F:
     """``f``, compiled by the engine of its tensors: ``torch.compile``, ``mx.compile``; NumPy runs ``f`` itself.
 
     Tensors are inputs; numbers, strings and the like are part of the program, so that other values compile it again.
     Models and optimisers go in and come out: what ``f`` assigns to them is there after the call. Random draws inside
-    use a fresh key of the current stream on each call.
+    use a fresh key of the current stream on each call. A mistake is explained as without the compiler, with the names
+    of the operation and of the layer.
 
     >>> from ember_ml import ops
     >>> compile(lambda x, n: ops.power(x, n))(ops.asarray([1.0, 2.0]), 2).tolist()
@@ -405,9 +501,40 @@ def _next_words() -> list[int] | None:
 
 def _program(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
     """``f`` compiled by an engine that traces Python, or that traces functions of tensors; else ``f`` itself."""
-    if hasattr(engine, "compiled"):
-        return engine.compiled(f)  # type: ignore[no-any-return]
-    return _Program(f, engine) if hasattr(engine, "compiled_flat") else f
+    if not hasattr(engine, "compiled"):
+        return _Program(f, engine) if hasattr(engine, "compiled_flat") else f
+    run = engine.compiled(f)
+    is_of_compiler = getattr(engine, "is_of_compiler", lambda error: False)
+
+    def owning(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for leaf in _tree.leaves((args, kwargs)):
+            if _is_writing(leaf):
+                # Here, or the program would be traced twice: with the copies that this takes, and without.
+                leaf.own()
+        try:
+            return run(key, args, kwargs)
+        except Exception as error:
+            mistake = _mistake(f, (key, args, kwargs)) if is_of_compiler(error) else None
+            if mistake is None:
+                raise
+            # Without the compiler's own words, which are many.
+            raise mistake from mistake.__cause__
+
+    return owning
+
+
+def _mistake(f: Callable[..., Any], args: tuple[Any, ...]) -> Exception | None:
+    """What ``f`` itself raises, which names the operation and the layer; nothing that it assigns is kept."""
+    states = _states(args)
+    before = [dict(state.tensors()) for state in states]
+    try:
+        f(*args)
+    except Exception as error:
+        return error
+    finally:
+        for state, old in zip(states, before, strict=True):
+            state.assign(old)
+    return None
 
 
 class _Program:
@@ -419,7 +546,10 @@ class _Program:
         self.entries: dict[Hashable, tuple[_Call, Callable[..., Any]]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        call = _Call("compile", self.f, args, {}, tuple(range(len(args))), strict=False, everything=True)
+        # The first argument is the key, which is at home.
+        models, cells = _reached(self.f, args, _home("compile", args[:1], ()))
+        args = (models, [cell.cell_contents for cell in cells]), *args
+        call = _Call("compile", _given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
         key = _signature(args)
         entry = self.entries.get(key)
         if entry is None:
@@ -508,6 +638,8 @@ class _Call:
         self.structure: Any = None
         self.states = _states((args, kwargs))
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
+        # Where in the random stream the first run began.
+        self.draws: tuple[Any, int] | None = None
         self.home = _home(name, [args[i] for i in chosen], (args, kwargs))
         self.engine = _engine(self.home)
         for i in chosen:
@@ -608,7 +740,14 @@ class _Call:
         for i in self.chosen:
             args[i] = _tree.map(placed, args[i])
         try:
-            return self.f(*args, **self.kwargs)
+            if self.name == "compile":
+                return self.f(*args, **self.kwargs)
+            if self.draws is None:
+                self.draws = threefry.position()
+                return self.f(*args, **self.kwargs)
+            # An engine may run it again, for the gradient or for another slice: with the same random numbers.
+            with threefry.repeated(*self.draws):
+                return self.f(*args, **self.kwargs)
         finally:
             self.assigned = []
             for state, old in zip(self.states, before, strict=True):
@@ -767,21 +906,36 @@ def _is_tensor(leaf: Any) -> bool:
 
 def _home(name: str, first: Any, others: Any) -> Backend:
     """The engine that the tensors live on: those to differentiate with respect to, or else any; else the active one."""
-    for tree in (first, others):
+    for tree, is_theirs in ((first, False), (first, True), (others, False), (others, True)):
         home: Backend | None = None
-        for leaf in _tree.leaves(tree):
-            for x in leaf.tensors().values() if _is_stateful(leaf) else (leaf,):
-                species = x.home if portable.holds((x,)) else _door.species_of(type(x))
-                if isinstance(species, Backend) and species is not home:
-                    if home is not None and tree is first:
-                        raise TypeError(
-                            f"{name} was given tensors of two engines, {home.name} and {species.name}; "
-                            "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
-                        )
-                    home = home or species
+        for x in _samples(tree, is_theirs):
+            species = x.home if portable.holds((x,)) else _door.species_of(type(x))
+            if isinstance(species, Backend) and species is not home:
+                if home is not None and tree is first:
+                    raise TypeError(
+                        f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                        "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
+                    )
+                home = home or species
         if home is not None:
             return home
     return _backends.current()
+
+
+def _samples(tree: Any, is_theirs: bool) -> list[Any]:
+    """The leaves, with one tensor of each stateful one in its place.
+
+    Args:
+        is_theirs: those alone that write into tensors of their own, or those alone that do not. An optimiser that is
+            asked for its tensors will copy them first, so that it is asked last.
+    """
+    leaves = [leaf for leaf in _tree.leaves(tree) if _is_writing(leaf) == is_theirs]
+    return [next(iter(leaf.tensors().values()), None) if _is_stateful(leaf) else leaf for leaf in leaves]
+
+
+def _is_writing(leaf: Any) -> bool:
+    """Whether ``leaf`` is stateful and may write into its tensors: those it knows to be its own."""
+    return hasattr(type(leaf), "own") and _is_stateful(leaf)
 
 
 def _engine(home: Backend) -> Any:

@@ -257,12 +257,17 @@ def test_batch_norm_keeps_the_statistics_that_others_hold(backend: Backend) -> N
     lone = nn.BatchNorm(2)
     lone(ops.asarray([[1.0, 2.0]]))
     np.testing.assert_allclose(host(lone.running_var), [0.9, 0.9], rtol=1e-6)
+    before = host(lone.running_var).tolist()
+    assert tuple(lone(ops.ones((0, 2))).shape) == (0, 2)
+    assert host(lone.running_var).tolist() == before
 
 
 def test_batch_norm_counts_channels(backend: Backend) -> None:
     for mode in (True, False):
         with pytest.raises(ValueError, match="3"):
             nn.BatchNorm(3).train(mode)(ops.ones((2, 4)))
+        with pytest.raises(ember_ml.AxisError, match="axis 2"):
+            nn.BatchNorm(3, axis=2).train(mode)(ops.ones((2, 3)))
 
 
 def test_normalizations_are_torchs(backend: Backend) -> None:

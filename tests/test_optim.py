@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +205,17 @@ def test_nothing_that_somebody_holds_changes(backend: Backend, case: str) -> Non
             np.testing.assert_array_equal(backend.to_host(x), before[name], name)
 
 
+def test_nor_does_what_is_held_of_parameters_without_a_gradient(backend: Backend) -> None:
+    optimizer = optim.Adam(0.1)
+    both = {"a": ops.ones(2), "b": ops.ones(2)}
+    both = optimizer.update(both, both)
+    held = optimizer.tensors()["b.momentum"]
+    before = np.array(backend.to_host(held))
+    both = optimizer.update(both, {"a": both["a"]})
+    optimizer.update(both, {"b": both["b"]})
+    np.testing.assert_array_equal(backend.to_host(held), before)
+
+
 @every_case
 def test_the_state_travels(backend: Backend, case: str, tmp_path: Path) -> None:
     """An optimiser that is given another's state goes on as that one does."""
@@ -304,7 +317,8 @@ def test_rates_are_numbers_tensors_and_functions(backend: Backend) -> None:
         optim.Adam(-1.0)
     with pytest.raises(ValueError, match="no 'wrong'"):
         optimizer.assign({"wrong": x})
-    assert repr(optim.Lion(schedules.cosine(0.1, 5))).startswith("Lion(learning_rate=cosine, beta_1=0.9")
+    lion = optim.Lion(schedules.cosine(0.1, 5))
+    assert repr(lion).startswith("Lion(learning_rate=cosine(rate=0.1, steps=5), beta_1=0.9")
     assert repr(optim.SGD(0.5, 0.9)) == (
         "SGD(learning_rate=0.5, momentum=0.9, nesterov=False, dampening=0.0, weight_decay=0.0)"
     )
@@ -434,6 +448,53 @@ def test_a_compiled_update_is_the_update(backend: Backend) -> None:
         assert_close(backend.to_host(b[name]), backend.to_host(x), 1e-5, name)
 
 
+@pytest.mark.parametrize("case", ["adam", "adam decayed", "adamw", "sgd nesterov"])
+def test_nothing_that_somebody_holds_changes_in_compiled_code(backend: Backend, case: str) -> None:
+    eager, optimizer = fresh(CASES[case][0]), fresh(CASES[case][0])
+    expected = {name: ops.asarray(x) for name, x in start(case).items()}
+    # Strides of every kind: a compiled rule goes by axes too.
+    expected["t"] = ops.permute_dims(ops.reshape(ops.arange(24, dtype="float32"), (4, 6)), (1, 0))
+    parameters = dict(expected)
+    optimizer.init(parameters)
+    update = ember_ml.transform.compile(lambda optimizer, values, grads: optimizer.update(values, grads))
+    grads = {name: ops.divide(ops.add(ops.square(x), 1.0), 8.0) for name, x in parameters.items()}
+    for _ in range(3):
+        held = {**{f"p {k}": v for k, v in parameters.items()}, **{f"g {k}": v for k, v in grads.items()}}
+        held |= {f"s {k}": v for k, v in optimizer.tensors().items()}
+        before = {name: np.array(backend.to_host(x)) for name, x in held.items()}
+        for _ in range(2):
+            parameters = update(optimizer, parameters, grads)
+            expected = eager.update(expected, grads)
+        for name, x in held.items():
+            np.testing.assert_array_equal(backend.to_host(x), before[name], name)
+        for name, x in {**expected, **eager.tensors()}.items():
+            assert_close(backend.to_host({**parameters, **optimizer.tensors()}[name]), backend.to_host(x), 1e-5, name)
+
+
+def test_a_rate_may_be_a_number_of_a_schedule_in_compiled_code(backend: Backend) -> None:
+    optimizer = optim.Adam(lambda step: 0.25, eps=0.0).init({"w": ops.ones(2)})
+    update = ember_ml.transform.compile(lambda optimizer, w: optimizer.update({"w": w}, {"w": w})["w"])
+    np.testing.assert_allclose(backend.to_host(update(optimizer, ops.ones(2))), [0.75, 0.75], rtol=1e-6)
+
+
+@pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch traces, and is not installed")
+def test_looking_at_the_state_compiles_nothing_again() -> None:
+    with ember_ml.use_backend("torch"):
+        torch._dynamo.reset()
+        w = ops.ones(3)
+        optimizer = optim.Adam(0.1).init({"w": w})
+        update = ember_ml.transform.compile(lambda optimizer, w: optimizer.update({"w": w}, {"w": w})["w"])
+        w = update(optimizer, w)
+        memory = optimizer._states["w"]["momentum"]
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            w = update(optimizer, w)
+            assert optimizer._states["w"]["momentum"] is memory
+            held = optimizer.tensors()["w.momentum"]
+            update(optimizer, w)
+        assert held is memory
+        assert optimizer.tensors()["w.momentum"] is not memory
+
+
 @pytest.mark.parametrize(
     "case",
     ["sgd nesterov", "sgd dampened", "adam decayed", "adamw", "rmsprop centered", "adagrad decayed",
@@ -480,10 +541,21 @@ def test_gradients_flow_through_updates(backend: Backend) -> None:
     np.testing.assert_allclose(backend.to_host(slope), [2 * 0.46**2, 4 * 0.46**2], rtol=1e-5)
 
 
-def test_updates_are_vectorised(backend: Backend) -> None:
+def test_gradients_flow_through_updates_in_compiled_code(backend: Backend) -> None:
+    def after(w: Any) -> Any:
+        return ops.sum(optim.Adam(0.5, beta_1=0.0, beta_2=0.0, eps=1.0).update({"w": w}, {"w": w})["w"])
+
+    # The step is 0.5 * w / (w + 1), so that the slope is 1 - 0.5 / (w + 1) ** 2.
+    slope = ember_ml.transform.compile(ember_ml.transform.grad(after))(ops.asarray([1.0, 3.0]))
+    np.testing.assert_allclose(backend.to_host(slope), [1 - 0.5 / 4, 1 - 0.5 / 16], rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_updates_are_vectorised(backend: Backend, is_compiled: bool) -> None:
     w = ops.asarray([[1.0, 2.0], [3.0, 4.0]])
-    mapped = ember_ml.transform.vmap(lambda w: optim.Adam(0.1).update({"w": w}, {"w": w})["w"])(w)
-    np.testing.assert_allclose(backend.to_host(mapped), [[0.9, 1.9], [2.9, 3.9]], rtol=1e-5)
+    mapped = ember_ml.transform.vmap(lambda w: optim.Adam(0.1).update({"w": w}, {"w": w})["w"])
+    found = (ember_ml.transform.compile(mapped) if is_compiled else mapped)(w)
+    np.testing.assert_allclose(backend.to_host(found), [[0.9, 1.9], [2.9, 3.9]], rtol=1e-5)
 
 
 def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
@@ -492,3 +564,39 @@ def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
         new = optimizer.update({"w": w}, {"w": w})["w"]
         assert isinstance(new, EmberTensor)
         assert new.tolist() == pytest.approx([0.9, 1.8 if isinstance(optimizer, optim.SGD) else 1.9], abs=1e-6)
+
+
+def test_gradients_of_another_shape_are_refused(backend: Backend) -> None:
+    """They would be stretched over the parameter, or the parameter over them."""
+    for optimizer in (optim.SGD(0.1), optim.Adam(0.1).init({"w": ops.ones((2, 2))})):
+        with pytest.raises(ValueError, match=r"w is float32\[2\], and the parameter float32\[2, 2\]"):
+            optimizer.update({"w": ops.ones((2, 2))}, {"w": ops.ones((2,))})
+
+
+@pytest.mark.parametrize("value", [{"w": 1.0}, [1.0], "fast", None])
+def test_a_learning_rate_of_another_kind(value: Any) -> None:
+    with pytest.raises(TypeError, match="a learning rate is a number or a schedule, not a"):
+        optim.Adam(value)
+
+
+def test_pickles_keep_every_digit(backend: Backend) -> None:
+    w = {"w": ops.asarray([1.0, 2.0], dtype="float64")}
+    grads = {"w": ops.asarray([1 / 3, 1e-9], dtype="float64")}
+    mine = optim.Adam(0.1)
+    w = mine.update(w, grads)
+    for other in (pickle.loads(pickle.dumps(mine)), copy.deepcopy(mine)):
+        assert repr(other) == repr(mine)
+        assert {path: (ops.dtype(x).name, x.tolist()) for path, x in other.tensors().items()} == {
+            path: (ops.dtype(x).name, x.tolist()) for path, x in mine.tensors().items()
+        }
+        assert other.update(w, grads)["w"].tolist() == copy.deepcopy(mine).update(w, grads)["w"].tolist()
+    assert pickle.loads(pickle.dumps(optim.SGD(0.5))).learning_rate == 0.5
+
+
+def test_schedules_are_pickled() -> None:
+    warm = schedules.warm_up(schedules.cosine(0.05, 10), steps=2)
+    assert repr(warm) == "warm_up(schedule=cosine(rate=0.05, steps=10), steps=2)"
+    optimizer = optim.SGD(warm)
+    for other in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer)):
+        assert repr(other) == repr(optimizer)
+        assert [other._schedule(n) for n in range(6)] == [warm(n) for n in range(6)]

@@ -9,9 +9,10 @@ import pytest
 import torch
 from agreement import assert_same, host
 
+import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
-from ember_ml.transform import value_and_grad
+from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vmap
 
 KINDS = ("RNN", "LSTM", "GRU")
 
@@ -103,6 +104,90 @@ def test_gradients_are_torchs(kind: str, backend: Backend) -> None:
         np.testing.assert_allclose(host(own), expected.T if "weight" in name else expected, rtol=1e-4, atol=1e-5)
 
 
+def weighed(kind: str) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """A function of the input weights of a layer and its argument, ours and torch's."""
+    rng = np.random.default_rng(3)
+    gates = 4 if kind == "lstm" else 3
+    x, ih, hh, a, b = (
+        rng.standard_normal(n).astype(np.float32) for n in ((2, 2, 2), (2, gates), (1, gates), gates, gates)
+    )
+
+    def ours(w: Any) -> Any:
+        outputs, *states = getattr(ops, kind)(x, w, hh, a, b)
+        return ops.add(ops.sum(ops.power(outputs, 3)), ops.sum(states[-1]))
+
+    def theirs(w: Any) -> Any:
+        start = torch.zeros(1, 2, 1, dtype=torch.float64)
+        weights = [w.t(), *(torch.tensor(one, dtype=torch.float64) for one in (hh.T, a, b))]
+        starts: Any = (start, start) if kind == "lstm" else start
+        options = (True, 1, 0.0, True, False, True)
+        outputs, *states = getattr(torch, kind)(torch.tensor(x, dtype=torch.float64), starts, weights, *options)
+        return outputs.pow(3).sum() + states[-1].sum()
+
+    return (ours, ops.asarray(ih)), (theirs, torch.tensor(ih, dtype=torch.float64))
+
+
+def steepness(f: Any, w: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The gradient of the square of the gradient, in torch's own way."""
+    w = w.detach().requires_grad_()
+    (slope,) = torch.autograd.grad(f(w), w, create_graph=True)
+    return torch.autograd.grad(slope.square().sum(), w)[0].numpy()
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_second_derivatives_are_torchs(kind: str, backend: Backend) -> None:
+    (ours, w), theirs = weighed(kind)
+    for f in (ours, checkpoint(ours)):
+        found = grad(lambda w, f=f: ops.sum(ops.square(grad(f)(w))))(w)
+        np.testing.assert_allclose(host(found), steepness(*theirs), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+@pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="it is torch whose fused layers have none")
+def test_derivatives_that_torchs_fused_layers_lack(kind: str) -> None:
+    with ember_ml.use_backend("torch"):
+        (ours, w), (theirs, v) = weighed(kind)
+        np.testing.assert_allclose(steepness(ours, w), steepness(theirs, v), rtol=1e-3, atol=1e-4)
+        slope = torch.autograd.functional.jacobian(theirs, v)
+        for found in vmap(grad(ours))(ops.stack([w, w])):
+            np.testing.assert_allclose(found, slope, rtol=1e-3, atol=1e-4)
+        curvature = torch.autograd.functional.hessian(theirs, v)
+        for f in (ours, checkpoint(ours)):
+            np.testing.assert_allclose(hessian(f)(w), curvature, rtol=1e-3, atol=1e-4)
+
+
+def test_a_cell_of_ones_own_takes_its_own_steps(backend: Backend) -> None:
+    class Leaky(nn.LSTMCell):
+        def step(self, kept: Any, projected: Any, state: Any) -> Any:
+            h, c = super().step(kept, projected, state)
+            return ops.multiply(h, 0.5), c
+
+    class Layer(nn.LSTM):
+        cell = Leaky
+
+    ours, plain = Layer(3, 4), nn.LSTM(3, 4)
+    ours.load_state_dict(plain.state_dict())
+    x = ops.ones((2, 1, 3))
+    assert_same(ours(x)[0], ops.multiply(plain(x)[0], 0.5), tolerance=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "options", "match"),
+    [
+        ([(2, 3), (3, 8), (2, 8)], {}, "three axes"),
+        ([(2, 0, 3), (3, 8), (2, 8)], {}, "at least one step"),
+        ([(2, 5, 4), (3, 8), (2, 8)], {}, r"\[2, 5, 4\] and weights \[3, 8\]"),
+        ([(2, 5, 3), (3, 8), (2, 7)], {}, "do not go together"),
+        ([(2, 5, 3), (3, 8), (2, 8), (7,)], {}, "a bias has the shape"),
+        ([(2, 5, 3), (3, 8), (2, 8), (8,), (8,), (2, 3)], {}, "a state has the shape"),
+        ([(2, 5, 3), (3, 8), (2, 8)], {"axis": 2}, "features"),
+    ],
+)
+def test_what_does_not_fit_is_explained(shapes: Any, options: Any, match: str, backend: Backend) -> None:
+    with pytest.raises(ValueError, match=match):
+        ops.lstm(*map(ops.ones, shapes), **options)
+
+
 def test_dropout_between_layers(backend: Backend) -> None:
     layer = nn.LSTM(3, 4, 2, dropout=0.5)
     x = ops.ones((2, 5, 3))
@@ -116,5 +201,23 @@ def test_dropout_between_layers(backend: Backend) -> None:
 
 
 def test_states_of_the_wrong_number(backend: Backend) -> None:
-    with pytest.raises(ValueError, match="2 layers and directions, and states of 1"):
+    with pytest.raises(ValueError, match=r"\[2, 2, 4\], not \[1, 2, 4\]"):
         nn.GRU(3, 4, 2)(ops.ones((2, 5, 3)), ops.zeros((1, 2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda x, h: nn.LSTM(3, 4)(x, h), "pair of h and c"),
+        (lambda x, h: nn.GRU(3, 4)(x, (h, h)), "state of GRUCell is h"),
+        (lambda x, h: nn.LSTMCell(3, 4)(x[:, 0], h[0]), "pair of h and c"),
+        (lambda x, h: nn.GRU(3, 4)(x, h[:, :1]), r"\[1, 2, 4\], not \[1, 1, 4\]"),
+        (lambda x, h: nn.LSTM(3, 4)(x, (h, h[..., :2])), r"\[1, 2, 4\], not \[1, 2, 2\]"),
+        (lambda x, h: nn.LSTM(3, 4, num_layers=0), "at least 1 layer"),
+        (lambda x, h: nn.LSTM(3, 4, dropout=1.5), "probability"),
+    ],
+)
+def test_states_are_not_taken_for_others(make: Any, message: str, backend: Backend) -> None:
+    """A batch of two: one tensor would else be taken for the pair of its rows."""
+    with pytest.raises(ValueError, match=message):
+        make(ops.ones((2, 5, 3)), ops.zeros((1, 2, 4)))

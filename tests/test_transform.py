@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from agreement import assert_same, host
 
 import ember_ml
-from ember_ml import ops, transform
+from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
 from ember_ml.nn.tensor import EmberTensor
 from ember_ml.transform import (
@@ -678,6 +679,36 @@ class TestCompile:
             close(again(ops.asarray(0.0)), found[0])
             close(again(ops.asarray(0.0)), found[1])
 
+    @pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch has a limit, and is not here")
+    def test_more_functions_than_torch_compiles_of_one(self) -> None:
+        with ember_ml.use_backend("torch"):
+            scope = {"ops": ops, "is_compiled": torch.compiler.is_compiling}
+            for number in range(torch._dynamo.config.recompile_limit + 2):
+                f = compile(eval(f"lambda x: (ops.multiply(x, {number}), is_compiled())", scope))
+                assert f(ops.asarray(X))[1]
+
     def test_an_error_in_the_function(self, backend: Backend) -> None:
-        with pytest.raises((ValueError, RuntimeError)):
+        with pytest.raises(ValueError, match=r"(?s).") as caught:
             compile(lambda x: ops.matmul(x, x))(ops.asarray(X))
+        assert any("matmul" in note for note in caught.value.__notes__)
+
+    def test_an_error_in_a_layer_names_it(self, backend: Backend) -> None:
+        model = nn.modules.Sequential(nn.modules.Linear(2, 3), nn.modules.Linear(3, 2))
+        optimizer = optim.Adam(0.1).init(model)
+
+        def step(model: Any, optimizer: Any, x: Any) -> Any:
+            optimizer.update(model, grad(lambda model: ops.sum(model[0](x)))(model))
+            return model(ops.concat([x, x], axis=-1))
+
+        before = {**model.tensors(), **{f"state {path}": x for path, x in optimizer.tensors().items()}}
+        values = {path: host(x).copy() for path, x in before.items()}
+        with pytest.raises(ValueError, match=r"(?s).") as caught:
+            compile(step)(model, optimizer, ops.asarray(X[:, :2]))
+        notes = "\n".join(caught.value.__notes__)
+        assert "Linear '0' of Sequential (weight float32[2, 3], bias float32[3]) given float32[" in notes
+        if backend.name == "numpy":
+            # It runs the function itself, up to where it fails.
+            return
+        after = {**model.tensors(), **{f"state {path}": x for path, x in optimizer.tensors().items()}}
+        for path, x in after.items():
+            np.testing.assert_array_equal(host(x), values[path], path)

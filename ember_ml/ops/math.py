@@ -6,6 +6,7 @@ import builtins as _builtins
 import math as _math
 from collections.abc import Callable as _Callable
 from typing import Any
+from typing import TypeVar as _TypeVar
 
 from ember_ml.contract import op
 from ember_ml.dtypes import (
@@ -25,6 +26,8 @@ from ember_ml.ops import dtypes as _casts
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
 from ember_ml.types import Axis, Indices, Tensor, TensorLike
+
+_Answer = _TypeVar("_Answer")
 
 
 @op(promoted)
@@ -1014,13 +1017,16 @@ def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
     ...
 
 
-def _in_single(function: _Callable[..., Tensor], *tensors: Any, **options: Any) -> Tensor:
+def _in_single(function: _Callable[..., _Answer], *tensors: Any, **options: Any) -> _Answer:
     """``function`` of the tensors, computed in float32 where they have 16 bits: too few for a chain of roundings."""
     dtype = as_dtype(tensors[0].dtype)
     if dtype.bits > 16:
         return function(*tensors, **options)
     wide = [x if x is None else _casts.cast(x, float32) for x in tensors]
-    return _casts.cast(function(*wide, **options), dtype)
+    answer: Any = function(*wide, **options)
+    if isinstance(answer, tuple):
+        return tuple([_casts.cast(x, dtype) for x in answer])  # type: ignore[return-value]
+    return _casts.cast(answer, dtype)  # type: ignore[return-value]
 
 
 def _cbrt(x: Any) -> Tensor:
@@ -1082,8 +1088,8 @@ def _round(x: Any, decimals: int) -> Tensor:
     return _in_single(_round_decimals, x, scale=10.0 ** _builtins.abs(decimals), fraction=decimals > 0)
 
 
-def _round_decimals(x: Any, scale: float, fraction: bool) -> Any:
-    return rint(x * scale) / scale if fraction else rint(x / scale) * scale
+def _round_decimals(x: Any, scale: float, fraction: bool) -> Tensor:
+    return divide(rint(multiply(x, scale)), scale) if fraction else multiply(rint(divide(x, scale)), scale)
 
 
 def _round_integers(x: Any, unit: int, dtype: EmberDType) -> Tensor:

@@ -1,4 +1,4 @@
-"""Primitives of neural networks: convolutions, pools, normalisations, attention, embeddings and resizing."""
+"""Primitives of neural networks: convolutions, pools, normalisations, attention, recurrence, embeddings, resizing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,22 @@ from typing import Any
 from ember_ml import windows as _windows
 from ember_ml.contract import op
 from ember_ml.dtypes import floating, kept, promoted
-from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.ops import (
+    activations,
+    comparison,
+    control,
+    creation,
+    device,
+    dtypes,
+    indexing,
+    linearalg,
+    manipulation,
+    math,
+    stats,
+)
 from ember_ml.ops import random as _random
 from ember_ml.shapes import axes_of as _axes
+from ember_ml.shapes import check_recurrent as _check_recurrent
 from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -208,6 +221,36 @@ def batch_normalization(
 
 
 @op(floating, kinds="real")
+def batch_standardization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    /,
+    axis: int = -1,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: float = 1e-5,
+    momentum: float = 0.1,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``x`` normalised by its own statistics, and the running ``mean`` and ``variance`` moved towards these.
+
+    It is what ``batch_normalization`` answers for the mean and the variance of ``x`` at every place along ``axis``,
+    over all other axes. The running variance moves towards the variance without bias. No gradient flows through the
+    running statistics, and no elements leave them where they are.
+
+    Args:
+        momentum: how far the running statistics move; 1 is all the way.
+
+    >>> x = [[1.0, 2.0], [3.0, 6.0]]
+    >>> answer, mean, variance = batch_standardization(x, [0.0, 0.0], [1.0, 1.0], epsilon=0.0, momentum=0.5)
+    >>> answer.tolist(), mean.tolist(), variance.tolist()
+    ([[-1.0, -1.0], [1.0, 1.0]], [1.0, 2.0], [1.5, 4.5])
+    """
+    tensors = (x, mean, variance, offset, scale)
+    return math._in_single(_batch_standardization, *tensors, axis=axis, epsilon=epsilon, momentum=momentum)
+
+
+@op(floating, kinds="real")
 def layer_normalization(
     x: TensorLike,
     /,
@@ -291,6 +334,69 @@ def dot_product_attention(
     [[[[4.0]], [[6.0]]]]
     """
     ...
+
+
+@op(floating, kinds="real")
+def lstm(
+    x: TensorLike,
+    weight_ih: TensorLike,
+    weight_hh: TensorLike,
+    /,
+    bias_ih: TensorLike | None = None,
+    bias_hh: TensorLike | None = None,
+    h: TensorLike | None = None,
+    c: TensorLike | None = None,
+    axis: int = 1,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs of long short-term memory for all steps of sequences, and its state ``h`` and ``c`` after the last.
+
+    The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 4 * size) and
+    (size, 4 * size), the biases (4 * size), states (batch, size); by default, those before the first step are zero. A
+    step adds up ``x @ weight_ih + bias_ih + h @ weight_hh + bias_hh``, cut into ``i, f, g, o``; then
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``, and ``h = sigmoid(o) * tanh(c)`` is the output.
+
+    Args:
+        axis: that of time; 0 for (time, batch, features).
+        reverse: go through the sequences from their end; outputs keep the order of ``x``.
+
+    >>> outputs, h, c = lstm([[[1.0], [2.0]]], [[0.0] * 4], [[0.0] * 4], [0.0, 0.0, 1.0, 0.0])
+    >>> tuple(outputs.shape), tuple(h.shape), f"{c.tolist()[0][0]:.3f}"
+    ((1, 2, 1), (1, 1), '0.571')
+    """
+    tensors = (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c)
+    return math._in_single(_lstm, *tensors, axis=axis, reverse=reverse)
+
+
+@op(floating, kinds="real")
+def gru(
+    x: TensorLike,
+    weight_ih: TensorLike,
+    weight_hh: TensorLike,
+    /,
+    bias_ih: TensorLike | None = None,
+    bias_hh: TensorLike | None = None,
+    h: TensorLike | None = None,
+    axis: int = 1,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Outputs of a gated recurrent unit for all steps of sequences, and its state ``h`` after the last.
+
+    The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 3 * size) and
+    (size, 3 * size), the biases (3 * size), the state (batch, size); by default, that before the first step is zero.
+    A step cuts ``x @ weight_ih + bias_ih`` and ``h @ weight_hh + bias_hh`` into ``r, z, n``; then
+    ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``, ``n = tanh(n_x + r * n_h)``, and ``(1 - z) * n + z * h`` is
+    the next state and the output.
+
+    Args:
+        axis: that of time; 0 for (time, batch, features).
+        reverse: go through the sequences from their end; outputs keep the order of ``x``.
+
+    >>> outputs, h = gru([[[1.0], [2.0]]], [[0.0] * 3], [[0.0] * 3], [0.0, 0.0, 1.0])
+    >>> tuple(outputs.shape), f"{h.tolist()[0][0]:.3f}"
+    ((1, 2, 1), '0.571')
+    """
+    return math._in_single(_gru, x, weight_ih, weight_hh, bias_ih, bias_hh, h, axis=axis, reverse=reverse)
 
 
 @op(kept)
@@ -494,6 +600,29 @@ def _batch_normalization(
     return _scaled(x, factor, shift if offset is None else math.add(shift, offset), axes)
 
 
+def _batch_standardization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, *, axis: int, epsilon: float, momentum: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    axes = _axes(axis, x.ndim)
+    rest = tuple(i for i in range(x.ndim) if i not in axes)
+    count = _math.prod([x.shape[i] for i in rest])
+    if not count:
+        return x, control.stop_gradient(mean), control.stop_gradient(variance)
+    own_mean = stats.mean(x, axis=rest, keepdims=True)
+    centred = math.subtract(x, own_mean)
+    # Not var, which is ten times as slow on torch along the first axes of a tensor.
+    own_variance = stats.mean(math.square(centred), axis=rest, keepdims=True)
+    factor = math.rsqrt(math.add(own_variance, epsilon))
+    # First with the factor, which is the smaller.
+    answer = math.multiply(centred, factor if scale is None else math.multiply(factor, _along(scale, x, axes)))
+    own_variance = math.multiply(own_variance, count / max(count - 1, 1))
+    mean, variance = (
+        control.stop_gradient(manipulation.reshape(math.lerp(_along(old, x, axes), new, momentum), (-1,)))
+        for old, new in ((mean, own_mean), (variance, own_variance))
+    )
+    return _scaled(answer, None, offset, axes), mean, variance
+
+
 def _layer_normalization(x: Any, scale: Any, offset: Any, *, axis: Axis, epsilon: float) -> Tensor:
     axes = _axes(axis, x.ndim)
     return _scaled(_standard(x, axes, epsilon), scale, offset, axes)
@@ -545,7 +674,52 @@ def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Tensor:
     return manipulation.reshape(values, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
 
 
+def _lstm(
+    x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, h: Any, c: Any, *, axis: int, reverse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    axis = _check_recurrent(4, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h, c), axis)
+    # Both biases where it is once for all steps.
+    bias = bias_ih if bias_hh is None else bias_hh if bias_ih is None else math.add(bias_ih, bias_hh)
+    steps = _steps(x, weight_ih, bias, axis, reverse)
+    zero = creation.zeros_like(steps[0][..., : weight_hh.shape[0]])
+    h, c = (zero if one is None else one for one in (h, c))
+    outputs = []
+    for step in steps:
+        i, f, g, o = manipulation.split(math.add(step, linearalg.matmul(h, weight_hh)), 4, axis=-1)
+        c = math.add(math.multiply(activations.sigmoid(f), c), math.multiply(activations.sigmoid(i), math.tanh(g)))
+        h = math.multiply(activations.sigmoid(o), math.tanh(c))
+        outputs.append(h)
+    return manipulation.stack(outputs[::-1] if reverse else outputs, axis=axis), h, c
+
+
+def _gru(
+    x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, h: Any, *, axis: int, reverse: bool
+) -> tuple[Tensor, Tensor]:
+    axis = _check_recurrent(3, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h,), axis)
+    steps = _steps(x, weight_ih, bias_ih, axis, reverse)
+    h = creation.zeros_like(steps[0][..., : weight_hh.shape[0]]) if h is None else h
+    outputs = []
+    for step in steps:
+        recurrent = linearalg.matmul(h, weight_hh)
+        recurrent = recurrent if bias_hh is None else math.add(recurrent, bias_hh)
+        r_x, z_x, n_x = manipulation.split(step, 3, axis=-1)
+        r_h, z_h, n_h = manipulation.split(recurrent, 3, axis=-1)
+        n = math.tanh(math.add(n_x, math.multiply(activations.sigmoid(math.add(r_x, r_h)), n_h)))
+        h = math.add(n, math.multiply(activations.sigmoid(math.add(z_x, z_h)), math.subtract(h, n)))
+        outputs.append(h)
+    return manipulation.stack(outputs[::-1] if reverse else outputs, axis=axis), h
+
+
+def _steps(x: Any, weight: Any, bias: Any, axis: int, reverse: bool) -> list[Any]:
+    """The part of every step that depends on the input alone, in the order of the steps; computed for all at once."""
+    projected = linearalg.matmul(x, weight)
+    steps = list(manipulation.unstack(projected if bias is None else math.add(projected, bias), axis=axis))
+    return steps[::-1] if reverse else steps
+
+
 def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
+    # A number of NumPy's would make float64 of float32.
+    order, epsilon = float(order), float(epsilon)
     if order <= 0:
         raise ValueError(f"the order of a norm is positive, not {order!r}")
     axes = _axes(axis, x.ndim)

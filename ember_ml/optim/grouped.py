@@ -76,6 +76,11 @@ class Grouped:
         for optimizer, part in zip(optimizers, parts, strict=True):
             optimizer.assign(part)
 
+    def own(self) -> None:
+        """Nothing; no optimiser has a state that is in other hands."""
+        for optimizer in self._optimizers():
+            optimizer.own()
+
     def to_backend(self, name: str) -> Grouped:
         """These optimisers, with their state moved to another engine."""
         for optimizer in self._optimizers():

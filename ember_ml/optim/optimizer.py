@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from ember_ml import backend as backends
 from ember_ml import door, ops, tree
-from ember_ml.dtypes import KINDS
+from ember_ml.dtypes import KINDS, describe
 from ember_ml.optim.clipping import clip_by_global_norm, clip_by_value
 
 Tensors: TypeAlias = dict[str, Any]
@@ -81,6 +81,9 @@ class Optimizer:
         if callable(value):
             self._schedule, self._rate = value, None
             return
+        if isinstance(value, (str, dict, list, tuple)) or value is None:
+            hint = "; the parameters are given to update" if isinstance(value, (dict, list, tuple)) else ""
+            raise TypeError(f"a learning rate is a number or a schedule, not a {type(value).__name__}{hint}")
         number = float(value)
         if not number >= 0:
             raise ValueError(f"a learning rate is at least 0, not {number}")
@@ -153,6 +156,16 @@ class Optimizer:
             elif self._schedule is None:
                 self._rate = value
 
+    def own(self) -> None:
+        """Nothing; what somebody may hold of the state is copied, so that an engine can write into what is here.
+
+        Updates see to it where they need to. Compiled code is given an optimiser that is its own already.
+        """
+        if not self._is_owned:
+            for path, state in self._states.items():
+                self._states[path] = {name: ops.copy(value) for name, value in state.items()}
+            self._is_owned = True
+
     def to_backend(self, name: str) -> Optimizer:
         """This optimiser, with its state moved to another engine, as that of a model is by its own ``to_backend``.
 
@@ -165,6 +178,18 @@ class Optimizer:
             self.assign({path: ops.asarray(value) for path, value in self.tensors().items()})
         return self
 
+    def __getstate__(self) -> Any:
+        from ember_ml.nn.tensor import EmberTensor
+
+        # As portable tensors: an engine may lose digits when it pickles its own.
+        state = {**self.__dict__, "_states": {}, "_step": None, "_is_owned": False}
+        return state, {path: EmberTensor(value) for path, value in self.tensors().items()}
+
+    def __setstate__(self, state: Any) -> None:
+        options, tensors = state
+        self.__dict__.update(options)
+        self.assign({path: value.native for path, value in tensors.items()})
+
     def __repr__(self) -> str:
         options = {RATE: self._schedule or self._rate, **{k: v for k, v in vars(self).items() if k[0] != "_"}}
         given = (f"{name}={_shown(value)}" for name, value in options.items() if value is not None)
@@ -173,6 +198,8 @@ class Optimizer:
     def _prepare(self, parameters: Tensors) -> None:
         """State for those parameters that have none yet."""
         states = self._states
+        # What begins here is in no other hands.
+        self._is_owned = self._is_owned or not states
         if parameters:
             # Found now, since compiled code cannot.
             _engine(next(iter(parameters.values())))
@@ -193,6 +220,9 @@ class Optimizer:
         if not paths:
             return {}
         values, slopes = [parameters[path] for path in paths], [grads[path] for path in paths]
+        for path, value, slope in zip(paths, values, slopes, strict=True):
+            if value.shape != slope.shape:
+                raise ValueError(f"the gradient of {path} is {describe(slope)}, and the parameter {describe(value)}")
         if not self._states.keys() >= grads.keys():
             self._prepare({path: parameters[path] for path in paths})
         if self.clip_value is not None:
@@ -206,24 +236,21 @@ class Optimizer:
         done = self._step
         rate = self._rate if self._schedule is None else self._schedule(ops.cast(done, wide(values[0])))
         self._step = step = ops.add(done, 1)
-        states = [self._states[path] for path in paths]
         engine = _engine(values[0])
-        fused = getattr(engine, type(self).__name__, None) if type(self).__module__ in FUSED else None
-        if fused is not None and engine.serves(values, slopes):
-            if not self._is_owned:
-                # Somebody may hold what the engine is about to write into.
-                states = [{name: ops.copy(value) for name, value in state.items()} for state in states]
-                self._states.update(zip(paths, states, strict=True))
-                self._is_owned = True
+        name = type(self).__name__
+        fused = getattr(engine, name, None) if type(self).__module__ in FUSED else None
+        if fused is not None and engine.serves(name, values, slopes):
+            self.own()
+            states = [self._states[path] for path in paths]
             return list(fused(self, values, slopes, states, step, rate))
         common = self.common(ops.cast(step, wide(values[0])), rate)
         answers: list[Any] = []
-        for path, value, slope, state in zip(paths, values, slopes, states, strict=True):
+        for path, value, slope in zip(paths, values, slopes, strict=True):
             dtype = ops.dtype(value).name
             is_narrow = dtype in ("float16", "bfloat16")
             if is_narrow:
                 value, slope = ops.cast(value, "float32"), ops.cast(slope, "float32")
-            new, self._states[path] = self.rule(value, slope, state, common)
+            new, self._states[path] = self.rule(value, slope, self._states[path], common)
             answers.append(ops.cast(new, dtype) if is_narrow else new)
         return answers
 

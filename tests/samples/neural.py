@@ -70,6 +70,24 @@ TRANSPOSED = [
 ]
 
 
+def recurrent(gates: int, states: int) -> list[Call]:
+    """Layers with and without biases and first states, in both directions, time first and second."""
+    x, (ih, hh) = drawn(2, 5, 3) / 4, (drawn(n, 2 * gates) / 4 for n in (3, 2))
+    a, b, *starts = (*(drawn(2 * gates) / 4 for _ in range(2)), *(drawn(2, 2) / 4 for _ in range(states)))
+    none = [None] * states
+    return [
+        call(x, ih, hh),
+        call(x, ih, hh, a, b, *starts),
+        call(x, ih, hh, a, b, *none, 0),
+        call(x, ih, hh, None, b, *none, 1, True),
+        call(x, ih, hh, a, None, *starts, 1, True),
+        call(drawn(4, 2, 3), ih, hh, a, b, *starts, axis=0, reverse=True),
+        call(x[:, :1].astype(np.float64), ih, hh, a, b, *starts),
+        call(x[:0], ih, hh, a, b),
+        call(np.where(x > 0.6, NAN, x), ih, hh, a, b),
+    ]
+
+
 def pooled(*more: Call) -> list[Call]:
     """Pools over all kinds of windows."""
     return [
@@ -185,6 +203,22 @@ CALLS: dict[str, list[Call]] = {
         call(LINE[0, :4, 0], MEAN, VARIANCE, 0, OFFSET),
         call(PLANE, MEAN, VARIANCE, -1, np.asarray(2.0, np.float32), np.asarray(0.5, np.float32)),
     ],
+    "batch_standardization": [
+        call(PLANE, MEAN, VARIANCE),
+        call(PLANE, MEAN, VARIANCE, -1, OFFSET, SCALE),
+        call(first(PLANE), MEAN, VARIANCE, 1, OFFSET, SCALE, 1e-3, 0.5),
+        call(PLANE, MEAN, VARIANCE, 3, None, SCALE),
+        call(first(LINE), MEAN, VARIANCE, 1, OFFSET, momentum=1.0),
+        call(LINE, MEAN, VARIANCE, 2, None, SCALE, momentum=0.0),
+        call(drawn(4, 3, 2), MEAN, VARIANCE, 0, OFFSET, SCALE),
+        call(LINE[0], MEAN, VARIANCE, 1, OFFSET, SCALE),
+        call(LINE[0, :4, 0], MEAN, VARIANCE, 0, OFFSET),
+        call(PLANE[:1, :1, :1], MEAN, VARIANCE, -1, OFFSET, SCALE),
+        call(LINE[0].astype(np.float64), MEAN, VARIANCE, epsilon=1e-9),
+        call(np.ones((2, 4), np.float32), MEAN, VARIANCE, epsilon=0.0),
+        call(np.where(LINE > 2, NAN, LINE), MEAN, VARIANCE),
+        call(LINE[:0], MEAN, VARIANCE, -1, OFFSET, SCALE),
+    ],
     "layer_normalization": [
         call(PLANE, SCALE, OFFSET),
         call(PLANE),
@@ -220,6 +254,8 @@ CALLS: dict[str, list[Call]] = {
         call(PLANE.astype(np.float64), 2, SCALE, OFFSET),
     ],
     "dot_product_attention": ATTENTION,
+    "lstm": recurrent(4, 2),
+    "gru": recurrent(3, 1),
     "embedding_lookup": [
         call(drawn(5, 3), np.asarray([[0, 4], [2, 2]])),
         call(drawn(5, 3), 3),

@@ -14,7 +14,7 @@ import numpy as np
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 
 
-def serves(parameters: list[Any], gradients: list[Any]) -> bool:
+def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
     """Whether all are plain arrays in one of the dtypes that a rule computes in, and nothing traces here."""
     dtype = parameters[0].dtype
     return dtype in _DTYPES and all(type(x) is np.ndarray and x.dtype is dtype for x in (*parameters, *gradients))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
-from ember_ml.shapes import axes_of, axis_of
+from ember_ml.backend.torch.transform import is_last as _is_last_gradient
+from ember_ml.contract import definition_of
+from ember_ml.shapes import axes_of, axis_of, check_recurrent
 from ember_ml.windows import (
     Windows,
     check_attention,
@@ -24,6 +27,7 @@ from ember_ml.windows import (
     windows,
 )
 
+_WIDE = (torch.float32, torch.float64)
 _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 _MAX_POOL = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
@@ -136,6 +140,32 @@ def batch_normalization(
     return torch.addcmul(shift.reshape(sizes), x.to(wide), factor.reshape(sizes)).to(x.dtype)
 
 
+def batch_standardization(
+    x: torch.Tensor,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    /,
+    axis: int = -1,
+    offset: torch.Tensor | None = None,
+    scale: torch.Tensor | None = None,
+    epsilon: float = 1e-5,
+    momentum: float = 0.1,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    place = axis_of(axis, x.ndim)
+    size = x.shape[place]
+    for one in (mean, variance, offset, scale):
+        _check_along(one, (size,), axis)
+    if x.numel() <= size or epsilon <= 0 or not _is_plain(x, mean, variance, offset, scale):
+        # Where torch's function divides by 0 it answers otherwise, and it writes into the running statistics.
+        definition = definition_of("batch_standardization")
+        return definition(x, mean, variance, axis, offset, scale, epsilon, momentum)
+    mean, variance = mean.detach().clone(), variance.detach().clone()
+    # Two axes where that is a view, since torch's function is slow for three with the channels last.
+    inner = x.reshape(-1, size) if place == x.ndim - 1 else x.movedim(place, 1)
+    answer = torch.native_batch_norm(inner, scale, offset, mean, variance, True, momentum, epsilon)[0]
+    return answer.reshape(x.shape) if place == x.ndim - 1 else answer.movedim(1, place), mean, variance
+
+
 def layer_normalization(
     x: torch.Tensor,
     /,
@@ -224,6 +254,117 @@ def dot_product_attention(
         seen = added if added.dtype is torch.bool else added > -torch.inf
         answer = torch.where(seen.any(-1, keepdim=True), answer, 0)
     return answer.transpose(1, 2)
+
+
+def lstm(
+    x: torch.Tensor,
+    weight_ih: torch.Tensor,
+    weight_hh: torch.Tensor,
+    /,
+    bias_ih: torch.Tensor | None = None,
+    bias_hh: torch.Tensor | None = None,
+    h: torch.Tensor | None = None,
+    c: torch.Tensor | None = None,
+    axis: int = 1,
+    reverse: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    tensors = (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c)
+    axis = check_recurrent(4, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h, c), axis)
+    definition = partial(definition_of("lstm"), axis=axis, reverse=reverse)
+    if not _is_fused(tensors):
+        return definition(*tensors)
+    fused = partial(_lstm, axis=axis, reverse=reverse)
+    is_needed = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in tensors)
+    return _Recurrent.apply(fused, definition, *tensors) if is_needed and not _is_last_gradient() else fused(*tensors)
+
+
+def _lstm(
+    x: torch.Tensor, weight_ih: torch.Tensor, weight_hh: torch.Tensor, bias_ih: Any, bias_hh: Any, h: Any, c: Any,
+    *, axis: int, reverse: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
+    starts = [_start(one, x, weight_hh, axis) for one in (h, c)]
+    options = (len(weights) == 4, 1, 0.0, True, False, axis == 1)
+    outputs, h, c = torch.lstm(x.flip(axis) if reverse else x, starts, weights, *options)
+    return outputs.flip(axis) if reverse else outputs, h[0], c[0]
+
+
+class _Recurrent(torch.autograd.Function):
+    """A fused recurrent layer. Where torch's gradient is to be differentiated or mapped, the definition's serves."""
+
+    @staticmethod
+    def forward(ctx: Any, fused: Any, definition: Any, *tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+        inner = [x if x is None else x.detach().requires_grad_(x.requires_grad) for x in tensors]
+        with torch.enable_grad():
+            outputs = fused(*inner)
+        ctx.definition, ctx.inner, ctx.outputs = definition, inner, outputs
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        return tuple(x.detach() for x in outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> tuple[Any, ...]:
+        again = torch.is_grad_enabled()
+        tensors, outputs = ctx.inner, ctx.outputs
+        if again or not _is_plain(*cotangents):
+            tensors = ctx.saved_tensors
+            with torch.enable_grad():
+                outputs = ctx.definition(*tensors)
+        used = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
+        wanted = [x for x in tensors if x is not None and x.requires_grad]
+        ys, gs = zip(*used, strict=True) if used else ((), ())
+        found = iter(torch.autograd.grad(ys, wanted, gs, retain_graph=True, create_graph=again, allow_unused=True))
+        return None, None, *(next(found) if x is not None and x.requires_grad else None for x in tensors)
+
+
+def gru(
+    x: torch.Tensor,
+    weight_ih: torch.Tensor,
+    weight_hh: torch.Tensor,
+    /,
+    bias_ih: torch.Tensor | None = None,
+    bias_hh: torch.Tensor | None = None,
+    h: torch.Tensor | None = None,
+    axis: int = 1,
+    reverse: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    tensors = (x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    axis = check_recurrent(3, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h,), axis)
+    if not _is_fused(tensors):
+        return definition_of("gru")(*tensors, axis, reverse)
+    weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
+    options = (len(weights) == 4, 1, 0.0, True, False, axis == 1)
+    inner = x.flip(axis) if reverse else x
+    outputs, last = torch.gru(inner, _start(h, x, weight_hh, axis), weights, *options)
+    return outputs.flip(axis) if reverse else outputs, last[0]
+
+
+def _is_fused(tensors: tuple[torch.Tensor | None, ...]) -> bool:
+    """Whether torch's recurrent layers serve, as they do not for what is empty."""
+    return _is_plain(*tensors) and all(one is None or (one.is_cpu and one.numel()) for one in tensors)
+
+
+def _is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Whether all have a wide dtype, and neither a compiler nor a transform of ``torch.func`` is at work on them."""
+    if torch.compiler.is_compiling():
+        return False
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return all(one is None or (one.dtype in _WIDE and not wrapped(one)) for one in tensors)
+
+
+def _weights(
+    weight_ih: torch.Tensor, weight_hh: torch.Tensor, bias_ih: torch.Tensor | None, bias_hh: torch.Tensor | None
+) -> list[torch.Tensor]:
+    """The weights as torch has them: with their axes the other way round, and both biases or none."""
+    weights = [weight_ih.t(), weight_hh.t()]
+    if bias_ih is None and bias_hh is None:
+        return weights
+    zeros = weight_hh.new_zeros(weight_hh.shape[1])
+    return [*weights, *(zeros if one is None else one for one in (bias_ih, bias_hh))]
+
+
+def _start(state: torch.Tensor | None, x: torch.Tensor, weight_hh: torch.Tensor, axis: int) -> torch.Tensor:
+    return x.new_zeros((1, x.shape[1 - axis], weight_hh.shape[0])) if state is None else state[None]
 
 
 def resize(

@@ -6,7 +6,9 @@ A function takes tensors and answers two tuples of them: its outputs, and what p
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import torch
@@ -21,6 +23,8 @@ class _Depth(threading.local):
     """How many gradients are being computed around the caller, in this thread."""
 
     value = 0
+    # Whether the outermost is the only use that will be made of what it records.
+    is_last = False
 
 
 _depth = _Depth()
@@ -31,13 +35,18 @@ def _functional() -> bool:
     return torch.compiler.is_compiling() or peek_interpreter_stack() is not None
 
 
+def is_last() -> bool:
+    """Whether there is one gradient around the caller, which nothing will differentiate or take again."""
+    return _depth.value == 1 and _depth.is_last
+
+
 def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Sequence[torch.Tensor]]:
     """The one output of ``f``, what passes by, and the gradient for each tensor."""
     if _functional():
         (value,), pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
         return (value,), aux, pull((torch.ones_like(value),))
     nested = _depth.value > 0 or _any_needed(tensors)
-    outputs, aux, leaves = _recorded(f, tensors, nested)
+    outputs, aux, leaves = _recorded(f, tensors, nested, is_last=not nested)
     gradients = _pulled(outputs, leaves, None, nested, nested)
     return (outputs, aux, gradients) if nested else (_detached(outputs), _detached(aux), gradients)
 
@@ -70,17 +79,25 @@ def _any_needed(tensors: Sequence[torch.Tensor]) -> bool:
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
-def _recorded(f: Flat, tensors: Sequence[torch.Tensor], nested: bool) -> tuple[Tensors, Tensors, list[torch.Tensor]]:
+def _recorded(
+    f: Flat, tensors: Sequence[torch.Tensor], nested: bool, is_last: bool = False
+) -> tuple[Tensors, Tensors, list[torch.Tensor]]:
     """The outputs, what passes by, and the tensors that stand for the given ones in the graph."""
     # A view belongs to the graph around this one as well; a detached tensor does not.
     leaves = [x.view_as(x) if nested and x.requires_grad else x.detach().requires_grad_() for x in tensors]
-    _depth.value += 1
-    try:
-        with torch.enable_grad():
-            outputs, aux = f(*leaves)
-    finally:
-        _depth.value -= 1
+    with torch.enable_grad(), _at_depth(_depth.value + 1, is_last):
+        outputs, aux = f(*leaves)
     return outputs, aux, leaves
+
+
+@contextmanager
+def _at_depth(value: int, is_last: bool) -> Iterator[None]:
+    before = _depth.value, _depth.is_last
+    _depth.value, _depth.is_last = value, is_last
+    try:
+        yield
+    finally:
+        _depth.value, _depth.is_last = before
 
 
 def _pulled(
@@ -110,7 +127,16 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Te
     """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
     if peek_interpreter_stack() is not None:
         return f(*tensors)
-    return torch.utils.checkpoint.checkpoint(f, *tensors, use_reentrant=False)
+    if torch.compiler.is_compiling():
+        return torch.utils.checkpoint.checkpoint(f, *tensors, use_reentrant=False)
+    depth = _depth.value, _depth.is_last
+
+    def again(*tensors: torch.Tensor) -> Tensors:
+        # Later too, when the gradient is computed, as if it were around.
+        with _at_depth(*depth):
+            return f(*tensors)
+
+    return torch.utils.checkpoint.checkpoint(again, *tensors, use_reentrant=False)
 
 
 class _Ruled(torch.autograd.Function):
@@ -139,6 +165,13 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[torch.Tensor]
     return _Ruled.apply(f, *tensors)
 
 
-def compiled(f: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(f: FunctionType) -> Callable[..., Any]:
     """``f``, compiled: the tracer sees through models and optimisers, and assigns to them what ``f`` does."""
-    return torch.compile(f)
+    # Code of its own: torch counts the programs that it makes of one piece of code, and makes eight at most.
+    own = FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    return torch.compile(own)
+
+
+def is_of_compiler(error: Exception) -> bool:
+    """Whether the compiler raised it: what went wrong in the traced function is in its words."""
+    return isinstance(error, torch._dynamo.exc.TorchDynamoException)

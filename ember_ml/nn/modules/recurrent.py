@@ -14,6 +14,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.nn import initializers
 from ember_ml.nn.modules.module import Module, ModuleList, Parameter
+from ember_ml.nn.modules.shape import check_rate
 from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
 
@@ -25,6 +26,8 @@ class Cell(Module):
     """
 
     gates = 1
+    # How many tensors a state is made of.
+    parts = 1
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: DTypeLike | None = None) -> None:
         self.input_size, self.hidden_size = input_size, hidden_size
@@ -39,7 +42,20 @@ class Cell(Module):
     def forward(self, x: Any, state: Any = None) -> Any:
         """The state after a step; by default, the one before it is zero."""
         projected = self.project(x)
+        if state is not None:
+            self.check_state(state, (*projected.shape[:-1], self.hidden_size))
         return self.step(self.kept(), projected, self.start(projected) if state is None else state)
+
+    def check_state(self, state: Any, shape: tuple[int, ...]) -> None:
+        """A state is a tensor of a shape, or a pair of them; none is stretched, and no rows of one taken for a pair."""
+        is_pair = isinstance(state, (tuple, list)) and len(state) == 2
+        if is_pair != (self.parts == 2):
+            raise ValueError(
+                f"the state of {type(self).__name__} is {'the pair of h and c' if self.parts == 2 else 'h'}"
+            )
+        for part in state if is_pair else (state,):
+            if tuple(ops.shape(part)) != shape:
+                raise ValueError(f"a state has the shape {list(shape)}, not {list(ops.shape(part))}")
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends on the input alone, for one step or for all."""
@@ -100,6 +116,7 @@ class LSTMCell(Cell):
     """
 
     gates = 4
+    parts = 2
 
     def start(self, projected: Any) -> Any:
         zero = super().start(projected)
@@ -169,8 +186,10 @@ class Recurrent(Module):
         bidirectional: bool = False,
         **options: Any,
     ) -> None:
+        if num_layers < 1:
+            raise ValueError(f"there is at least 1 layer, not {num_layers}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        self.batch_first, self.dropout, self.bidirectional = batch_first, check_rate(dropout), bidirectional
         directions = 2 if bidirectional else 1
         self.cells = ModuleList(
             self.cell(input_size if layer == 0 else directions * hidden_size, hidden_size, bias, **options)
@@ -183,18 +202,24 @@ class Recurrent(Module):
         axis = 1 if self.batch_first else 0
         directions = 2 if self.bidirectional else 1
         cells = list(self.cells)
-        starts = [None] * len(cells) if state is None else _unstacked(state, len(cells))
+        if state is not None and len(ops.shape(x)) == 3:
+            cells[0].check_state(state, (len(cells), ops.shape(x)[1 - axis], self.hidden_size))
+        starts = [None] * len(cells) if state is None else _unstacked(state)
         ends = []
         for first in range(0, len(cells), directions):
             outputs = []
             for i in range(first, first + directions):
-                y, end = run(cells[i], x, starts[i], axis=axis, backwards=i > first)
+                y, end = self.run(cells[i], x, starts[i], axis, backwards=i > first)
                 outputs.append(y)
                 ends.append(end)
             x = outputs[0] if directions == 1 else ops.concat(outputs, axis=-1)
             if first + directions < len(cells) and self.dropout:
                 x = ops.dropout(x, self.dropout, training=self.training)
         return x, _stacked(ends)
+
+    def run(self, cell: Any, x: Any, state: Any, axis: int, backwards: bool) -> tuple[Any, Any]:
+        """The outputs of a cell for all steps along ``axis``, and its state after the last."""
+        return run(cell, x, state, axis=axis, backwards=backwards)
 
 
 def run(
@@ -227,12 +252,10 @@ def _stacked(states: list[Any]) -> Any:
     return ops.stack(states)
 
 
-def _unstacked(state: Any, count: int) -> list[Any]:
+def _unstacked(state: Any) -> list[Any]:
     """The state of each cell."""
     if isinstance(state, (tuple, list)):
-        return list(zip(*(_unstacked(part, count) for part in state), strict=True))
-    if ops.shape(state)[0] != count:
-        raise ValueError(f"there are {count} layers and directions, and states of {ops.shape(state)[0]}")
+        return list(zip(*(_unstacked(part) for part in state), strict=True))
     return list(ops.unstack(state))
 
 
@@ -257,6 +280,14 @@ class LSTM(Recurrent):
 
     cell = LSTMCell
 
+    def run(self, cell: Any, x: Any, state: Any, axis: int, backwards: bool) -> tuple[Any, Any]:
+        if type(cell) is not LSTMCell:
+            return super().run(cell, x, state, axis, backwards)
+        h, c = (None, None) if state is None else state
+        weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+        outputs, h, c = ops.lstm(x, *weights, h, c, axis, backwards)
+        return outputs, (h, c)
+
 
 class GRU(Recurrent):
     """A network of gated recurrent units: layers of ``GRUCell``.
@@ -267,3 +298,9 @@ class GRU(Recurrent):
     """
 
     cell = GRUCell
+
+    def run(self, cell: Any, x: Any, state: Any, axis: int, backwards: bool) -> tuple[Any, Any]:
+        if type(cell) is not GRUCell:
+            return super().run(cell, x, state, axis, backwards)
+        weights = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+        return ops.gru(x, *weights, state, axis, backwards)

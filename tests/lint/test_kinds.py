@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from emberlint import engine
+from emberlint import config as configuration
+from emberlint import engine, flow
 from emberlint.config import Config
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.source import Source
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,10 +33,10 @@ def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
         HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
     )
     source = Source(text.encode())
-    file = File(source, engine.parse(source), Config(), {}, thorough=True)
-    file.run()
+    file = File(source, engine.parse(source), Config(), thorough=True)
+    flow.run(file)
     line = source.data.count(b"\n")
-    for node, value in reversed(file.values):
+    for node, value in reversed(file.known.items()):
         if node.lineno == line and file.text(node) == name:  # type: ignore[attr-defined]
             return " ".join(part for part in (value.kind, value.engine) if part)
     return "?"
@@ -178,9 +179,9 @@ def test_attributes_of_the_instance() -> None:
         """
     )
     source = Source(text.encode())
-    file = File(source, engine.parse(source), Config(), {}, thorough=True)
-    file.run()
-    known = {file.text(node): value.kind for node, value in file.values}
+    file = File(source, engine.parse(source), Config(), thorough=True)
+    flow.run(file)
+    known = {file.text(node): value.kind for node, value in file.known.items()}
     assert known["self.scale"] == "tensor"
     assert known["self.dense(x) + self.scale"] == "tensor"
 
@@ -188,18 +189,18 @@ def test_attributes_of_the_instance() -> None:
 def test_a_namespace_of_the_project_means_operations() -> None:
     source = Source(b"from shop import ops\nfrom .ops import total\ny = ops.sum([1])\nz = total(y)\n")
     config = Config(namespace="shop.ops")
-    file = File(source, engine.parse(source), config, {}, module="shop.use", package="shop", thorough=True)
-    file.run()
-    known = {file.text(node): value for node, value in file.values}
+    file = File(source, engine.parse(source), config, module="shop.use", package="shop", thorough=True)
+    flow.run(file)
+    known = {file.text(node): value for node, value in file.known.items()}
     assert known["ops.sum([1])"].engine == "ember"
     assert known["total"].path == "ember_ml.ops.total"
 
 
 def test_reasons_lead_to_the_origin() -> None:
     source = Source(b"import numpy as np\nx = np.zeros(3)\ny = (x + 1).T\n")
-    file = File(source, engine.parse(source), Config(), {}, thorough=True)
-    file.run()
-    value = next(value for node, value in file.values if file.text(node) == "(x + 1).T")
+    file = File(source, engine.parse(source), Config(), thorough=True)
+    flow.run(file)
+    value = next(value for node, value in file.known.items() if file.text(node) == "(x + 1).T")
     assert file.reasons(value) == (
         "line 3: `(x + 1).T` is read from a tensor: NumPy array",
         "line 3: `x + 1` is computed from a tensor: NumPy array",
@@ -207,14 +208,27 @@ def test_reasons_lead_to_the_origin() -> None:
     )
 
 
-@pytest.mark.parametrize("folder", ["ember_ml/ops", "tests/lint/fixtures"])
+@pytest.mark.parametrize("folder", ["ember_ml/ops", "ember_ml/backend", "tests/lint/fixtures"])
 def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
-    checks = engine.table(engine.selected(Config(select=("ALL",))))
+    codes = engine.selected(Config(select=("ALL",)))
     for path in sorted((ROOT / folder).rglob("*.py")):
         source = Source(path.read_bytes(), str(path))
+        where = path.relative_to(ROOT).as_posix()
+        layer = configuration.layer(where, Config())
+        checks = engine.checks_for(codes, where, layer is None)
         try:
             fast, thorough = (
-                File(source, engine.parse(source), Config(), checks, where=str(path), thorough=thorough).run()
+                flow.run(
+                    File(
+                        source,
+                        engine.parse(source),
+                        Config(),
+                        checks,
+                        where=where,
+                        engines=layer,
+                        thorough=thorough,
+                    )
+                )
                 for thorough in (False, True)
             )
         except SyntaxError:

@@ -210,6 +210,11 @@ def test_report_says_what_a_person_must_decide(tmp_path: Path, capsys: pytest.Ca
     assert "`np.roots` has no operation" in said
 
 
+def test_rules_about_backends_leave_a_port_alone() -> None:
+    done = port.ported(b"import numpy as np\nnp.save('x.npy', 1)\n", "program.py", "numpy", Config())
+    assert {finding.code for finding in done.left} == {"EMB101", "EMB102"}
+
+
 def test_tests_stay_unless_asked_for(tmp_path: Path) -> None:
     test = tmp_path / "tests" / "test_it.py"
     test.parent.mkdir()

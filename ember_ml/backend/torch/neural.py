@@ -162,7 +162,12 @@ def batch_standardization(
     mean, variance = mean.detach().clone(), variance.detach().clone()
     # Two axes where that is a view, since torch's function is slow for three with the channels last.
     inner = x.reshape(-1, size) if place == x.ndim - 1 else x.movedim(place, 1)
-    answer = torch.native_batch_norm(inner, scale, offset, mean, variance, True, momentum, epsilon)[0]
+    if (scale is None) != (offset is None):
+        # Both or none: on CUDA, torch finds no gradient with one alone.
+        scale = x.new_ones(size) if scale is None else scale
+        offset = x.new_zeros(size) if offset is None else offset
+    options = (True, momentum, epsilon, torch.backends.cudnn.enabled)
+    answer = torch.batch_norm(inner, scale, offset, mean, variance, *options)
     return answer.reshape(x.shape) if place == x.ndim - 1 else answer.movedim(1, place), mean, variance
 
 

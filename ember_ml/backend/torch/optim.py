@@ -13,8 +13,12 @@ import torch
 
 Tensors: TypeAlias = list[torch.Tensor]
 
-_DTYPES = (torch.float32, torch.float64)
-_DEVICES = ("cpu", "cuda", "mps")
+# What torch's fused functions take: on an accelerator, a rate that is a tensor has to be in float32.
+_KNOWN = {
+    "cpu": (torch.float32, torch.float64),
+    "cuda": (torch.float32,),
+    "mps": (torch.float32,),
+}
 
 
 def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
@@ -25,8 +29,7 @@ def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
     if _is_transformed() or type(parameters[0]) is not torch.Tensor:
         return False
     dtype, device = parameters[0].dtype, parameters[0].device
-    is_known = dtype in _DTYPES and device.type in _DEVICES
-    return is_known and all(
+    return dtype in _KNOWN.get(device.type, ()) and all(
         type(x) is torch.Tensor and x.dtype is dtype and x.device == device and not x.requires_grad
         for x in (*parameters, *gradients)
     )

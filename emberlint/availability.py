@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from emberlint import catalogue, matrix
 from emberlint.calls import Called, called, keyword, spreads
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.kinds import EMBER
 
 # The statuses of the matrix that say: it does not do there what it does on the reference.
@@ -27,6 +27,11 @@ class Measured(NamedTuple):
     function: Called
     engine: str
     entry: dict[str, Any]
+
+
+def is_operation(name: str) -> bool:
+    """Whether a name that is called is that of an operation."""
+    return name.startswith("ember_ml.ops.")
 
 
 def measured(node: ast.Call, file: File) -> tuple[Measured, ...]:

@@ -72,6 +72,11 @@ def _decoded(data: bytes) -> Any:
             gc.enable()
 
 
+def _encoded(table: dict[str, Any]) -> bytes:
+    """The JSON of a table, in which there are no circles to look for."""
+    return json.dumps(table, separators=(",", ":"), check_circular=False).encode()
+
+
 class Cache:
     """The results of one configuration, in one file of the folder ``.emberlint_cache`` at the project's root."""
 
@@ -124,7 +129,7 @@ class Cache:
                 with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
                     file.write("*\n")
             self._forget_old(folder)
-            write(self.path, json.dumps({**self.entries, **self.fresh}, separators=(",", ":")).encode())
+            write(self.path, _encoded({**self.entries, **self.fresh}))
         except OSError:
             return
 

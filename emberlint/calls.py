@@ -6,7 +6,7 @@ import ast
 from typing import Any, NamedTuple
 
 from emberlint import catalogue, kinds
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.kinds import EMBER, Value
 
 _PREFIXES = {"mlx": "core.", "jax": "numpy.", EMBER: "ops."}
@@ -37,6 +37,20 @@ class Called(NamedTuple):
         if self.owner is not None:
             return f".{self.name}()"
         return f"{ {'numpy': 'np', 'mlx': 'mx', 'jax': 'jnp', EMBER: 'ops'}.get(self.engine, self.engine) }.{self.name}"
+
+
+def is_engines(name: str) -> bool:
+    """Whether a name that is called can be an engine's function, an operation, or a method of an array.
+
+    >>> is_engines("numpy.sum"), is_engines(".sum"), is_engines("sum")
+    (True, True, False)
+    """
+    return name.startswith(".") or kinds.engine_of(name) != ""
+
+
+def last_of(name: str) -> str:
+    """A name without its namespace: ``norm`` of ``numpy.linalg.norm``, and of the method ``.norm``."""
+    return name.rpartition(".")[2]
 
 
 def called(node: ast.Call, file: File) -> Called | None:

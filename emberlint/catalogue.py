@@ -5,11 +5,11 @@ writes.
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-PATH = Path(__file__).with_name("catalogue.json")
+PATH = os.path.join(os.path.dirname(__file__), "catalogue.json")
 
 
 class Parameter(NamedTuple):
@@ -27,7 +27,8 @@ class Parameter(NamedTuple):
 @cache
 def load() -> dict[str, Any]:
     """The whole table."""
-    table: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
+    with open(PATH, "rb") as file:
+        table: dict[str, Any] = json.loads(file.read())
     return table
 
 

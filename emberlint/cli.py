@@ -125,6 +125,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return ERROR
     finally:
+        if arguments is None:
+            gc.freeze()  # so that nothing is walked once more when the program ends
         if collecting:
             gc.enable()
 

@@ -198,6 +198,11 @@ def layer(path: str, config: Config) -> frozenset[str] | None:
     return frozenset({engine, "numpy", "ml_dtypes"}) if engine else None
 
 
+def is_backend(path: str) -> bool:
+    """Whether a file belongs to the backend of an engine, by its folders."""
+    return backend_of(path) != ""
+
+
 @cache
 def backend_of(path: str) -> str:
     """The engine whose backend a file belongs to, by its folders; empty for others."""

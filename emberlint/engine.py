@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import sys
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
-from emberlint import kinds, rules, suppress
+from emberlint import flow, kinds, rules, suppress
+from emberlint.checks import Checks, Subscription
 from emberlint.config import Config
+from emberlint.file import File
 from emberlint.findings import Finding
-from emberlint.flow import Check, File
 from emberlint.source import Source
 
 _DEPTH = 20_000
@@ -28,17 +29,36 @@ class Result(NamedTuple):
     facts: dict[str, Any] | None = None
 
 
+def checks_for(codes: tuple[str, ...], where: str, frontend: bool = True) -> Checks:
+    """The checks of the selected rules that are about a file, by its path; a frontend, or a file that has engines."""
+    return _checks(codes, _others(codes, where), frontend)
+
+
+def about(codes: tuple[str, ...], where: str) -> list[str]:
+    """Those of some rules that are about a file, by its path."""
+    others = _others(codes, where)
+    return [code for code in codes if code not in others]
+
+
+def _others(codes: tuple[str, ...], where: str) -> tuple[str, ...]:
+    return tuple([code for code, files in _particular(codes) if not files(where)])
+
+
 @cache
-def table(codes: tuple[str, ...], frontend: bool = True) -> dict[type, list[Check]]:
-    """The checks of the selected rules, by what they subscribe to, for a frontend or for a file that has engines."""
-    found: dict[type, list[Check]] = {}
-    for code in codes:
-        rule = rules.load(code)
-        if not frontend and not rule.everywhere:
-            continue
-        for event, check in rule.checks:
-            found.setdefault(event, []).append(check)
-    return found
+def _particular(codes: tuple[str, ...]) -> list[tuple[str, Callable[[str], bool]]]:
+    return [(rule.code, rule.files) for rule in map(rules.load, codes) if rule.files is not None]
+
+
+@cache
+def _checks(codes: tuple[str, ...], others: tuple[str, ...], frontend: bool) -> Checks:
+    return Checks(subscriptions((code for code in codes if code not in others), frontend))
+
+
+def subscriptions(codes: Iterable[str], frontend: bool = True) -> Iterator[Subscription]:
+    """What the selected rules subscribe to."""
+    for rule in map(rules.load, codes):
+        if frontend or rule.everywhere:
+            yield from rule.checks
 
 
 @cache
@@ -48,17 +68,14 @@ def selected(config: Config) -> tuple[str, ...]:
 
 
 @cache
-def _trigger(namespace: str) -> re.Pattern[bytes]:
-    names = [
-        *kinds.ENGINES,
-        "ember_ml",
-        "ml_dtypes",
-        "Tensor",
-        "ndarray",
-        "backend",
-        re.escape(namespace.rpartition(".")[2]),
-    ]
-    return re.compile(b"|".join(name.encode() for name in names))
+def _triggers(namespace: str) -> tuple[bytes, ...]:
+    names = (namespace.rpartition(".")[2], "backend", *kinds.ENGINES, "Tensor", "ndarray", "ember_ml", "ml_dtypes")
+    return tuple(name.encode() for name in names)
+
+
+def _is_of_interest(data: bytes, config: Config) -> bool:
+    """Whether a text mentions anything that a rule could be about."""
+    return any(name in data for name in _triggers(config.namespace))
 
 
 def parse(source: Source) -> ast.Module:
@@ -86,21 +103,29 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
     where = configuration.relative(path, config)
     layer = configuration.layer(where, config)
     file = File(
-        source, tree, config, table(codes, layer is None), module=module, package=package, where=where, engines=layer
+        source,
+        tree,
+        config,
+        checks_for(codes, where, layer is None),
+        module=module,
+        package=package,
+        where=where,
+        engines=layer,
     )
     findings: list[Finding] = []
-    if _trigger(config.namespace).search(source.data):
+    if _is_of_interest(source.data, config):
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(_DEPTH)
         try:
-            findings = file.run()
+            findings = flow.run(file)
         except RecursionError:
             findings = [_unparsed(SyntaxError("too deeply nested"), path)]
         finally:
             sys.setrecursionlimit(limit)
-    findings, suppressed = suppress.applied(findings, source, codes, config, where)
+    comments = suppress.comments(source)
+    findings, suppressed = suppress.applied(findings, comments, source, codes, config, where)
     facts = project.facts(file)
-    if suppress.names_project_rules(source):
+    if suppress.names_project_rules(comments):
         facts["suppressions"] = True
     return Result(findings, suppressed, facts)
 
@@ -114,12 +139,18 @@ def _unparsed(error: Exception, path: str) -> Finding:
 
 def module_of(path: str) -> tuple[str, str]:
     """The dotted names of a file's module and of the package that relative imports in it start from."""
-    folder, name = os.path.split(os.path.abspath(path))
-    package = _package(folder)
+    folder, name = os.path.split(path)
+    package = _package_at(os.getcwd(), folder)
     stem = name[:-3] if name.endswith(".py") else name
     if stem == "__init__":
         return package, package
     return (f"{package}.{stem}" if package else stem), package
+
+
+@cache
+def _package_at(start: str, folder: str) -> str:
+    """The package of a folder, as seen from another."""
+    return _package(os.path.normpath(os.path.join(start, folder)))
 
 
 @cache

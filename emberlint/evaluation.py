@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from emberlint import kinds
 from emberlint.catalogue import operation
-from emberlint.flow import File
-from emberlint.kinds import SEQUENCE, Value
+from emberlint.file import File
+from emberlint.kinds import SEQUENCE, TENSOR, Value
+from emberlint.results import element_of
 from emberlint.rules import Rule, chosen
 from emberlint.signs import BINARY, COMPARED
 
@@ -20,8 +21,26 @@ CASTS = ("float", "int", "bool", "complex")
 BUILTINS = ("max", "min", "sorted", "any", "all", "sum")
 READS = ("item", "tolist")
 MOVES = ("numpy", "cpu", "__array__")
-_METHODS = frozenset({*READS, *MOVES})
-_NAMES = frozenset({*CASTS, *BUILTINS, "range"})
+
+
+def is_read(name: str) -> bool:
+    """Whether what is called is a method that reads a tensor into Python."""
+    return name.startswith(".") and name[1:] in READS
+
+
+def is_move(name: str) -> bool:
+    """Whether what is called is a method that moves a tensor to the host."""
+    return name.startswith(".") and name[1:] in MOVES
+
+
+def is_host_function(name: str) -> bool:
+    """Whether what is called takes host values, and makes such of tensors: NumPy, ``math``, ``range``."""
+    return name.startswith(("numpy.", "math.")) or name == "range"
+
+
+def is_forcing(name: str) -> bool:
+    """Whether what is called can force evaluation."""
+    return name in CASTS or name in BUILTINS or is_read(name) or is_move(name) or is_host_function(name)
 
 
 class Forced(NamedTuple):
@@ -35,8 +54,8 @@ class Forced(NamedTuple):
 
 def tensor(node: ast.AST, file: File) -> Value | None:
     """What is known of an expression, if it is a tensor."""
-    value = file.value(node)
-    return value if value is not None and value.is_tensor else None
+    value = file.known.get(node)
+    return value if value is not None and value.kind == TENSOR else None
 
 
 def cast(node: ast.Call, file: File) -> Forced | None:
@@ -110,7 +129,7 @@ def builtin(node: ast.Call, file: File) -> Forced | None:
         if value is None:
             continue
         if value.kind == SEQUENCE and name != "sum":
-            value = file.element(value, argument)
+            value = element_of(value, argument)
         if value is not None and value.is_tensor:
             pair = name in ("max", "min") and len(node.args) > 1
             use = f"ops.{name}imum" if pair else f"ops.{'sort' if name == 'sorted' else name}"
@@ -137,7 +156,8 @@ def host_conversion(node: ast.Call, file: File) -> Forced | None:
         )
     elif not file.is_builtin(function, "range"):
         return None
-    for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+    arguments = [*node.args, *[keyword.value for keyword in node.keywords]] if node.keywords else node.args
+    for argument in arguments:
         value = tensor(argument, file)
         if value is not None:
             use = _operation(path)
@@ -152,40 +172,9 @@ def _operation(path: str) -> str:
     return "stay with `ops`, or say so with `ops.to_numpy`"
 
 
-CALLS: dict[str, Callable[[ast.Call, File], Forced | None]] = {
-    "EMB201": cast,
-    "EMB202": read,
-    "EMB205": builtin,
-    "EMB206": host_conversion,
-}
-
-
-def of_call(node: ast.Call, file: File) -> tuple[str, Forced] | None:
-    """What a call forces, with the rule that is about it; found once and kept with the node."""
-    function = node.func
-    if type(function) is ast.Attribute:
-        if function.attr not in _METHODS and not file.path(function).startswith(("numpy.", "math.")):
-            return None
-    elif type(function) is not ast.Name or (function.id not in _NAMES and not file.path(function)):
-        return None
-    known = file.forced
-    if node not in known:
-        known[node] = None
-        for code, way in CALLS.items():
-            found = way(node, file)
-            if found is not None:
-                known[node] = code, found
-                break
-    forced: tuple[str, Forced] | None = known[node]
-    return forced
-
-
-def report_call(rule: Rule, node: ast.Call, file: File) -> None:
-    """Report what a call forces if it is this rule's to tell, outside of loops; inside, EMB209 does."""
-    found = of_call(node, file)
-    if found is None or found[0] != rule.code or file.allowed is not None or (file.loops and loops_reported(file)):
-        return
-    _report(rule, found[1], file)
+def of_call(node: ast.Call, file: File) -> Forced | None:
+    """What a call forces, in any of these ways."""
+    return cast(node, file) or read(node, file) or builtin(node, file) or host_conversion(node, file)
 
 
 def is_chain(node: ast.expr) -> bool:

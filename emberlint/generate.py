@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 from emberlint.catalogue import PATH
@@ -209,7 +210,7 @@ def stale(table: dict[str, Any]) -> list[str]:
     """What the file says otherwise than the table: ember's part, and that of each engine that is installed in its
     version.
     """
-    held = json.loads(PATH.read_text(encoding="utf-8"))
+    held = json.loads(Path(PATH).read_text(encoding="utf-8"))
     found = [f"ember: {key}" for key in table["ember"] if table["ember"][key] != held["ember"].get(key)]
     for engine, part in table["engines"].items():
         old = held["engines"].get(engine, {})
@@ -222,7 +223,7 @@ def main() -> int:
     """Write the file anew; with ``--check``, only say what in it is out of date."""
     table = catalogue()
     if "--check" not in sys.argv[1:]:
-        PATH.write_text(render(table), encoding="utf-8")
+        Path(PATH).write_text(render(table), encoding="utf-8")
         return 0
     for part in stale(table):
         print(f"out of date: {part}; run python -m emberlint.generate")

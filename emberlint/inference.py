@@ -11,10 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from emberlint.kinds import EMBER, HOST, TENSOR, Value
-from emberlint.source import INSIDE
 
 if TYPE_CHECKING:
-    from emberlint.flow import File
+    from emberlint.file import File
+    from emberlint.scopes import Class
 
 # `x : ndarray` and `x, y : (N,) array` as numpydoc has them, `x (np.ndarray): ...` as Google's style has them.
 _NUMPYDOC = re.compile(r"^[ \t]*(\*{0,2}\w+(?:[ \t]*,[ \t]*\*{0,2}\w+)*)[ \t]*:[ \t]+(\S.*)$", re.MULTILINE)
@@ -41,10 +41,12 @@ USED = "is used as one here"
 PASSED = "is what its one call passes"
 
 
-def parameters(node: Any, klass: ast.ClassDef | None, passed: dict[str, Value], file: File) -> dict[str, Value]:
-    """The unannotated parameters of a function that must be arrays, with why."""
-    names = {a.arg: a for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs) if a.annotation is None}
+def parameters(
+    arguments: list[ast.arg], node: Any, klass: Class | None, passed: dict[str, Value], file: File
+) -> dict[str, Value]:
+    """Those of a function's unannotated parameters that must be arrays, with why."""
     found: dict[str, Value] = {}
+    names = {argument.arg: argument for argument in arguments if argument.annotation is None}
     if not names:
         return found
     engine = _engine(file)
@@ -73,13 +75,13 @@ def _engine(file: File) -> str | None:
     return EMBER if engines == {EMBER, "numpy"} else None
 
 
-def _documented(node: Any, klass: ast.ClassDef | None) -> set[str]:
-    texts = [ast.get_docstring(node, clean=False)]
+def _documented(node: Any, klass: Class | None) -> set[str]:
+    texts = [_docstring(node)]
     if klass is not None and node.name in ("__init__", "__new__", "__call__"):
-        texts.append(ast.get_docstring(klass, clean=False))
+        texts.append(_docstring(klass.node))
     found: set[str] = set()
     for text in texts:
-        if text is None or not _ARRAY.search(text):
+        if not text or not _ARRAY.search(text):
             continue
         end = _SECTIONS.search(text)
         text = text[: end.start()] if end else text
@@ -91,21 +93,27 @@ def _documented(node: Any, klass: ast.ClassDef | None) -> set[str]:
     return found
 
 
+def _docstring(node: Any) -> str:
+    """The docstring of a function or class as it is written; empty if it has none."""
+    first = node.body[0]
+    if type(first) is ast.Expr and type(first.value) is ast.Constant and type(first.value.value) is str:
+        return first.value.value
+    return ""
+
+
 def _is_used(name: str, node: Any, file: File) -> bool:
     """Whether a function uses a name as only arrays are used, and not as a data frame is."""
-    starts, data = file.source.starts, file.source.data
+    source = file.source
+    starts, data = source.starts, source.data
     start, end = starts[node.body[0].lineno - 1], starts[node.end_lineno]
-    word = name.encode()
-    length = len(word)
+    length = len(name.encode())
     used = False
-    place = data.find(word, start, end)
-    while place >= 0:
+    for place in source.uses(name, start, end):
         after = place + length
-        if data[after : after + 1] in _SIGNS and data[place - 1 : place] not in INSIDE:
+        if data[after : after + 1] in _SIGNS:
             if _FRAME.match(data, after, end) is not None:
                 return False
             used = used or _USED.match(data, after, end) is not None
-        place = data.find(word, after, end)
     return used
 
 
@@ -113,10 +121,10 @@ def is_helper(name: str, file: File) -> bool:
     """Whether a function has one call in its file and no other use, so that the call says what its parameters are."""
     if not name.startswith("_") or name.startswith("__"):
         return False
-    known = file.helpers
-    if name not in known:
-        known[name] = sum(1 for _ in islice(file.source.uses(name), 3)) == 2
-    return known[name]
+    known = file.helpers.get(name)
+    if known is None:
+        known = file.helpers[name] = sum(1 for _ in islice(file.source.uses(name), 3)) == 2
+    return known
 
 
 def passed(node: Any, call: ast.Call, file: File) -> dict[str, Value]:

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from emberlint import catalogue
@@ -26,6 +26,7 @@ STRING = "string"
 NONE = "none"
 
 ARRAYS = frozenset({TENSOR, HOST})
+COLD = frozenset({SCALAR, STRING, NONE, SHAPE, DTYPE})  # what no rule fires on by itself
 ENGINES = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
 EMBER = "ember"
 
@@ -52,7 +53,8 @@ class Value:
 
     ``path`` is the full name of a reference. ``element`` and ``items`` describe a sequence: any element, or each.
     ``argument`` is the name of the parameter that the very object was passed in as, else empty. ``node`` is the
-    expression that gave the value its kind, ``reason`` how, ``source`` the value it was derived from.
+    expression that gave the value its kind, ``reason`` how, ``source`` the value it was derived from. ``hot`` says
+    whether it can interest a rule: an array, something of an engine's, the backend's name, or a sequence of such.
     """
 
     __slots__ = (
@@ -60,6 +62,7 @@ class Value:
         "dtype",
         "element",
         "engine",
+        "hot",
         "items",
         "kind",
         "node",
@@ -95,6 +98,14 @@ class Value:
         self.items = items
         self.argument = argument
         self.nullable = nullable
+        if kind in ARRAYS:
+            self.hot = True
+        elif kind == SEQUENCE:
+            self.hot = (element is not None and element.hot) or (items is not None and any_hot(items))
+        elif kind == REFERENCE:
+            self.hot = engine_of(path) != ""
+        else:
+            self.hot = path != "" and kind == STRING
 
     def __repr__(self) -> str:
         parts = [self.kind, *(part for part in (self.engine, self.dtype, self.path) if part)]
@@ -132,6 +143,14 @@ class Value:
             yield value
             value = value.source
             seen += 1
+
+
+def any_hot(values: Iterable[Value | None]) -> bool:
+    """Whether one of some values can interest a rule."""
+    for value in values:  # noqa: SIM110 - a loop is faster here, and this is asked for every list
+        if value is not None and value.hot:
+            return True
+    return False
 
 
 INT = Value(SCALAR, dtype="int", reason=LITERAL)

@@ -17,15 +17,16 @@ _OWN = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ember_ml", "too
 FORMAT = 1
 
 
-@cache
 def path_of(config: Config) -> str:
     """The file that a configuration means; empty if there is none."""
-    if config.matrix:
-        return os.path.join(config.root, config.matrix)
+    return os.path.join(config.root, config.matrix) if config.matrix else _own()
+
+
+@cache
+def _own() -> str:
     return _OWN if os.path.isfile(_OWN) else ""
 
 
-@cache
 def load(config: Config) -> dict[str, Any] | None:
     """The matrix of a configuration; ``None`` if nothing has been measured."""
     path = path_of(config)
@@ -44,10 +45,9 @@ def _read(path: str) -> dict[str, Any]:
     return matrix
 
 
-def native(path: str, config: Config) -> dict[str, Any] | None:
-    """What was measured of an engine's function beside the operation of its name, by full name: ``numpy.sum``."""
-    matrix = load(config)
-    if matrix is None:
+def native(path: str, place: str) -> dict[str, Any] | None:
+    """What the matrix in a file says of an engine's function beside the operation of its name: ``numpy.sum``."""
+    if not place:
         return None
-    found: dict[str, Any] | None = matrix.get("native", {}).get(path.partition(".")[0], {}).get(path)
+    found: dict[str, Any] | None = _read(place).get("native", {}).get(path.partition(".")[0], {}).get(path)
     return found

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from emberlint import catalogue
+from emberlint.file import File
 from emberlint.findings import Edit
-from emberlint.flow import File
 from emberlint.kinds import EMBER, Value
 from emberlint.rewrite import DIFFERENT, operation_for, rewritten
 

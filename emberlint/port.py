@@ -13,14 +13,16 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
-from emberlint import engine, fixes, kinds, methods, rules, runner, source
+from emberlint import engine, fixes, flow, kinds, methods, rules, runner, source
 from emberlint.calls import called
+from emberlint.checks import Check, Checks, Subscription
 from emberlint.config import Config
+from emberlint.file import File
 from emberlint.findings import UNSAFE, Edit, Finding, Fix
-from emberlint.flow import Check, File
 from emberlint.kinds import DTYPE, EMBER, SCALAR, SEQUENCE
 from emberlint.rewrite import operation_for
 from emberlint.rules import Rule
@@ -75,7 +77,7 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
 
 
 def _read(
-    data: bytes, path: str, config: Config, checks: dict[type, list[Check]], module: str, package: str
+    data: bytes, path: str, config: Config, checks: Checks, module: str, package: str
 ) -> tuple[list[Finding], Source | None]:
     """The findings of some checks in a file; nothing where it does not parse."""
     try:
@@ -86,7 +88,7 @@ def _read(
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
-        return File(text, tree, config, checks, module=module, package=package).run(), text
+        return flow.run(File(text, tree, config, checks, module=module, package=package)), text
     except RecursionError:
         return [], None
     finally:
@@ -115,9 +117,8 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
             places.add((node.lineno, node.col_offset))
 
     codes = tuple(rules.chosen(LEFT, ()))
-    checks = {event: list(some) for event, some in engine.table(codes).items()}
-    for event, check in ((ast.Call, note), (ast.Attribute, constant), (ast.Subscript, target)):
-        checks.setdefault(event, []).append(check)
+    counted = [(ast.Call, note), (ast.Attribute, constant), (ast.Subscript, target)]
+    checks = Checks([*engine.subscriptions(engine.about(codes, "")), *starmap(Subscription, counted)])
     config = config._replace(select=LEFT, ignore=())
     findings, _ = _read(data, path, config, checks, module, package)
     findings = [finding for finding in findings if finding.code not in _UNDECIDED]
@@ -130,17 +131,19 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
-def _checks(origin: str) -> dict[type, list[Check]]:
+def _checks(origin: str) -> Checks:
     """The checks of a port from an engine."""
-    found: dict[type, list[Check]] = {
-        ast.Call: [_special, _method(origin)],
-        ast.Attribute: [_property, _passed(origin)],
-        ast.Subscript: [_joined],
-    }
+    found = [
+        Subscription(ast.Call, _special),
+        Subscription(ast.Call, _method(origin)),
+        Subscription(ast.Attribute, _property),
+        Subscription(ast.Attribute, _passed(origin)),
+        Subscription(ast.Subscript, _joined),
+    ]
     for code in FIXED:
-        for event, check in rules.load(code).checks:
-            found.setdefault(event, []).append(_of(origin, check) if code in _NAMED else check)
-    return found
+        for one in rules.load(code).checks:
+            found.append(one._replace(check=_of(origin, one.check)) if code in _NAMED else one)
+    return Checks(found)
 
 
 def _of(origin: str, check: Check) -> Check:

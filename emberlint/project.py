@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from emberlint import config as configuration
 from emberlint.config import Config
+from emberlint.file import File
 from emberlint.findings import Finding, Fix
-from emberlint.flow import File
 from emberlint.syntax import dotted
 
 Span = tuple[int, int, int, int]
@@ -118,7 +118,7 @@ def _defined(node: Any, file: File) -> list[Any]:
         not body,
         [dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list],
         node.returns is not None and all(argument.annotation is not None for argument in every),
-        ast.get_docstring(node) is not None,
+        ast.get_docstring(node, clean=False) is not None,
     ]
 
 

@@ -22,13 +22,15 @@ class Sources:
         self.known: dict[str, Source] = {}
 
     def __getitem__(self, path: str) -> Source:
-        if path not in self.known:
+        found = self.known.get(path)
+        if found is None:
             try:
                 with open(path, "rb") as file:
-                    self.known[path] = Source(file.read(), path)
+                    found = Source(file.read(), path)
             except (OSError, UnicodeError, LookupError):
-                self.known[path] = Source(b"", path)
-        return self.known[path]
+                found = Source(b"", path)
+            self.known[path] = found
+        return found
 
 
 def rendered(findings: list[Finding], style: str, *, verbose: bool = False, sources: Sources | None = None) -> str:
@@ -39,7 +41,10 @@ def rendered(findings: list[Finding], style: str, *, verbose: bool = False, sour
 
 def _column(finding: Finding, sources: Sources) -> int:
     """The column in characters, from 1, as editors count."""
-    return _characters(sources[finding.path], finding.line, finding.column)
+    source = sources[finding.path]
+    if source.is_ascii and finding.code != "EMB001":
+        return finding.column + 1  # the same in bytes; what does not parse may have its fault behind the line's end
+    return _characters(source, finding.line, finding.column)
 
 
 def _end_column(finding: Finding, sources: Sources) -> int:
@@ -64,9 +69,10 @@ def concise(findings: list[Finding], sources: Sources, verbose: bool) -> str:
     lines = []
     for finding in findings:
         place = f"{finding.path}:{finding.line}:{_column(finding, sources)}"
-        lines.append(f"{place}: {finding.code}{_mark(finding)} {finding.message}")
-        lines += [f"    {reason}" for reason in finding.why if verbose]
-    return "".join(line + "\n" for line in lines)
+        lines.append(f"{place}: {finding.code}{_mark(finding)} {finding.message}\n")
+        if verbose:
+            lines += [f"    {reason}\n" for reason in finding.why]
+    return "".join(lines)
 
 
 def full(findings: list[Finding], sources: Sources, verbose: bool) -> str:

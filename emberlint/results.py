@@ -12,6 +12,7 @@ from emberlint.kinds import (
     BOOL,
     DIMENSIONS,
     DTYPE,
+    ELEMENT,
     FLOAT,
     HOST,
     INT,
@@ -29,6 +30,7 @@ from emberlint.kinds import (
     TENSOR,
     TEXT,
     Value,
+    merged,
     words,
 )
 from emberlint.syntax import dotted
@@ -40,6 +42,24 @@ def several(value: Value | None) -> Value | None:
     if value is INT:
         return DIMENSIONS
     return Value(SEQUENCE, reason=SAYS, element=value)
+
+
+def element_of(value: Value, node: ast.AST) -> Value | None:
+    """What iterating over a value gives."""
+    kind = value.kind
+    if kind in ARRAYS:
+        return Value(kind, value.engine, node, ELEMENT, value, dtype=value.dtype)
+    if kind == SHAPE:
+        return INT
+    if kind == SEQUENCE:
+        items = value.items
+        if items is None:
+            return value.element
+        found: Value | None = items[0] if items else None
+        for item in items[1:]:
+            found = merged(found, item)
+        return found
+    return TEXT if kind == STRING else None
 
 
 def first_array(values: Iterable[Value | None]) -> Value | None:

@@ -7,13 +7,14 @@ Most functions have an operation of their own name. ``RENAMED`` holds those whos
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
 from emberlint import catalogue, kinds, matrix
 from emberlint.catalogue import Parameter
+from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Edit
-from emberlint.flow import File
 
 # An engine's function, without the engine's name -> the operation.
 RENAMED = {
@@ -140,17 +141,15 @@ def _local(path: str, engine: str) -> str:
 
 def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     """The call as a call of an operation, where its arguments have a place there; ``None`` if a person must decide."""
-    engine = kinds.engine_of(path)
-    operation = operation_for(path)
-    if not operation or _local(path, engine) in DIFFERENT.get(engine, ()):
+    names = tuple([keyword.arg for keyword in node.keywords]) if node.keywords else ()
+    changes = _matched(path, len(node.args), names)
+    if changes is None or any(type(argument) is ast.Starred for argument in node.args):
         return None
-    found = _signatures(path)
-    if found is None:
-        return None
-    edits = _matched(node, found, file)
-    if edits is None:
-        return None
-    return Rewrite(operation, tuple(edits), _safety(node, path, file))
+    edits = tuple(_edits(node, changes, file)) if changes else ()
+    safety = _safety(matrix.path_of(file.config), path, len(node.args), names)
+    if safety == _OF_ARRAYS:
+        safety = SAFE if all(_is_array(argument, file) for argument in node.args) else UNSAFE
+    return Rewrite(operation_for(path), edits, safety)
 
 
 class _Signatures(NamedTuple):
@@ -165,9 +164,11 @@ class _Signatures(NamedTuple):
 
 @cache
 def _signatures(path: str) -> _Signatures | None:
+    """The parameters of a function and of its operation; ``None`` where there is none that means the same."""
     engine = kinds.engine_of(path)
-    record = catalogue.operation(operation_for(path))
-    if record is None:
+    operation = operation_for(path)
+    record = catalogue.operation(operation) if operation else None
+    if record is None or _local(path, engine) in DIFFERENT.get(engine, ()):
         return None
     native = catalogue.function(path if engine != "jax" else f"numpy.{_local(path, engine)}")
     theirs = (catalogue.parameters(native) if native else None) or []
@@ -181,39 +182,51 @@ def _signatures(path: str) -> _Signatures | None:
     )
 
 
-def _matched(node: ast.Call, signatures: _Signatures, file: File) -> list[Edit] | None:
-    """The edits that make a call's arguments those of the operation; ``None`` where one has no place."""
+@cache
+def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tuple[int, str], ...] | None:
+    """What makes a call's arguments those of the operation: the places of those that get a name, or another, and that.
+
+    ``count`` arguments are given by place, the others by ``names``. ``None`` where one has no place.
+    """
+    signatures = _signatures(path)
+    if signatures is None or None in names:
+        return None
     theirs, positional, variadic, by_name, required = signatures
-    edits: list[Edit] = []
+    changes: list[tuple[int, str]] = []
     given: set[str] = set()
-    keyword = False
-    for i, argument in enumerate(node.args):
-        if type(argument) is ast.Starred:
-            return None
+    for i in range(count):
         their = theirs[i] if i < len(theirs) else ""
         meant = _KEYWORDS.get(their, their)
-        if not keyword and i < len(positional) and _same_place(their, meant, positional[i], i):
+        if not changes and i < len(positional) and _same_place(their, meant, positional[i], i):
             given.add(positional[i].name)
-        elif not keyword and variadic and i >= len(positional):
+        elif not changes and variadic and i >= len(positional):
             continue
         elif meant in by_name and meant not in given:
-            start, _ = file.span(argument)
-            edits.append(Edit(start, start, f"{meant}="))
+            changes.append((i, meant))
             given.add(meant)
-            keyword = True
         else:
             return None
-    for item in node.keywords:
-        if item.arg is None:
-            return None
-        meant = item.arg if item.arg in by_name else _KEYWORDS.get(item.arg, item.arg)
+    for i, name in enumerate(names, count):
+        meant = name if name in by_name else _KEYWORDS.get(name or "", name)  # type: ignore[assignment]
         if meant not in by_name or meant in given:
             return None
-        if meant != item.arg:
-            start, _ = file.span(item)
-            edits.append(Edit(start, start + len(item.arg.encode()), meant))
+        if meant != name:
+            changes.append((i, meant))
         given.add(meant)
-    return edits if required <= given else None
+    return tuple(changes) if required <= given else None
+
+
+def _edits(node: ast.Call, changes: tuple[tuple[int, str], ...], file: File) -> Iterator[Edit]:
+    """The edits that give a call's arguments their names."""
+    count = len(node.args)
+    for place, name in changes:
+        if place < count:
+            start, _ = file.span(node.args[place])
+            yield Edit(start, start, f"{name}=")
+        else:
+            keyword = node.keywords[place - count]
+            start, _ = file.span(keyword)
+            yield Edit(start, start + len((keyword.arg or "").encode()), name)
 
 
 def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
@@ -245,21 +258,29 @@ _SYNONYMS = frozenset(
 )
 
 
-def _safety(node: ast.Call, path: str, file: File) -> str:
-    """Safe where the matrix has established that function and operation agree for these kinds of argument and these
-    keywords.
+_OF_ARRAYS = "safe, if all arguments are arrays"
+
+
+@cache
+def _safety(place: str, path: str, count: int, names: tuple[str | None, ...]) -> str:
+    """Safe where the matrix in a file has established that function and operation agree for as many arguments and these
+    keywords, or for such arguments that are arrays.
     """
-    measured = matrix.native(path, file.config)
+    measured = matrix.native(path, place)
     if measured is None or not measured.get("errors"):
         return UNSAFE
     keywords = measured.get("keywords", {})
-    if not all(keywords.get(item.arg) for item in node.keywords):
+    if not all(keywords.get(name) for name in names):
         return UNSAFE
-    if len(node.args) > len(measured.get("parameters", ())) and measured.get("parameters") is not None:
+    if count > len(measured.get("parameters", ())) and measured.get("parameters") is not None:
         return UNSAFE
     if measured.get("same"):
         return SAFE
-    values = [file.value(argument) for argument in node.args]
-    if not values or not all(value is not None and value.is_array for value in values) or not measured.get("arrays"):
+    if not count or not measured.get("arrays") or (count > 1 and not measured.get("mixed")):
         return UNSAFE
-    return SAFE if len(values) == 1 or measured.get("mixed") else UNSAFE
+    return _OF_ARRAYS
+
+
+def _is_array(node: ast.expr, file: File) -> bool:
+    value = file.known.get(node)
+    return value is not None and value.kind in kinds.ARRAYS

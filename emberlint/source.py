@@ -5,17 +5,28 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n\r#]*)|import[ \t]+([^\n\r#]+))")
-LETTERS = frozenset(bytes([i]) for i in range(128) if chr(i).isalnum() or chr(i) == "_")
-INSIDE = LETTERS | {b"."}
-_SPACED = bytes(i if bytes([i]) in LETTERS else 32 for i in range(256))
+_SPACED = bytes(i if i >= 128 or chr(i).isalnum() or chr(i) == "_" else 32 for i in range(256))
 _LINE = re.compile(rb"\r\n|\r|\n")
+
+
+class Word(NamedTuple):
+    """A name in bytes, and as ``Source.spaced`` holds it."""
+
+    name: bytes
+    padded: bytes
+
+
+def word(name: bytes) -> Word:
+    """A name that is to be found as a word."""
+    return Word(name, b" %b " % name)
 
 
 class Source:
@@ -35,8 +46,13 @@ class Source:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The offset of each line's first byte."""
+        """The offset of each line's first byte, and that of the text's end."""
         return [0, *accumulate(map(len, self.data.splitlines(keepends=True)))]
+
+    @cached_property
+    def is_ascii(self) -> bool:
+        """Whether a byte is a character."""
+        return self.data.isascii()
 
     @cached_property
     def newline(self) -> str:
@@ -68,78 +84,56 @@ class Source:
 
     @cached_property
     def spaced(self) -> bytes:
-        """The text with a space for whatever is no part of a word; places stay what they are."""
-        return self.data.translate(_SPACED)
+        """The text with a space for whatever is no part of a word, one before it and one after it.
 
-    def uses(self, name: str) -> Iterator[int]:
+        So a name between spaces is found where it stands as a word, and nowhere else. A place in the text
+        is the one of the space before it here.
+        """
+        return b" %b " % self.data.translate(_SPACED)
+
+    def uses(self, name: str, start: int = 0, end: int | None = None) -> Iterator[int]:
         """The offsets at which a name stands, as a word and not as an attribute; in comments and strings too."""
         data = self.data
-        for place in self._places(name.encode()):
-            if data[place - 1 : place] not in INSIDE:
+        for place in self.places(word(name.encode()), start, len(data) if end is None else end):
+            if data[place - 1 : place] != b".":
                 yield place
 
-    def words(self, names: Iterable[bytes]) -> list[int]:
-        """The offsets at which any of some names stands as a word, in order."""
-        found: list[int] = []
-        for name in names:
-            found += self._places(name)
-        found.sort()
-        return found
-
-    def _places(self, name: bytes) -> Iterator[int]:
-        """The offsets of a word, found by hand: a pattern that looks back tries every byte of the file."""
-        data = self.data
-        length = len(name)
-        if length < 4:
-            # A short name is a part of many words, and a pattern passes those by faster.
-            for match in _ended(name).finditer(data):
-                place = match.start()
-                if data[place - 1 : place] not in LETTERS:
-                    yield place
-            return
-        if name.startswith(b"import"):
-            for place in self._imports:
-                after = data[place + length : place + length + 1]
-                if data.startswith(name, place) and data[place - 1 : place] not in LETTERS and after not in LETTERS:
-                    yield place
-            return
-        place = data.find(name)
+    def places(self, word: Word, start: int, end: int) -> Iterator[int]:
+        """The offsets at which a name stands as a word between two others."""
+        spaced = self.spaced
+        end += 2
+        place = spaced.find(word.padded, start, end)
         while place >= 0:
-            if data[place - 1 : place] not in LETTERS and data[place + length : place + length + 1] not in LETTERS:
-                yield place
-            place = data.find(name, place + length)
+            yield place
+            place = spaced.find(word.padded, place + 1, end)
+
+    def holds(self, words: Iterable[Word], start: int, end: int) -> bool:
+        """Whether one of some names stands as a word between two offsets."""
+        find = self.data.find
+        for name, word in words:  # noqa: SIM110 - a loop is faster here, and this is asked for every function
+            # Spaces are everywhere, so the bare name is passed by faster where it is not.
+            if find(name, start, end) >= 0 and self.spaced.find(word, start, end + 2) >= 0:
+                return True
+        return False
 
     def imports(self) -> Iterator[tuple[bytes, bytes, bytes]]:
         """The text of each import: the module and the names of ``from``, or the names alone; in strings too."""
         data = self.data
         end = 0
-        for place in self._imports:
+        place = data.find(b"import")
+        while place >= 0:
             start = data.rfind(b"\n", 0, place) + 1
             match = _IMPORT.match(data, start) if start >= end else None
             if match is not None:
                 end = match.end()
                 yield match.groups()  # type: ignore[misc]
-
-    @cached_property
-    def _imports(self) -> list[int]:
-        """The offsets of ``import``, as a word or a part of one."""
-        found = []
-        place = self.data.find(b"import")
-        while place >= 0:
-            found.append(place)
-            place = self.data.find(b"import", place + 6)
-        return found
+            place = data.find(b"import", place + 6)
 
     def encode(self, data: bytes) -> bytes:
         """The bytes that a file of this encoding holds for a text in UTF-8."""
         if self.encoding != "utf-8":
             data = data.decode().encode(self.encoding)
         return BOM + data if self.bom else data
-
-
-@cache
-def _ended(name: bytes) -> re.Pattern[bytes]:
-    return re.compile(re.escape(name) + rb"(?!\w)")
 
 
 def _encoding(data: bytes) -> str:

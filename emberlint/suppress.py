@@ -35,8 +35,6 @@ class Comment(NamedTuple):
 def comments(source: Source) -> list[Comment]:
     """The suppressions in a source; text in strings is none."""
     data = source.data
-    if b"noqa" not in data.lower() and b"emberlint" not in data:
-        return []
     found = []
     for own, pattern in ((False, _NOQA), (True, _IGNORE)):
         for match in pattern.finditer(data):
@@ -77,6 +75,7 @@ def _real(source: Source) -> set[int]:
 
 def applied(
     findings: list[Finding],
+    candidates: list[Comment],
     source: Source,
     codes: tuple[str, ...],
     config: Config,
@@ -86,13 +85,12 @@ def applied(
 ) -> tuple[list[Finding], int]:
     """The findings that are left, those about the suppressions themselves included, and how many were silenced.
 
-    Suppressions of rules about a project as a whole are judged with the findings of those (``project``), the others
-    with those of a file.
+    ``candidates`` are the ``comments`` of the source. Suppressions of rules about a project as a whole are judged with
+    the findings of those (``project``), the others with those of a file.
     """
     ignored = ignores(config, where)
     if ignored:
         findings = [finding for finding in findings if not finding.code.startswith(ignored)]
-    candidates = comments(source)
     if not candidates:
         return findings, 0
     lines = {line for finding in findings for line in (finding.line, finding.end_line)}
@@ -109,11 +107,9 @@ def applied(
     return left, silent
 
 
-def names_project_rules(source: Source) -> bool:
-    """Whether a suppression in a source names a rule about the project as a whole."""
-    if b"EMB" not in source.data:
-        return False
-    return any(code in PROJECT for comment in comments(source) for code, _, _ in comment.codes)
+def names_project_rules(candidates: list[Comment]) -> bool:
+    """Whether a suppression names a rule about the project as a whole."""
+    return any(code in PROJECT for comment in candidates for code, _, _ in comment.codes)
 
 
 def ignores(config: Config, where: str) -> tuple[str, ...]:

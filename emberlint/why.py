@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from emberlint import config as configuration
-from emberlint import engine
-from emberlint.flow import File
+from emberlint import engine, flow
+from emberlint.file import File
 from emberlint.kinds import ARRAYS, SCALAR, SEQUENCE, SHAPE
 from emberlint.source import Source
 
@@ -26,7 +26,7 @@ def told(path: str, line: int) -> str:
         return f"{path} does not parse: {error}\n"
     where = configuration.relative(path, config)
     layer = configuration.layer(where, config)
-    checks = engine.table(engine.selected(config), layer is None)
+    checks = engine.checks_for(engine.selected(config), where, layer is None)
     file = File(
         source,
         tree,
@@ -38,10 +38,10 @@ def told(path: str, line: int) -> str:
         engines=layer,
         thorough=True,
     )
-    findings = file.run()
+    findings = flow.run(file)
     lines = [f"{path}:{line}: {source.line(line).strip()}"]
     seen = set()
-    values = [(node, value) for node, value in file.values if node.lineno == line and value.kind in _TOLD]  # type: ignore[attr-defined]
+    values = [(node, value) for node, value in file.known.items() if node.lineno == line and value.kind in _TOLD]  # type: ignore[attr-defined]
     for node, value in sorted(values, key=lambda item: (item[0].col_offset, -item[0].end_col_offset)):  # type: ignore[attr-defined]
         text = " ".join(file.text(node).split())
         if text in seen or (value.kind == SCALAR and value.node is None):

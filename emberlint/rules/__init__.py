@@ -11,7 +11,8 @@ body is a ``RULE`` and the checks that belong to it::
     """
     import ast
 
-    from emberlint.flow import File, Truth
+    from emberlint.checks import Truth
+    from emberlint.file import File
     from emberlint.rules import Rule
 
     RULE = Rule("EMB203", "truth-value", "truth value of a tensor", fix="")
@@ -25,7 +26,7 @@ body is a ``RULE`` and the checks that belong to it::
 
 Nothing else lists rules: the folder is the list, a rule's file name holds its code.
 
-**Events.** ``RULE.on`` takes node classes of ``ast`` and the events of ``emberlint.flow``: ``Truth`` (an expression
+**Events.** ``RULE.on`` takes node classes of ``ast`` and the events of ``emberlint.checks``: ``Truth`` (an expression
 whose truth value is asked for: ``if``, ``while``, ``assert``, ``and``/``or``/``not``, conditional expressions,
 comprehension conditions), ``Iteration`` (an expression that is iterated over; for ``a, b = x`` the target tuple, whose
 value is that of ``x``) and ``Annotation`` (an expression in the place of an annotation). A check is called once for
@@ -33,8 +34,15 @@ each node, after the node's parts have been evaluated, so ``file.value`` of each
 body (``for``, ``if``, ``with``, ``def``) the check runs before the body. For ``ast.AugAssign`` it runs before the
 target is rebound; ``file.value(node.target)`` is the value before. Expressions are shown to rules only where something
 is known of them, for the sake of speed: a name or attribute that is an engine's or an array's, an operator or subscript
-whose value is an array (or a string), a call of or with such a thing, ``Truth`` and ``Iteration`` of an array;
-statements are always shown.
+whose value is an array (or a string), a call of or with such a thing, ``Truth`` and ``Iteration`` of an array.
+Statements are shown wherever they are visited, but for assignments to plain names.
+
+**Names.** A check of calls, attributes or names can say which names it is about: ``RULE.on(ast.Call, named=is_cast)``,
+where ``is_cast`` takes a name and answers whether the check can fire on it. The name is the full one of an imported
+thing (``numpy.linalg.norm``), that of a built-in function (``float``), or that of a method or attribute of anything
+else after a dot (``.item``). It is asked once for each name and not for each node, so that a rule about three functions
+costs nothing where another is called. It must not depend on anything but the name. A check that looks at keywords
+alone says ``given=KEYWORDS``, one that fires on a tensor among the arguments ``given=TENSORS``.
 
 **Values.** ``file.value(node)`` is a ``kinds.Value`` or ``None`` for unknown, and a rule about tensors never fires on
 unknown. ``value.kind`` is one of the words in ``emberlint.kinds``: ``TENSOR``, ``HOST`` (a NumPy array), ``SCALAR``,
@@ -78,6 +86,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from emberlint.checks import ALL, Check, Named, Subscription
+
 if TYPE_CHECKING:
     from emberlint.project import Project
 
@@ -89,7 +99,8 @@ class Rule:
 
     ``fix`` is ``safe``, ``unsafe``, ``sometimes`` (safe or not, as the case is) or empty; ``optional`` rules run only
     when they are selected by their code. Rules about purity and portability (EMB1 to EMB4) see frontends only, but for
-    those that say ``everywhere``; the others see every file.
+    those that say ``everywhere``; the others see every file. ``files`` says which files a rule is about, by their paths
+    relative to the root.
     """
 
     def __init__(
@@ -101,6 +112,7 @@ class Rule:
         fix: str = "",
         optional: bool = False,
         everywhere: bool = False,
+        files: Callable[[str], bool] | None = None,
     ) -> None:
         self.code = code
         self.name = name
@@ -108,16 +120,23 @@ class Rule:
         self.fix = fix
         self.optional = optional
         self.everywhere = everywhere or not code.startswith(("EMB1", "EMB2", "EMB3", "EMB4"))
-        self.checks: list[tuple[type, Callable[..., None]]] = []
+        self.files = files
+        self.checks: list[Subscription] = []
         self.project_check: Callable[[Project], None] | None = None
         self.facts: Callable[[Any], Any] | None = None
         self.page = ""
 
-    def on(self, *events: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-        """A decorator that makes a function a check of the rule, for nodes and events of these classes."""
+    def on(
+        self, *events: type, named: Named | None = None, given: int = ALL, host: bool = False
+    ) -> Callable[[Check], Check]:
+        """A decorator that makes a function a check of the rule, for nodes and events of these classes.
 
-        def subscribe(check: Callable[..., None]) -> Callable[..., None]:
-            self.checks += [(event, check) for event in events]
+        Of calls, attributes and names, it is shown those that ``named`` accepts, and calls only if they have what
+        ``given`` says. Where all checks say ``host``, only functions that can have to do with host values are visited.
+        """
+
+        def subscribe(check: Check) -> Check:
+            self.checks += [Subscription(event, check, named, given, host) for event in events]
             return check
 
         return subscribe

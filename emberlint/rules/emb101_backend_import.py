@@ -44,8 +44,8 @@ import ast
 
 from emberlint import config as configuration
 from emberlint import kinds
+from emberlint.file import File
 from emberlint.findings import SAFE, Edit, Fix
-from emberlint.flow import File
 from emberlint.rules import Rule
 
 RULE = Rule(
@@ -100,7 +100,7 @@ def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) ->
 def _is_used(node: ast.stmt, name: str, file: File) -> bool:
     """Whether a name stands elsewhere in the file; in a comment or a string it may be a use as well."""
     start, end = file.span(node)
-    return any(not start <= place < end for place in file.uses(name))
+    return any(not start <= place < end for place in file.source.uses(name))
 
 
 def _statement(node: ast.stmt, file: File) -> Edit | None:

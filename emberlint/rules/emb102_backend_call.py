@@ -43,8 +43,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import catalogue, kinds
-from emberlint.findings import SAFE, SUGGESTION, Fix
-from emberlint.flow import File
+from emberlint.file import File
+from emberlint.findings import SAFE, SUGGESTION, Edit, Fix
 from emberlint.kinds import SCALAR
 from emberlint.rewrite import operation_for, rewritten
 from emberlint.rules import Rule
@@ -52,46 +52,46 @@ from emberlint.rules import Rule
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which there is an operation", fix="sometimes")
 
 
-@RULE.on(ast.Call)
+def _is_foreign(name: str) -> bool:
+    if kinds.engine_of(name) in ("", kinds.EMBER) or kinds.array_type(name) is not None:
+        return False
+    return operation_for(name) != "" or kinds.answer(name) is not None
+
+
+@RULE.on(ast.Call, named=_is_foreign)
 def check(node: ast.Call, file: File) -> None:
     """Calls into an engine's namespace."""
-    path = file.path(node.func)
-    if not path or file.allowed is not None:
-        return
-    engine = kinds.engine_of(path)
-    if engine in ("", kinds.EMBER) or kinds.array_type(path) is not None:
-        return
     value = file.value(node)
-    if value is not None and value.kind == SCALAR and value.node is node:
+    if (value is not None and value.kind == SCALAR and value.node is node) or file.allowed is not None:
         return
+    path = file.path(node.func)
+    engine = kinds.engine_of(path)
     name = file.text(node.func)
     operation = operation_for(path)
     if not operation:
-        if kinds.answer(path) is not None:
-            file.report(
-                RULE,
-                node.func,
-                f"`{name}` has no operation of its own; compose it of operations, or move this to `backend/{engine}/`",
-            )
+        file.report(
+            RULE,
+            node.func,
+            f"`{name}` has no operation of its own; compose it of operations, or move this to `backend/{engine}/`",
+        )
         return
-    prefix = "ops" if file.config.target == "ember" else "xp"
-    if file.config.target == "array-api" and operation not in catalogue.standard():
+    standard = file.config.target == "array-api"
+    if standard and operation not in catalogue.standard():
         file.report(
             RULE, node.func, f"`{name}` runs on {engine} alone, and the array API standard has no such function"
         )
         return
     found = rewritten(node, path, file)
-    message = f"`{name}` runs on {engine} alone; use `{prefix}.{operation}`"
     if found is None:
-        file.report(RULE, node.func, f"{message}, whose arguments differ")
+        portable = f"{'xp' if standard else 'ops'}.{operation}"
+        file.report(RULE, node.func, f"`{name}` runs on {engine} alone; use `{portable}`, whose arguments differ")
         return
-    if file.config.target == "array-api":
-        edits = (file.edit(node.func, f"xp.{operation}"), *found.edits)
-        fix = Fix(edits, SUGGESTION, f"call `xp.{operation}`, where `xp` is the array namespace")
+    if standard:
+        portable, safety, note = f"xp.{operation}", SUGGESTION, ", where `xp` is the array namespace"
+        imports: tuple[Edit, ...] = ()
     else:
         bound, imports = file.import_name(file.config.namespace)
-        message = f"`{name}` runs on {engine} alone; use `{bound}.{operation}`"
-        edits = (*imports, file.edit(node.func, f"{bound}.{operation}"), *found.edits)
-        note = "" if found.safety == SAFE else "; dtypes and errors may differ"
-        fix = Fix(edits, found.safety, f"call `{bound}.{operation}`{note}")
-    file.report(RULE, node.func, message, fix=fix)
+        portable, safety = f"{bound}.{operation}", found.safety
+        note = "" if safety == SAFE else "; dtypes and errors may differ"
+    fix = Fix((*imports, file.edit(node.func, portable), *found.edits), safety, f"call `{portable}`{note}")
+    file.report(RULE, node.func, f"`{name}` runs on {engine} alone; use `{portable}`", fix=fix)

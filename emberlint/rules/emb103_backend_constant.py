@@ -33,12 +33,14 @@ engine's own.
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from emberlint import catalogue, kinds
+from emberlint.file import File
 from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Fix
-from emberlint.flow import File
 from emberlint.rewrite import rewritten
 from emberlint.rules import Rule
+from emberlint.visit import quietly
 
 RULE = Rule("EMB103", "backend-constant", "a dtype or a constant that is taken from an engine", fix="sometimes")
 
@@ -72,29 +74,36 @@ _RENAMED = {
 _PLACES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core", "jax": "jax.numpy"}
 
 
-@RULE.on(ast.Attribute, ast.Name)
-def check(node: ast.Attribute | ast.Name, file: File) -> None:
-    """References to a dtype or constant of an engine."""
-    if file.allowed is not None or not isinstance(node.ctx, ast.Load):
-        return
-    path = file.path(node)
-    if not path or path.count(".") > 2:
-        return
+@cache
+def _portable(path: str) -> str:
+    """The name of ember's dtype or constant for that of an engine; empty if it is none."""
     engine = kinds.engine_of(path)
     place, _, name = path.rpartition(".")
-    if _PLACES.get(engine) != place or file.is_called(node):
-        return
+    if not place or _PLACES.get(engine) != place:
+        return ""
     portable = _RENAMED[engine].get(name, name)
-    constant = portable in catalogue.constants()
-    if not constant and portable not in catalogue.dtypes():
+    return portable if portable in catalogue.constants() or portable in catalogue.dtypes() else ""
+
+
+def _is_constant(name: str) -> bool:
+    return _portable(name) != ""
+
+
+@RULE.on(ast.Attribute, ast.Name, named=_is_constant)
+def check(node: ast.Attribute | ast.Name, file: File) -> None:
+    """References to a dtype or constant of an engine."""
+    path = file.path(node)
+    portable = _portable(path)
+    if not portable or file.allowed is not None or not isinstance(node.ctx, ast.Load) or file.is_called(node):
         return
+    engine = kinds.engine_of(path)
     text = file.text(node)
     if file.config.target == "array-api":
         fix = Fix((file.edit(node, f"xp.{portable}"),), SUGGESTION, f"use `xp.{portable}`")
         file.report(RULE, node, f"`{text}` is {engine}'s; use `xp.{portable}`", fix=fix)
         return
     bound, imports = file.import_name(file.config.namespace)
-    safety = SAFE if constant else _safety(node, engine, file)
+    safety = SAFE if portable in catalogue.constants() else _safety(node, engine, file)
     mend = None
     if safety:
         mend = Fix((*imports, file.edit(node, f"{bound}.{portable}")), safety, f"use `{bound}.{portable}`")
@@ -106,14 +115,14 @@ def _safety(node: ast.AST, engine: str, file: File) -> str:
     signs = file.signs_beside(node)
     if signs and all(isinstance(sign, (ast.Eq, ast.NotEq)) for sign in signs):
         return SAFE
-    given = file.given_to(node)
-    if given is None or given[1] != "dtype":
+    call = file.given_to(node)
+    if call is None:
         return UNSAFE
     # The function is evaluated after its arguments, so it is looked up here.
-    callee = file.evaluate_quietly(given[0].func)
+    callee = quietly(call.func, file)
     path = callee.path if callee is not None else ""
     if path.startswith("ember_ml.ops.") or (engine == "numpy" and path.startswith("numpy.")):
         return SAFE
-    if kinds.engine_of(path) not in ("", kinds.EMBER) and rewritten(given[0], path, file) is None:
+    if kinds.engine_of(path) not in ("", kinds.EMBER) and rewritten(call, path, file) is None:
         return ""
     return UNSAFE

@@ -37,9 +37,11 @@ from __future__ import annotations
 import ast
 import math
 
+from emberlint.calls import last_of
+from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Edit, Fix
-from emberlint.flow import File
 from emberlint.kinds import SCALAR, SHAPE
+from emberlint.results import HOST_MATHS
 from emberlint.rules import Rule
 
 RULE = Rule("EMB104", "host-maths", "arithmetic on Python numbers that goes through NumPy", fix="sometimes")
@@ -95,18 +97,17 @@ _EXACT = frozenset({"prod", "isnan", "isinf", "isfinite", "gcd", "lcm"})
 _INTEGERS = frozenset({"floor", "ceil", "trunc"})
 
 
-@RULE.on(ast.Call)
+def _is_maths(name: str) -> bool:
+    return name.startswith(("numpy.", "jax.numpy.")) and last_of(name) in HOST_MATHS
+
+
+@RULE.on(ast.Call, named=_is_maths)
 def check(node: ast.Call, file: File) -> None:
     """Calls whose arguments are all numbers or shapes."""
-    if file.allowed is not None:
-        return
-    path = file.path(node.func)
-    if not path.startswith(("numpy.", "jax.numpy.")):
-        return
     value = file.value(node)
-    if value is None or value.kind != SCALAR or value.node is not node:
+    if value is None or value.kind != SCALAR or value.node is not node or file.allowed is not None:
         return
-    name = path.rpartition(".")[2]
+    name = last_of(file.path(node.func))
     text = file.text(node.func)
     if name in _MATH:
         target = f"math.{_MATH[name]}"

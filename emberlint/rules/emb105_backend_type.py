@@ -42,8 +42,10 @@ from __future__ import annotations
 import ast
 
 from emberlint import kinds
+from emberlint.annotations import annotated
+from emberlint.checks import Annotation
+from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
-from emberlint.flow import Annotation, File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB105", "backend-type", "an engine's type in an annotation or in `isinstance`", fix="unsafe")
@@ -57,7 +59,7 @@ def check_annotation(node: ast.expr, file: File) -> None:
     if file.allowed is not None:
         return
     if isinstance(node, ast.Constant):
-        value = file.annotated(node)
+        value = annotated(node, file)
         if value is not None and value.is_array and value.engine != kinds.EMBER and value.engine:
             file.report(RULE, node, f"the annotation {file.text(node)} is an engine's type; use `{TYPES}.Tensor`")
         return
@@ -92,10 +94,13 @@ def _is_foreign(node: ast.AST, file: File) -> bool:
     return known is not None and known[1] not in ("", kinds.EMBER)
 
 
-@RULE.on(ast.Call)
+_TESTS = frozenset({"isinstance", "issubclass"})
+
+
+@RULE.on(ast.Call, named=_TESTS.__contains__)
 def check_instance(node: ast.Call, file: File) -> None:
     """The engine's types in a test of a value's type."""
-    if file.allowed is not None or len(node.args) != 2 or not file.is_builtin(node.func, "isinstance", "issubclass"):
+    if file.allowed is not None or len(node.args) != 2 or not file.is_builtin(node.func, *_TESTS):
         return
     types = node.args[1]
     parts = types.elts if isinstance(types, ast.Tuple) else [types]

@@ -35,8 +35,8 @@ from __future__ import annotations
 
 import ast
 
+from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
-from emberlint.flow import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB106", "backend-method", "a method that one engine alone has, for its own machinery", fix="unsafe")
@@ -72,7 +72,11 @@ _ADVICE = {
 NAMES = frozenset({*_CALLS, *_ADVICE})
 
 
-@RULE.on(ast.Call)
+def _is_own(name: str) -> bool:
+    return name.startswith(".") and (name[1:] in NAMES or name.endswith("_"))
+
+
+@RULE.on(ast.Call, named=_is_own)
 def check(node: ast.Call, file: File) -> None:
     """Calls of such a method on a tensor."""
     function = node.func

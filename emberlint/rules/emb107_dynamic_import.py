@@ -33,13 +33,16 @@ import ast
 from itertools import pairwise
 
 from emberlint import kinds
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB107", "dynamic-import", "an engine that is imported by a string")
 
 
-@RULE.on(ast.Call)
+_IMPORTS = frozenset({"__import__", "importlib.import_module"})
+
+
+@RULE.on(ast.Call, named=_IMPORTS.__contains__)
 def check(node: ast.Call, file: File) -> None:
     """Calls that import by name."""
     if not node.args or file.allowed is not None or _is_manager(file.where):

@@ -35,7 +35,7 @@ from __future__ import annotations
 import ast
 
 from emberlint import kinds
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB108", "backend-branch", "a branch on the name of the active backend")

@@ -31,17 +31,22 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB109", "backend-package-import", "a frontend that imports the backend of one engine")
+
+def _is_outside(where: str) -> bool:
+    folders = where.split("/")[:-1]
+    return "backend" not in folders and "backends" not in folders
+
+
+RULE = Rule("EMB109", "backend-package-import", "a frontend that imports the backend of one engine", files=_is_outside)
 
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     """Imports whose path goes through `backend.<engine>`."""
-    parts = file.where.split("/")
-    if file.allowed is not None or file.typing or "backend" in parts[:-1] or "backends" in parts[:-1]:
+    if file.allowed is not None or file.typing:
         return
     for alias, path in file.imported(node):
         engine = configuration.backend_of(path.replace(".", "/")) if "backend" in path else ""

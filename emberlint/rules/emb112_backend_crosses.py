@@ -36,18 +36,24 @@ import ast
 
 from emberlint import config as configuration
 from emberlint import kinds
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB112", "backend-crosses", "a backend that imports another engine or another backend", everywhere=True)
+RULE = Rule(
+    "EMB112",
+    "backend-crosses",
+    "a backend that imports another engine or another backend",
+    everywhere=True,
+    files=configuration.is_backend,
+)
 
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     """Imports of a backend that lead to another."""
-    own = configuration.backend_of(file.where)
-    if not own or file.typing:
+    if file.typing:
         return
+    own = configuration.backend_of(file.where)
     allowed = file.allowed or frozenset()
     for alias, path in file.imported(node):
         root = path.partition(".")[0]

@@ -35,20 +35,24 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule(
-    "EMB113", "backend-imports-frontend", "a backend that imports the frontend when it is imported", everywhere=True
+    "EMB113",
+    "backend-imports-frontend",
+    "a backend that imports the frontend when it is imported",
+    everywhere=True,
+    files=configuration.is_backend,
 )
 
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     """Eager imports of `ops` or `nn` of the same package."""
-    own = configuration.backend_of(file.where)
-    if not own or file.typing or file.function is not None:
+    if file.typing or file.function is not None:
         return
+    own = configuration.backend_of(file.where)
     parts = file.module.split(".")
     place = next((i for i, part in enumerate(parts) if part in ("backend", "backends")), 0)
     package = ".".join(parts[:place])

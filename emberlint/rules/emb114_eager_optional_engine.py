@@ -39,10 +39,21 @@ import ast
 
 from emberlint import config as configuration
 from emberlint import kinds
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB114", "eager-optional-engine", "an optional engine that is imported with the module", everywhere=True)
+
+def _is_no_backend(where: str) -> bool:
+    return not configuration.is_backend(where)
+
+
+RULE = Rule(
+    "EMB114",
+    "eager-optional-engine",
+    "an optional engine that is imported with the module",
+    everywhere=True,
+    files=_is_no_backend,
+)
 
 _OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
 
@@ -54,7 +65,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     parts = file.where.split("/")
     manager = len(parts) > 1 and parts[-2] in ("backend", "backends")
-    if configuration.backend_of(file.where) or (file.allowed is None and not manager):
+    if file.allowed is None and not manager:
         return
     for alias, path in file.imported(node):
         root = path.partition(".")[0]

@@ -28,13 +28,14 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
-from emberlint.flow import File
+from emberlint.checks import TENSORS
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB201", "cast", "tensor cast to a Python number")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=evaluation.CASTS.__contains__, given=TENSORS)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report_call(RULE, node, file)
+    evaluation.report(RULE, evaluation.cast, node, file)

@@ -28,13 +28,13 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB202", "item", "tensor read by `.item()` or `.tolist()`")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=evaluation.is_read)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report_call(RULE, node, file)
+    evaluation.report(RULE, evaluation.read, node, file)

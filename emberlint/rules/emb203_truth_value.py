@@ -32,7 +32,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
-from emberlint.flow import File, Truth
+from emberlint.checks import Truth
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB203", "truth-value", "truth value of a tensor")

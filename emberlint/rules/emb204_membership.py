@@ -30,7 +30,7 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB204", "membership", "chained comparison of tensors, or `in`")

@@ -29,13 +29,13 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB205", "builtin", "builtin that goes through a tensor")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=evaluation.BUILTINS.__contains__)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report_call(RULE, node, file)
+    evaluation.report(RULE, evaluation.builtin, node, file)

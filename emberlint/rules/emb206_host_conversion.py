@@ -30,13 +30,15 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
-from emberlint.flow import File
+from emberlint.checks import TENSORS
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB206", "host-conversion", "implicit conversion to the host")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=evaluation.is_host_function, given=TENSORS)
+@RULE.on(ast.Call, named=evaluation.is_move)
 def check(node: ast.Call, file: File) -> None:
     """Report it outside of loops; inside, EMB209 does."""
-    evaluation.report_call(RULE, node, file)
+    evaluation.report(RULE, evaluation.host_conversion, node, file)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import ast
 
 from emberlint.evaluation import tensor
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.kinds import STRING
 from emberlint.rules import Rule
 

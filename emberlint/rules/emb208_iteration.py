@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import ast
 
+from emberlint.checks import Iteration
 from emberlint.evaluation import tensor
-from emberlint.flow import File, Iteration
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB208", "iteration", "iteration over a tensor", optional=True)

@@ -35,19 +35,19 @@ from __future__ import annotations
 import ast
 
 from emberlint import evaluation
+from emberlint.checks import Truth
 from emberlint.evaluation import Forced
-from emberlint.flow import File, Truth
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB209", "evaluation-in-loop", "evaluation in a loop")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=evaluation.is_forcing)
 def check_call(node: ast.Call, file: File) -> None:
     """Casts, reads, builtins and conversions."""
     if file.loops and file.allowed is None:
-        found = evaluation.of_call(node, file)
-        _report(found[1] if found is not None else None, file)
+        _report(evaluation.of_call(node, file), file)
 
 
 @RULE.on(ast.Compare)

@@ -32,9 +32,10 @@ from __future__ import annotations
 
 import ast
 
+from emberlint.checks import Truth
 from emberlint.evaluation import on_numbers
+from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
-from emberlint.flow import File, Truth
 from emberlint.rules import Rule
 
 RULE = Rule("EMB210", "scalar-branch", "branch on an operation on Python numbers", fix="sometimes")

@@ -31,7 +31,7 @@ import ast
 from collections.abc import Iterator
 
 from emberlint.calls import array
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB301", "item-assignment", "item assignment")

@@ -29,8 +29,8 @@ from __future__ import annotations
 import ast
 
 from emberlint.calls import array
+from emberlint.file import File
 from emberlint.findings import SUGGESTION, Fix
-from emberlint.flow import File
 from emberlint.rules import Rule
 from emberlint.signs import BINARY
 

@@ -30,36 +30,45 @@ import ast
 from functools import cache
 
 from emberlint import catalogue
-from emberlint.calls import Called, called, keyword, spreads
-from emberlint.flow import File
+from emberlint.calls import Called, called, is_engines, keyword, spreads
+from emberlint.checks import KEYWORDS
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB303", "out", "`out=`")
 
 
-@RULE.on(ast.Call)
-def check(node: ast.Call, file: File) -> None:
-    """``out=``, or the argument in its place."""
-    if file.allowed is not None:
+@RULE.on(ast.Call, named=is_engines, given=KEYWORDS)
+def check_keyword(node: ast.Call, file: File) -> None:
+    """``out=``."""
+    given = keyword(node, "out")
+    function = called(node, file) if given is not None else None
+    if given is not None and function is not None:
+        _report(given, given.value, function, file)
+
+
+def _has_place(name: str) -> bool:
+    return name.startswith("numpy.") and _place(name[6:]) >= 0
+
+
+@RULE.on(ast.Call, named=_has_place)
+def check_place(node: ast.Call, file: File) -> None:
+    """The argument in the place of ``out``."""
+    if len(node.args) < 2 or keyword(node, "out") is not None or spreads(node):
         return
     function = called(node, file)
-    if function is None:
-        return
-    given = keyword(node, "out")
-    place = given.value if given is not None else _positional(node, function)
-    if place is None or (type(place) is ast.Constant and place.value is None):
+    place = _place(function.name) if function is not None else -1
+    if function is not None and 0 <= place < len(node.args):
+        _report(node.args[place], node.args[place], function, file)
+
+
+def _report(node: ast.AST, place: ast.expr, function: Called, file: File) -> None:
+    if file.allowed is not None or (type(place) is ast.Constant and place.value is None):
         return
     message = (
         f"`{function.shown()}` writes into `{file.text(place)}`: MLX and JAX have no `out`; assign what it answers"
     )
-    file.report(RULE, given if given is not None else place, message, because=file.value(place))
-
-
-def _positional(node: ast.Call, function: Called) -> ast.expr | None:
-    if function.engine != "numpy" or function.owner is not None or len(node.args) < 2 or spreads(node):
-        return None
-    place = _place(function.name)
-    return node.args[place] if 0 <= place < len(node.args) else None
+    file.report(RULE, node, message, because=file.value(place))
 
 
 @cache

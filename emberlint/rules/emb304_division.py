@@ -30,8 +30,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array, called, keyword
-from emberlint.flow import File
+from emberlint.calls import array, called, is_engines, keyword
+from emberlint.checks import KEYWORDS
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB304", "division", "integer `/`, or the builtin `float` as a dtype")
@@ -52,20 +53,24 @@ def check_division(node: ast.BinOp | ast.AugAssign, file: File) -> None:
         file.report(RULE, node, message, because=value)
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=is_engines, given=KEYWORDS)
 def check_dtype(node: ast.Call, file: File) -> None:
-    """The builtins ``float`` and ``complex`` as a dtype."""
-    if file.allowed is not None or (not node.keywords and not node.args):
-        return
-    function = called(node, file)
-    if function is None:
-        return
+    """The builtins ``float`` and ``complex`` as ``dtype=``."""
     given = keyword(node, "dtype")
-    places = [given.value] if given is not None else []
-    if function.owner is not None and function.name in ("astype", "view", "to", "type"):
-        places += node.args[:1]
-    for place in places:
-        if file.is_builtin(place, "float", "complex"):
-            name = place.id  # type: ignore[attr-defined]
-            message = f"`{name}` as a dtype has another width on each engine; name the dtype, or leave it to `ops`"
-            file.report(RULE, place, message, because=function.owner)
+    if given is not None:
+        _check_builtin(given.value, node, file)
+
+
+@RULE.on(ast.Call, named=frozenset({".astype", ".view", ".to", ".type"}).__contains__)
+def check_cast(node: ast.Call, file: File) -> None:
+    """The same as what is cast to."""
+    for place in node.args[:1]:
+        _check_builtin(place, node, file)
+
+
+def _check_builtin(place: ast.expr, node: ast.Call, file: File) -> None:
+    function = called(node, file) if file.is_builtin(place, "float", "complex") else None
+    if function is not None and file.allowed is None:
+        name = place.id  # type: ignore[attr-defined]
+        message = f"`{name}` as a dtype has another width on each engine; name the dtype, or leave it to `ops`"
+        file.report(RULE, place, message, because=function.owner)

@@ -27,8 +27,8 @@ from __future__ import annotations
 import ast
 
 from emberlint.calls import array
+from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
-from emberlint.flow import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB306", "negative-step", "negative step", fix="unsafe")

@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import Called, called, keyword, spreads
+from emberlint.calls import Called, called, keyword, last_of, spreads
+from emberlint.file import File
 from emberlint.findings import SAFE, Edit, Fix
-from emberlint.flow import File
 from emberlint.kinds import EMBER
 from emberlint.rules import Rule
 
@@ -39,7 +39,11 @@ RULE = Rule("EMB307", "correction", "divisor of `std` and `var`", fix="safe")
 _NAMES = frozenset({"std", "var", "std_mean", "var_mean", "nanstd", "nanvar"})
 
 
-@RULE.on(ast.Call)
+def _is_spread(name: str) -> bool:
+    return last_of(name) in _NAMES
+
+
+@RULE.on(ast.Call, named=_is_spread)
 def check(node: ast.Call, file: File) -> None:
     """``std`` and ``var``, as a function or as a method."""
     function = called(node, file)

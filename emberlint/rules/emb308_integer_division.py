@@ -32,7 +32,7 @@ from __future__ import annotations
 import ast
 
 from emberlint.calls import array
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB308", "integer-division", "integer `//`, `%`, `@` and shifts")

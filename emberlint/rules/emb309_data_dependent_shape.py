@@ -27,10 +27,11 @@ No fix: what stands for it depends on what the indices are for (`ops.where`, `op
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from emberlint import catalogue
-from emberlint.calls import Called, called
-from emberlint.flow import File
+from emberlint.calls import Called, called, last_of
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB309", "data-dependent-shape", "shape that depends on the data")
@@ -41,7 +42,12 @@ _OTHERS = frozenset(
 )
 
 
-@RULE.on(ast.Call)
+def _may_depend(name: str) -> bool:
+    last = last_of(name)
+    return last == "where" or last in _OTHERS or _is_eager(last)
+
+
+@RULE.on(ast.Call, named=_may_depend)
 def check(node: ast.Call, file: File) -> None:
     """Calls that must know the data to know their shape."""
     function = called(node, file)
@@ -59,10 +65,14 @@ def _depends(function: Called, node: ast.Call) -> bool:
         return function.owner is None and len(node.args) == 1 and not node.keywords
     if name in _OTHERS:
         return True
-    full = catalogue.load()["ember"]["names"].get(name, "")
-    if not full.startswith("indexing."):
-        return False
     if function.engine != "ember" and function.name != name and function.owner is None:
         return False
-    record = catalogue.operation(name)
+    return _is_eager(name)
+
+
+@cache
+def _is_eager(name: str) -> bool:
+    """Whether an operation that indexes must know the data to know its shape."""
+    full = catalogue.load()["ember"]["names"].get(name, "")
+    record = catalogue.operation(name) if full.startswith("indexing.") else None
     return record is not None and not record["lazy"]

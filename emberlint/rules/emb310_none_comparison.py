@@ -31,8 +31,8 @@ from __future__ import annotations
 import ast
 
 from emberlint.calls import array
+from emberlint.file import File
 from emberlint.findings import SAFE, Fix
-from emberlint.flow import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB310", "none-comparison", "`== None`", fix="safe")

@@ -30,7 +30,8 @@ from functools import cache
 
 from emberlint import catalogue
 from emberlint.calls import called
-from emberlint.flow import File
+from emberlint.checks import KEYWORDS
+from emberlint.file import File
 from emberlint.kinds import EMBER
 from emberlint.rules import Rule
 
@@ -40,10 +41,17 @@ RULE = Rule("EMB311", "numpy-keyword", "keyword that only NumPy has")
 _ELSEWHERE = frozenset({"out", "ddof", "dtype", "correction"})
 
 
-@RULE.on(ast.Call)
+def _is_numpys(name: str) -> bool:
+    root, _, rest = name.partition(".")
+    if root in ("", "numpy"):
+        return bool(_numpy_only(rest))
+    return name.startswith("ember_ml.ops.") and bool(_foreign(name[13:]))
+
+
+@RULE.on(ast.Call, named=_is_numpys, given=KEYWORDS)
 def check(node: ast.Call, file: File) -> None:
     """Keywords that the other engines lack."""
-    if not node.keywords or file.allowed is not None:
+    if file.allowed is not None:
         return
     function = called(node, file)
     if function is None or function.engine not in ("numpy", EMBER):

@@ -30,7 +30,7 @@ import ast
 
 from emberlint import kinds
 from emberlint.calls import keyword
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB312", "global-random-state", "global random state")
@@ -56,7 +56,15 @@ _TORCH = frozenset(
 )
 
 
-@RULE.on(ast.Call)
+def _draws(name: str) -> bool:
+    """Whether a function can have to do with a state of the whole process."""
+    root, _, rest = name.partition(".")
+    return (root in ("numpy", "torch", "mlx", "tensorflow") and "random" in rest) or (
+        root == "torch" and (rest in _TORCH or rest.endswith(("manual_seed", "manual_seed_all")))
+    )
+
+
+@RULE.on(ast.Call, named=_draws)
 def check(node: ast.Call, file: File) -> None:
     """Calls that draw from, or set, a state of the whole process."""
     path = file.path(node.func)

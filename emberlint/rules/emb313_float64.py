@@ -28,8 +28,9 @@ from __future__ import annotations
 import ast
 
 from emberlint import kinds
-from emberlint.calls import called, keyword
-from emberlint.flow import File
+from emberlint.calls import called, is_engines, keyword, last_of
+from emberlint.checks import KEYWORDS
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB313", "float64", "float64")
@@ -38,7 +39,11 @@ _NAMES = frozenset({"float64", "double", "complex128", "cdouble", "float_", "lon
 _TEXTS = frozenset({"float64", "complex128", "double", "f8", "<f8", "d", "c16"})
 
 
-@RULE.on(ast.Attribute, ast.Name)
+def _is_wide(name: str) -> bool:
+    return last_of(name) in _NAMES
+
+
+@RULE.on(ast.Attribute, ast.Name, named=_is_wide)
 def check_name(node: ast.Attribute | ast.Name, file: File) -> None:
     """A dtype of an engine or of ``ops``."""
     name = node.attr if isinstance(node, ast.Attribute) else node.id
@@ -49,20 +54,33 @@ def check_name(node: ast.Attribute | ast.Name, file: File) -> None:
         _report(node, file)
 
 
-@RULE.on(ast.Call)
-def check_text(node: ast.Call, file: File) -> None:
-    """Its name as a dtype, and ``x.double()``."""
+@RULE.on(ast.Call, named=is_engines, given=KEYWORDS)
+def check_dtype(node: ast.Call, file: File) -> None:
+    """Its name as ``dtype=``."""
+    given = keyword(node, "dtype")
+    if given is not None and called(node, file) is not None and file.allowed is None:
+        _check_text(given.value, file)
+
+
+def _is_cast(name: str) -> bool:
+    return is_engines(name) and last_of(name) in ("astype", "cast", "to", "double", "cdouble")
+
+
+@RULE.on(ast.Call, named=_is_cast)
+def check_cast(node: ast.Call, file: File) -> None:
+    """Its name as what is cast to, and ``x.double()``."""
     function = called(node, file)
     if function is None or file.allowed is not None:
         return
-    given = keyword(node, "dtype")
-    places = [given.value] if given is not None else []
     if function.last in ("astype", "cast", "to"):
-        places += node.args
-    for place in places:
-        if type(place) is ast.Constant and type(place.value) is str and place.value in _TEXTS:
-            _report(place, file)
+        for place in node.args:
+            _check_text(place, file)
     if function.engine == "torch" and function.owner is not None and function.name in ("double", "cdouble"):
+        _report(node, file)
+
+
+def _check_text(node: ast.expr, file: File) -> None:
+    if type(node) is ast.Constant and type(node.value) is str and node.value in _TEXTS:
         _report(node, file)
 
 

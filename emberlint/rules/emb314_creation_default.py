@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import called, keyword, spreads
-from emberlint.flow import File
+from emberlint.calls import called, keyword, last_of, spreads
+from emberlint.file import File
 from emberlint.kinds import EMBER
 from emberlint.rules import Rule
 
@@ -39,7 +39,11 @@ RULE = Rule("EMB314", "creation-default", "creation without dtype or device")
 _MADE = {"zeros": 1, "ones": 1, "empty": 1, "full": 2, "eye": 4, "identity": 1, "linspace": 5, "arange": 3}
 
 
-@RULE.on(ast.Call)
+def _is_creation(name: str) -> bool:
+    return last_of(name) in _MADE
+
+
+@RULE.on(ast.Call, named=_is_creation)
 def check(node: ast.Call, file: File) -> None:
     """Calls that make a tensor out of nothing."""
     function = called(node, file)

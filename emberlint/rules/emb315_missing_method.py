@@ -30,8 +30,8 @@ import ast
 from functools import cache
 
 from emberlint import catalogue, methods
+from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
-from emberlint.flow import File
 from emberlint.kinds import EMBER
 from emberlint.rules import Rule
 from emberlint.rules.emb106_backend_method import NAMES as MACHINERY
@@ -42,7 +42,11 @@ RULE = Rule("EMB315", "missing-method", "method that an engine lacks", fix="some
 _SAME = frozenset({"abs", "copy", "moveaxis", "ravel", "square"})
 
 
-@RULE.on(ast.Call)
+def _may_lack(name: str) -> bool:
+    return name.startswith(".") and not name.endswith("_") and _is_method(name[1:])
+
+
+@RULE.on(ast.Call, named=_may_lack)
 def check_method(node: ast.Call, file: File) -> None:
     """Methods that some engine does not have."""
     function = node.func
@@ -52,7 +56,7 @@ def check_method(node: ast.Call, file: File) -> None:
     if owner is None or not owner.is_array or file.path(function):
         return
     name = function.attr
-    if name.endswith("_") or not _is_method(name) or (name in MACHINERY and owner.engine != EMBER):
+    if name in MACHINERY and owner.engine != EMBER:
         return
     engine = methods.is_lacking(name, file.config.targets)
     if not engine:
@@ -67,7 +71,7 @@ def check_method(node: ast.Call, file: File) -> None:
     file.report(RULE, function, f"{message}; use `ops.{found.operation}`", fix=fix, because=owner)
 
 
-@RULE.on(ast.Attribute)
+@RULE.on(ast.Attribute, named=".size".__eq__)
 def check_property(node: ast.Attribute, file: File) -> None:
     """``x.size``, which is a method on torch."""
     if node.attr != "size" or type(node.ctx) is not ast.Load or file.allowed is not None or file.is_called(node):

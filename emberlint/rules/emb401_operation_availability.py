@@ -26,14 +26,14 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, measured, reference
-from emberlint.flow import File
+from emberlint.availability import WRONG, is_operation, measured, reference
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB401", "operation-availability", "operation that a target lacks")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
     """Operations that are missing, or the same in no dtype at all."""
     for function, engine, entry in measured(node, file):

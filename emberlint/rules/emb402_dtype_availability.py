@@ -27,14 +27,14 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, dtypes, measured
-from emberlint.flow import File
+from emberlint.availability import WRONG, dtypes, is_operation, measured
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB402", "dtype-availability", "dtype that a target lacks")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
     """Dtypes that a call names."""
     for function, engine, entry in measured(node, file):

@@ -27,14 +27,14 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, concerned, keywords, measured
-from emberlint.flow import File
+from emberlint.availability import WRONG, concerned, is_operation, keywords, measured
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB403", "keyword-availability", "keyword that a target lacks")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
     """Optional parameters that a call gives."""
     for function, engine, entry in measured(node, file):

@@ -26,14 +26,14 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import FATAL, dtypes, keywords, measured, reference
-from emberlint.flow import File
+from emberlint.availability import FATAL, dtypes, is_operation, keywords, measured, reference
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB404", "measured-crash", "measured crash or hang")
 
 
-@RULE.on(ast.Call)
+@RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
     """Operations whose measurement did not end, or ended the process."""
     for function, engine, entry in measured(node, file):

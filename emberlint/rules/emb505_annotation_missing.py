@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 
 RULE = Rule(

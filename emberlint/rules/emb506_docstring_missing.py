@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.rules import Rule
 from emberlint.rules.emb505_annotation_missing import is_operation
 

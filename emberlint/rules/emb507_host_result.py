@@ -34,21 +34,30 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.flow import File
+from emberlint.file import File
 from emberlint.kinds import HOST, SCALAR
 from emberlint.rules import Rule
 
-RULE = Rule("EMB507", "host-result", "a backend's function that answers a host value in the place of a tensor")
+
+def _has_tensors(where: str) -> bool:
+    return configuration.backend_of(where) not in ("", "numpy")
+
+
+RULE = Rule(
+    "EMB507",
+    "host-result",
+    "a backend's function that answers a host value in the place of a tensor",
+    files=_has_tensors,
+)
 
 _PLAIN = ("int", "bool", "float", "str", "None", "tuple[int", "list", "dict", "Any", "np.", "object", "NDArray")
 
 
-@RULE.on(ast.Return)
+@RULE.on(ast.Return, host=True)
 def check(node: ast.Return, file: File) -> None:
     """What the public functions of a backend return."""
     function = file.function
-    engine = configuration.backend_of(file.where)
-    if not engine or engine == "numpy" or function is None or node.value is None:
+    if function is None or node.value is None:
         return
     if function.name.startswith("_") or file.klass is not None or len(file.outer) > 1:
         return
@@ -63,6 +72,7 @@ def check(node: ast.Return, file: File) -> None:
         what = "a Python number"
     else:
         return
+    engine = configuration.backend_of(file.where)
     file.report(
         RULE, node, f"`{function.name}` of the {engine} backend answers {what} in the place of a tensor", because=value
     )

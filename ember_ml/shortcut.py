@@ -121,7 +121,7 @@ class Shortcut:
             trusted = native and _is_trusted(operation)
             open_to_all = trusted and len(operation.tensors) == 1 and len(operation.dtypes) == len(DTYPES)
             even = all(_passes(operation, DTYPES[name]) for name in _FOUR_BYTES)
-            self._learn(usual=4 if trusted else -1, even=4 if even else -1, fresh_raw=raw, fresh=run)
+            self._learn(usual=4 if trusted else 0, even=4 if even else -1, fresh_raw=raw, fresh=run)
             self._learn(fresh_ready=None if open_to_all else ready)
         for other in subclasses if slot in ("PRIME", "FRESH") else (kind, *subclasses):
             _names["fast_ready" + self._suffix][other] = ready
@@ -335,7 +335,8 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
         f"elif (_t := _type({y})) is PRIME:",
         f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
         "elif _t is FRESH:",
-        f" if {types} and (usual == {sizes} or {equal}{fresh}){_led(guides, 'FRESH', '==')}: return fresh({arguments})",
+        f" if {types} and (usual and usual == {sizes} or {equal}{fresh})"
+        f"{_led(guides, 'FRESH', '==')}: return fresh({arguments})",
     ]
     if not others:
         lines += _number(x, y, guides, arguments, checked)

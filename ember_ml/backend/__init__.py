@@ -92,6 +92,7 @@ class Backend:
     def __init__(self, name: str, module: ModuleType) -> None:
         core = module.core
         self.name = name
+        self.is_host = name == "numpy"
         self.module = module
         self.core = core
         self.tensors: tuple[type, ...] = core.TENSORS

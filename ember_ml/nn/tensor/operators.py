@@ -38,7 +38,7 @@ def unary(name: str) -> Callable[[EmberTensor], EmberTensor]:
 
     def operator(self: Any) -> Any:
         home = self.home
-        if home.name == "numpy" and _calm() is not home:
+        if home.is_host and _calm() is not home:
             return operation(self)
         answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native)
@@ -60,7 +60,7 @@ def binary(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             other = other.native
         elif kind is not float and kind is not int:
             return operation(self, other) if _is_operand(kind) else NotImplemented
-        if home.name == "numpy" and _calm() is not home:
+        if home.is_host and _calm() is not home:
             return operation(self, other)
         answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native, other)
@@ -86,7 +86,7 @@ def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             if x.dtype in takers[float] and type(run) is not FunctionType:
                 answer.home, answer.native = home, run(other if home.raw_numbers is None else lift(other, x), x)
                 return answer
-            if x.dtype in takers[kind] and (home.name != "numpy" or _calm() is home):
+            if x.dtype in takers[kind] and (not home.is_host or _calm() is home):
                 answer.home, answer.native = home, operation(lift(other, x), x)
                 return answer
         return operation(other, self) if _is_operand(kind) else NotImplemented

@@ -46,7 +46,7 @@ from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.contract import definition_of
 
 _SINGLE = mx.float32
-_ZERO = mx.array(0.0)
+_ZERO = mx.array(0)
 _CPU = mx.Device(mx.cpu)
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
 _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
@@ -81,12 +81,11 @@ def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
 
 @takes_numbers
 def remainder(x: mx.array, y: mx.array | float, /) -> mx.array:
-    dtype = x.dtype
-    if dtype not in _REAL:
+    if x.dtype not in _REAL:
         return mx.remainder(x, mx.where(_traps(y), 1, y) if isinstance(y, mx.array) else y or 1)
     # A zero has the sign of the divisor too: times that sign, zeros of both signs plus zero are the positive one.
-    sign = mx.sign(y if isinstance(y, mx.array) else mx.array(y, dtype))
-    return sign * (sign * mx.remainder(x, y) + (_ZERO if dtype == _SINGLE else mx.array(0, dtype)))
+    sign = mx.sign(y if isinstance(y, mx.array) else mx.array(y, x.dtype))
+    return sign * (sign * mx.remainder(x, y) + _ZERO)
 
 
 def fmod(x: mx.array, y: mx.array, /) -> mx.array:

@@ -186,9 +186,15 @@ class EmberTensor:
         return bool(ops.any(found))  # emberlint: ignore[EMB201] Python wants a bool of `in`
 
     def __getitem__(self, key: Any) -> EmberTensor:
-        if is_plain(key, self.native.shape):
-            return make(self.home, self.native[key])
-        return _portable(ops.index_get(self, key))
+        native = self.native
+        if not is_plain(key, native.shape):
+            return _portable(ops.index_get(self, key))
+        part = native[key]
+        if type(part) is not type(native):
+            return make(self.home, part)
+        x = object.__new__(EmberTensor)
+        x.home, x.native = self.home, part
+        return x
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.native = unwrap(ops.index_update(self, key, value))

@@ -14,9 +14,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial, update_wrapper
-from types import CodeType
+from functools import update_wrapper
 from typing import Any, TypeVar
 
 from ember_ml import backend as _backends
@@ -27,6 +25,7 @@ from ember_ml.backend import Backend
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.ops import creation, device, manipulation, random
 from ember_ml.ops.control import stop_gradient
+from ember_ml.reach import given, is_stateful, is_tensor, reached
 
 __all__ = [
     "checkpoint", "compile", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "stop_gradient", "value_and_grad",
@@ -160,7 +159,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
         outputs, passing, pull = call.engine.vjp(call.flat, call.tensors)
         call.close(passing)
         # For each output and input, in this order.
-        with _active(call.home):
+        with _backends.active(call.home):
             blocks = [_rows(pull, outputs, i, call.tensors) for i in range(len(outputs))]
         found = [call.gradients(row) for row in blocks]
         return call.answer(found if isinstance(argnums, Sequence) else [gradients[0] for gradients in found])
@@ -230,7 +229,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         outputs, passing = _vectorized(call, mapped, size)
         call.close(passing)
         stacked = _broadcast(out_axes, call.structure)
-        with _active(call.home):
+        with _backends.active(call.home):
             outputs = [_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
         return call.answer(outputs)
 
@@ -251,7 +250,7 @@ def _vectorized(call: _Call, axes: list[int | None], size: int) -> tuple[Sequenc
 
 def _looped(call: _Call, axes: list[int | None], size: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """One slice after the other."""
-    with _active(call.home):
+    with _backends.active(call.home):
         columns = [
             x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)
         ]
@@ -265,14 +264,9 @@ def _looped(call: _Call, axes: list[int | None], size: int) -> tuple[Sequence[An
     for i in range(size or 1):
         row = [x if axis is None else x[i] for x, axis in zip(columns, axes, strict=True)]
         rows.append(call.joined(*row))
-    with _active(call.home):
+    with _backends.active(call.home):
         found = [manipulation.stack(column)[:size] for column in zip(*rows, strict=True)]
     return found[: call.count], found[call.count :]
-
-
-def _active(home: Backend) -> AbstractContextManager[Any]:
-    """A block in which ``home`` computes what is given host arrays, and makes tensors; none where it does anyway."""
-    return nullcontext() if _backends.current() is home else _backends.use_backend(home.name)
 
 
 def _spread(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -364,11 +358,11 @@ def checkpoint(f: F) -> F:
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        models, cells = _reached(f, (args, kwargs), _home("checkpoint", (args, kwargs), ()))
+        models, cells = reached(f, (args, kwargs), _home("checkpoint", (args, kwargs), ()))
         held = models, [cell.cell_contents for cell in cells]
         call = _Call(
             "checkpoint",
-            _given(_spread(f), cells),
+            given(_spread(f), cells),
             (held, args, kwargs),
             {},
             (0, 1, 2),
@@ -380,78 +374,6 @@ def checkpoint(f: F) -> F:
         return call.answer(found[: call.count])
 
     return _named(transformed, f, "checkpoint")  # type: ignore[return-value]
-
-
-def _reached(f: Any, given: Any, home: Backend) -> tuple[list[Any], list[Any]]:
-    """The models that a function reaches without being given them, and the cells of its closure that hold tensors.
-
-    What is of another engine is left alone: nothing flows through it.
-    """
-    models: list[Any] = []
-    cells: list[Any] = []
-    rest, seen = [f], {id(leaf) for leaf in _tree.leaves(given) if _is_stateful(leaf)}
-    while rest:
-        value = rest.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if _is_stateful(value):
-            if all(_lives(x, home) for x in value.tensors().values()):
-                models.append(value)
-        elif isinstance(value, (dict, list, tuple)):
-            rest += [leaf for leaf in _tree.leaves(value) if callable(leaf) or _is_stateful(leaf)]
-        elif isinstance(value, partial):
-            rest += [value.func, value.args, value.keywords]
-        elif callable(value):
-            rest += [part for part in (getattr(value, "__self__", None), getattr(value, "__func__", None)) if part]
-            rest += [found for found in _named_by(value) if _is_stateful(found)]
-            for cell in getattr(value, "__closure__", None) or ():
-                # One is empty while what it is for is being made.
-                content = cell.cell_contents if cell is not None and _is_filled(cell) else None
-                if not _is_tensor(content):
-                    rest.append(content)
-                elif _lives(content, home):
-                    cells.append(cell)
-    return models, cells
-
-
-def _lives(x: Any, home: Backend) -> bool:
-    """Whether a tensor is an engine's own; host arrays are NumPy's, traced or not."""
-    species = _door.species_of(type(x))
-    return species is home or (species == _door.HOST and home.name in ("numpy", "autograd"))
-
-
-def _named_by(f: Any) -> list[Any]:
-    """The values of the global names in a function, and in those that are written in it."""
-    scope = getattr(f, "__globals__", {})
-    codes = [f.__code__] if scope else []
-    for code in codes:
-        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-    return [scope[name] for code in codes for name in code.co_names if name in scope]
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - it is asked for whether there is one
-    except ValueError:
-        return False
-    return True
-
-
-def _given(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
-    """``f``, given what it reaches as well, so that an engine knows of it: tensors go to the cells they came from."""
-
-    def run(held: Any, *args: Any) -> Any:
-        before = [cell.cell_contents for cell in cells]
-        for cell, content in zip(cells, held[1], strict=True):
-            cell.cell_contents = content
-        try:
-            return f(*args)
-        finally:
-            for cell, content in zip(cells, before, strict=True):
-                cell.cell_contents = content
-
-    return run
 
 
 def compile(f: F) -> F:
@@ -547,9 +469,9 @@ class _Program:
 
     def __call__(self, *args: Any) -> Any:
         # The first argument is the key, which is at home.
-        models, cells = _reached(self.f, args, _home("compile", args[:1], ()))
+        models, cells = reached(self.f, args, _home("compile", args[:1], ()))
         args = (models, [cell.cell_contents for cell in cells]), *args
-        call = _Call("compile", _given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
+        call = _Call("compile", given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
         key = _signature(args)
         entry = self.entries.get(key)
         if entry is None:
@@ -567,11 +489,11 @@ def _signature(tree: Any) -> Hashable:
         return dict, tuple([(key, _signature(child)) for key, child in tree.items()])
     if isinstance(tree, (list, tuple)):
         return type(tree), tuple([_signature(child) for child in tree])
-    if _is_stateful(tree):
+    if is_stateful(tree):
         modes = tuple([module.training for module in tree.modules()]) if hasattr(tree, "modules") else ()
         trainable = tuple(tree.parameters()) if hasattr(tree, "parameters") else ()
         return id(tree), tuple(tree.tensors()), trainable, modes
-    if _is_tensor(tree):
+    if is_tensor(tree):
         return None
     return type(tree), tree if type(tree).__hash__ is not None else id(tree)
 
@@ -647,7 +569,7 @@ class _Call:
                 self._enter(leaf, i, strict)
 
     def _enter(self, leaf: Any, position: int, strict: bool) -> None:
-        if _is_stateful(leaf):
+        if is_stateful(leaf):
             values = leaf.tensors() if self.everything else _parameters(leaf, self.name)
             self.places.append((leaf, list(values)))
             self.tensors += values.values()
@@ -764,7 +686,7 @@ class _Call:
         return portable.closed(x, self.home) if place is _PORTABLE else x
 
     def _passing(self) -> tuple[Any, ...]:
-        leaves = [portable.opened(leaf) for leaf in _tree.leaves(self.aux) if _is_tensor(leaf)]
+        leaves = [portable.opened(leaf) for leaf in _tree.leaves(self.aux) if is_tensor(leaf)]
         return tuple(leaves + [x for _, new in self.assigned for x in new.values()])
 
     def close(self, passing: Sequence[Any]) -> None:
@@ -772,7 +694,7 @@ class _Call:
         rest = iter(passing)
 
         def settled(leaf: Any) -> Any:
-            if not _is_tensor(leaf):
+            if not is_tensor(leaf):
                 return leaf
             return self._wrapped(_PORTABLE if portable.holds((leaf,)) else _TRACED, next(rest))
 
@@ -868,7 +790,7 @@ class _Shield:
 
 def _shielded(tree: Any, other: Any) -> Any:
     """``other`` with the dictionaries that stand for stateful leaves of ``tree`` as leaves."""
-    if _is_stateful(tree):
+    if is_stateful(tree):
         return _Shield(other)
     if isinstance(tree, dict) and isinstance(other, dict):
         return {key: _shielded(tree.get(key), child) for key, child in other.items()}
@@ -884,24 +806,13 @@ def _parameters(state: Any, name: str) -> dict[str, Any]:
     return found()  # type: ignore[no-any-return]
 
 
-def _is_stateful(leaf: Any) -> bool:
-    """Whether ``leaf`` is a ``Stateful``: a look at the methods, which costs less than ``isinstance``."""
-    kind = type(leaf)
-    return hasattr(kind, "tensors") and hasattr(kind, "assign")
-
-
 def _states(tree: Any) -> list[Any]:
     """The stateful leaves, each once."""
     found: list[Any] = []
     for leaf in _tree.leaves(tree):
-        if _is_stateful(leaf) and not any(leaf is other for other in found):
+        if is_stateful(leaf) and not any(leaf is other for other in found):
             found.append(leaf)
     return found
-
-
-def _is_tensor(leaf: Any) -> bool:
-    species = _door.species_of(type(leaf))
-    return isinstance(species, Backend) or (species == _door.HOST and hasattr(leaf, "dtype"))
 
 
 def _home(name: str, first: Any, others: Any) -> Backend:
@@ -930,12 +841,12 @@ def _samples(tree: Any, is_theirs: bool) -> list[Any]:
             asked for its tensors will copy them first, so that it is asked last.
     """
     leaves = [leaf for leaf in _tree.leaves(tree) if _is_writing(leaf) == is_theirs]
-    return [next(iter(leaf.tensors().values()), None) if _is_stateful(leaf) else leaf for leaf in leaves]
+    return [next(iter(leaf.tensors().values()), None) if is_stateful(leaf) else leaf for leaf in leaves]
 
 
 def _is_writing(leaf: Any) -> bool:
     """Whether ``leaf`` is stateful and may write into its tensors: those it knows to be its own."""
-    return hasattr(type(leaf), "own") and _is_stateful(leaf)
+    return hasattr(type(leaf), "own") and is_stateful(leaf)
 
 
 def _engine(home: Backend) -> Any:

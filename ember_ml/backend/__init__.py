@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ContextDecorator
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from contextvars import ContextVar, Token
 from functools import cache
 from types import ModuleType, TracebackType
@@ -417,6 +417,11 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
 
 
 using_backend = use_backend
+
+
+def active(backend: Backend) -> AbstractContextManager[None]:
+    """A ``with`` block in which ``backend`` computes what is given host arrays, and makes tensors."""
+    return nullcontext() if current() is backend else use_backend(backend.name)
 
 
 def enter(backend: Backend) -> Token[str]:

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -294,7 +294,7 @@ class Trainer:
         home = door.home_of(first) or backends.current()
         # Only a lazy engine has a function of its own that makes it compute.
         self._is_lazy = home.own(operation_of(ops.eval)) is not None
-        with nullcontext() if backends.current() is home else backends.use_backend(home.name):
+        with backends.active(home):
             self._device = None if first is None else ops.get_device(first)
             yield
 

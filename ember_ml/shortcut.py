@@ -65,13 +65,14 @@ class Shortcut:
 
     What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known
     by name, ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast
-    (``*_first`` the most frequent one), ``*_raw`` whether the function takes a Python number, ``usual`` the item size
-    among whose types FRESH's own promotion is known to be ours, ``even`` the one whose types all need no cast: it
-    costs less to look at than a dtype.
+    (``*_first`` the most frequent one, whose tensors go to ``*_single`` where an engine has one), ``*_raw`` whether the
+    function takes a Python number, ``usual`` the item size among whose types FRESH's own promotion is known to be ours,
+    ``even`` the one whose types all need no cast: it costs less to look at than a dtype.
     """
 
     _count = 0
     _awake = False
+    _split = False
 
     def __init__(self, operation: Operation, function: FunctionType) -> None:
         Shortcut._count += 1
@@ -94,17 +95,19 @@ class Shortcut:
             co_firstlineno=code.co_firstlineno,
         )
 
-    def _wake(self, operation: Operation) -> None:
-        """Give the function its generated code, when the first engine is there."""
-        self.call.__code__ = self._own(_compiled(_source(operation, self._function)))
+    def _wake(self, operation: Operation, split: bool) -> None:
+        """Give the function its generated code, when the first engine is there, or the first that splits."""
+        self.call.__code__ = self._own(_compiled(_source(operation, self._function, split)))
         self.call.__defaults__ = self._function.__defaults__
         self.call.__kwdefaults__ = self._function.__kwdefaults__
         self._awake = True
+        self._split = split
 
     def open(self, operation: Operation, backend: Backend, run: Callable[..., Any]) -> None:
         """Let the tensors of ``backend`` through to ``run``."""
-        if not self._awake:
-            self._wake(operation)
+        alone = getattr(run, "single", None)
+        if not self._awake or (alone is not None and not self._split):
+            self._wake(operation, alone is not None)
         kind, *subclasses = backend.tensors
         native = not isinstance(run, FunctionType)
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
@@ -113,16 +116,16 @@ class Shortcut:
         raw = raw if native else hasattr(run, "takes_numbers")
         slot = _slot(backend)
         if slot == "HOST":
-            self._learn(host_first=first, host_ready=ready, host_raw=raw, host=run)
+            self._learn(host_first=first, host_ready=ready, host_raw=raw, host=run, host_single=alone or run)
             run = _asking(operation, backend, run)
         elif slot == "PRIME":
-            self._learn(prime_first=first, prime_ready=ready, prime_raw=raw, prime=run)
+            self._learn(prime_first=first, prime_ready=ready, prime_raw=raw, prime=run, prime_single=alone or run)
         elif slot == "FRESH":
             trusted = native and _is_trusted(operation)
             open_to_all = trusted and len(operation.tensors) == 1 and len(operation.dtypes) == len(DTYPES)
             even = all(_passes(operation, DTYPES[name]) for name in _FOUR_BYTES)
             self._learn(usual=4 if trusted else 0, even=4 if even else -1, fresh_raw=raw, fresh=run)
-            self._learn(fresh_ready=None if open_to_all else ready)
+            self._learn(fresh_ready=None if open_to_all else ready, fresh_first=first, fresh_single=alone or run)
         for other in subclasses if slot in ("PRIME", "FRESH") else (kind, *subclasses):
             _names["fast_ready" + self._suffix][other] = ready
             _names["fast" + self._suffix][other] = run
@@ -175,7 +178,7 @@ _FOUR_BYTES = ("int32", "uint32", "float32")
 
 # What a shortcut knows before any engine has been loaded. Nothing of it is read before then.
 _UNKNOWN: dict[str, Any] = dict.fromkeys(
-    [f"{slot}{what}" for slot in ("host", "prime", "fresh") for what in ("", "_first", "_ready", "_raw")]
+    [f"{slot}{what}" for slot in ("host", "prime", "fresh") for what in ("", "_first", "_ready", "_raw", "_single")]
     + ["usual", "even"]
 )
 
@@ -243,7 +246,7 @@ def _same_line(units: int) -> bytes:
     return bytes((0x80 | no_columns << 3 | units - 1, 0))
 
 
-def _source(operation: Operation, function: FunctionType) -> str:
+def _source(operation: Operation, function: FunctionType, split: bool) -> str:
     tensors = [p.name for p in operation.parameters if p.role == TENSOR and not p.many]
     guides = {p.name: p.role.upper() for p in operation.parameters if p.role in (INDEX, MASK) and not p.many}
     unset = [f"{p.name} is None" for p in operation.parameters if p.role in (DTYPE, DEVICE)]
@@ -253,7 +256,10 @@ def _source(operation: Operation, function: FunctionType) -> str:
     body: list[str] = []
     tests: list[str] = []
     if tensors and len(tensors) + len(guides) == len(operation.tensors):
-        tests = (_one_tensor if len(tensors) == 1 else _more_tensors)(tensors, guides, arguments, checked)
+        if len(tensors) == 1:
+            tests = _one_tensor(tensors, guides, arguments, checked)
+        else:
+            tests = _more_tensors(tensors, guides, arguments, checked, split)
     elif len(guides) == len(operation.tensors) == 1:
         tests = _one_guide(guides, arguments)
     elif len(operation.tensors) == 1 and not operation.tensors[0].variadic:
@@ -307,7 +313,7 @@ def _one_tensor(tensors: list[str], guides: dict[str, str], arguments: str, chec
     return lines if guides else [*lines, f"if _t in fast{fast}: return fast[_t]({arguments})"]
 
 
-def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool) -> list[str]:
+def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, checked: bool, split: bool) -> list[str]:
     """The short way for two or more tensors: the type of the second one, then identity of dtypes.
 
     Where an engine's dtype objects are its own, the second one's type is enough: whatever has the same dtype is of that
@@ -316,7 +322,7 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
     """
     x, y, *others = tensors
     rest = "".join(f" and _d is {z}.dtype" for z in others)
-    same = f"(_d := {x}.dtype) is {y}.dtype{rest}" if checked or others else f"{x}.dtype is {y}.dtype"
+    same = f"(_d := {x}.dtype) is {y}.dtype{rest}" if checked or others or split else f"{x}.dtype is {y}.dtype"
     types = " and ".join(f"_type({z}) is _t" for z in (x, *others))
     sizes = " == ".join(f"{z}.itemsize" for z in tensors)
     equal = " == ".join((f"(_d := {x}.dtype)", *(f"{z}.dtype" for z in (y, *others))))
@@ -326,15 +332,22 @@ def _more_tensors(tensors: list[str], guides: dict[str, str], arguments: str, ch
         fresh, fast = f" and ({x}.itemsize == even or _d in fresh_ready)", " and _d in fast_ready[_t]"
     plainly = " and ".join(f"_type({z}) is HOST" for z in (*others, x))
     hosted = " and ".join(f"((_u := _type({z})) is HOST or _u in HOSTS)" for z in (*others, x))
+    own_host, own_prime, alone = "host", "prime", []
+    if split:
+        own_host = "(host_single if _d is host_first else host)"
+        own_prime = "(prime_single if _d is prime_first else prime)"
+        singles = " == ".join(("fresh_first", *(f"{z}.dtype" for z in tensors)))
+        alone = [f" if {types} and {singles}{_led(guides, 'FRESH', '==')}: return fresh_single({arguments})"]
     lines = [
         f"if _type({y}) is HOST:",
         f" if {same}{host}{_led(guides, 'HOST')}:",
-        f"  if {plainly}: return host({arguments})",
+        f"  if {plainly}: return {own_host}({arguments})",
         f"  if {hosted}: return host({arguments})",
         f"  if _u in BOXES: return fast[_u]({arguments})",
         f"elif (_t := _type({y})) is PRIME:",
-        f" if {same}{prime}{_led(guides, 'PRIME')}: return prime({arguments})",
+        f" if {same}{prime}{_led(guides, 'PRIME')}: return {own_prime}({arguments})",
         "elif _t is FRESH:",
+        *alone,
         f" if {types} and (usual and usual == {sizes} or {equal}{fresh})"
         f"{_led(guides, 'FRESH', '==')}: return fresh({arguments})",
     ]

@@ -75,6 +75,19 @@ def takes_numbers(function: F) -> F:
     return function
 
 
+def single(plain: Callable[..., Any]) -> Callable[[F], F]:
+    """A decorator for a function of a backend that has to look at dtypes: two float32 tensors go to ``plain``.
+
+    That is the engine's own function where it is right for them, or one that need not look.
+    """
+
+    def mark(function: F) -> F:
+        function.single = plain  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
 class Backend:
     """A loaded engine: its module, and the functions of it that the door calls.
 

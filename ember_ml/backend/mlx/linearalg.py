@@ -11,6 +11,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from ember_ml.backend import single
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.indexing import _seen
 from ember_ml.errors import LinAlgError, UnsupportedError
@@ -18,14 +19,9 @@ from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult
 from ember_ml.unchecked import is_checked
 
 
+@single(mx.matmul)
 def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
-    try:
-        return mx.matmul(x1, x2)
-    except ValueError:
-        # A dtype costs as much to look at as to multiply small matrices, so that comes after the fact.
-        if mx.issubdtype(x1.dtype, mx.inexact):
-            raise
-    return _whole(x1, x2)
+    return mx.matmul(x1, x2) if mx.issubdtype(x1.dtype, mx.inexact) else _whole(x1, x2)
 
 
 def _whole(x1: mx.array, x2: mx.array) -> mx.array:

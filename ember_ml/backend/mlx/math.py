@@ -39,13 +39,12 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
-from ember_ml.backend import takes_numbers
+from ember_ml.backend import single, takes_numbers
 from ember_ml.backend.mlx.comparison import _none
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.contract import definition_of
 
-_SINGLE = mx.float32
 _ZERO = mx.array(0)
 _CPU = mx.Device(mx.cpu)
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
@@ -70,6 +69,7 @@ def _stream_of(x: mx.array) -> mx.Device | None:
 
 
 @takes_numbers
+@single(mx.floor_divide)
 def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype in _REAL:
         return mx.floor_divide(x, y)
@@ -79,13 +79,18 @@ def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
     return mx.floor_divide(x, mx.where(trap, 1, y)) * mx.where(trap, y, 1)
 
 
-@takes_numbers
-def remainder(x: mx.array, y: mx.array | float, /) -> mx.array:
-    if x.dtype not in _REAL:
-        return mx.remainder(x, mx.where(_traps(y), 1, y) if isinstance(y, mx.array) else y or 1)
+def _real_remainder(x: mx.array, y: mx.array) -> mx.array:
     # A zero has the sign of the divisor too: times that sign, zeros of both signs plus zero are the positive one.
-    sign = mx.sign(y if isinstance(y, mx.array) else mx.array(y, x.dtype))
+    sign = mx.sign(y)
     return sign * (sign * mx.remainder(x, y) + _ZERO)
+
+
+@takes_numbers
+@single(_real_remainder)
+def remainder(x: mx.array, y: mx.array | float, /) -> mx.array:
+    if x.dtype in _REAL:
+        return _real_remainder(x, y if isinstance(y, mx.array) else mx.array(y, x.dtype))
+    return mx.remainder(x, mx.where(_traps(y), 1, y) if isinstance(y, mx.array) else y or 1)
 
 
 def fmod(x: mx.array, y: mx.array, /) -> mx.array:
@@ -103,9 +108,8 @@ def _traps(y: mx.array) -> mx.array:
 
 
 @takes_numbers
+@single(mx.power)
 def power(x: mx.array, y: mx.array | float, /) -> mx.array:
-    if x.dtype == _SINGLE:
-        return mx.power(x, y)
     if x.dtype not in _SIGNED:
         return _complex_power(x, mx.array(y, x.dtype)) if x.dtype == mx.complex64 else mx.power(x, y)
     if not isinstance(y, mx.array):

@@ -64,7 +64,7 @@ from numpy import (
 )
 from numpy import conjugate as conj
 
-from ember_ml.backend import takes_numbers
+from ember_ml.backend import single, takes_numbers
 from ember_ml.backend.numpy.core import DTYPES
 
 _BFLOAT16 = DTYPES["bfloat16"]
@@ -72,12 +72,18 @@ _BFLOAT16 = DTYPES["bfloat16"]
 _BLOCK = 1 << 17
 
 
+def _real_floor_divide(x: Any, y: Any) -> Any:
+    return floor(divide(x, y))
+
+
 @takes_numbers
+@single(_real_floor_divide)
 def floor_divide(x: Any, y: Any, /) -> Any:
-    return np.floor_divide(x, y) if x.dtype.kind in "iu" else np.floor(np.divide(x, y))
+    return np.floor_divide(x, y) if x.dtype.kind in "iu" else _real_floor_divide(x, y)
 
 
 @takes_numbers
+@single(np.power)
 def power(x: Any, y: Any, /) -> Any:
     # A number that comes as it is has no sign.
     if x.dtype.kind != "i" or isinstance(y, int) or not np.any(negatives := y < 0):

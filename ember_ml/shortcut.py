@@ -1,7 +1,8 @@
 """The short way to an engine: a function per operation, generated with the operation's own signature.
 
 It lets tensors of one engine and one dtype through to the engine's function after a few identity tests, and sends
-everything else to the door. Operations of the same signature and law share code, so that importing stays cheap.
+everything else to the door, by way of a table where there is one. Operations of the same signature and law share code,
+so that importing stays cheap.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
+from ember_ml import meeting
 from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, TENSOR
 from ember_ml.dtypes import (
     DTYPES,
@@ -61,7 +63,7 @@ backends.on_change(_follow)
 
 
 class Shortcut:
-    """The generated function of an operation, and what it knows of each engine.
+    """The generated function of an operation, ``call``, and what it knows of each engine. Beside it is its ``meeting``.
 
     What it knows are names of its own: ``host``, ``prime`` and ``fresh`` are the functions of the three engines known
     by name, ``fast`` maps the tensor types of all others to theirs. ``*_ready`` hold the dtypes that need no cast
@@ -78,7 +80,9 @@ class Shortcut:
         Shortcut._count += 1
         self._suffix = f"_{Shortcut._count}"
         self._function = function
-        self._learn(door=operation.door, rescue=operation.door.rescue, fast={}, fast_ready={}, **_UNKNOWN)
+        self.meeting = meeting.of(operation)
+        door = self.meeting or operation.door
+        self._learn(door=door, rescue=operation.door.rescue, fast={}, fast_ready={}, **_UNKNOWN)
         self.call = FunctionType(self._own(_compiled(_SLEEPING)), _names, function.__name__)
         self._learn(call=self.call)
         update_wrapper(self.call, function)
@@ -108,6 +112,8 @@ class Shortcut:
         alone = getattr(run, "single", None)
         if not self._awake or (alone is not None and not self._split):
             self._wake(operation, alone is not None)
+        if self.meeting is not None and backend.name not in backends.HIDDEN:
+            self.meeting.open(operation, backend, run)
         kind, *subclasses = backend.tensors
         native = not isinstance(run, FunctionType)
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ember_ml
-from ember_ml import ops, transform
+from ember_ml import nn, ops, transform
 from ember_ml.unchecked import unchecked
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -120,6 +122,111 @@ def test_mixed_indices(backend: object, shape: tuple[int, ...], data: st.DataObj
     np.add.at(added, key, values)
     same(ops.index_update(x, key, values), assigned)
     same(ops.index_add(x, key, values), added)
+
+
+SINGLE_BOOLS = (True, np.False_, np.array(True))
+BESIDE = (True, None, ..., 1, slice(1, 2), slice(None, None, -1), np.array([1, 0]), np.array([True, False]))
+KEYS = [
+    *SINGLE_BOOLS, *((single,) for single in SINGLE_BOOLS),
+    *(key for single in SINGLE_BOOLS for other in BESIDE for key in ((single, other), (other, single))),
+    *itertools.permutations((False, ..., 0, None)), *itertools.permutations((True, slice(None), 1, np.array([1, 0]))),
+    (1, ..., True, True), (True, 0, False, 0), (0, slice(None), np.True_, -1),
+]  # fmt: skip
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call answers, as a host array, or the class of its error."""
+    try:
+        return host(call())
+    except (IndexError, TypeError, ValueError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2), (2, 0, 2), (2, 2), ()])
+def test_single_bools_in_an_index(backend: Any, shape: tuple[int, ...]) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for key in KEYS:
+        native = tuple(
+            backend.convert(part, None, backend.device) if isinstance(part, np.ndarray) else part
+            for part in (key if isinstance(key, tuple) else (key,))
+        )
+        expected = outcome(lambda key=key: x[key])
+        values = -1.0 if isinstance(expected, type) else -1 - np.arange(expected.size).reshape(expected.shape)
+        values = np.asarray(values, np.float32)
+
+        def assigned(key: Any = key, values: Any = values) -> Any:
+            answer = x.copy()
+            answer[key] = values
+            return answer
+
+        def added(key: Any = key, values: Any = values) -> Any:
+            answer = x.copy()
+            np.add.at(answer, key, values)
+            return answer
+
+        for index in (key, native):
+            for answer, wanted in (
+                (outcome(lambda index=index: ops.index_get(x, index)), expected),
+                (outcome(lambda index=index, values=values: ops.index_update(x, index, values)), outcome(assigned)),
+                (outcome(lambda index=index, values=values: ops.index_add(x, index, values)), outcome(added)),
+            ):
+                if isinstance(wanted, type):
+                    assert answer is wanted, key
+                else:
+                    assert answer.shape == wanted.shape, key
+                    same(answer, wanted)
+
+
+def test_single_bools_in_the_key_of_a_portable_tensor(backend: object) -> None:
+    x = nn.tensor.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert x[True, 0].tolist() == [[1.0, 2.0]]
+    assert x[None, np.True_].shape == (1, 1, 2, 2)
+    assert x[nn.tensor.asarray(False)].shape == (0, 2, 2)
+    assert x[..., x.sum() > 0, 1:2].shape == (2, 1, 1)
+    x[True, 0] = 9
+    x[False] = 7
+    x[x[1, 1] > 3, 1, 1] = 5
+    assert x.tolist() == [[9.0, 9.0], [3.0, 5.0]]
+
+
+def test_gradients_flow_through_single_bools(backend: object) -> None:
+    def some(x: Any) -> Any:
+        return ops.sum(ops.multiply(ops.index_get(x, (True, 0)), ops.index_get(x, (True, 1))))
+
+    x = ops.asarray([[1.0, 2.0], [3.0, 4.0]])
+    same(transform.grad(some)(x), [[3.0, 4.0], [1.0, 2.0]])
+
+
+def test_indices_are_checked_where_there_are_no_elements(backend: object) -> None:
+    x, far = ops.ones((2, 0)), [5]
+    for wrong in (
+        lambda: ops.index_get(x, far), lambda: ops.index_get(ops.ones((0, 3)), (slice(None), far)),
+        lambda: ops.take(x, far, axis=0), lambda: ops.index_update(x, far, 1.0), lambda: ops.index_add(x, far, 1.0),
+        lambda: ops.scatter_add(x, far, ops.ones((1, 0))), lambda: ops.scatter_max(x, far, ops.ones((1, 0))),
+        lambda: ops.segment_sum(x, [0, 7], 2), lambda: ops.segment_max(x, [0, 7], 2), lambda: ops.gather_nd(x, [far]),
+        lambda: ops.index_get(ops.ones((0, 3)), far), lambda: ops.segment_sum(ops.ones((2, 1)), [0, 1], 0),
+    ):  # fmt: skip
+        with pytest.raises(IndexError):
+            wrong()
+
+
+def test_coordinates_are_integers_and_their_places_int64(backend: Any) -> None:
+    for dtype in ("int8", "uint8", "int32", "int64"):
+        rows, columns = (ops.cast(ops.asarray(x), dtype) for x in ([100, 1], [100, 2]))
+        found = ops.ravel_multi_index((rows, columns), (101, 120))
+        assert ops.get_dtype(found) == "int64"
+        same(found, [12100, 122])
+    for dtype in ("bool", "float32"):
+        with pytest.raises(TypeError, match="integers"):
+            ops.ravel_multi_index((ops.ones(2, dtype=dtype), ops.ones(2, dtype=dtype)), (2, 3))
+
+
+def test_where_a_block_begins(backend: object) -> None:
+    x = np.arange(6).reshape(2, 3)
+    same(ops.slice([1, 2, 3], 1, (2,)), [2, 3])
+    for start in (range(2), [0, 1], np.array([0, 1]), (np.int64(0), 1)):
+        same(ops.slice(x, start, (2, 2)), x[:, 1:])
+        same(ops.slice_update(x, start, [[7], [8]]), [[0, 7, 2], [3, 8, 5]])
 
 
 MODES = {

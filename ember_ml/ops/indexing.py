@@ -841,6 +841,8 @@ def _place(indices: Any, dims: tuple[int, ...]) -> Tensor:
 def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
     """The slices that begin at ``start`` if it holds plain integers; else it as a tensor."""
     shape = _shape(x)
+    if isinstance(start, (int, range)):
+        start = (start,) if isinstance(start, int) else tuple(start)
     ndim = len(start) if isinstance(start, (tuple, list)) else _math.prod(_shape(start))
     if not len(shape) == ndim == len(sizes):
         raise ValueError(

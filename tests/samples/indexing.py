@@ -38,6 +38,9 @@ SCATTERS = [
     call(X, i(0, -4), f([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), axis=-1),
     call(LINE, i(4, 4, 4, 0), f(1.0, 9.0, 2.0, 5.0)),
     call(LINE, NONE, np.zeros((0,), F)),
+    call(LINE[:0], NONE, np.zeros((0,), F)),
+    call(X[:, :0], i(1, 1), np.array(7.0, F)),
+    call(X[:0], i(1, 1), np.zeros((0, 2), F), axis=1),
     call(X, i(1, 1), np.array(7.0, F)),
     call(CUBE, i(2, 0, 2), np.ones((2, 3, 4), F), axis=1),
 ]
@@ -107,6 +110,8 @@ EXTREMES = [
     call(f(3.0, 3.0, 1.0, 1.0)),
     call(np.array(3.0, F)),
     call(np.array(3.0, F), axis=0),
+    call(np.array(3.0, F), axis=-1, keepdims=True),
+    call(np.array(3.0, F), keepdims=True),
     call(CUBE, axis=1),
     call(b(False, True, True)),
 ]

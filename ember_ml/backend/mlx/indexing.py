@@ -39,28 +39,22 @@ def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.
 def scatter_add(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
     with placing(x.dtype):
-        return x.at[key].add(updates)
+        return x.at[key].add(updates) if updates.size else x
 
 
 def scatter_max(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
-    return _extreme(x, key, updates, "maximum")
+    return _extreme(x, key, updates, "maximum") if updates.size else x
 
 
 def scatter_min(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _aligned(x, indices, updates, axis)
-    return _extreme(x, key, updates, "minimum")
+    return _extreme(x, key, updates, "minimum") if updates.size else x
 
 
 def index_get(x: mx.array, index: object, /) -> mx.array:
-    parts = _parts(index, x)
-    tensors = [i for i, part in enumerate(parts) if isinstance(part.value, mx.array)]
-    if len(tensors) == 1 and not parts[tensors[0]].value.ndim and _is_mask(parts[tensors[0]].value):
-        mask = parts.pop(tensors[0]).value
-        place = sum(not isinstance(part.value, int) for part in parts[: tensors[0]])
-        rows = mx.expand_dims(x[_key(parts)], place)
-        return rows[(slice(None),) * place + (slice(0, int(mask.item())),)]
-    return x[_key(_unmasked(parts))]
+    x, parts = _unmasked(x, _parts(index, x))
+    return x[_key(parts)]
 
 
 def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
@@ -72,7 +66,7 @@ def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     if not tensors:
         answer[_key(parts)] = _spread(values, answer[_key(parts)].shape)
         return answer
-    axis, rows, places, values = _by_rows(answer, _unmasked(parts), values)
+    axis, rows, places, values = _by_rows(*_unmasked(answer, parts), values)
     if not values.size:
         return answer
     rows, values = mx.array(rows), _settled(places, rows.shape[axis], values, axis)
@@ -86,7 +80,7 @@ def index_add(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     tensors = [part for part in parts if isinstance(part.value, mx.array)]
     if not any(not _is_mask(part.value) for part in tensors):
         return x + index_update(mx.zeros_like(x), index, values)
-    axis, rows, places, values = _by_rows(x, _unmasked(parts), values)
+    axis, rows, places, values = _by_rows(*_unmasked(x, parts), values)
     if not values.size:
         return x
     with placing(x.dtype):
@@ -149,7 +143,10 @@ def argmin(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -
 
 
 def _found(find: Any, x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    if axis is None or (not x.ndim and axis in (0, -1)):
+    if not x.ndim and axis in (None, 0, -1):
+        # MLX fails here where axes are kept.
+        return mx.zeros((), mx.int64)
+    if axis is None:
         return find(x, None, keepdims).astype(mx.int64)
     axis = _axis(axis, x.ndim)
     if x.size == 0 and x.shape[axis]:
@@ -375,18 +372,24 @@ def _key(parts: list[Part]) -> tuple[Any, ...]:
     return tuple(part.value for part in parts)
 
 
-def _unmasked(parts: list[Part]) -> list[Part]:
-    """The parts with masks written as positions; evaluates them."""
+def _unmasked(x: mx.array, parts: list[Part]) -> tuple[mx.array, list[Part]]:
+    """The parts with masks written as positions, which evaluates them, and the tensor that they are positions in.
+
+    A single bool is a mask of no axes: it takes all or nothing of an axis of length one, which the tensor has for it.
+    """
     found: list[Part] = []
+    single: list[int] = []
     for value, axis in parts:
-        if isinstance(value, mx.array) and _is_mask(value):
-            if value.ndim == 0:
-                raise TypeError("a single bool cannot be one of several indices")
+        axis += len(single)
+        if not isinstance(value, mx.array) or not _is_mask(value):
+            found.append(Part(value, axis))
+        elif value.ndim:
             found += [Part(places, axis + i) for i, places in enumerate(nonzero(value))]
         else:
-            found.append(Part(value, axis))
+            found.append(Part(mx.zeros((1 if value.item() else 0,), mx.int64), axis))
+            single.append(axis)
     _check_company([part.value.shape for part in found if isinstance(part.value, mx.array)])
-    return found
+    return mx.expand_dims(x, single) if single else x, found
 
 
 def _check_company(shapes: list[tuple[int, ...]]) -> None:

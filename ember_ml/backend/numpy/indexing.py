@@ -94,12 +94,16 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    if x1.ndim != 1:
+        raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
     if sorter is not None:
         x1 = np.take(x1, sorter)
     return np.searchsorted(_ordered(x1), _ordered(x2), side=side)  # type: ignore[call-overload]
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    if weights is not None and weights.shape != x.shape:
+        raise ValueError(f"{weights.size} weights do not fit {x.size} integers")
     counts = np.bincount(x, weights, minlength)
     return counts if weights is None else counts.astype(weights.dtype)
 

@@ -68,7 +68,7 @@ def index_get(x: Tensor, index: object, /) -> Tensor:
     x, parts, _ = _forward(x, _parts(index, x))
     for value, axis in parts:
         if _is_places(value):
-            _check_off_cpu(value, -x.shape[axis], x.shape[axis])
+            _check_unseen(value, -x.shape[axis], x.shape[axis], x)
     return x[_key(parts)]
 
 
@@ -259,15 +259,18 @@ def _check(indices: Tensor, low: int, high: int) -> None:
         raise IndexError(f"index {least if least < low else most} is out of range for {high} elements")
 
 
-def _check_off_cpu(indices: Tensor, low: int, high: int) -> None:
-    """Raise unless all indices are in range. On the CPU, torch's own functions do; on a GPU they end the process."""
-    if indices.device.type != "cpu":
+def _check_unseen(indices: Tensor, low: int, high: int, x: Tensor | None = None) -> None:
+    """Raise unless all indices are in range, where torch's own functions do not look.
+
+    On a GPU they end the process, and where ``x`` has no elements they let all indices pass.
+    """
+    if indices.device.type != "cpu" or (x is not None and not x.numel()):
         _check(indices, low, high)
 
 
-def _wrapped(indices: Tensor, size: int) -> Tensor:
+def _wrapped(indices: Tensor, size: int, x: Tensor | None = None) -> Tensor:
     """Indices counted from the front, which is all that most of torch's functions know."""
-    _check_off_cpu(indices, -size, size)
+    _check_unseen(indices, -size, size, x)
     return indices if _is_within(indices, size) else torch.where(indices < 0, indices + size, indices)
 
 
@@ -287,7 +290,7 @@ def _aligned(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[in
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
     shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
-    return axis, _wrapped(indices, x.shape[axis]), updates.broadcast_to(shape)
+    return axis, _wrapped(indices, x.shape[axis], x), updates.broadcast_to(shape)
 
 
 def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:
@@ -304,7 +307,7 @@ def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Ten
     count = _extremes(ids)[1] + 1 if count is None else count
     if count < 0:
         raise ValueError(f"there are no {count} segments")
-    _check_off_cpu(ids, 0, count)
+    _check_unseen(ids, 0, count, data if count else ids[:0])
     if math.isinf(empty) and not data.is_floating_point():
         limits = torch.iinfo(data.dtype)
         empty = limits.max if empty > 0 else limits.min
@@ -352,7 +355,7 @@ def _first_of_sorted(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tenso
 
 def _parts(index: object, x: Tensor) -> list[Part]:
     parts = parts_of(index, tuple(x.shape), lambda value: _index_tensor(value, x.device), _is_mask)
-    if not any(isinstance(part.value, Tensor) and part.value.ndim for part in parts):
+    if not any(isinstance(value, Tensor) and (value.ndim or _is_mask(value)) for value, _ in parts):
         return parts
     return [Part(_in_company(value, x.device), axis) for value, axis in parts]
 
@@ -407,7 +410,7 @@ def _by_rows(x: Tensor, parts: list[Part], values: Tensor) -> tuple[int, Tensor,
     tensors = [part for part in parts if isinstance(part.value, Tensor)]
     for part in tensors:
         if _is_places(part.value):
-            _check_off_cpu(part.value, -x.shape[part.axis], x.shape[part.axis])
+            _check_unseen(part.value, -x.shape[part.axis], x.shape[part.axis], x)
     plain = all(part.value == slice(None) for part in parts if not isinstance(part.value, Tensor))
     if len(tensors) == 1 and plain:
         (places, axis), shape = tensors[0], tuple(x.shape)

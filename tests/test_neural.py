@@ -179,6 +179,68 @@ def test_a_query_that_sees_nothing_answers_zero(backend: Backend) -> None:
             assert np.all(np.isfinite(answer))
 
 
+@pytest.mark.parametrize("length", [1, 5, 20])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"mask": True}, {"bias": 0.5}], ids=str)
+def test_nan_is_the_answer_to_nan(backend: Backend, dtype: str, length: int, options: dict[str, Any]) -> None:
+    options = {name: ops.asarray(x) if name != "is_causal" else x for name, x in options.items()}
+    for place, rows in (("query", [length - 1]), ("key", None), ("value", None)):
+        tensors = {name: drawn(2, length, 2, 4).astype(dtype) for name in ("query", "key", "value")}
+        tensors[place][0, slice(None) if rows is None else rows, 1] = np.nan
+        if place == "key":
+            tensors["value"][0, :, 1, 0] = np.nan
+        answer = np.isnan(host(ops.dot_product_attention(*map(ops.asarray, tensors.values()), **options)))
+        expected = np.zeros(answer.shape, bool)
+        expected[0, slice(None) if rows is None else rows, 1] = True
+        np.testing.assert_array_equal(answer, expected)
+
+
+def test_zero_values_are_no_sign_of_nan(backend: Backend) -> None:
+    query, key, value = (drawn(2, 5, 2, 4) for _ in range(3))
+    value[..., 0] = 0
+    for causal in (False, True):
+        answer = host(ops.dot_product_attention(query, key, value, is_causal=causal))
+        assert not np.any(answer[..., 0])
+        expected = host(ops.dot_product_attention(query, key, np.roll(value, 1, -1), is_causal=causal))
+        assert_close(np.roll(answer, 1, -1), expected, 1e-5)
+
+
+@pytest.mark.parametrize("length", [5, 40])
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_hidden_may_be_nan(backend: Backend, causal: bool, length: int) -> None:
+    query, key, value = (drawn(2, length, 2, 4) for _ in range(3))
+    mask = np.ones((length, length), bool)
+    mask[:, 3] = mask[2] = False
+    plain = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
+    key[0, 3, 1] = np.nan
+    answer = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
+    assert_close(answer, plain, 1e-5)
+    value[0, 3, 1] = np.nan
+    answer = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
+    assert not np.any(answer[:, 2])
+
+
+def test_a_query_with_infinite_biases_sees_nothing(backend: Backend) -> None:
+    query, key, value = (drawn(2, 5, 2, 4) for _ in range(3))
+    mask, bias = np.ones((5, 5), bool), drawn(5, 5)
+    bias[2] = -np.inf
+    bias[3, 1:], mask[3, 0] = -np.inf, False
+    for place in (None, key, value):
+        if place is not None:
+            place[0, 4, 1] = np.nan
+        answer = host(ops.dot_product_attention(query, key, value, mask, bias))
+        assert not np.any(answer[:, [2, 3]])
+        assert np.all(np.isfinite(answer[1]))
+        assert not np.any(host(ops.dot_product_attention(query, key, value, None, bias))[:, 2])
+
+
+def test_attention_to_no_keys(backend: Backend) -> None:
+    query, nothing = drawn(2, 3, 2, 4), drawn(2, 0, 2, 4)
+    answer = host(ops.dot_product_attention(query, nothing, nothing))
+    assert answer.shape == (2, 3, 2, 4)
+    assert not np.any(answer)
+
+
 def test_a_bias_without_axes_changes_nothing(backend: Backend) -> None:
     query, key, value = (drawn(1, 3, 2, 4) for _ in range(3))
     plain = host(ops.dot_product_attention(query, key, value, is_causal=True))

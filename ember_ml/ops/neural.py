@@ -325,7 +325,7 @@ def dot_product_attention(
     Args:
         mask: true where a query may see a key; broadcast to (batch, heads, queries, keys). A query that may see none
             answers zero.
-        bias: added to the scores; broadcast as the mask.
+        bias: added to the scores; broadcast as the mask. Minus infinity hides a key as the mask does.
         scale: ``1 / sqrt(size)``, if not given.
         is_causal: query ``i`` sees the keys up to ``i`` only.
 

@@ -186,15 +186,19 @@ CALLS: dict[str, list[Call]] = {
         call(HOLED, 2),
         call(ENDLESS, 3, 1, "same"),
         call(-np.abs(PLANE) - 1, 3, 2, "same"),
+        call(PLANE[..., :0], 2),
         call(WHOLE, 2),
         call(WHOLE, 3, 2, "same"),
         call(WHOLE.astype(np.uint8), 3, 2, 1),
     ),
     "average_pool": pooled(
-        call(HOLED, 2), call(ENDLESS, 3, 1, "same"), call(np.full((1, 8, 8, 1), 6e4, np.float16), 4)
+        call(HOLED, 2),
+        call(ENDLESS, 3, 1, "same"),
+        call(np.full((1, 8, 8, 1), 6e4, np.float16), 4),
+        call(PLANE[..., :0], 3, 2, "same"),
     ),
-    "adaptive_average_pool": adapted(call(ENDLESS, (4, 3)), call(HOLED, (4, 3))),
-    "adaptive_max_pool": adapted(call(ENDLESS, (4, 3)), call(HOLED, (4, 3)), call(WHOLE, 3)),
+    "adaptive_average_pool": adapted(call(ENDLESS, (4, 3)), call(HOLED, (4, 3)), call(PLANE[..., :0], 2)),
+    "adaptive_max_pool": adapted(call(ENDLESS, (4, 3)), call(HOLED, (4, 3)), call(WHOLE, 3), call(PLANE[..., :0], 2)),
     "batch_normalization": [
         call(PLANE, MEAN, VARIANCE),
         call(PLANE, MEAN, VARIANCE, -1, OFFSET, SCALE),

@@ -194,19 +194,22 @@ def dot_product_attention(
     is_causal: bool = False,
 ) -> mx.array:
     repeats = check_attention(query.shape, key.shape, value.shape)
-    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (x.swapaxes(1, 2) for x in (query, key, value))
     rows, columns = q.shape[-2], k.shape[-2]
     lone = is_causal and mask is None and bias is None and rows == columns
-    allowed = mask if mask is None or mask.ndim > 1 else mx.broadcast_to(mask, (rows, columns))
+    allowed, bias = (x if x is None or x.ndim > 1 else mx.broadcast_to(x, (rows, columns)) for x in (mask, bias))
     if is_causal and not lone:
         causal = mx.tri(rows, columns, dtype=mx.bool_)
         allowed = causal if allowed is None else allowed & causal
-    sees = None
-    if mask is not None and allowed is not None:
+    seen, sees = mask if mask is None else allowed, None
+    if bias is not None:
+        seen = bias != -math.inf if allowed is None else allowed & (bias != -math.inf)
+    if seen is not None:
         # MLX answers the mean of all values, or NaN, to a query that sees none; so it sees all, and answers zero after.
-        sees = mx.any(allowed, -1, keepdims=True)
-        allowed = allowed | ~sees
+        sees = mx.any(seen, -1, keepdims=True)
+        allowed = allowed if allowed is None else allowed | ~sees
+        bias = bias if bias is None else mx.where(sees, bias, 0)
     if query.dtype == mx.float64:
         allowed = mx.tri(rows, columns, dtype=mx.bool_) if lone else allowed
         answer = _attention(q, mx.repeat(k, repeats, 1), mx.repeat(v, repeats, 1), allowed, bias, factor)

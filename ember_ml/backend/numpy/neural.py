@@ -212,7 +212,7 @@ def dot_product_attention(
     is_causal: bool = False,
 ) -> Array:
     repeats = check_attention(query.shape, key.shape, value.shape)
-    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (_wide(x).swapaxes(1, 2) for x in (query, key, value))
     if repeats > 1:
         k, v = np.repeat(k, repeats, 1), np.repeat(v, repeats, 1)
@@ -229,7 +229,14 @@ def dot_product_attention(
     scores -= np.where(np.isneginf(peak), 0, peak)
     np.exp(scores, out=scores)
     total = scores.sum(-1, keepdims=True)
-    answer = (scores @ v) / np.where(total == 0, 1, total)
+    answer = scores @ v
+    if np.all(total > 0):
+        answer /= total
+    else:
+        seen = np.broadcast_to(True if allowed is None else allowed, scores.shape)
+        seen = seen if bias is None else seen & (_wide(bias) != -np.inf)
+        # What it sees may be NaN, and what it does not see too.
+        answer = np.where(seen.any(-1, keepdims=True), answer / np.where(total == 0, np.nan, total), 0)
     return np.ascontiguousarray(answer.swapaxes(1, 2)).astype(query.dtype, copy=False)
 
 

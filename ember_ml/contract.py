@@ -19,13 +19,18 @@ from typing import Any, NamedTuple, TypeVar, cast
 from ember_ml import backend as backends
 from ember_ml import door, shortcut
 from ember_ml.backend import Backend
-from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, PLAIN, TENSOR
+from ember_ml.door import COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
 from ember_ml.dtypes import EmberDType, Law, of_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ROLES = {"TensorLike": TENSOR, "Indices": INDEX, "Mask": MASK, "DTypeLike": DTYPE, "DeviceLike": DEVICE}
 _ROLE = re.compile(rf"\b({'|'.join(_ROLES)})\b")
+_SETTINGS = {
+    FLAG: re.compile(r"((\w+\.)?bool|<class 'bool'>)( \| None)?"),
+    SCALAR: re.compile(r"(int \| )?(float|complex|<class '(float|complex)'>)( \| None)?"),
+    COUNTS: re.compile(r"Shape|Axis|(int \| )?([\w.]+\.)?Sequence\[int\]( \| None)?"),
+}
 _SEVERAL = re.compile(r"([\w.]+\.)?Sequence\[")
 
 
@@ -211,7 +216,7 @@ def _parameter(function: Callable[..., Any], name: str, *, keyword: bool = False
     annotation = function.__annotations__.get(name, "")
     text = annotation if isinstance(annotation, str) else repr(annotation)
     match = _ROLE.search(text)
-    role = _ROLES[match[1]] if match else PLAIN
+    role = _ROLES[match[1]] if match else next((r for r, form in _SETTINGS.items() if form.fullmatch(text)), PLAIN)
     several = variadic or _SEVERAL.match(text) is not None
     return Parameter(name, role, several, variadic, keyword, optional="None" in text)
 

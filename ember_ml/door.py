@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ember_ml import backend as backends
 from ember_ml import portable, tree
 from ember_ml.backend import Backend
-from ember_ml.dtypes import KINDS, EmberDType, accumulated, adapt, default_dtype, describe, free, promote
+from ember_ml.dtypes import KINDS, EmberDType, accumulated, adapt, default_dtype, describe, free, holds, promote, shown
 from ember_ml.errors import EmberError
 
 if TYPE_CHECKING:
     from ember_ml.contract import Operation
 
-TENSOR, INDEX, MASK, DTYPE, DEVICE, PLAIN = "tensor", "index", "mask", "dtype", "device", "plain"
+TENSOR, INDEX, MASK, DTYPE, DEVICE = "tensor", "index", "mask", "dtype", "device"
+FLAG, SCALAR, COUNTS, PLAIN = "flag", "scalar", "counts", "plain"
 
 
 class Place(NamedTuple):
@@ -39,6 +40,7 @@ class Door:
         places = [Place(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)]
         self.tensors = tuple(p for p in places if p.role in (TENSOR, INDEX, MASK))
         self.settings = tuple(p for p in places if p.role in (DTYPE, DEVICE))
+        self.scalars = tuple(p.at for p in places if p.role == SCALAR)
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
         self.positional = len(places) - len(self.keywords)
@@ -148,6 +150,11 @@ class Door:
             elif met is not None and self.operation.law is accumulated:
                 wide = accumulated.answer(met) if accumulated.answer else met
                 admitted[index] = None if wide is met else backend.dtypes[wide.name]
+        for index in self.scalars:
+            value = values[index]
+            if species_of(type(value)) == HOST and not len(getattr(value, "shape", (0,))):
+                # One of NumPy's scalars has a dtype, which must not count: an option is no tensor.
+                admitted[index] = value.item()
         return tuple(admitted)
 
     def tensor(self, backend: Backend, values: tuple[Any, ...], value: Any, dtype: Any, name: str) -> Any:
@@ -196,6 +203,7 @@ class Door:
             for (container, key), dtype in zip(entrants, own, strict=True):
                 self.check_kind(dtype)
                 if type(container[key]) in _NUMBERS:
+                    self.check_range(container[key], dtype)
                     container[key] = self.convert(backend, values, container[key], dtype)
             return own[0]
         if law.meet == "first":
@@ -234,11 +242,8 @@ class Door:
 
     def check_range(self, number: Any, dtype: EmberDType) -> None:
         """A Python integer is one that the dtype can hold."""
-        if dtype.kind in KINDS["integral"] and isinstance(number, int):
-            signed = dtype.kind == "signed integer"
-            low, high = (-1 << dtype.bits - 1, 1 << dtype.bits - 1) if signed else (0, 1 << dtype.bits)
-            if not low <= number < high:
-                raise ValueError(f"{self.operation.name} was given {number}, which {dtype.name} cannot hold")
+        if isinstance(number, int) and not holds(dtype, number):
+            raise ValueError(f"{self.operation.name} was given {shown(number)}, which {dtype.name} cannot hold")
 
     def pass_on(self, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         """Call ``run`` with the values, each in the way that its parameter is given."""
@@ -256,6 +261,11 @@ class Door:
         """What the short way ends in when ``error`` is raised: by the engine, or because an operand is no tensor."""
         if isinstance(error, AttributeError) and not all(hasattr(values[p.at], "dtype") for p in self.tensors):
             return self(*values)
+        if isinstance(error, (RuntimeError, OverflowError)) and any(
+            type(values[p.at]) in _NUMBERS for p in self.tensors
+        ):
+            # An engine may refuse a number that it would take as a tensor, such as one that a half rounds to infinity.
+            return self(*values)
         return self.recover(self.home(values), error, values)
 
     def recover(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Any:
@@ -263,9 +273,11 @@ class Door:
         if isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _FINAL:
             return self.by_reference(backend, values)
         plain = tuple(
-            _plain(v) if p.role == PLAIN else v for v, p in zip(values, self.operation.parameters, strict=True)
+            _PLAINER[p.role](v) if p.role in _PLAINER else v
+            for v, p in zip(values, self.operation.parameters, strict=True)
         )
-        if any(new is not old for new, old in zip(plain, values, strict=True)):
+        changed = any(new is not old for new, old in zip(plain, values, strict=True))
+        if changed and isinstance(error, _COMPLAINTS):
             return self(*plain)
         raise self.explained(backend, error, values)
 
@@ -304,6 +316,8 @@ class Door:
     def explained(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Exception:
         """The error in its agreed class, with a note that names the operation, its tensors and the engine."""
         wanted = None if isinstance(error, EmberError) else backend.error_class(error)
+        if isinstance(error, (OverflowError, ZeroDivisionError)):
+            wanted = ValueError
         if wanted is not None and not isinstance(error, wanted):
             translated = wanted(str(error))
             translated.__cause__ = error
@@ -323,6 +337,9 @@ class Door:
 NUMBER, SEQUENCE, HOST, NONE, UNKNOWN = "number", "sequence", "host", "none", "unknown"
 
 _NUMBERS = (bool, int, float, complex)
+
+# What engines say of arguments. Other exceptions are no mistakes, such as that by which torch ends a recomputation.
+_COMPLAINTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 
 # Engines whose word is the last: the reference itself, and the one that traces it, whose answers must not be untraced.
 _FINAL = ("numpy", "autograd")
@@ -390,14 +407,44 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         items = [_plain(item) for item in value]
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if isinstance(value, int) or not hasattr(value, "__index__") or len(getattr(value, "shape", ())):
+    if isinstance(value, int) or not hasattr(value, "__index__"):
         return value
+    # A mask is no number.
+    is_number = home_of(value) is None or _is_one_of(KINDS["integral"], value)
+    return _read(operator.index, value) if is_number else value
+
+
+def _truth(value: Any) -> Any:
+    """``value`` as True or False if it is an integer or a tensor without axes, of bool or integers; else itself.
+
+    Flags often come from a comparison. Definitions take them as Python does; engines here and there, and else these.
+    """
+    if isinstance(value, bool):
+        return value
+    return _read(bool, value) if isinstance(value, int) or _is_one_of(KINDS["bits"], value) else value
+
+
+def _counts(value: Any) -> Any:
+    """``value`` as a tuple if it is a tensor of integers with one axis, or a range; else as ``_plain`` has it."""
     home = home_of(value)
-    if home is not None and home.dtype_of(value).kind not in KINDS["integral"]:
-        # A mask is no number.
-        return value
+    if home is not None and len(value.shape) == 1 and home.dtype_of(value).kind in KINDS["integral"]:
+        return _read(lambda x: tuple(x.tolist()), value)
+    return tuple(value) if isinstance(value, range) else _plain(value)
+
+
+_PLAINER: dict[str, Callable[[Any], Any]] = {PLAIN: _plain, FLAG: _truth, SCALAR: _plain, COUNTS: _counts}
+
+
+def _is_one_of(kinds: tuple[str, ...], value: Any) -> bool:
+    """Whether ``value`` is a tensor without axes, of a dtype of these kinds."""
+    home = home_of(value)
+    return home is not None and not len(value.shape) and home.dtype_of(value).kind in kinds
+
+
+def _read(how: Callable[[Any], Any], value: Any) -> Any:
+    """``how`` of ``value``, or itself where that cannot be told, as in traced code."""
     try:
-        return operator.index(value)
+        return how(value)
     except (TypeError, ValueError, RuntimeError):
         return value
 

@@ -221,6 +221,22 @@ def adapt(dtype: EmberDType, number: type) -> EmberDType:
     return complex128 if dtype is float64 else complex64
 
 
+def holds(dtype: EmberDType, number: float) -> builtins.bool:
+    """Whether a tensor of ``dtype`` can hold a Python number.
+
+    A float takes what rounds to infinity in it, but no integer that Python's own float does not take; an integer takes
+    what is between two integers, and no NaN or infinity.
+    """
+    if dtype.kind in KINDS["integral"]:
+        signed = dtype.kind == "signed integer"
+        return -(1 << dtype.bits - 1) * signed - 1 < number < 1 << dtype.bits - signed
+    try:
+        float(number)
+    except OverflowError:
+        return dtype is bool
+    return True
+
+
 def float_of(dtype: EmberDType) -> EmberDType:
     """``dtype`` if it is floating, else the default float."""
     return dtype if dtype.kind in KINDS["floating"] else default_float()
@@ -290,6 +306,17 @@ LAWS: dict[str, Law] = {
     law.name: law
     for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated, doubled)
 }
+
+
+def shown(number: float) -> str:
+    """A Python number for messages; one of very many digits by the length that it has in bits.
+
+    >>> shown(300)
+    '300'
+    """
+    if isinstance(number, int) and number.bit_length() > 1024:
+        return f"an integer of {number.bit_length()} bits"
+    return repr(number)
 
 
 def describe(value: Any) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
 from ember_ml import meeting
-from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, TENSOR
+from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, SCALAR, TENSOR
 from ember_ml.dtypes import (
     DTYPES,
     EmberDType,
@@ -256,6 +256,8 @@ def _source(operation: Operation, function: FunctionType, split: bool) -> str:
     tensors = [p.name for p in operation.parameters if p.role == TENSOR and not p.many]
     guides = {p.name: p.role.upper() for p in operation.parameters if p.role in (INDEX, MASK) and not p.many}
     unset = [f"{p.name} is None" for p in operation.parameters if p.role in (DTYPE, DEVICE)]
+    # NumPy's scalars have dtypes, which would count; the door makes Python's numbers of them.
+    unset += [_number_test(p.name, p.optional) for p in operation.parameters if p.role == SCALAR]
     arguments = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in operation.parameters)
     values = ", ".join(p.name for p in operation.parameters)
     checked = not all(_passes(operation, d) for d in DTYPES.values())
@@ -268,7 +270,7 @@ def _source(operation: Operation, function: FunctionType, split: bool) -> str:
             tests = _more_tensors(tensors, guides, arguments, checked, split)
     elif len(guides) == len(operation.tensors) == 1:
         tests = _one_guide(guides, arguments)
-    elif len(operation.tensors) == 1 and not operation.tensors[0].variadic:
+    elif len(operation.tensors) == 1 and operation.tensors[0].role == TENSOR and not operation.tensors[0].variadic:
         tests = _several(operation.tensors[0].name, arguments, checked)
     if tests:
         if unset:
@@ -281,6 +283,12 @@ def _source(operation: Operation, function: FunctionType, split: bool) -> str:
         ]
     body.append(f"return door({values})")
     return "\n".join([f"def call({_signature(operation, function)}):", *(" " + line for line in body)])
+
+
+def _number_test(name: str, optional: bool) -> str:
+    """The test that an option is a number of Python's own, or is not given."""
+    absent = f"{name} is None or " if optional else ""
+    return f"({absent}{name}.__class__ is float or {name}.__class__ is int)"
 
 
 def _led(guides: dict[str, str], kind: str, same: str = "is") -> str:

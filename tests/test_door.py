@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import array
+import inspect
 import traceback
 from collections import UserList
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import dtype_name, host
+from agreement import assert_same, dtype_name, host
+from samples import calls, given, values
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import nn, ops, tree
 from ember_ml.backend import Backend, get_available_backends, load
-from ember_ml.contract import REGISTRY, op, operation_of
-from ember_ml.dtypes import compared, floating, free, kept, promoted
+from ember_ml.contract import FLAG, REGISTRY, TENSOR, Operation, op, operation_of
+from ember_ml.dtypes import adapt, as_dtype, compared, floating, free, kept, promoted
+from ember_ml.errors import UnsupportedError
 from ember_ml.types import DTypeLike, Indices, Mask, Tensor, TensorLike
 
 ENGINES = get_available_backends()
@@ -135,6 +138,121 @@ def test_a_number_that_the_dtype_cannot_hold_is_a_value_error(dtype: str, number
             ops.multiply(*args)
 
 
+def answer_or_error(operation: Operation, arguments: inspect.BoundArguments) -> Any:
+    """What a call with these arguments answers, from the same random state, or the class of its error."""
+    ops.set_seed(0)
+    try:
+        return operation.call(*arguments.args, **arguments.kwargs)
+    except Exception as error:
+        return type(error)
+
+
+def joined(operation: Operation) -> list[str]:
+    """The tensor parameters of the operation's first sample that may be a number which adapts to another tensor."""
+    call = calls(operation)[0]
+    arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs).arguments
+    tensors = [p.name for p in operation.parameters if p.role == TENSOR and not p.many]
+    found = [name for name in tensors if isinstance(arguments.get(name), np.ndarray)]
+    return [] if len(found) < 2 else found[1:] if operation.law.meet == "first" else found
+
+
+JOINED = [o for o in REGISTRY.values() if o.law.meet != "apart" and joined(o)]
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("portable", [False, True], ids=["native", "portable"])
+@pytest.mark.parametrize("operation", JOINED, ids=lambda o: o.name)
+def test_large_integers_beside_tensors(operation: Operation, portable: bool, backend: Backend) -> None:
+    call = calls(operation)[0]
+    arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
+    before = dict(arguments.arguments)
+
+    def answer(name: str, number: float, dtype: str) -> Any:
+        for parameter in operation.tensors:
+            value = before.get(parameter.name)
+            if isinstance(value, np.ndarray):
+                value = values(operation, value.shape, dtype) if parameter.role == TENSOR else value
+                native = backend.convert(value, None, backend.device)
+                arguments.arguments[parameter.name] = nn.tensor.EmberTensor(native) if portable else native
+        arguments.arguments[name] = number
+        found = answer_or_error(operation, arguments)
+        return tree.map(lambda x: x.native if isinstance(x, nn.tensor.EmberTensor) else x, found)
+
+    for name in joined(operation):
+        for dtype in {"bool", "uint8", "int64", "uint64"} & operation.dtypes.keys():
+            if dtype == "bool" and operation.law.meet == "first":
+                continue
+            held = adapt(as_dtype(dtype), int)
+            for number in {"uint8": (300, -1, HUGE), "uint64": (-1, 1 << 64)}.get(dtype, (1 << 63, -1 << 70, HUGE)):
+                if held.name in operation.dtypes:
+                    assert answer(name, number, dtype) is ValueError, f"{dtype} for {name}"
+        for dtype in {"float16", "bfloat16", "float32", "complex64"} & operation.dtypes.keys():
+            assert issubclass(answer(name, HUGE, dtype), (ValueError, UnsupportedError)), f"{dtype} for {name}"
+            for number in (1 << 70, -1 << 63, -1 << 70):
+                expected, found = answer(name, float(number), dtype), answer(name, number, dtype)
+                assert_same(found, expected)
+
+
+def test_integers_that_no_tensor_holds(backend: Backend) -> None:
+    for number in (1 << 63, -1 << 70, HUGE):
+        for wrong in (lambda n: ops.add(n, 1), lambda n: ops.asarray(n), lambda n: ops.full((2,), n)):
+            with pytest.raises(ValueError, match="hold"):
+                wrong(number)
+    for dtype in ("bfloat16", "float32"):
+        assert host(ops.asarray(1 << 70, dtype=dtype)).item() == host(ops.full((), -1 << 70, dtype=dtype)).item() * -1
+        for make in (lambda d: ops.asarray(HUGE, dtype=d), lambda d: ops.full((2,), HUGE, dtype=d)):
+            with pytest.raises(ValueError, match="hold"):
+                make(dtype)
+    assert host(ops.add(1 << 70, 1.0)).item() == 2.0**70
+
+
+def test_operators_with_large_integers(backend: Backend) -> None:
+    half, byte = nn.tensor.asarray([1.0], dtype="bfloat16"), nn.tensor.asarray([1], dtype="uint8")
+    assert (half + (1 << 70)).tolist() == ((1 << 70) + half).tolist() == [2.0**70]
+    assert (half < 1 << 70).tolist() == [True]
+    for wrong in (lambda: byte + 300, lambda: 300 - byte, lambda: byte == -1, lambda: half * HUGE, lambda: HUGE / half):
+        with pytest.raises(ValueError, match="cannot hold"):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "dtype", "error"),
+    [
+        ([1 << 70], None, ValueError), ([1, 1 << 63], None, ValueError), ([[1 << 63, -1]], None, ValueError),
+        (range(1 << 63, (1 << 63) + 2), None, ValueError), ([HUGE], None, ValueError), ([1.0, HUGE], None, ValueError),
+        ([300], "uint8", ValueError), ([-1, 5], "uint64", ValueError), ([1 << 63, 1], "int64", ValueError),
+        ([float("nan")], "int32", ValueError), ([1e300], "int64", ValueError), ([128.5], "int8", ValueError),
+        ([1j], "float32", TypeError), ([2, 1j], "int8", TypeError),
+    ],
+)  # fmt: skip
+def test_sequences_of_numbers_that_a_dtype_cannot_hold(
+    numbers: Any, dtype: str | None, error: type[Exception], backend: Backend
+) -> None:
+    with pytest.raises(error, match=r"hold|too large"):
+        ops.asarray(numbers, dtype=dtype)
+    if dtype is None:
+        with pytest.raises(error, match=r"hold|too large"):
+            ops.add(ops.ones(2), numbers)
+
+
+def test_sequences_with_integers_of_many_digits(backend: Backend) -> None:
+    for numbers, dtype, expected in (
+        ([1 << 70, 1], "float32", [2.0**70, 1.0]), ([1 << 70, 1.5], None, [2.0**70, 1.5]),
+        ([(1 << 64) - 1, 1], "uint64", [(1 << 64) - 1, 1]), ([1 << 63, 1.5], "uint64", [1 << 63, 1]),
+        ([-1 << 63, 127.5], "int64", [-1 << 63, 127]), ([127.5, -128.5], "int8", [127, -128]),
+    ):  # fmt: skip
+        found = ops.asarray(numbers, dtype=dtype)
+        assert dtype_name(found) == (dtype or "float32")
+        assert host(found).tolist() == expected
+
+
+def test_both_integers_of_64_bits_that_numpy_has(backend: Backend) -> None:
+    for kind, name in ((np.longlong, "int64"), (np.ulonglong, "uint64")):
+        x = np.arange(3).astype(kind)
+        for answer in (ops.asarray(x), ops.multiply(x, x), ops.flip(x), ops.asarray([kind(2)]), ops.abs(kind(2))):
+            assert dtype_name(answer) == name
+
+
 def test_numbers_among_themselves_promote_by_their_defaults(backend: Backend) -> None:
     assert dtype_name(ops.multiply(1, 2)) == "int64"
     assert dtype_name(ops.multiply(1, 2.0)) == "float32"
@@ -227,6 +345,32 @@ def test_indices_masks_and_dtypes_arrive_as_what_they_are(backend: Backend) -> N
         looked_at([1.0], [0.5], True)
 
 
+FLAGS = [(o, p.name) for o in REGISTRY.values() for p in o.parameters if p.role == FLAG]
+
+
+@pytest.mark.parametrize(("operation", "name"), FLAGS, ids=lambda x: x if isinstance(x, str) else x.name)
+def test_flags_are_whatever_is_true_or_false(operation: Operation, name: str, backend: Backend) -> None:
+    call = calls(operation)[0].map(lambda array: backend.convert(array, None, backend.device))
+    arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
+    for flag in (True, False):
+        arguments.arguments[name] = flag
+        expected = answer_or_error(operation, arguments)
+        for value in (int(flag), np.bool_(flag), np.int8(flag), backend.convert(flag, None, backend.device)):
+            arguments.arguments[name] = value
+            answer = answer_or_error(operation, arguments)
+            if given(operation, "VARIES") or isinstance(expected, type):
+                assert type(answer) is type(expected), f"{value!r} for {flag}"
+            else:
+                assert_same(answer, expected)
+
+
+def test_flags_are_no_words_and_no_masks(backend: Backend) -> None:
+    x = ops.ones((2, 3))
+    for flag in ("yes", [True], ops.asarray([True, False]), 0.5):
+        with pytest.raises((TypeError, ValueError)):
+            ops.sum(x, axis=0, keepdims=flag)
+
+
 @op(floating)
 def decay(x: TensorLike, rate: TensorLike = 1.0, /) -> Tensor:
     """``x`` after it has decayed."""
@@ -272,6 +416,24 @@ def test_a_definition_runs_where_its_tensors_live() -> None:
                 assert isinstance(shifted(x), load(name).tensors)
 
 
+def test_what_is_no_complaint_is_not_tried_again(backend: Backend) -> None:
+    class Stop(Exception):  # noqa: N818 - as torch ends a recomputation
+        pass
+
+    seen: list[Any] = []
+
+    @op(promoted)
+    def stopped(x: TensorLike, y: TensorLike, /, *, axis: int = 0, whole: bool = False) -> Tensor:
+        """Nothing."""
+        seen.append(axis)
+        raise Stop
+
+    for y in (2.0, ops.ones(2)):
+        with pytest.raises(Stop):
+            stopped(ops.ones(2), y, axis=np.int64(1), whole=1)
+    assert len(seen) == 2
+
+
 def test_a_traceback_names_the_operation(backend: Backend) -> None:
     x, y = ops.ones((2,)), ops.ones((3,))
     for call, name in ((lambda: ops.add(x, y), "add"), (lambda: ops.add([1.0, 2.0], [1.0, 2.0, 3.0]), "add")):
@@ -296,6 +458,26 @@ def test_the_door_leaves_its_arguments_alone(backend: Backend) -> None:
     parts = [[1.0], (2.0,)]
     ops.concatenate(parts)
     assert parts == [[1.0], (2.0,)]
+
+
+def test_views_of_host_arrays_in_any_order_are_read(backend: Backend) -> None:
+    x = np.arange(12.0, dtype=np.float32).reshape(1, 3, 4)
+    for view in (x[::-1], x[:, ::-1], x[..., ::-2], x.T, x[:, :1][:, ::-1], np.broadcast_to(x, (2, 3, 4)), x[::-1, 1]):
+        assert host(ops.asarray(view)).tolist() == view.tolist()
+        assert host(ops.negative(view)).tolist() == (-view).tolist()
+        assert host(ops.concat([view, view])).shape[0] == 2 * len(view)
+
+
+def test_views_that_torch_negates_or_conjugates_later_are_read() -> None:
+    torch = pytest.importorskip("torch")
+    turned = torch.tensor([complex(0.0, -0.25), complex(0.0, -0.75)], requires_grad=True).conj()
+    for x, expected in ((turned.imag.detach(), [0.25, 0.75]), (turned.detach(), [0.25j, 0.75j])):
+        assert x.is_neg() or x.is_conj()
+        assert ops.to_numpy(x).tolist() == expected
+        assert ops.multiply(x, 2).tolist() == [2 * value for value in expected]
+        assert ops.unique(ops.abs(x)).tolist() == [0.25, 0.75]
+    assert tuple(ops.random_poisson((3, 2), turned.imag.detach()).shape) == (3, 2)
+    assert ops.nan_to_num(turned).requires_grad
 
 
 def test_subclasses_of_tensors_and_numbers_are_taken(backend: Backend) -> None:

@@ -120,6 +120,48 @@ def test_errors_of_definitions_name_every_operation_on_the_way(backend: Backend)
     ]
 
 
+def test_shapes_that_are_no_matrices_are_plain_value_errors(backend: Backend) -> None:
+    wide, line, point = ops.ones((2, 3)), ops.ones(3), ops.ones(())
+    for wrong in (
+        lambda: ops.inv(wide), lambda: ops.det(wide), lambda: ops.eigh(wide), lambda: ops.cholesky(line),
+        lambda: ops.inv(line), lambda: ops.inv(point), lambda: ops.svd(point), lambda: ops.qr(line),
+        lambda: ops.solve(point, line), lambda: ops.solve(wide, line),
+    ):  # fmt: skip
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is the engine's own
+            wrong()
+        assert not isinstance(caught.value, (errors.LinAlgError, errors.AxisError))
+
+
+def test_there_is_no_axis_in_a_tensor_without_axes(backend: Backend) -> None:
+    x = ops.asarray(1.0)
+    for operation in (ops.layer_normalization, ops.rms_normalization, ops.sort, ops.argsort):
+        with pytest.raises(errors.AxisError):
+            operation(x, axis=-1)
+    for wrong in (
+        lambda: ops.swapaxes(x, 0, 0), lambda: ops.swapaxes(x, -1, 0), lambda: ops.array_split(x, 1),
+        lambda: ops.array_split(x, 1, axis=-1), lambda: ops.concat([x, x]), lambda: ops.concat([x, x], axis=-1),
+    ):  # fmt: skip
+        with pytest.raises(errors.AxisError):
+            wrong()
+
+
+def test_mistakes_that_are_values(backend: Backend) -> None:
+    x, line = ops.ones((2, 3)), ops.ones(3)
+    for wrong in (
+        lambda: ops.permute_dims(line, (0, 1)), lambda: ops.permute_dims(x, (1,)), lambda: ops.permute_dims(x, (0, 0)),
+        lambda: ops.random_choice([1, 2], p=0.5), lambda: ops.random_choice([1, 2], p=ops.asarray(0.5)),
+        lambda: ops.fftfreq(4, d=0), lambda: ops.fftfreq(4, d=0.0), lambda: ops.rfftfreq(4, d=0),
+        lambda: ops.searchsorted(ops.asarray(1.0), line), lambda: ops.searchsorted(x, line),
+        lambda: ops.bincount(ops.asarray([], dtype="int64"), line), lambda: ops.bincount([1, 2], line),
+    ):  # fmt: skip
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is the engine's own
+            wrong()
+        assert not isinstance(caught.value, IndexError)
+    for wrong in (lambda: ops.segment_sum(x, [0, 1], 0), lambda: ops.segment_max(x, [0, 1], 0)):
+        with pytest.raises(IndexError):
+            wrong()
+
+
 @op(promoted)
 def _sum(x: TensorLike, y: TensorLike, /) -> Tensor:
     """Sum by another name."""

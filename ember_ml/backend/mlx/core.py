@@ -36,8 +36,8 @@ def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.
 
 
 def _number(value: Any, dtype: mx.Dtype) -> mx.array:
-    if isinstance(value, int) and value >= 1 << 63:
-        return from_host(np.asarray(value, _HOST_OF[dtype]))
+    if type(value) is int and not -1 << 63 <= value < 1 << 63:
+        return from_host(parse(value, _HOST_OF[dtype]))
     return mx.array(value, dtype)
 
 
@@ -56,6 +56,9 @@ def from_host(array: np.ndarray[Any, Any]) -> mx.array:
         _warn_narrowed("float64", "float32")
         array = array.astype(np.float32)
     array = np.asarray(array, order="C")
+    if array.strides and min(array.strides) < 0:
+        # That of an axis of length one may be negative still, which MLX refuses.
+        array = array.copy()
     dtype = _OF_HOST[array.dtype]
     if array.size == 0:
         # MLX reads memory that is not its own when it reduces an empty array made from a host array.

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ember_ml.dtypes import default_dtype
+from ember_ml.dtypes import as_dtype, default_dtype, holds, shown
 from ember_ml.errors import AxisError, LinAlgError
 
 TENSORS = (np.ndarray, np.generic)
@@ -18,7 +18,7 @@ DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 
 SCALARS = tuple(dtype.type for dtype in DTYPES.values())
 
-_KNOWN = frozenset(DTYPES.values())
+_KNOWN = {dtype: dtype for dtype in DTYPES.values()}
 
 
 def convert(value: Any, dtype: np.dtype[Any] | None, device: str | None) -> np.ndarray[Any, Any]:
@@ -29,7 +29,8 @@ def convert(value: Any, dtype: np.dtype[Any] | None, device: str | None) -> np.n
 def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     """A host array from a number, a nested sequence, a host array or a foreign tensor. All engines read through it."""
     if type(value) in (bool, int, float, complex):
-        return np.asarray(value, dtype=dtype or DTYPES[default_dtype(type(value)).name])
+        dtype = dtype or DTYPES[default_dtype(type(value)).name]
+        return np.asarray(value if dtype.kind in "iu" else short(value), dtype=dtype)
     if isinstance(value, TENSORS):
         array = np.asarray(value)
     elif isinstance(value, (list, tuple, range)):
@@ -38,9 +39,18 @@ def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
         array = _from_foreign(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype not in _KNOWN:
+    known = _KNOWN.get(array.dtype)
+    if known is None:
         raise TypeError(f"cannot make a tensor of {array.dtype} values")
-    return array if dtype is None or array.dtype is dtype else array.astype(dtype)
+    if known is not array.dtype:
+        # NumPy has two integers of 64 bits, which are equal; other engines know the one.
+        array = array.view(known)
+    return array if dtype is None or known is dtype else array.astype(dtype)
+
+
+def short(number: Any) -> Any:
+    """``number`` for a dtype that is not of integers: a float in place of an integer beyond int64."""
+    return float(number) if type(number) is int and not -1 << 63 <= number < 1 << 63 else number
 
 
 _DEFAULT_OF = {"f": float, "c": complex, "i": int, "b": bool}
@@ -53,18 +63,55 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
         raise ValueError(
             f"cannot make a tensor of a nested sequence with rows of different lengths: {error}"
         ) from error
-    if array.dtype == object:
-        raise TypeError("cannot make a tensor of a sequence that holds something else than numbers or tensors")
     leaf = value
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
-    if dtype is not None and dtype.kind in "iu" and array.dtype == np.float64 and isinstance(leaf, int):
-        # Integers beyond int64 beside smaller ones have met in float64.
-        return np.asarray(value, dtype)
-    if dtype is not None or isinstance(leaf, TENSORS):
+    if array.dtype == object:
+        array = _long(array)
+    elif isinstance(leaf, TENSORS):
         return array
+    if dtype is not None:
+        return _held(array, value, dtype)
+    if array.dtype.kind == "u" or (array.dtype == np.float64 and isinstance(leaf, int) and _is_far(array)):
+        # An integer beyond int64 is there, or one meant to be a float beside a float.
+        elements = np.asarray(value, object).ravel().tolist()
+        if all(isinstance(element, int) for element in elements):
+            raise _not_held(DTYPES["int64"], max(elements, key=abs))
     kind = _DEFAULT_OF.get(array.dtype.kind)
     return array if kind is None else array.astype(DTYPES[default_dtype(kind).name], copy=False)
+
+
+def _long(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers of which some are integers of more than 64 bits, as floats."""
+    kinds = set(map(type, array.ravel().tolist()))
+    if not kinds <= {bool, int, float, complex}:
+        raise TypeError("cannot make a tensor of a sequence that holds something else than numbers or tensors")
+    return array.astype(np.complex128 if complex in kinds else np.float64)
+
+
+def _is_far(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array of floats holds one that was an integer beyond int64."""
+    return array.size > 0 and not np.abs(array).max() < 1 << 63
+
+
+def _held(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Python's numbers for a dtype, which can hold all of them."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"{dtype.name} cannot hold complex numbers")
+    if dtype.kind not in "iu" or not array.size:
+        return array
+    if array.dtype == np.float64 and _is_far(array):
+        # Integers beyond int64 beside smaller ones have met in float64.
+        array = np.asarray(value, object)
+    for end in (array.min(), array.max()):
+        number = np.asarray(end).tolist()
+        if not holds(as_dtype(dtype.name), number):
+            raise _not_held(dtype, number)
+    return array.astype(dtype)
+
+
+def _not_held(dtype: np.dtype[Any], number: Any) -> ValueError:
+    return ValueError(f"{dtype.name} cannot hold {shown(number)}")
 
 
 def _from_foreign(value: Any) -> np.ndarray[Any, Any]:
@@ -119,6 +166,8 @@ def find_device(name: Any) -> str:
 
 def error_class(error: Exception) -> type[Exception] | None:
     """The class that this mistake has on every engine, if it is not the error's own."""
-    if isinstance(error, np.exceptions.AxisError):
+    if isinstance(error, np.exceptions.AxisError) or "zero-dimensional arrays" in str(error):
         return AxisError
-    return LinAlgError if isinstance(error, np.linalg.LinAlgError) else None
+    if isinstance(error, np.linalg.LinAlgError):
+        return ValueError if "dimension" in str(error) else LinAlgError
+    return None

@@ -13,7 +13,7 @@ from ember_ml.backend import Backend, load
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.contract import REGISTRY
 from ember_ml.door import species_of
-from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, promote
+from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, holds, promote, shown
 from ember_ml.shortcut import BOXES
 
 Array = np.ndarray[Any, Any]
@@ -48,12 +48,8 @@ def _check_number(value: object, dtype: EmberDType | None) -> None:
     """A number that the dtype cannot hold is an error; engines differ in what they would make of it."""
     if isinstance(value, (int, float)):
         dtype = dtype or default_dtype(_kind(value))
-        signed = dtype.kind == "signed integer"
-        # What is between two integers is truncated, which no NaN or infinity can be.
-        if (signed or dtype.kind == "unsigned integer") and not (
-            -(1 << dtype.bits - 1) * signed - 1 < value < 1 << dtype.bits - signed
-        ):
-            raise ValueError(f"{dtype.name} cannot hold {value}")
+        if not holds(dtype, value):
+            raise ValueError(f"{dtype.name} cannot hold {shown(value)}")
     elif isinstance(value, complex) and dtype is not None and dtype.kind != "complex floating":
         raise TypeError(f"{dtype.name} cannot hold {value}")
 
@@ -63,7 +59,7 @@ def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:
 
 
 def _check_copy(copy: bool | None, shared: bool) -> None:
-    if copy is False and not shared:
+    if copy is not None and not copy and not shared:
         raise ValueError("the values cannot be shared with the tensor: copy=False is impossible here")
 
 

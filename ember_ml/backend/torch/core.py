@@ -167,6 +167,8 @@ def error_class(error: Exception) -> type[Exception] | None:
     if isinstance(error, torch.OutOfMemoryError):
         return MemoryError
     if isinstance(error, RuntimeError):
+        if "zero-dimensional tensor" in message:
+            return AxisError
         if re.search(
             r"index \S+ is out of bounds|out of bounds for dimension|out of DATA bounds|axis dim should be positive",
             message,

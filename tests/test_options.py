@@ -1,0 +1,94 @@
+"""What stands for the options of an operation: numbers and lengths from wherever they come. The registry names them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import assert_same
+from samples import calls, given
+
+from ember_ml import ops
+from ember_ml.backend import Backend
+from ember_ml.contract import COUNTS, REGISTRY, SCALAR, Operation
+
+
+def options(role: str, fits: Callable[[Any], bool]) -> list[Any]:
+    """The operations and names of their options of a role, whose value in the first sample or by default fits."""
+    found = []
+    for operation in REGISTRY.values():
+        call = calls(operation)[0]
+        bound = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
+        bound.apply_defaults()
+        names = [p.name for p in operation.parameters if p.role == role and fits(bound.arguments[p.name])]
+        found += [pytest.param(operation, name, id=f"{operation.name}-{name}") for name in names]
+    return found
+
+
+def bound_on(operation: Operation, change: Callable[[np.ndarray], Any]) -> inspect.BoundArguments:
+    """The first sample with its arrays changed."""
+    call = calls(operation)[0].map(change)
+    arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
+    arguments.apply_defaults()
+    return arguments
+
+
+def answer(operation: Operation, arguments: inspect.BoundArguments, name: str, value: Any) -> Any:
+    """What the operation answers with that value for an option."""
+    ops.set_seed(0)
+    arguments.arguments[name] = value
+    return operation.call(*arguments.args, **arguments.kwargs)
+
+
+def are_lengths(value: Any) -> bool:
+    """Whether an option holds several integers."""
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(type(n) is int for n in value)
+
+
+@pytest.mark.parametrize(("operation", "name"), options(COUNTS, are_lengths))
+def test_lengths_and_axes_come_in_any_sequence(operation: Operation, name: str, backend: Backend) -> None:
+    arguments = bound_on(operation, lambda array: backend.convert(array, None, backend.device))
+    value = arguments.arguments[name]
+    expected = answer(operation, arguments, name, value)
+    several = [list(value), np.array(value), tuple(map(np.int64, value)), backend.convert(value, None, backend.device)]
+    if list(value) == list(range(value[0], value[0] + len(value))):
+        several.append(range(value[0], value[0] + len(value)))
+    for other in several:
+        found = answer(operation, arguments, name, other)
+        if not given(operation, "VARIES"):
+            assert_same(found, expected)
+
+
+@pytest.mark.parametrize(("operation", "name"), options(SCALAR, lambda value: isinstance(value, float)))
+def test_a_number_of_numpy_is_no_tensor_where_it_is_an_option(
+    operation: Operation, name: str, backend: Backend
+) -> None:
+    def on_engine(array: np.ndarray) -> Any:
+        return backend.convert(array, None, backend.device)
+
+    for change in (on_engine, lambda array: array.tolist() if array.dtype == np.float32 else array):
+        arguments = bound_on(operation, change)
+        value = arguments.arguments[name]
+        expected = answer(operation, arguments, name, value)
+        for other in (np.float64(value), np.array(value)):
+            found = answer(operation, arguments, name, other)
+            if not given(operation, "VARIES"):
+                assert_same(found, expected)
+
+
+def test_a_mask_of_bool_is_no_list_of_lengths(backend: Backend) -> None:
+    for wrong in (np.array([True, False]), np.array([0.5, 1.5])):
+        with pytest.raises((TypeError, ValueError)):
+            ops.sum(ops.ones((2, 2)), axis=wrong)
+
+
+def test_an_index_out_of_range_is_never_read_as_axes(backend: Backend) -> None:
+    x = ops.ones((2, 5))
+    for index in (np.array([1, 4]), backend.convert([1, 4], None, backend.device)):
+        with pytest.raises(IndexError):
+            ops.index_get(x, index)
+        with pytest.raises(IndexError):
+            ops.index_update(x, index, 0.0)

@@ -722,8 +722,9 @@ def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, devi
         return manipulation.reshape(ordered[:count], shape)
     draw = _Draw(shape if replace else size, device, key, p)
     (p,) = draw.parameters
-    if tuple(p.shape) != (size,):
-        raise ValueError(f"p has one probability for each of {size}, not the shape {tuple(p.shape)}")
+    lengths = tuple(getattr(p, "shape", ()))
+    if lengths != (size,):
+        raise ValueError(f"p has one probability for each of {size}, not the shape {lengths}")
     draw.check("p are probabilities that sum to 1", _are_probabilities, p=p)
     if replace:
         return draw.made(_sampling.choices, _All(p, (1, size)), draw.wide(), dtype="int64", whole=True)

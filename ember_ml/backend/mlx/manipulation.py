@@ -52,6 +52,8 @@ def transpose(x: mx.array, /, axes: Sequence[int] | None = None) -> mx.array:
 
 
 def permute_dims(x: mx.array, /, axes: Sequence[int]) -> mx.array:
+    if len(axes) != x.ndim:
+        raise ValueError(f"{len(axes)} axes are no order of those of a tensor with {x.ndim}")
     return mx.transpose(x, _axes(axes, x.ndim))
 
 

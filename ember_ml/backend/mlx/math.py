@@ -235,17 +235,23 @@ def nan_to_num(
     if x.dtype not in _REAL:
         return x
     limits = mx.finfo(x.dtype)
-    x = mx.where(mx.isnan(x), nan, x)
-    x = mx.where(mx.isposinf(x), limits.max if posinf is None else posinf, x)
-    return mx.where(mx.isneginf(x), limits.min if neginf is None else neginf, x)
+    ends = (limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
+    lost, high, low = (mx.array(value, x.dtype) for value in (nan, *ends))
+    finite = mx.where(mx.isposinf(x), high, mx.where(mx.isneginf(x), low, x))
+    return mx.where(mx.isnan(x), lost, finite)
+
+
+_UNSIGNED = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 
 def gcd(x: mx.array, y: mx.array, /) -> mx.array:
+    dtype = x.dtype
+    # The magnitude of the lowest integer is one that only the unsigned type holds.
+    x, y = (mx.abs(n).view(_UNSIGNED[dtype.size]) for n in (x, y))
     # Euclid's algorithm takes the most steps for neighbours in Fibonacci's sequence.
-    x, y = mx.abs(x), mx.abs(y)
-    for _ in range(12 * x.dtype.size):
+    for _ in range(12 * dtype.size):
         x, y = mx.where(y == 0, x, y), mx.where(y == 0, 0, mx.remainder(x, mx.maximum(y, 1)))
-    return x
+    return x.view(dtype)
 
 
 def lcm(x: mx.array, y: mx.array, /) -> mx.array:

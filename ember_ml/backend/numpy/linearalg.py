@@ -50,7 +50,7 @@ def inv(x: Array, /) -> Array:
     try:
         return _narrow(np.linalg.inv(_wide(x)), x)
     except np.linalg.LinAlgError:
-        lost = np.isnan(x).any((-2, -1), keepdims=True)
+        lost = np.isnan(x).any((-2, -1), keepdims=True) if x.ndim > 1 else np.False_
         if not lost.any():
             raise
     # NumPy may take a matrix with NaN for a singular one.

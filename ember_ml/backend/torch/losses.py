@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ember_ml.backend.torch.indexing import _check, _check_off_cpu
+from ember_ml.backend.torch.indexing import _check, _check_unseen
 from ember_ml.contract import REGISTRY
 from ember_ml.shapes import check_sequences
 
@@ -80,7 +80,7 @@ def sparse_categorical_crossentropy(
         )
     if y_true.shape != y_pred.shape[:1]:
         raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
-    _check_off_cpu(y_true, 0, y_pred.shape[1])
+    _check_unseen(y_true, 0, y_pred.shape[1])
     # No class is to be passed over; PyTorch insists on one that is.
     return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
 

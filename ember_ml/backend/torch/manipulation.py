@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import ravel, swapaxes
+from torch import ravel
 
 from ember_ml.backend.numpy.manipulation import (
     _check_parts,
@@ -38,7 +38,7 @@ def size(x: Tensor, /) -> int:
 
 def reshape(x: Tensor, /, shape: Any, *, copy: bool | None = None) -> Tensor:
     lengths = _shape(shape)
-    if copy is False:
+    if copy is not None and not copy:
         return x.view(lengths)
     return x.reshape(lengths).clone() if copy else x.reshape(lengths)
 
@@ -55,6 +55,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     if x.ndim < 2:
         raise ValueError(f"a matrix has two dimensions, not {x.ndim}")
     return x.mT
+
+
+def swapaxes(x: Tensor, /, axis1: int, axis2: int) -> Tensor:
+    if not x.ndim:
+        _axes((axis1, axis2), 0)  # torch would take 0 and -1
+    return torch.swapaxes(x, axis1, axis2)
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
@@ -108,7 +114,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def array_split(x: Tensor, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    return list(torch.tensor_split(x, _parts(indices_or_sections), axis))
+    return list(torch.tensor_split(x, _parts(indices_or_sections), axis if x.ndim else _axis(axis, 0)))
 
 
 def tile(x: Tensor, repetitions: Any, /) -> Tensor:

@@ -29,7 +29,6 @@ from torch import (
     floor,
     fmax,
     fmin,
-    gcd,
     hypot,
     i0,
     lcm,
@@ -149,7 +148,15 @@ def clip(x: torch.Tensor, /, min: torch.Tensor | None = None, max: torch.Tensor 
 def nan_to_num(
     x: torch.Tensor, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> torch.Tensor:
+    if x.is_complex() and x.requires_grad:
+        # torch has no gradient for it.
+        return torch.complex(*(torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
     return torch.nan_to_num(x, nan, posinf, neginf)
+
+
+def gcd(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+    # It is negative beside the lowest integer, whose magnitude the dtype does not hold.
+    return torch.gcd(x, y).abs()
 
 
 def ldexp(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import floor, where
 
 from ember_ml import threefry
-from ember_ml.backend.torch.core import DTYPES
+from ember_ml.backend.torch.core import DTYPES, to_host
 
 HOST = False
 
@@ -36,8 +36,7 @@ def known(x: torch.Tensor) -> Any:
     """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
     if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x):
         return None
-    x = x.detach().cpu()
-    return (x.to(torch.float32) if x.dtype is torch.bfloat16 else x).numpy()
+    return to_host(x.to(torch.float32) if x.dtype is torch.bfloat16 else x)
 
 
 def adopt(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:

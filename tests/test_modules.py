@@ -647,3 +647,11 @@ def test_pickles_keep_every_digit(backend: Backend) -> None:
             assert isinstance(other.tensors()[path], backend.tensors)
             assert ops.dtype(other.tensors()[path]) == "float64"
             assert ops.array_equal(other.tensors()[path], tensor)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "uint8"])
+def test_weights_do_not_become_integers(backend: Backend, dtype: str) -> None:
+    layer = Linear(2, 2)
+    with pytest.raises(TypeError, match=f"not {dtype}"):
+        layer.astype(dtype)
+    assert ops.to_dtype_str(layer.weight.dtype) == "float32"

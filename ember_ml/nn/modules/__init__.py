@@ -31,6 +31,7 @@ from ember_ml.nn.modules.module import ModuleDict as ModuleDict
 from ember_ml.nn.modules.module import ModuleList as ModuleList
 from ember_ml.nn.modules.module import Parameter as Parameter
 from ember_ml.nn.modules.module import Sequential as Sequential
+from ember_ml.nn.modules.module import Tied as Tied
 from ember_ml.nn.modules.normalization import BatchNorm as BatchNorm
 from ember_ml.nn.modules.normalization import GroupNorm as GroupNorm
 from ember_ml.nn.modules.normalization import LayerNorm as LayerNorm

@@ -22,7 +22,7 @@ from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 if TYPE_CHECKING:
     from ember_ml.nn.modules.summary import Summary
 
-TRAINABLE, FROZEN, BUFFER, CONSTANT = "trainable", "frozen", "buffer", "constant"
+TRAINABLE, FROZEN, BUFFER, CONSTANT, TIED = "trainable", "frozen", "buffer", "constant", "tied"
 
 
 if TYPE_CHECKING:
@@ -84,6 +84,34 @@ class Buffer(Slot):
         super().__init__(value, BUFFER if persistent else CONSTANT)
 
 
+class Tied(_Assigned):  # type: ignore[misc]
+    """Another name for a tensor that a module has: what is assigned to either name, both have.
+
+    It is one parameter, listed under the first of its paths and saved under each. A new ``Parameter`` ends the tie.
+
+    Args:
+        module: the module that has the tensor.
+        name: the tensor's name there.
+
+    >>> from ember_ml.nn.modules import Linear, Sequential
+    >>> model = Sequential(Linear(2, 2), Linear(2, 2))
+    >>> model[1].weight = Tied(model[0], "weight")
+    >>> list(model.parameters())
+    ['0.weight', '0.bias', '1.bias']
+    >>> model[0].weight = ops.ones((2, 2))
+    >>> model[1].weight.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+
+    def __init__(self, module: Module, name: str) -> None:
+        if not isinstance(module, Module):
+            raise TypeError(f"Tied takes the module that has the tensor, and its name there, not {describe(module)}")
+        self.module, self.name = module, name
+
+    def __repr__(self) -> str:
+        return f"Tied({type(self.module).__name__}, {self.name!r})"
+
+
 def native(value: Any) -> Any:
     """``value`` if it is a tensor of an engine, else a tensor of the active backend that holds it."""
     value = portable.opened(value)
@@ -98,7 +126,7 @@ class Keys(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Where a tensor is: its path, and the module and attribute that hold it."""
+    """Where a tensor is: its path, and the module and attribute that hold it, which of a tied one are elsewhere."""
 
     path: str
     module: Module
@@ -111,11 +139,17 @@ class Layout:
     def __init__(self, root: Module) -> None:
         self.modules: dict[str, Module] = {}
         self.roles: dict[str, str] = {}
+        # Every tensor once, under the first of its paths; and all paths.
         self.entries: dict[str, Entry] = {}
+        self.names: dict[str, Entry] = {}
+        # The first path of each tensor that is tied, for the others.
+        self.ties: dict[str, str] = {}
+        self._places: dict[tuple[int, str], str] = {}
         # Empty lists, which may get modules by ``append`` without anyone being told.
         self.empty: list[Any] = []
         self._visit(root, "", set())
         self.trainable = self._having(TRAINABLE)
+        self.is_checked = False
 
     def _visit(self, module: Module, path: str, seen: set[int]) -> None:
         if id(module) in seen:
@@ -129,17 +163,48 @@ class Layout:
                     self.empty.append(value)
                 elif holds_modules(value):
                     setattr(module, name, value)
-        for name, role in module._roles.items():
-            self.roles[prefix + name] = role
-            self.entries[prefix + name] = Entry(prefix + name, module, name)
+        for name in module._roles:
+            self._enter(prefix + name, *module._holder(name))
         for name in module._children:
             self._visit(getattr(module, name), prefix + name, seen)
+
+    def _enter(self, path: str, holder: Module, name: str) -> None:
+        self.names[path] = entry = Entry(path, holder, name)
+        first = self._places.setdefault((id(holder), name), path)
+        if first is path:
+            self.roles[path] = holder._roles[name]
+            self.entries[path] = entry
+        else:
+            self.ties[path] = first
+
+    def check(self, root: Module) -> None:
+        """Raise an error if one tensor was assigned to two names: an update would make two of it without a word."""
+        entries = self._having(TRAINABLE, FROZEN)
+        for entry in entries if any(name in module._rebound for _, module, name in entries) else ():
+            tensor = getattr(entry.module, entry.name)
+            for other in entries if entry.name in entry.module._rebound else ():
+                if other is not entry and getattr(other.module, other.name) is tensor:
+                    first, second = (one.path for one in entries if one is entry or one is other)
+                    raise ValueError(
+                        f"{first!r} and {second!r} of {type(root).__name__} are one tensor, which was assigned to a "
+                        "second name. To train it as one, assign Tied(module, name) of where it is to that name; "
+                        "ops.copy(x) makes two of it"
+                    )
+        self.is_checked = True
 
     def _having(self, *roles: str) -> list[Entry]:
         return [entry for path, entry in self.entries.items() if self.roles[path] in roles]
 
     def having(self, *roles: str) -> dict[str, Tensor]:
         return {path: getattr(module, name) for path, module, name in self._having(*roles)}
+
+    def saved(self) -> dict[str, Tensor]:
+        """The tensors that are worth keeping, those that are tied under each of their paths."""
+        return {
+            path: getattr(module, name)
+            for path, module, name in self.names.values()
+            if self.roles[self.ties.get(path, path)] != CONSTANT
+        }
 
 
 def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -152,8 +217,8 @@ class Module:
 
     A subclass assigns parameters and modules to attributes in its ``__init__`` and writes ``forward``; calling the
     module runs it. Lists and dictionaries of modules become a ``ModuleList`` and a ``ModuleDict``. A module that is
-    reached by two paths counts once, under the first. A model computes on the engine that its tensors are of: the one
-    that was active when it was made, or that ``to_backend`` moved it to.
+    reached by two paths counts once, under the first, and so does a tensor that is ``Tied``. A model computes on the
+    engine that its tensors are of: the one that was active when it was made, or that ``to_backend`` moved it to.
 
     >>> from ember_ml.nn.modules import Linear
     >>> class Network(Module):
@@ -170,16 +235,21 @@ class Module:
 
     training: bool
     _roles: dict[str, str]
+    # Where those names lead that are tied, and the parameters that were assigned a tensor.
+    _ties: dict[str, tuple[Module, str]]
+    _rebound: dict[str, None]
     _children: dict[str, None]
     _layout: Layout | None
     _parents: dict[int, ref[Module]]
+    # What a compiled program does not depend on, or knows from the paths of the tensors.
+    _untold = frozenset({"_roles", "_rebound", "_children", "_layout", "_parents"})
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Here, so that a subclass need not call super().__init__().
         if (args or kwargs) and cls.__init__ is object.__init__:
             raise TypeError(f"{cls.__name__} takes no arguments")
         self = super().__new__(cls)
-        self.__dict__.update(training=True, _roles={}, _children={}, _layout=None, _parents={})
+        self.__dict__.update(training=True, _roles={}, _ties={}, _rebound={}, _children={}, _layout=None, _parents={})
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -217,11 +287,24 @@ class Module:
             value = value.value
         elif isinstance(value, Module):
             self._adopt(name, value)
+        elif isinstance(value, Tied):
+            self._tie(name, value)
+            return
         elif name in self._roles:
             if value is None:
                 self._forget(name)
             else:
                 value = native(value) if type(value) in _NOT_TENSORS else portable.opened(value)
+                role = self._roles[name]
+                if role is TIED:
+                    setattr(*self._holder(name), value)
+                    return
+                if role is TRAINABLE or role is FROZEN:
+                    self._rebound[name] = None
+                    # It may be a tensor that another has.
+                    for module in self._containing():
+                        if module._layout is not None:
+                            module._layout.is_checked = False
         else:
             if name in self._children:
                 self._forget(name)
@@ -234,9 +317,22 @@ class Module:
                     self._adopt(name, value)
         object.__setattr__(self, name, value)
 
+    if not TYPE_CHECKING:  # for which every module would have every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self.__dict__.get("_ties", ()):
+                return getattr(*self._holder(name))
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("__"):
+                # What compiled code may ask for; torch's compiler knows no errors with names.
+                raise AttributeError(message)
+            raise AttributeError(message, name=name, obj=self)
+
     def __delattr__(self, name: str) -> None:
+        is_tied = name in self._ties
         self._forget(name)
-        object.__delattr__(self, name)
+        if not is_tied:
+            object.__delattr__(self, name)
 
     def _register(self, name: str) -> None:
         """Make ``name`` free for a tensor or a module."""
@@ -252,21 +348,58 @@ class Module:
         self._children[name] = None
         child._parents[id(self)] = ref(self)
 
+    def _tie(self, name: str, tied: Tied) -> None:
+        if tied.name not in tied.module._roles:
+            known = ", ".join(tied.module._roles) or "none"
+            raise ValueError(f"{type(tied.module).__name__} has no tensor {tied.name!r}; it has {known}")
+        holder, held = tied.module._holder(tied.name)
+        if holder is self and held == name:
+            raise ValueError(f"{name!r} of {type(self).__name__} cannot be tied to itself")
+        new = getattr(holder, held)
+        if name in self._roles and tuple(getattr(self, name).shape) != tuple(new.shape):
+            raise ValueError(f"{name} is {describe(getattr(self, name))}, and cannot be tied to {describe(new)}")
+        # The name keeps its place among the others.
+        places = {**self._roles, name: TIED}
+        self._register(name)
+        self.__dict__.pop(name, None)
+        self.__dict__["_roles"] = places
+        self._ties[name] = holder, held
+        # So that it is told of changes there.
+        holder._parents[id(self)] = ref(self)
+
+    def _holder(self, name: str) -> tuple[Module, str]:
+        """The module that holds a tensor, and its name there: of a tied one, those that it is tied to."""
+        holder = self
+        while name in holder._ties:
+            holder, name = holder._ties[name]
+        if name not in holder._roles:
+            raise AttributeError(f"{type(holder).__name__} no longer has the tensor {name!r}, which others are tied to")
+        return holder, name
+
     def _forget(self, name: str) -> None:
         if name in self._roles or name in self._children:
             self._roles.pop(name, None)
+            self._ties.pop(name, None)
+            self._rebound.pop(name, None)
             self._children.pop(name, None)
             self._change()
 
     def _change(self) -> None:
         """Let this module, and all that contain it, look anew at what is below them."""
-        rest, seen = [self], set()
-        while rest:
-            module = rest.pop()
-            if id(module) not in seen:
-                seen.add(id(module))
-                object.__setattr__(module, "_layout", None)
-                rest += [parent for parent in (link() for link in list(module._parents.values())) if parent is not None]
+        for module in self._containing():
+            object.__setattr__(module, "_layout", None)
+
+    def _containing(self) -> list[Module]:
+        """This module, and all that contain it or are tied to it."""
+        found = [self]
+        seen = {id(self)}
+        for module in found:
+            for link in list(module._parents.values()):
+                parent = link()
+                if parent is not None and id(parent) not in seen:
+                    seen.add(id(parent))
+                    found.append(parent)
+        return found
 
     def layout(self) -> Layout:
         """The modules and tensors below this one."""
@@ -274,6 +407,8 @@ class Module:
         if layout is None or any(layout.empty):
             layout = Layout(self)
             object.__setattr__(self, "_layout", layout)
+        if not layout.is_checked:
+            layout.check(self)
         return layout
 
     def __getstate__(self) -> dict[str, Any]:
@@ -282,14 +417,14 @@ class Module:
         # As portable tensors: an engine may lose digits when it pickles its own.
         state = {name: value for name, value in self.__dict__.items() if name not in ("_layout", "_parents")}
         # A shallow copy has its own names.
-        state.update(_roles=dict(self._roles), _children=dict(self._children))
-        return {**state, **{name: EmberTensor(state[name]) for name in self._roles}}
+        own = {name: dict(self.__dict__[name]) for name in ("_roles", "_ties", "_rebound", "_children")}
+        return {**state, **own, **{name: EmberTensor(state[name]) for name in self._roles if name not in self._ties}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__dict__.update({name: state[name].native for name in self._roles})
-        for name in self._children:
-            state[name]._parents[id(self)] = ref(self)
+        self.__dict__.update({name: state[name].native for name in self._roles if name not in self._ties})
+        for below in [state[name] for name in self._children] + [holder for holder, _ in self._ties.values()]:
+            below._parents[id(self)] = ref(self)
 
     def parameters(self, trainable: bool | None = True) -> dict[str, Tensor]:
         """The parameters by path: those that train, with ``False`` those that are frozen, with ``None`` all.
@@ -317,7 +452,7 @@ class Module:
 
     def assign(self, values: Mapping[str, Any]) -> None:
         """Bind tensors to paths as they are, without conversion or check; ``load_state_dict`` converts and checks."""
-        entries = self.layout().entries
+        entries = self.layout().names
         for path, value in values.items():
             if path not in entries:
                 raise KeyError(f"{type(self).__name__} has no tensor {path!r}; it has {', '.join(entries) or 'none'}")
@@ -325,13 +460,13 @@ class Module:
             object.__setattr__(module, name, value)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What is saved: the parameters and persistent buffers by path.
+        """What is saved: the parameters and persistent buffers by path, those that are tied by each of their paths.
 
         >>> from ember_ml.nn.modules import Linear
         >>> {path: tuple(tensor.shape) for path, tensor in Linear(2, 3).state_dict().items()}
         {'weight': (2, 3), 'bias': (3,)}
         """
-        return self.layout().having(TRAINABLE, FROZEN, BUFFER)
+        return self.layout().saved()
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
         """The paths that ``state`` lacks and those that are unknown; the others are loaded.
@@ -350,7 +485,12 @@ class Module:
         [[2.5, 4.25]]
         """
         own = self.state_dict()
-        keys = Keys([path for path in own if path not in state], [path for path in state if path not in own])
+        firsts = self.layout().ties
+        # One of its names is enough for a tensor that is tied.
+        present = {firsts.get(path, path) for path in state}
+        keys = Keys(
+            [path for path in own if firsts.get(path, path) not in present], [path for path in state if path not in own]
+        )
         loaded: dict[str, Tensor] = {}
         wrong: list[str] = []
         for path, old in own.items():
@@ -366,6 +506,11 @@ class Module:
         complaints = [f"missing: {', '.join(keys.missing)}"] if strict and keys.missing else []
         complaints += [f"unexpected: {', '.join(keys.unexpected)}"] if strict and keys.unexpected else []
         complaints += ["wrong shape:", *wrong] if wrong else []
+        complaints += [
+            f"{first} and {path} are tied, and differ in the state"
+            for path, first in firsts.items()
+            if not wrong and path in loaded and first in loaded and not _are_equal(loaded[path], loaded[first])
+        ]
         if complaints:
             raise ValueError("\n".join([f"the state does not fit {type(self).__name__}", *complaints]))
         self.assign(loaded)
@@ -433,7 +578,7 @@ class Module:
 
     def _mark(self, role: str, patterns: tuple[str, ...]) -> Self:
         layout = self.layout()
-        entries = layout._having(TRAINABLE, FROZEN)
+        entries = [e for e in layout.names.values() if e.module._roles[e.name] in (TRAINABLE, FROZEN)]
         chosen = set() if patterns else {entry.path for entry in entries}
         for pattern in patterns:
             found = {e.path for e in entries if fnmatchcase(e.path, pattern) or fnmatchcase(e.path, pattern + ".*")}
@@ -479,6 +624,8 @@ class Module:
         >>> ops.to_dtype_str(Linear(2, 3).astype("float16").bias.dtype)
         'float16'
         """
+        if as_dtype(dtype).kind not in KINDS["floating"]:
+            raise TypeError(f"the floating tensors of a module become floating ones, not {as_dtype(dtype).name}")
         return self._convert(lambda tensor: ops.cast(tensor, dtype) if ops.is_float(tensor) else tensor, self.backend)
 
     def _convert(self, change: Callable[[Any], Any], backend: str) -> Self:
@@ -558,7 +705,7 @@ def _described(value: Any) -> list[str]:
 _SHOWN = 6
 
 # The attributes of every module that are not in its class.
-_OWN = frozenset({"training", "_roles", "_children", "_layout", "_parents"})
+_OWN = frozenset({"training", "_roles", "_ties", "_rebound", "_children", "_layout", "_parents"})
 
 _CONTAINERS = (list, tuple, dict)
 _NOT_TENSORS = (bool, int, float, complex, list, tuple)
@@ -578,6 +725,11 @@ def holds_modules(value: Any) -> bool:
             f"a {type(value).__name__} of modules and other values is ambiguous; keep them in attributes of their own"
         )
     return any(found)
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    same = ops.array_equal(one, other, equal_nan=True)
+    return bool(same)  # emberlint: ignore[EMB201] a state is checked before it is loaded
 
 
 def _taking_the_place_of(old: Any, value: Any) -> Any:

@@ -78,15 +78,21 @@ def summarize(model: Module, inputs: tuple[Any, ...]) -> Summary:
     """The summary of a model, called with ``inputs`` if there are any."""
     shapes = _shapes(model, inputs) if inputs else {}
     rows: list[Row] = []
+    counted: set[tuple[int, str]] = set()
     for path, module in model.named_modules():
-        held = {name: _size(getattr(module, name)) for name in module._roles}
+        held: dict[str, list[int]] = {"trainable": [], "frozen": []}
+        for holder, name in (module._holder(name) for name in module._roles):
+            # What is tied counts once.
+            if (id(holder), name) not in counted and holder._roles[name] in held:
+                held[holder._roles[name]].append(_size(getattr(holder, name)))
+            counted.add((id(holder), name))
         rows.append(
             Row(
                 path or "(whole)",
                 type(module).__name__,
                 shapes.get(path, ""),
-                sum(held[name] for name, role in module._roles.items() if role == "trainable"),
-                sum(held[name] for name, role in module._roles.items() if role == "frozen"),
+                sum(held["trainable"]),
+                sum(held["frozen"]),
             )
         )
     size = sum(_size(x) * as_dtype(x.dtype).bits // 8 for x in model.parameters(trainable=None).values())

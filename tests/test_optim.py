@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from agreement import assert_close
+from agreement import assert_close, host
 
 import ember_ml
 import ember_ml.transform
@@ -600,3 +601,96 @@ def test_schedules_are_pickled() -> None:
     for other in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer)):
         assert repr(other) == repr(optimizer)
         assert [other._schedule(n) for n in range(6)] == [warm(n) for n in range(6)]
+
+
+def _mixed() -> dict[str, Any]:
+    return {
+        "fine": ops.ones((2, 3), dtype="float64"),
+        "plain": ops.ones((3,)),
+        "half": ops.ones((3,), dtype="bfloat16"),
+    }
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adafactor", "Lion"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_parameters_of_several_dtypes_keep_their_own(backend: Backend, name: str, order: int) -> None:
+    """And each is updated as it would be alone."""
+    parameters = dict(list(_mixed().items())[::order])
+    grads = {path: ops.multiply(x, 0.3) for path, x in parameters.items()}
+    maker = partial(getattr(optim, name), 0.1, weight_decay=0.01)
+    together = maker()
+    found = parameters
+    for _ in range(3):
+        found = together.update(found, grads)
+    for path, x in parameters.items():
+        assert ops.dtype(found[path]) == ops.dtype(x), path
+        alone, new = maker(), {path: x}
+        for _ in range(3):
+            new = alone.update(new, {path: grads[path]})
+        assert_close(host(ops.cast(found[path], "float64")), host(ops.cast(new[path], "float64")), 1e-6, path)
+    kinds = {path: str(ops.dtype(x)) for path, x in together.tensors().items()}
+    assert {kind for path, kind in kinds.items() if path.startswith("fine.")} <= {"float64"}
+    assert {kind for path, kind in kinds.items() if path.startswith(("plain.", "half."))} <= {"float32"}
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adafactor", "Lion"])
+def test_the_state_follows_a_model_to_another_dtype(backend: Backend, name: str) -> None:
+    ops.random.set_seed(0)
+    model = modules.Linear(3, 2)
+    optimizer = getattr(optim, name)(0.1, **({"momentum": 0.9} if name == "SGD" else {}))
+    before = {path: host(x) for path, x in model.parameters().items()}
+    for dtype in ("float32", "float64", "bfloat16", "float32"):
+        model.astype(dtype)
+        optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
+        assert {str(ops.dtype(x)) for x in model.tensors().values()} == {dtype}
+        state = "float64" if dtype == "float64" else "float32"
+        assert {str(ops.dtype(x)) for path, x in optimizer.tensors().items() if path != "step"} == {state}
+    other, plain = getattr(optim, name)(0.1, **({"momentum": 0.9} if name == "SGD" else {})), before
+    for _ in range(4):
+        plain = other.update(plain, {path: np.ones_like(x) for path, x in plain.items()})
+    for path, x in model.parameters().items():
+        assert_close(host(x), host(plain[path]), 2e-2, path)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adafactor"])
+def test_the_state_follows_a_model_to_another_engine(backend: Backend, name: str) -> None:
+    ops.random.set_seed(0)
+    model = modules.Linear(3, 2)
+    moved, stays = copy.deepcopy(model), model
+    optimizers = [getattr(optim, name)(0.1, **({"momentum": 0.9} if name == "SGD" else {})) for _ in range(2)]
+    for engine in [*ember_ml.get_available_backends(), backend.name]:
+        moved.to_backend(engine)
+        for one, optimizer in zip((moved, stays), optimizers, strict=True):
+            with ember_ml.use_backend(one.backend):
+                optimizer.update(one, {path: ops.full_like(x, 0.3) for path, x in one.parameters().items()})
+        assert moved.backend == engine
+        for path, x in stays.parameters().items():
+            assert_close(host(moved.parameters()[path]), host(x), 1e-6, path)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adafactor"])
+@pytest.mark.parametrize("sizes", [(1, 8), (8, 1)])
+def test_a_parameter_of_another_shape_needs_a_new_state(backend: Backend, name: str, sizes: tuple[int, int]) -> None:
+    """Engines would broadcast, or write over the end of a tensor."""
+    model = modules.Sequential(modules.Linear(4, sizes[0]))
+    optimizer = getattr(optim, name)(0.1, **({"momentum": 0.9} if name == "SGD" else {}))
+    optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
+    model[0] = modules.Linear(4, sizes[1])
+    with pytest.raises(ValueError, match=rf"0\.weight is float32\[4, {sizes[1]}\].*\[4, {sizes[0]}\]; .*new optimiser"):
+        optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adafactor"])
+def test_a_state_of_another_shape_does_not_fit(backend: Backend, name: str) -> None:
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    small, large = {"w": ops.ones((4, 1))}, {"w": ops.ones((4, 8))}
+    for begin, later in ((small, large), (large, small)):
+        state = getattr(optim, name)(0.1, **options).init(begin).tensors()
+        optimizer = getattr(optim, name)(0.1, **options)
+        optimizer.assign(state)
+        with pytest.raises(ValueError, match=r"the state w\.\w+ of this optimiser is float32\[.* was assigned"):
+            optimizer.update(later, later)
+    lacking = getattr(optim, name)(0.1, **options)
+    lacking.assign({"step": ops.asarray(0), "learning_rate": ops.asarray(0.1), "w.other": ops.ones(3)})
+    with pytest.raises(ValueError, match="none was assigned"):
+        lacking.update(small, small)

@@ -39,6 +39,9 @@ class Optimizer:
     [0.5]
     """
 
+    # What a compiled program does not depend on, or knows from the paths of the tensors.
+    _untold = frozenset({"_states", "_forms", "_is_owned"})
+
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
     ) -> None:
@@ -48,6 +51,8 @@ class Optimizer:
         self._rate: Any = None
         self._schedule: Schedule | None = None
         self._states: dict[str, Tensors] = {}
+        # The dtypes and shapes of the parameters that the states are for, as the engine has them.
+        self._forms: dict[str, tuple[Any, Any]] = {}
         self._is_owned = False
         self.learning_rate = learning_rate
 
@@ -182,7 +187,7 @@ class Optimizer:
         from ember_ml.nn.tensor import EmberTensor
 
         # As portable tensors: an engine may lose digits when it pickles its own.
-        state = {**self.__dict__, "_states": {}, "_step": None, "_is_owned": False}
+        state = {**self.__dict__, "_states": {}, "_forms": {}, "_step": None, "_is_owned": False}
         return state, {path: EmberTensor(value) for path, value in self.tensors().items()}
 
     def __setstate__(self, state: Any) -> None:
@@ -207,6 +212,7 @@ class Optimizer:
             if path not in states:
                 self.check(path, parameter)
                 states[path] = self.start(parameter)
+                self._forms[path] = parameter.dtype, parameter.shape
                 if self._step is None:
                     self._step = ops.zeros((), dtype="int64", device=ops.get_device(parameter))
                 if type(self._rate) is float:
@@ -225,11 +231,47 @@ class Optimizer:
                 raise ValueError(f"the gradient of {path} is {describe(slope)}, and the parameter {describe(value)}")
         if not self._states.keys() >= grads.keys():
             self._prepare({path: parameters[path] for path in paths})
+        self._follow(paths, values)
         if self.clip_value is not None:
             slopes = clip_by_value(slopes, self.clip_value)
         if self.clip_norm is not None:
             slopes = clip_by_global_norm(slopes, self.clip_norm)
         return dict(zip(paths, self._ruled(paths, values, slopes), strict=True))
+
+    def _follow(self, paths: list[str], values: list[Any]) -> None:
+        """Let the state be of the engine and in the dtypes of the parameters, which may have been moved or cast."""
+        home = _home(values[0])
+        kinds = home.kinds
+        if not isinstance(self._step, kinds):
+            self.to_backend(home.name)
+        for path, value in zip(paths, values, strict=True):
+            old, shape = self._forms.get(path, (None, None))
+            new = value.dtype
+            if shape is None:
+                shape = self._checked(path, value)
+            if tuple(shape) != tuple(value.shape):
+                raise ValueError(
+                    f"{path} is {describe(value)}, and the state of this optimiser is for one of shape {list(shape)}; "
+                    "a parameter that takes the place of another needs a new optimiser"
+                )
+            # Engines cannot always compare theirs with anything else.
+            if old is not new and (type(old) is not type(new) or old != new):
+                dtype = wide(value)
+                self._states[path] = {name: ops.cast(x, dtype) for name, x in self._states[path].items()}
+                if path == paths[0] and self._schedule is None:
+                    self._rate = ops.cast(self._rate, dtype)
+                self._forms[path] = new, shape
+
+    def _checked(self, path: str, value: Any) -> Any:
+        """The shape of a parameter, whose state somebody assigned: it is what the rule needs."""
+        for name, x in self.start(value).items():
+            held = self._states[path].get(name)
+            if held is None or tuple(held.shape) != tuple(x.shape):
+                found = "none" if held is None else describe(held)
+                raise ValueError(
+                    f"the state {path}.{name} of this optimiser is {describe(x)}, and {found} was assigned"
+                )
+        return value.shape
 
     def _ruled(self, paths: list[str], values: list[Any], slopes: list[Any]) -> list[Any]:
         """The new parameters, by the engine's fused form of the rule if it has one that serves them."""
@@ -243,14 +285,19 @@ class Optimizer:
             self.own()
             states = [self._states[path] for path in paths]
             return list(fused(self, values, slopes, states, step, rate))
-        common = self.common(ops.cast(step, wide(values[0])), rate)
+        commons: dict[str, Any] = {}
         answers: list[Any] = []
         for path, value, slope in zip(paths, values, slopes, strict=True):
             dtype = ops.dtype(value).name
             is_narrow = dtype in ("float16", "bfloat16")
             if is_narrow:
                 value, slope = ops.cast(value, "float32"), ops.cast(slope, "float32")
-            new, self._states[path] = self.rule(value, slope, self._states[path], common)
+            kind = "float64" if dtype == "float64" else "float32"
+            if kind not in commons:
+                # One for each dtype, or a rate in float64 would make float64 of everything.
+                own = rate if type(rate) in (float, int) else ops.cast(rate, kind)
+                commons[kind] = self.common(ops.cast(step, kind), own)
+            new, self._states[path] = self.rule(value, slope, self._states[path], commons[kind])
             answers.append(ops.cast(new, dtype) if is_narrow else new)
         return answers
 
@@ -271,11 +318,15 @@ FUSED = frozenset(f"ember_ml.optim.{name}" for name in ("sgd", "adam", "rmsprop"
 _engines: dict[str, ModuleType | None] = {}
 
 
+def _home(parameter: Any) -> backends.Backend:
+    """The engine that computes with ``parameter``."""
+    home = door.species_of(type(parameter))
+    return home if isinstance(home, backends.Backend) else backends.current()
+
+
 def _engine(parameter: Any) -> Any:
     """The fused rules of the engine that computes with ``parameter``; ``None`` if it has none."""
-    home = door.species_of(type(parameter))
-    if not isinstance(home, backends.Backend):
-        home = backends.current()
+    home = _home(parameter)
     if home.name not in _engines:
         name = f"{home.module.__name__}.optim"
         _engines[home.name] = importlib.import_module(name) if importlib.util.find_spec(name) else None

@@ -338,7 +338,7 @@ def test_a_checkpoint_takes_the_dtype_of_the_model(backend: Backend, tmp_path: P
     assert {ops.dtype(x).name for x in again.model.tensors().values()} == {"float64"}
     assert {ops.dtype(x).name for p, x in again.optimizer.tensors().items() if "weight" in p} == {"float64"}
     again.fit(X, Y, resume=tmp_path, epochs=2)
-    with pytest.raises(ValueError, match="figures of 1 metrics, and here are 2"):
+    with pytest.raises(ValueError, match=r"figures of the metrics \['accuracy'\], and the metrics here are"):
         trainer(metrics=["accuracy", "auc"]).restore(tmp_path)
 
 
@@ -540,3 +540,44 @@ def test_mistakes_are_explained(backend: Backend) -> None:
     with pytest.raises(ValueError, match="monitor or every"):
         training.Checkpoint("x", every=1, monitor="loss")
     assert mine.model.training, "a failure leaves no trace in the model"
+
+
+@pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: (x,), lambda x: [x], lambda x: (x, None)])
+def test_batches_to_predict_may_be_alone_in_a_tuple(backend: Backend, wrapped: Any) -> None:
+    """As loaders of other libraries give them."""
+    mine = trainer()
+    batches = iter([wrapped(X[:20]), wrapped(X[20:40]), wrapped(X[40:])])
+    found = mine.predict(batches)
+    assert tuple(found.shape) == (50, 3)
+    np.testing.assert_allclose(host(found), host(mine.predict(X)), rtol=1e-5, atol=1e-6)
+
+
+def test_callbacks_may_be_others_when_a_run_goes_on(backend: Backend, tmp_path: Path) -> None:
+    """Each has its own state again, wherever it stands; a new one begins anew."""
+    first = training.EarlyStopping("loss", patience=50)
+    trainer(first, training.Checkpoint(tmp_path / "run", monitor="loss")).fit(X, Y, epochs=3)
+    log, second = training.CSVLogger(tmp_path / "log.csv"), training.EarlyStopping("loss", patience=50)
+    other = training.Checkpoint(tmp_path / "run", monitor="loss")
+    mine = trainer(log, other, second, training.FailOnNaN())
+    assert mine.restore(tmp_path / "run")
+    assert second.watch.best == first.watch.best == other.watch.best
+    assert second.tensors.keys() == first.tensors.keys()
+    assert len(mine.fit(X, Y, epochs=5, resume=tmp_path / "run")["loss"]) == 5
+    assert len((tmp_path / "log.csv").read_text().splitlines()) == 6
+
+
+def test_figures_are_those_of_their_metrics_when_a_run_goes_on(backend: Backend, tmp_path: Path) -> None:
+    trainer(training.Checkpoint(tmp_path, every=2), metrics=["accuracy", training.TopKAccuracy(2)]).fit(X, Y)
+    for metrics in ([training.TopKAccuracy(2), "accuracy"], ["accuracy"]):
+        with pytest.raises(ValueError, match=r"figures of the metrics \['accuracy'.*here are"):
+            trainer(metrics=metrics).fit(X, Y, resume=tmp_path)
+
+
+def test_an_epoch_goes_on_with_batches_of_its_own_size(backend: Backend, tmp_path: Path) -> None:
+    """Others would leave out examples, or take some twice."""
+    trainer(training.Checkpoint(tmp_path, every=2)).fit(X, Y, batch_size=20)
+    with pytest.raises(ValueError, match="within an epoch of batches of 20; it cannot go on with 10"):
+        trainer().fit(X, Y, batch_size=10, resume=tmp_path)
+    assert len(trainer().fit(X, Y, batch_size=20, resume=tmp_path).steps) == 3
+    trainer(training.Checkpoint(tmp_path / "whole")).fit(X, Y, batch_size=20)
+    assert len(trainer().fit(X, Y, epochs=2, batch_size=10, resume=tmp_path / "whole").steps) == 3 + 5

@@ -41,7 +41,7 @@ class Arrays:
 
 
 class Batches:
-    """An iterable of batches ``(x, y)`` or, with weights, ``(x, y, weights)``.
+    """An iterable of batches ``(x, y)``, with weights ``(x, y, weights)``, or, to predict, of ``x`` or ``(x,)``.
 
     One that begins anew each time is needed for more than one epoch.
     """
@@ -59,8 +59,9 @@ class Batches:
         number = -1
         for number, batch in enumerate(self.source):
             if number >= skip:
-                parts = batch if type(batch) in (tuple, list) and len(batch) in (2, 3) else (batch, None)
-                yield tuple(None if part is None else _tensors(part, self.device) for part in parts)
+                parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
+                whole = (*parts, None) if len(parts) == 1 else parts
+                yield tuple(None if part is None else _tensors(part, self.device) for part in whole)
         if number < 0:
             raise ValueError("there are no data: no batches, or an iterator, which is empty after its first epoch")
 

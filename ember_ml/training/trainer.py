@@ -67,6 +67,7 @@ class Trainer:
         self._epoch_seed: Any = None
         self._losses: list[Any] = []
         self._sizes: list[Any] = []
+        self._batch_size: int | None = None
         self._is_stopped = False
         self._update = transform.compile(self._updated) if compile else self._updated
         self._gradient = transform.value_and_grad(self._objective, has_aux=bool(self.metrics))
@@ -100,6 +101,7 @@ class Trainer:
         """
         with self._at_home():
             data = as_data(x, y, batch_size, self._device, sample_weight)
+            self._batch_size = batch_size if isinstance(data, Arrays) else None
             self.epoch = self.batch = self.step = 0
             self.history, self._epoch_seed, self._is_stopped = History(), None, False
             self._begin_epoch()
@@ -158,6 +160,9 @@ class Trainer:
             "epoch_seed": self._epoch_seed,
             "losses": losses,
             "sizes": _numbers(self._sizes),
+            "batch_size": self._batch_size,
+            "metrics": [metric.name for metric in self.metrics],
+            "callbacks": [type(callback).__name__ for callback in self.callbacks],
             "history": {"epochs": self.history.epochs, "steps": self.history.steps},
         }
         content = {
@@ -188,11 +193,8 @@ class Trainer:
             held = ({path: x for path, x in some.items() if not path.endswith("learning_rate")}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
             _check_paths("optimiser", *held)
-            if len(content["metrics"]) != len(self.metrics):
-                raise ValueError(
-                    f"the checkpoint has figures of {len(content['metrics'])} metrics, and here are {len(self.metrics)}"
-                )
             progress = json.loads(content["progress"])
+            self._check_progress(progress)
             self.model.assign(_beside(self.model.tensors(), content["model"]))
             self.optimizer.assign(_beside(self.optimizer.tensors(), content["optimizer"]))
             ops.random.set_state(progress["seed"])
@@ -202,9 +204,26 @@ class Trainer:
             self.history = History(**progress["history"])
             for metric, state in zip(self.metrics, content["metrics"], strict=True):
                 metric.restore(state)
-            for callback, state in zip(self.callbacks, content["callbacks"], strict=False):
-                callback.restore(state)
+            saved = list(zip(progress["callbacks"], content["callbacks"], strict=True))
+            for callback in self.callbacks:
+                # Those of one class in their order; one that is new begins anew.
+                place = next((i for i, (name, _) in enumerate(saved) if name == type(callback).__name__), None)
+                if place is not None:
+                    callback.restore(saved.pop(place)[1])
         return True
+
+    def _check_progress(self, progress: dict[str, Any]) -> None:
+        """Raise an error if a checkpoint is of a run that this one cannot go on with."""
+        names = [metric.name for metric in self.metrics]
+        if progress["metrics"] != names:
+            raise ValueError(
+                f"the checkpoint has figures of the metrics {progress['metrics']}, and the metrics here are {names}"
+            )
+        size = progress["batch_size"]
+        if progress["batch"] and None not in (size, self._batch_size) and size != self._batch_size:
+            raise ValueError(
+                f"the checkpoint is from within an epoch of batches of {size}; it cannot go on with {self._batch_size}"
+            )
 
     def _fit_epoch(
         self, data: Arrays | Batches, validation_data: Any, batch_size: int, shuffle: bool, progress: Progress

@@ -1,4 +1,4 @@
-"""What a function reaches without being given it: models and tensors that it closes over, or knows by a global name.
+"""What a function reaches without being given it: by its closure, a global name, or an object whose method it is.
 
 Engines that run a function later, or compile it, know of what they are given alone; so this is given to it as well.
 """
@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import CodeType
-from typing import Any
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 from ember_ml import door, tree
 from ember_ml.backend import Backend
+
+NUMBERS = (bool, int, float, complex, str)
+
+# Containers that are longer are data, and not looked into for numbers and tensors.
+_LONGEST = 64
 
 
 def is_stateful(leaf: Any) -> bool:
@@ -26,52 +31,151 @@ def is_tensor(leaf: Any) -> bool:
     return isinstance(species, Backend) or (species == door.HOST and hasattr(leaf, "dtype"))
 
 
-def reached(f: Any, arguments: Any, home: Backend) -> tuple[list[Any], list[Any]]:
-    """The models that a function reaches without being given them, and the cells of its closure that hold tensors.
+class Reach(NamedTuple):
+    """Models; cells of closures, and names like them, that hold tensors or trees of them; numbers and functions."""
 
-    What is of another engine is left alone: nothing flows through it.
+    models: list[Any]
+    cells: list[Any]
+    values: list[Any]
+
+
+class _Name:
+    """A name in a dictionary of them, global ones or an object's, in the manner of a cell."""
+
+    def __init__(self, scope: dict[str, Any], name: str) -> None:
+        self.scope, self.name = scope, name
+
+    @property
+    def cell_contents(self) -> Any:
+        return self.scope[self.name]
+
+    @cell_contents.setter
+    def cell_contents(self, content: Any) -> None:
+        self.scope[self.name] = content
+
+
+def reached(f: Any, arguments: Any, home: Backend) -> Reach:
+    """What ``f`` reaches, except for the arguments.
+
+    What is of another engine is left alone: nothing flows through it. Of functions with a global name, only that they
+    are the same is known.
     """
-    models: list[Any] = []
-    cells: list[Any] = []
-    rest, seen = [f], {id(leaf) for leaf in tree.leaves(arguments) if is_stateful(leaf)}
-    while rest:
-        value = rest.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
+    search = _Search(home, {id(leaf) for leaf in tree.leaves(arguments) if is_stateful(leaf)})
+    search.rest.append(f)
+    while search.rest:
+        search.look_at(search.rest.pop())
+    return search.found
+
+
+class _Search:
+    def __init__(self, home: Backend, seen: set[Any]) -> None:
+        self.home, self.seen = home, seen
+        self.rest: list[Any] = []
+        self.found = Reach([], [], [])
+
+    def look_at(self, value: Any) -> None:
+        """Take up a model, or what a function or a container of them leads to."""
+        function, owner = _parts(value)
+        key = id(value) if owner is None else (id(owner), id(function))
+        if key in self.seen:
+            return
+        self.seen.add(key)
         if is_stateful(value):
-            if all(_lives(x, home) for x in value.tensors().values()):
-                models.append(value)
+            if all(_lives(x, self.home) for x in value.tensors().values()):
+                self.found.models.append(value)
         elif isinstance(value, (dict, list, tuple)):
-            rest += [leaf for leaf in tree.leaves(value) if callable(leaf) or is_stateful(leaf)]
+            self.rest += [leaf for leaf in tree.leaves(value) if callable(leaf) or is_stateful(leaf)]
         elif isinstance(value, partial):
-            rest += [value.func, value.args, value.keywords]
-        elif callable(value):
-            rest += [part for part in (getattr(value, "__self__", None), getattr(value, "__func__", None)) if part]
-            rest += [found for found in _named_by(value) if is_stateful(found)]
-            for cell in getattr(value, "__closure__", None) or ():
-                # One is empty while what it is for is being made.
-                content = cell.cell_contents if cell is not None and _is_filled(cell) else None
-                if not is_tensor(content):
-                    rest.append(content)
-                elif _lives(content, home):
-                    cells.append(cell)
-    return models, cells
+            self.rest += [value.func, value.args, value.keywords]
+        elif isinstance(function, FunctionType):
+            self._look_into(function, owner)
+        elif getattr(value, "__self__", None) is not None:
+            self.rest.append(value.__self__)
+
+    def _look_into(self, function: FunctionType, owner: Any) -> None:
+        scope, names = function.__globals__, _names(function.__code__)
+        for cell in function.__closure__ or ():
+            # One is empty while what it is for is being made.
+            if _is_filled(cell):
+                self._take(cell.cell_contents, cell, names)
+        for content in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            if is_stateful(content):
+                self.rest.append(content)
+        for name in names:
+            if name in scope:
+                if isinstance(scope[name], FunctionType):
+                    self.found.values.append(scope[name])
+                else:
+                    self._take(scope[name], _Name(scope, name), names)
+        if is_stateful(owner):
+            self.rest.append(owner)
+        elif owner is not None:
+            self._look_at_attributes(owner, names)
+
+    def _look_at_attributes(self, owner: Any, names: tuple[str, ...]) -> None:
+        """Take up those attributes of an object that the code of a function names."""
+        held = getattr(owner, "__dict__", {})
+        if isinstance(owner, (type, ModuleType, Backend)) or (id(owner), id(names)) in self.seen:
+            return
+        self.seen.add((id(owner), id(names)))
+        for name in names:
+            if name in held:
+                self._take(held[name], _Name(held, name), names)
+            elif isinstance(getattr(type(owner), name, None), FunctionType):
+                self.rest.append(getattr(owner, name))
+
+    def _take(self, content: Any, cell: Any, names: tuple[str, ...]) -> None:
+        """Take up what a cell or a name holds, for code that has these names in it."""
+        if type(content) in NUMBERS:
+            self.found.values.append(content)
+        elif isinstance(content, (dict, list, tuple)):
+            self.rest.append(content)
+            if len(content) <= _LONGEST:
+                leaves = tree.leaves(content)
+                if any(is_tensor(leaf) and _lives(leaf, self.home) for leaf in leaves):
+                    self.found.cells.append(cell)
+                else:
+                    self.found.values.extend(leaf for leaf in leaves if type(leaf) in NUMBERS)
+        elif is_tensor(content):
+            if _lives(content, self.home):
+                self.found.cells.append(cell)
+        elif is_stateful(content) or (callable(content) and not isinstance(content, type)):
+            self.rest.append(content)
+            if isinstance(content, FunctionType):
+                self.found.values.append(content)
+        else:
+            self._look_at_attributes(content, names)
+
+
+def _parts(value: Any) -> tuple[Any, Any]:
+    """The function that calling ``value`` runs, and the object whose method it is, if it is one."""
+    if isinstance(value, FunctionType) or is_stateful(value) or isinstance(value, (dict, list, tuple, partial)):
+        return value, None
+    if isinstance(getattr(value, "__func__", None), FunctionType):
+        return value.__func__, value.__self__
+    call = getattr(type(value), "__call__", None)  # noqa: B004 - it is looked into, not called
+    return (call, value) if isinstance(call, FunctionType) else (value, None)
 
 
 def _lives(x: Any, home: Backend) -> bool:
     """Whether a tensor is an engine's own; host arrays are NumPy's, traced or not."""
     species = door.species_of(type(x))
-    return species is home or (species == door.HOST and home.name in ("numpy", "autograd"))
+    name = species.name if isinstance(species, Backend) else "numpy" if species == door.HOST else None
+    return name == home.name or {name, home.name} == {"numpy", "autograd"}
 
 
-def _named_by(f: Any) -> list[Any]:
-    """The values of the global names in a function, and in those that are written in it."""
-    scope = getattr(f, "__globals__", {})
-    codes = [f.__code__] if scope else []
-    for code in codes:
-        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-    return [scope[name] for code in codes for name in code.co_names if name in scope]
+# By the address of the code, which is kept as well, lest another takes it.
+_known: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
+
+
+def _names(code: CodeType) -> tuple[str, ...]:
+    """The global names and attributes in a piece of code, and in those that are written in it."""
+    if id(code) not in _known:
+        codes = [code]
+        for one in codes:
+            codes += [part for part in one.co_consts if isinstance(part, CodeType)]
+        _known[id(code)] = code, tuple(dict.fromkeys(name for one in codes for name in one.co_names))
+    return _known[id(code)][1]
 
 
 def _is_filled(cell: Any) -> bool:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from functools import update_wrapper
 from typing import Any, TypeVar
@@ -26,6 +28,7 @@ from ember_ml.dtypes import KINDS, describe
 from ember_ml.ops import creation, device, manipulation, random
 from ember_ml.ops.control import stop_gradient
 from ember_ml.reach import given, is_stateful, is_tensor, reached
+from ember_ml.signature import Attributes, attributes, changed, signature
 
 __all__ = [
     "checkpoint", "compile", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "stop_gradient", "value_and_grad",
@@ -201,7 +204,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     """A function that answers ``f`` for each slice of its arguments, stacked.
 
     ``torch.func.vmap`` and ``mx.vmap`` compute it, all at once. NumPy, and what those cannot vectorise, goes one slice
-    after the other. Keyword arguments are sliced along their first axis.
+    after the other. Keyword arguments are sliced along their first axis. A model is given whole with ``None``; what the
+    function assigns to one would be another thing for each slice, and is an error.
 
     Args:
         in_axes: the axis to slice each argument along, ``None`` to give it whole to every call: one for all arguments,
@@ -224,10 +228,12 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         axes = list(in_axes) if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)
         call = _Call("vmap", _spread(f), (args, kwargs), {}, (0, 1), strict=False, everything=True)
         spread = _broadcast(axes, list(args)) + _broadcast(0, list(kwargs.values()))
-        mapped = [axis for axis, place in zip(spread, call.places, strict=True) if _is_mark(place)]
+        mapped: list[int | None] = []
+        for axis, place in zip(spread, call.places, strict=True):
+            mapped += [axis] * (1 if _is_mark(place) else 0 if place is _STILL else len(place[1]))
         size = _mapped_size(call.tensors, mapped)
-        outputs, passing = _vectorized(call, mapped, size)
-        call.close(passing)
+        outputs, _ = _vectorized(call, mapped, size)
+        call.check_unchanged()
         stacked = _broadcast(out_axes, call.structure)
         with _backends.active(call.home):
             outputs = [_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
@@ -309,7 +315,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """The first part of ``f``'s answer, whose gradient is what the second part says.
 
     ``f`` answers a pair: anything, and a function that takes one cotangent for each tensor in it and answers one for
-    each floating tensor among the arguments, in the order of their leaves; alone if there is one, ``None`` for zero.
+    each floating tensor among the arguments, in the order of their leaves; alone if there is one, ``None`` for zero. So
+    what is to have a gradient is given as an argument: a model or a tensor that ``f`` closes over while it is being
+    differentiated with respect to is an error.
 
     >>> from ember_ml import ops
     >>> @custom_gradient
@@ -321,6 +329,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         call = _Call("custom_gradient", _spread(f), (args, kwargs), {}, (0, 1), strict=False, has_aux=True)
+        if not _is_compiled():
+            _check_reached(f, (args, kwargs), call)
 
         def split(*tensors: Any) -> tuple[tuple[Any, ...], Callable[..., Any]]:
             outputs, _ = call.flat(*tensors)
@@ -346,6 +356,32 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return _named(transformed, f, "custom_gradient")
 
 
+def _check_reached(f: Callable[..., Any], arguments: Any, call: _Call) -> None:
+    """Raise an error if ``f`` reaches something that a gradient is being taken of: the rule has none for it."""
+    models, cells, _ = reached(f, arguments, call.home)
+    is_traced = getattr(call.engine, "is_traced", _watch.sees)
+    held = [(type(model).__name__, x) for model in models for x in model.tensors().values()]
+    for what, x in held + [("tensor", cell.cell_contents) for cell in cells]:
+        if is_traced(x):
+            raise ValueError(
+                f"{getattr(f, '__name__', 'f')} closes over a {what} that a gradient is being taken of, and its rule "
+                "has none for it: give it as an argument, or stop_gradient of it"
+            )
+
+
+class _Watch(threading.local):
+    """The tensors that stand for those being differentiated with respect to, on engines that cannot tell."""
+
+    def __init__(self) -> None:
+        self.levels: list[Sequence[Any]] = []
+
+    def sees(self, x: Any) -> bool:
+        return any(x is other for level in self.levels for other in level)
+
+
+_watch = _Watch()
+
+
 def checkpoint(f: F) -> F:
     """``f``, whose intermediate values are not kept for the gradient but computed again: less memory, more time.
 
@@ -358,7 +394,7 @@ def checkpoint(f: F) -> F:
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        models, cells = reached(f, (args, kwargs), _home("checkpoint", (args, kwargs), ()))
+        models, cells, _ = reached(f, (args, kwargs), _home("checkpoint", (args, kwargs), ()))
         held = models, [cell.cell_contents for cell in cells]
         call = _Call(
             "checkpoint",
@@ -415,47 +451,80 @@ def _next_words() -> list[int] | None:
     block = threefry.here.block
     if block is None:
         return list(threefry.draw())
-    if type(block.key[0]) is not int:
+    if _is_compiled():
         return None
     block.count += 1
     return list(threefry.child(block.key, threefry.FOLDS, block.count - 1))
+
+
+def _is_compiled() -> bool:
+    """Whether this is compiled code, where the key of the stream is known to the engine alone."""
+    block = threefry.here.block
+    return block is not None and type(block.key[0]) is not int
 
 
 def _program(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
     """``f`` compiled by an engine that traces Python, or that traces functions of tensors; else ``f`` itself."""
     if not hasattr(engine, "compiled"):
         return _Program(f, engine) if hasattr(engine, "compiled_flat") else f
-    run = engine.compiled(f)
-    is_of_compiler = getattr(engine, "is_of_compiler", lambda error: False)
+    return _Traced(f, engine)
 
-    def owning(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for leaf in _tree.leaves((args, kwargs)):
+
+class _Traced:
+    """A function for an engine that traces Python."""
+
+    def __init__(self, f: Callable[..., Any], engine: Any) -> None:
+        self.f, self.engine = f, engine
+        self.run = engine.compiled(f)
+        # Before the first call, and when it is known that there is something in it that cannot be compiled.
+        self.is_new, self.is_plain = True, False
+
+    def __call__(self, *args: Any) -> Any:
+        if self.is_plain:
+            return self.f(*args)
+        before = _held(args) if self.is_new else []
+        for leaf in _tree.leaves(args):
             if _is_writing(leaf):
                 # Here, or the program would be traced twice: with the copies that this takes, and without.
                 leaf.own()
         try:
-            return run(key, args, kwargs)
+            answer = self.run(*args)
         except Exception as error:
-            mistake = _mistake(f, (key, args, kwargs)) if is_of_compiler(error) else None
-            if mistake is None:
+            if not self.engine.is_of_compiler(error):
                 raise
-            # Without the compiler's own words, which are many.
-            raise mistake from mistake.__cause__
+            _put_back(before)
+            count = self.engine.uncompilable()
+            mistake = _mistake(self.f, args)
+            if mistake is not None:
+                # Without the compiler's own words, which are many.
+                raise mistake from mistake.__cause__
+            if self.engine.uncompilable() == count:
+                raise
+            self.is_plain = True
+            return self.f(*args)
+        self.is_new = False
+        return answer
 
-    return owning
+
+def _held(args: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """The stateful arguments with the tensors that they have."""
+    return [(state, dict(state.tensors())) for state in _states(args)]
+
+
+def _put_back(held: list[tuple[Any, dict[str, Any]]]) -> None:
+    for state, old in held:
+        state.assign(old)
 
 
 def _mistake(f: Callable[..., Any], args: tuple[Any, ...]) -> Exception | None:
     """What ``f`` itself raises, which names the operation and the layer; nothing that it assigns is kept."""
-    states = _states(args)
-    before = [dict(state.tensors()) for state in states]
+    before = _held(args)
     try:
         f(*args)
     except Exception as error:
         return error
     finally:
-        for state, old in zip(states, before, strict=True):
-            state.assign(old)
+        _put_back(before)
     return None
 
 
@@ -465,37 +534,63 @@ class _Program:
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
         self.f = f
         self.engine = engine
-        self.entries: dict[Hashable, tuple[_Call, Callable[..., Any]]] = {}
+        self.entries: dict[Hashable, _Entry] = {}
+        self.is_told = False
 
     def __call__(self, *args: Any) -> Any:
         # The first argument is the key, which is at home.
-        models, cells = reached(self.f, args, _home("compile", args[:1], ()))
+        models, cells, names = reached(self.f, args, _home("compile", args[:1], ()))
         args = (models, [cell.cell_contents for cell in cells]), *args
         call = _Call("compile", given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
-        key = _signature(args)
+        key = signature((args, names))
         entry = self.entries.get(key)
         if entry is None:
-            template = call.emptied()
-            entry = self.entries[key] = template, self.engine.compiled_flat(template.joined)
-        template, run = entry
-        found = run(*call.tensors)
-        template.close(found[template.count :])
-        return template.answer(found[: template.count])
+            self._make_room()
+            entry = self.entries[key] = _Entry(call.emptied(), self.engine)
+        return entry(call.tensors)
+
+    def _make_room(self) -> None:
+        """Let go of the oldest program if there are many, and say so the first time."""
+        if len(self.entries) < _PROGRAMS:
+            return
+        self.entries.pop(next(iter(self.entries)))
+        if not self.is_told:
+            self.is_told = True
+            warnings.warn(
+                f"a function was compiled for the {_PROGRAMS + 1}th time, each for other numbers, options or models. A "
+                "number that is another in every call is best given as a tensor, or held in a Buffer",
+                stacklevel=4,
+            )
 
 
-def _signature(tree: Any) -> Hashable:
-    """What a program depends on besides tensors: containers, stateful arguments, values that are no tensors."""
-    if isinstance(tree, dict):
-        return dict, tuple([(key, _signature(child)) for key, child in tree.items()])
-    if isinstance(tree, (list, tuple)):
-        return type(tree), tuple([_signature(child) for child in tree])
-    if is_stateful(tree):
-        modes = tuple([module.training for module in tree.modules()]) if hasattr(tree, "modules") else ()
-        trainable = tuple(tree.parameters()) if hasattr(tree, "parameters") else ()
-        return id(tree), tuple(tree.tensors()), trainable, modes
-    if is_tensor(tree):
-        return None
-    return type(tree), tree if type(tree).__hash__ is not None else id(tree)
+# How many programs of one function are kept.
+_PROGRAMS = 16
+
+
+class _Entry:
+    """A program, and what the function did to attributes while it was traced."""
+
+    def __init__(self, call: _Call, engine: Any) -> None:
+        self.call = call
+        self.run = engine.compiled_flat(self.traced)
+        self.is_traced = False
+        self.changes: Attributes = []
+
+    def traced(self, *tensors: Any) -> tuple[Any, ...]:
+        before = attributes(self.call.states)
+        found = self.call.joined(*tensors)
+        self.changes = changed(before, attributes(self.call.states))
+        self.is_traced = True
+        return found
+
+    def __call__(self, tensors: Sequence[Any]) -> Any:
+        self.is_traced = False
+        found = self.run(*tensors)
+        if not self.is_traced:
+            for part, values in self.changes:
+                part.__dict__.update(values)
+        self.call.close(found[self.call.count :])
+        return self.call.answer(found[: self.call.count])
 
 
 def _positions(argnums: Any) -> tuple[int, ...]:
@@ -559,6 +654,8 @@ class _Call:
         self.tensors: list[Any] = []
         self.structure: Any = None
         self.states = _states((args, kwargs))
+        if name in _REPEATED and not _is_compiled():
+            self.states += reached(f, (args, kwargs), _home(name, [args[i] for i in chosen], (args, kwargs)))[0]
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
         # Where in the random stream the first run began.
         self.draws: tuple[Any, int] | None = None
@@ -586,6 +683,17 @@ class _Call:
         else:
             self.places.append(_STILL)
 
+    def _check_given(self, given: list[tuple[Any, dict[str, Any]]]) -> None:
+        """Raise an error if two of the chosen models are one, or one part of the other: whose would a gradient be?"""
+        for state, now in given:
+            held = state.tensors()
+            for path, x in now.items():
+                if held[path] is not x:
+                    raise ValueError(
+                        f"{self.name} cannot differentiate with respect to {path!r} of a {type(state).__name__} twice: "
+                        "another of the models that it is to differentiate with respect to has it as well"
+                    )
+
     def flat(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The tensors of the answer, and those that pass by, when the function is run on these tensors."""
         answer = self.run(tensors)
@@ -596,6 +704,8 @@ class _Call:
         outputs: list[Any] = []
 
         def taken(leaf: Any) -> Any:
+            if self.name in _DERIVATIVES:
+                self._check_answer(leaf)
             x = leaf if self.keeps_numbers and type(leaf) in _NUMBERS else _tensor(self.home, leaf, tensors)
             if x is None and not self.everything:
                 raise TypeError(f"{self.name} takes a function that answers tensors, not {describe(leaf)}")
@@ -607,6 +717,17 @@ class _Call:
         self.structure = _tree.map(taken, answer)
         self.count = len(outputs)
         return tuple(outputs), self._passing()
+
+    def _check_answer(self, leaf: Any) -> None:
+        """Raise an error if ``leaf`` is no tensor of this engine: its derivative would be zero, whatever it is."""
+        x = portable.opened(leaf)
+        kind, kinds = type(x), self.home.kinds
+        if not isinstance(x, kinds) and _door.species_of(kind) in (_door.NUMBER, _door.HOST):
+            raise TypeError(
+                f"{self.name} takes a function that answers tensors, not a {kind.__name__}, through which no gradient "
+                "flows: float(x), x.item(), to_numpy(x) and the like take numbers out of the engine. ops.asarray makes "
+                "a tensor of a constant, whose gradient is zero"
+            )
 
     def joined(self, *tensors: Any) -> tuple[Any, ...]:
         """As ``flat``, in one tuple, of which the first ``count`` are the answer's."""
@@ -661,7 +782,12 @@ class _Call:
         args = list(self.args)
         for i in self.chosen:
             args[i] = _tree.map(placed, args[i])
+        is_watched = self.name in _DERIVATIVES and not hasattr(self.engine, "is_traced")
+        if is_watched:
+            _watch.levels.append(tensors)
         try:
+            if len(given) > 1 and self.name in _DERIVATIVES:
+                self._check_given(given)
             if self.name == "compile":
                 return self.f(*args, **self.kwargs)
             if self.draws is None:
@@ -671,6 +797,8 @@ class _Call:
             with threefry.repeated(*self.draws):
                 return self.f(*args, **self.kwargs)
         finally:
+            if is_watched:
+                _watch.levels.pop()
             self.assigned = []
             for state, old in zip(self.states, before, strict=True):
                 start = dict(old)
@@ -702,6 +830,15 @@ class _Call:
         for state, new in self.assigned:
             if new:
                 state.assign({path: next(rest) for path in new})
+
+    def check_unchanged(self) -> None:
+        """Raise an error if the function assigned anything to a model: it would be another thing for each slice."""
+        for state, new in self.assigned:
+            if new:
+                raise ValueError(
+                    f"the function that {self.name} runs assigned {', '.join(new)} of a {type(state).__name__}, which "
+                    "can have those of one slice alone; eval() keeps the statistics of a model as they are"
+                )
 
     def answer(self, outputs: Sequence[Any]) -> Any:
         """These tensors in the structure of the function's answer."""
@@ -774,6 +911,12 @@ class _STILL:
 
 
 _NUMBERS = (bool, int, float, complex)
+
+# The transforms that answer derivatives.
+_DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian"})
+
+# Those that may run a function more than once. What it does to models that it reaches is to be done once.
+_REPEATED = frozenset({"vjp", "jacobian", "vmap"})
 
 
 def _is_mark(place: Any) -> bool:

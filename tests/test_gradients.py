@@ -221,7 +221,8 @@ def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.nda
                 x = ops.add(ops.real(x), ops.imag(x))
             x = ops.to_device(ops.cast(x, "float64"), backend.device_of(native(w)))
             total = ops.add(total, ops.sum(ops.multiply(x, native(w))))
-        return total
+        # A number if there was nothing to add.
+        return ops.asarray(total)
 
     with np.errstate(all="ignore"):
         return [host(g) for g in transform.grad(projected)([native(case.arrays[i]) for i in case.places])]

@@ -10,8 +10,10 @@ import pytest
 from agreement import assert_same, host
 
 import ember_ml
-from ember_ml import nn, ops, transform
+from ember_ml import backend as backends
+from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
+from ember_ml.reach import reached
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vjp, vmap
 
 X = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
@@ -136,3 +138,113 @@ def test_a_function_that_runs_again_draws_the_same_numbers(backend: Backend) -> 
     with ops.random.stream(7):
         total(x)
         assert float(ops.random.uniform(())) == drawn
+
+
+class Agent:
+    """An object that is no model and has one, with an optimiser, options and tensors besides."""
+
+    def __init__(self) -> None:
+        self.model, self.optimizer = nn.Linear(3, 1, weight_init=1.0), optim.SGD(0.1)
+        self.scale, self.factor, self.calls = 1.0, ops.asarray(2.0), 0
+
+    def loss(self, x: Any) -> Any:
+        return ops.mean(ops.square(ops.multiply(self.model(x), ops.multiply(self.factor, self.scale))))
+
+    def step(self, x: Any) -> Any:
+        value, slopes = value_and_grad(lambda _: self.loss(x))(self.model)
+        self.optimizer.update(self.model, slopes)
+        return value
+
+    def __call__(self, x: Any) -> Any:
+        return self.step(x)
+
+
+@pytest.mark.parametrize("style", ["method", "object"])
+def test_compiled_methods_see_what_their_object_has(style: str, backend: Backend) -> None:
+    found = []
+    for is_compiled in (False, True):
+        agent = Agent()
+        function = agent.step if style == "method" else agent
+        # torch takes long, and sees them by itself.
+        run = transform.compile(function) if is_compiled and backend.name != "torch" else function
+        losses = []
+        for number in range(4):
+            if number == 2:
+                agent.scale, agent.factor = 0.5, ops.asarray(3.0)
+            agent.calls += 1
+            losses.append(run(ops.asarray(X)))
+        found.append((losses, agent.model.tensors(), agent.optimizer.tensors()))
+    assert_same(found[1], found[0], tolerance=1e-5)
+
+
+def test_a_number_that_a_method_does_not_name_compiles_nothing() -> None:
+    for engine in ember_ml.get_available_backends():
+        with ember_ml.use_backend(engine):
+            agent = Agent()
+            before = reached(agent.loss, (), backends.load(engine))
+            assert before.models == [agent.model]
+            assert before.values.count(1.0) == 1
+            agent.calls += 1
+            assert reached(agent.loss, (), backends.load(engine)).values == before.values
+            agent.scale = 4.0
+            assert reached(agent.loss, (), backends.load(engine)).values != before.values
+
+
+@pytest.mark.parametrize("style", ["method", "list", "dictionary", "tuple", "attribute", "default"])
+def test_checkpoint_sees_what_is_further_away(style: str, backend: Backend) -> None:
+    """Or its gradient would be zero on some engines, without a word."""
+    x = ops.asarray(X)
+
+    class Holder:
+        def __init__(self, model: Any, factor: Any) -> None:
+            self.model, self.factor = model, factor
+
+        def run(self, x: Any) -> Any:
+            return ops.multiply(self.model(x), self.factor)
+
+    def loss(model: Any, factor: Any, is_plain: bool) -> Any:
+        holder, items, names, pair = Holder(model, factor), [factor], {"f": factor}, (factor, 2)
+
+        def default(x: Any, model: Any = model) -> Any:
+            return ops.multiply(model(x), factor)
+
+        function = {
+            "method": holder.run,
+            "list": lambda x: ops.multiply(model(x), items[0]),
+            "dictionary": lambda x: ops.multiply(model(x), names["f"]),
+            "tuple": lambda x: ops.multiply(model(x), pair[0]),
+            "attribute": lambda x: holder.run(x),
+            "default": default,
+        }[style]
+        return ops.sum(ops.exp((function if is_plain else checkpoint(function))(x)))
+
+    found = []
+    for is_plain in (True, False):
+        ops.random.set_seed(0)
+        found.append(value_and_grad(partial(loss, is_plain=is_plain), (0, 1))(nn.Linear(3, 2), ops.asarray(0.5)))
+    assert_same(found[1], found[0], tolerance=1e-5)
+
+
+GLOBAL: Any = None
+
+
+@pytest.mark.parametrize("style", ["tensor", "list", "model", "function"])
+def test_compiled_code_sees_what_has_a_global_name(style: str, backend: Backend, monkeypatch: Any) -> None:
+    kinds: dict[str, Any] = {
+        "tensor": (lambda n: ops.asarray(n), lambda x: ops.multiply(x, GLOBAL)),
+        "list": (lambda n: [ops.asarray(n), 1], lambda x: ops.multiply(x, GLOBAL[0])),
+        "model": (lambda n: [nn.Linear(3, 3, weight_init=n)], lambda x: GLOBAL[0](x)),
+        "function": (lambda n: lambda x: ops.multiply(x, n), lambda x: GLOBAL(x)),
+    }
+    make, f = kinds[style]
+    run = transform.compile(f) if backend.name != "torch" else f
+    for number in (2.0, 3.0):
+        monkeypatch.setitem(globals(), "GLOBAL", make(number))
+        expected = number * X if style != "model" else number * X.sum(-1, keepdims=True) * np.ones((1, 3))
+        np.testing.assert_allclose(host(run(ops.asarray(X))), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_long_lists_are_data(backend: Backend) -> None:
+    numbers = [float(n) for n in range(100_000)]
+    found = reached(lambda: numbers, (), backends.load(backend.name))
+    assert found == ([], [], [])

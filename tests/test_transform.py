@@ -157,7 +157,7 @@ class TestGradients:
 
     def test_unused_arguments_have_zero_gradients(self, backend: Backend) -> None:
         close(grad(lambda x, y: ops.sum(y))(ops.asarray(X), ops.asarray(X)), np.zeros(X.shape))
-        close(grad(lambda x: 3.0)(ops.asarray(X)), np.zeros(X.shape))
+        close(grad(lambda x: ops.asarray(3.0))(ops.asarray(X)), np.zeros(X.shape))
 
     def test_dtypes_are_kept(self, backend: Backend) -> None:
         for dtype in ("float16", "bfloat16", "float32", "float64"):
@@ -255,6 +255,47 @@ class TestErrors:
             grad(total, ())
         with pytest.raises(ValueError, match="twice"):
             grad(lambda x, y: 1.0, (0, -2))(ops.asarray(X), ops.asarray(X))
+
+    @pytest.mark.parametrize("left", [float, lambda x: x.item(), lambda x: x.tolist(), lambda x: 2.0, lambda x: True])
+    def test_answers_that_left_the_engine(self, backend: Backend, left: Any) -> None:
+        """Their derivative would be zero, whatever they were made of."""
+
+        def answered(x: Any) -> Any:
+            return left(stop_gradient(total(x)))
+
+        x = ops.asarray(X)
+        for derive in (grad, value_and_grad, jacobian, hessian):
+            with pytest.raises(TypeError, match=r"no gradient flows.*ops\.asarray"):
+                derive(answered)(x)
+        with pytest.raises(TypeError, match="no gradient flows"):
+            vjp(lambda x: {"a": answered(x), "b": x}, x)
+        with pytest.raises(TypeError, match="no gradient flows"):
+            jvp(answered, (x,), (x,))
+        gradient, aux = grad(lambda x: (total(x), answered(x)), has_aux=True)(x)
+        close(gradient, total_gradient(X))
+        assert aux == left(total(x))
+
+    def test_host_arrays_are_no_answer_of_another_engine(self, backend: Backend) -> None:
+        for x in (ops.asarray(X), EmberTensor(ops.asarray(X))):
+            if backend.name == "numpy":
+                close(ops.asarray(grad(lambda x: np.float32(2.0))(x)), 0 * X)
+                continue
+            with pytest.raises(TypeError, match="no gradient flows"):
+                grad(lambda x: ops.to_numpy(total(x)))(x)
+
+    def test_a_constant_tensor_has_no_gradient(self, backend: Backend) -> None:
+        close(grad(lambda x: ops.asarray(2.0))(ops.asarray(X)), 0 * X)
+
+    def test_models_that_share_a_tensor(self, backend: Backend) -> None:
+        """It has one gradient, and would have none as a tensor of the first."""
+        model = nn.modules.Sequential(nn.modules.Linear(3, 3))
+        for other in (model, model[0]):
+            for derive in (grad, value_and_grad):
+                with pytest.raises(ValueError, match="weight' of a Sequential twice"):
+                    derive(lambda one, other, x: total(one(other(x))), (0, 1))(model, other, ops.asarray(X))
+            found = grad(lambda one, other, x: total(one(other(x))))(model, other, ops.asarray(X))
+            expected = grad(lambda one, x: total(one(one(x))))(model, ops.asarray(X))
+            assert_same(found, expected)
 
     def test_aux_is_a_pair(self, backend: Backend) -> None:
         with pytest.raises(TypeError, match="pair"):
@@ -462,6 +503,61 @@ class TestVmap:
             vmap(ops.add, in_axes=(0, (0, 0)))(x, x)
 
 
+class TestModelsOfRepeatedFunctions:
+    """What a function does to a model happens once, however often an engine runs it."""
+
+    @staticmethod
+    def model() -> Any:
+        ops.random.set_seed(0)
+        return nn.modules.Sequential(nn.modules.Linear(3, 2), nn.modules.BatchNorm(2))
+
+    @pytest.mark.parametrize("name", ["vjp", "jacobian", "hessian", "jvp", "grad"])
+    def test_statistics_move_once(self, backend: Backend, name: str) -> None:
+        x, expected = ops.asarray(X), self.model()
+        expected(x)
+        model = self.model()
+
+        def f(x: Any) -> Any:
+            return total(model(x))
+
+        if name == "vjp":
+            _, pull = vjp(f, x)
+            pull(1.0), pull(2.0)
+        elif name == "jvp":
+            jvp(f, (x,), (x,))
+        else:
+            getattr(transform, name)(f)(x)
+        close(model[1].running_mean, host(expected[1].running_mean))
+        close(model[1].running_var, host(expected[1].running_var))
+        assert not getattr(model[1].running_mean, "requires_grad", False)
+
+    @pytest.mark.parametrize("is_given", [False, True])
+    def test_slices_cannot_share_statistics(self, backend: Backend, is_given: bool) -> None:
+        model = self.model()
+        x = ops.asarray(np.stack([X, X + 1, 2 * X]))
+        before = host(model[1].running_mean)
+
+        def run() -> Any:
+            return vmap(lambda m, x: m(x), (None, 0))(model, x) if is_given else vmap(lambda x: model(x))(x)
+
+        with pytest.raises(ValueError, match=r"assigned 1.running_mean, 1.running_var of a Sequential.*eval"):
+            run()
+        close(model[1].running_mean, before)
+        model.eval()
+        close(run(), host(model(x)))
+
+    def test_gradients_of_each_example(self, backend: Backend) -> None:
+        model, x = self.model().eval(), ops.asarray(X)
+
+        def loss(model: Any, row: Any) -> Any:
+            return total(model(ops.expand_dims(row, axis=0)))
+
+        found = vmap(grad(loss), (None, 0))(model, x)
+        for number, row in enumerate(X):
+            for path, gradient in grad(loss)(model, ops.asarray(row)).items():
+                close(found[path][number], host(gradient))
+
+
 class TestStateful:
     def test_gradient_is_by_path(self, backend: Backend) -> None:
         model = Affine()
@@ -547,6 +643,30 @@ class TestCustomGradient:
         f = custom_gradient(lambda x: (ops.sin(x), lambda g: (g, g)))
         with pytest.raises(ValueError, match="2 gradients for 1"):
             grad(lambda x: ops.sum(f(x)))(ops.asarray(X))
+
+    @pytest.mark.parametrize("what", ["tensor", "model"])
+    def test_what_a_function_closes_over_has_no_rule(self, backend: Backend, what: str) -> None:
+        """Its gradient would be zero without a word."""
+        model = nn.modules.Linear(3, 2)
+
+        def outer(held: Any, x: Any) -> Any:
+            @custom_gradient
+            def scaled(x: Any) -> Any:
+                y = held(x) if what == "model" else ops.multiply(x, held)
+                return y, lambda cotangent: ops.zeros_like(x)
+
+            return total(scaled(x))
+
+        held = model if what == "model" else ops.asarray(2.0)
+        with pytest.raises(ValueError, match=r"scaled closes over a (tensor|Linear) .*argument"):
+            grad(outer)(held, ops.asarray(X))
+        close(grad(outer, 1)(held, ops.asarray(X)), 0 * X)
+
+        def stopped(held: Any, x: Any) -> Any:
+            return outer(stop_gradient(held), x)
+
+        if what == "tensor":
+            close(grad(stopped)(held, ops.asarray(X)), 0.0)
 
 
 class TestCheckpoint:
@@ -686,6 +806,17 @@ class TestCompile:
             for number in range(torch._dynamo.config.recompile_limit + 2):
                 f = compile(eval(f"lambda x: (ops.multiply(x, {number}), is_compiled())", scope))
                 assert f(ops.asarray(X))[1]
+
+    def test_custom_gradients(self, backend: Backend) -> None:
+        """torch's compiler would differentiate what the function does, and leave out its rule."""
+
+        @custom_gradient
+        def doubled(x: Any) -> Any:
+            return ops.multiply(x, 2.0), lambda cotangent: ops.clip(cotangent, -0.25, 0.25)
+
+        value, gradient = compile(value_and_grad(lambda x: ops.sum(doubled(x))))(ops.asarray(X))
+        close(value, 2 * X.sum())
+        close(gradient, np.full(X.shape, 0.25))
 
     def test_an_error_in_the_function(self, backend: Backend) -> None:
         with pytest.raises(ValueError, match=r"(?s).") as caught:

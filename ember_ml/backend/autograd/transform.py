@@ -24,6 +24,11 @@ Tensors: TypeAlias = tuple[Any, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
 
 
+def is_traced(x: Any) -> bool:
+    """Whether what is done with ``x`` is recorded."""
+    return type(x) in _BOXES
+
+
 def value_and_grad(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Sequence[Any]]:
     """The one output of ``f``, what passes by, and the gradient for each tensor."""
     outputs, aux, pull = vjp(f, tensors)

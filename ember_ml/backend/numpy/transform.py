@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ember_ml.backend.autograd.transform import is_traced as is_traced
 from ember_ml.backend.autograd.transform import jvp as jvp
 from ember_ml.backend.autograd.transform import remembered as remembered
 from ember_ml.backend.autograd.transform import ruled as ruled

@@ -40,6 +40,11 @@ def is_last() -> bool:
     return _depth.value == 1 and _depth.is_last
 
 
+def is_traced(x: torch.Tensor) -> bool:
+    """Whether what is done with ``x`` is recorded."""
+    return x.requires_grad and torch.is_grad_enabled()
+
+
 def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Sequence[torch.Tensor]]:
     """The one output of ``f``, what passes by, and the gradient for each tensor."""
     if _functional():
@@ -162,7 +167,25 @@ class _Ruled(torch.autograd.Function):
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[torch.Tensor]) -> Tensors:
     """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
+    if torch.compiler.is_compiling():
+        # The compiler would differentiate what is in there, whatever the rule says.
+        raise NotImplementedError("torch does not compile the rules of custom_gradient")
+    _rules.count += 1
     return _Ruled.apply(f, *tensors)
+
+
+class _Rules(threading.local):
+    """How many times a function with a rule of its own was run in this thread."""
+
+    count = 0
+
+
+_rules = _Rules()
+
+
+def uncompilable() -> int:
+    """A number that grows with every call of what cannot be compiled."""
+    return _rules.count
 
 
 def compiled(f: FunctionType) -> Callable[..., Any]:

@@ -1,0 +1,220 @@
+"""Compiled functions: what is changed between two calls holds in the second, as it does without the compiler."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import host
+
+import ember_ml
+from ember_ml import ops, optim, transform
+from ember_ml.backend import Backend
+from ember_ml.nn import BatchNorm, Dropout, Linear, Module, Parameter, Sequential
+from ember_ml.optim import schedules
+from ember_ml.signature import signature
+
+X = np.array([[1.5, -0.5, 3.0]], np.float32)
+
+
+class Scale(Module):
+    """A parameter, and options of every kind."""
+
+    def __init__(self) -> None:
+        self.factor = Parameter(ops.asarray([[1.0, 2.0, -1.0]]))
+        self.power, self.function, self.shift = 2.0, ops.tanh, ops.asarray(0.5)
+        self.shares, self.table = [1.0, 2.0], {"share": 1.0}
+        self.inner = Dropout(0.0)
+
+    def forward(self, x: Any) -> Any:
+        x = self.function(ops.power(ops.multiply(x, self.factor), self.power))
+        return self.inner(ops.add(ops.multiply(x, self.shares[1] * self.table["share"]), self.shift))
+
+
+def update(model: Any, optimizer: Any, x: Any) -> Any:
+    optimizer.update(model, {"factor": ops.multiply(x, model.factor)})
+    return model(x)
+
+
+def both(begin: Callable[[], Any], change: Callable[[Any, Any], Any]) -> list[list[np.ndarray]]:
+    """What four calls leave behind, with a change after the second, run as it is and compiled."""
+    runs = []
+    for f in (update, transform.compile(update)):
+        model, optimizer, x = Scale(), begin(), ops.asarray(X)
+        optimizer.init(model)
+        found = []
+        for number in range(4):
+            if number == 2:
+                change(model, optimizer)
+            found += [host(f(model, optimizer, x)), host(model.factor)]
+        runs.append(found)
+    return runs
+
+
+def to(**options: Any) -> Callable[[Any, Any], None]:
+    """A change of options of an optimiser."""
+    return lambda model, optimizer: [setattr(optimizer, *option) for option in options.items()]  # type: ignore[return-value]
+
+
+OPTIMISERS = {
+    "rate": (lambda: optim.SGD(0.1), to(learning_rate=0.5)),
+    "schedule": (lambda: optim.SGD(schedules.constant(0.5)), to(learning_rate=schedules.constant(0.1))),
+    "options": (lambda: optim.Lion(0.1), to(weight_decay=2.0, beta_1=0.1, clip_norm=0.25)),
+}
+
+
+@pytest.mark.parametrize("case", OPTIMISERS)
+def test_options_of_optimisers(backend: Backend, case: str) -> None:
+    begin, change = OPTIMISERS[case]
+    eager, compiled = both(begin, change)
+    np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-6)
+    unchanged, _ = both(begin, lambda model, optimizer: None)
+    assert np.abs(np.subtract(eager[-1], unchanged[-1])).max() > 1e-3
+
+
+def test_options_of_models(backend: Backend) -> None:
+    def change(model: Any, optimizer: Any) -> None:
+        model.power, model.function = 3.0, ops.relu
+        model.shift = ops.asarray(2.0)
+        model.shares[1], model.table["share"] = 5.0, 0.25
+
+    eager, compiled = both(lambda: optim.SGD(0.1), change)
+    np.testing.assert_allclose(compiled, eager, rtol=1e-5, atol=1e-6)
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "power": lambda model: setattr(model, "power", 3.0),
+    "kind": lambda model: setattr(model, "power", 2),
+    "function": lambda model: setattr(model, "function", ops.relu),
+    "tensor": lambda model: setattr(model, "shift", ops.asarray(0.5)),
+    "list": lambda model: model.shares.__setitem__(1, 5.0),
+    "dictionary": lambda model: model.table.update(share=0.25),
+    "rate": lambda model: setattr(model.inner, "rate", 0.5),
+    "mode": lambda model: model.inner.eval(),
+    "frozen": lambda model: model.freeze(),
+    "layer": lambda model: setattr(model, "inner", Dropout(0.0)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_program_depends_on_each_option(backend: Backend, name: str) -> None:
+    model, optimizer = Scale(), optim.Adam().init({"factor": ops.ones(3)})
+    before = signature([model, optimizer])
+    model.assign({"factor": ops.ones((1, 3))})
+    optimizer.learning_rate = 0.5
+    optimizer.update({"factor": ops.ones(3)}, {"factor": ops.ones(3)})
+    optimizer.tensors()
+    assert signature([model, optimizer]) == before
+    CHANGES[name](model)
+    assert signature([model, optimizer]) != before
+
+
+@pytest.mark.parametrize("option", ["weight_decay", "beta_1", "clip_value", "learning_rate"])
+def test_a_program_depends_on_each_option_of_grouped_optimisers(backend: Backend, option: str) -> None:
+    inner = optim.Adam(schedules.constant(0.1))
+    both = optim.Grouped([(lambda path, x: x.ndim == 2, optim.SGD(0.1)), (lambda path, x: True, inner)])
+    both.init({"w": ops.ones((2, 2)), "b": ops.ones(2)})
+    before = signature(both)
+    both.update({"w": ops.ones((2, 2)), "b": ops.ones(2)}, {"w": ops.ones((2, 2)), "b": ops.ones(2)})
+    assert signature(both) == before
+    setattr(inner, option, schedules.constant(0.5) if option == "learning_rate" else 0.5)
+    assert signature(both) != before
+
+
+def test_numbers_that_a_function_closes_over(backend: Backend) -> None:
+    factor = 2.0
+    f = transform.compile(lambda x: ops.multiply(x, factor))
+    np.testing.assert_allclose(host(f(ops.asarray(X))), 2 * X)
+    factor = 3.0
+    np.testing.assert_allclose(host(f(ops.asarray(X))), 3 * X)
+
+
+FACTOR = 2.0
+
+
+def test_numbers_with_a_global_name(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = transform.compile(lambda x: ops.multiply(x, FACTOR))
+    np.testing.assert_allclose(host(f(ops.asarray(X))), 2 * X)
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    np.testing.assert_allclose(host(f(ops.asarray(X))), 3 * X)
+
+
+def test_modes_set_inside_are_there_afterwards(backend: Backend) -> None:
+    """In every call, not in those alone that are traced."""
+    model = Sequential(BatchNorm(3), Dropout(0.5))
+
+    def evaluated(model: Any, x: Any) -> Any:
+        model.eval()
+        answer = model(x)
+        model[0].train()
+        return answer
+
+    f = transform.compile(evaluated)
+    for _ in range(3):
+        model.train()
+        np.testing.assert_allclose(host(f(model, ops.asarray(X))), X, rtol=1e-4)
+        assert [module.training for module in model.modules()] == [False, True, False]
+
+
+def test_numbers_that_a_model_counts(backend: Backend) -> None:
+    class Counter(Module):
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def forward(self, x: Any) -> Any:
+            self.calls += 1
+            return ops.multiply(x, self.calls)
+
+    model = Counter()
+    f = transform.compile(lambda model, x: model(x))
+    for number in range(1, 4):
+        np.testing.assert_allclose(host(f(model, ops.asarray(X))), number * X)
+    assert model.calls == 3
+
+
+def test_another_object_at_the_same_address(backend: Backend) -> None:
+    """A value that cannot be hashed is known by its identity, which must not be taken over by another."""
+
+    class Options:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+    f = transform.compile(lambda x, options: ops.multiply(x, options.factor))
+    for number in range(1, 4):
+        np.testing.assert_allclose(host(f(ops.asarray(X), Options(float(number)))), number * X)
+
+
+def test_many_programs_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transform, "_PROGRAMS", 2)
+    for engine in ember_ml.get_available_backends():
+        if engine != "torch":
+            with ember_ml.use_backend(engine), warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                f = transform.compile(lambda x, number: ops.multiply(x, number))
+                for number in (1.0, 2.0, 3.0, 1.0):
+                    np.testing.assert_allclose(host(f(ops.asarray(X), number)), number * X)
+                assert ["in a Buffer" in str(one.message) for one in told] == [True] * (engine != "numpy")
+                assert all(one.filename == __file__ for one in told)
+
+
+def test_linear_models_of_one_function_are_told_apart(backend: Backend) -> None:
+    f = transform.compile(lambda model, x: model(x))
+    for weight in (1.0, 2.0):
+        model = Linear(3, 3, weight_init=weight)
+        np.testing.assert_allclose(host(f(model, ops.asarray(X)))[0], [weight * X.sum()] * 3, rtol=1e-6)
+        del model
+
+
+def test_partials(backend: Backend) -> None:
+    def scaled(x: Any, factor: float) -> Any:
+        return ops.multiply(x, factor)
+
+    for factor in (2.0, 3.0):
+        f = transform.compile(partial(scaled, factor=factor))
+        np.testing.assert_allclose(host(f(ops.asarray(X))), factor * X)

@@ -289,8 +289,8 @@ def _aligned(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[in
     if indices.ndim != 1:
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
-    shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
-    return axis, _wrapped(indices, x.shape[axis], x), updates.broadcast_to(shape)
+    updates = updates.broadcast_to((*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]))
+    return axis, _wrapped(indices, x.shape[axis], x), updates
 
 
 def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:

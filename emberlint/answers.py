@@ -54,10 +54,10 @@ _VALUES = frozenset({TENSOR, HOST, SCALAR, SHAPE})
 
 @evaluates(ast.Call)
 def _call(node: ast.Call, file: File) -> Value | None:
-    function = node.func
+    function, keywords = node.func, node.keywords
     file.called.add(function)
     hot = False
-    given = KEYWORDS if node.keywords else ALL
+    given = ALL
     arguments: list[Value | None] = []
     for argument in node.args:
         kind: type = type(argument)
@@ -70,17 +70,19 @@ def _call(node: ast.Call, file: File) -> Value | None:
             hot = True
             if value.kind == TENSOR:
                 given |= TENSORS
-    for keyword in node.keywords:
-        part = keyword.value
-        if keyword.arg == "dtype":
-            file.given[part] = node
-        kind = type(part)
-        if kind is not ast.Constant:
-            value = EVALUATE[kind](part, file)
-            if value is not None and value.hot and value.kind != STRING:
-                hot = True
-                if value.kind == TENSOR:
-                    given |= TENSORS
+    if keywords:
+        given |= KEYWORDS
+        for keyword in keywords:
+            part = keyword.value
+            if keyword.arg == "dtype":
+                file.given[part] = node
+            kind = type(part)
+            if kind is not ast.Constant:
+                value = EVALUATE[kind](part, file)
+                if value is not None and value.hot and value.kind != STRING:
+                    hot = True
+                    if value.kind == TENSOR:
+                        given |= TENSORS
     kind = type(function)
     target = EVALUATE[kind](function, file)
     if target is not None and target.kind == REFERENCE:

@@ -14,6 +14,8 @@ from emberlint.scopes import Env
 from emberlint.syntax import dotted, stored
 from emberlint.visit import block, checked, evaluate, executes, iterated, truth
 
+_NAMES = (ast.Name, ast.Attribute)
+
 
 def _join(other: Env, other_ended: bool, file: File) -> None:
     """Meet of the environment here and that of another branch; a branch that ended does not count."""
@@ -39,7 +41,7 @@ def _if(node: ast.If, file: File) -> None:
     checked(node, file)
     yes, no = narrowed(test, file)
     before, typing = file.env, file.typing
-    if dotted(test).rpartition(".")[2] == "TYPE_CHECKING":
+    if type(test) in _NAMES and dotted(test).rpartition(".")[2] == "TYPE_CHECKING":
         file.typing = True
     file.env = {**before, **yes} if yes else before.copy()
     block(node.body, file)

@@ -97,4 +97,4 @@ def keyword(node: ast.Call, name: str) -> ast.keyword | None:
 
 def spreads(node: ast.Call) -> bool:
     """Whether a call has ``*args`` or ``**kwargs``, so that its arguments cannot be told apart."""
-    return any(type(argument) is ast.Starred for argument in node.args) or any(one.arg is None for one in node.keywords)
+    return ast.Starred in map(type, node.args) or any(one.arg is None for one in node.keywords)

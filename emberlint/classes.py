@@ -26,7 +26,7 @@ def define(node: ast.ClassDef, file: File) -> None:
     file.classes[node] = klass
     checked(node, file)
     enclosing, outer, around, pending = file.env, file.outer, file.klass, file.pending
-    scopes = (*outer, enclosing)
+    scopes = (enclosing, *outer)
     file.env, file.outer, file.klass, file.pending = {}, scopes, klass, []
     block(node.body, file)
     members, methods = file.env, file.pending

@@ -241,11 +241,12 @@ def _print(findings: list[Finding], run: Run, mended: dict[str, int], options: a
     if options.statistics:
         sys.stdout.write(_statistics(findings, options.output_format))
     else:
-        sys.stdout.write(report.rendered(findings, options.output_format, verbose=options.verbose))
+        sources = report.Sources(run.texts)
+        sys.stdout.write(report.rendered(findings, options.output_format, verbose=options.verbose, sources=sources))
     if options.output_format not in ("full", "concise"):
         return
-    fixable = sum(1 for f in findings if f.fix is not None and f.fix.safety == "safe")
-    hidden = sum(1 for f in findings if f.fix is not None and f.fix.safety == "unsafe")
+    safeties = [f.fix.safety for f in findings if f.fix is not None]
+    fixable, hidden = safeties.count("safe"), safeties.count("unsafe")
     if findings:
         text = f"{len(findings)} finding{'s' * (len(findings) != 1)} in {_files(len({f.path for f in findings}))}"
         if fixable:

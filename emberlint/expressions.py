@@ -40,7 +40,7 @@ from emberlint.kinds import (
 )
 from emberlint.narrowing import narrowed
 from emberlint.results import PLAIN, combined, element_of, first_array, stronger, worded
-from emberlint.visit import EVALUATE, checked, evaluate, evaluates, iterated, parts, shown, truth
+from emberlint.visit import EVALUATE, checked, evaluate, evaluates, iterated, shown, truth
 
 
 @evaluates(ast.Name)
@@ -50,7 +50,7 @@ def _name(node: ast.Name, file: File) -> Value | None:
     if name in env:
         value = env[name]
     else:
-        for scope in reversed(file.outer):
+        for scope in file.outer:
             if name in scope:
                 value = scope[name]
                 break
@@ -237,16 +237,34 @@ def _part(owner: Value, index: Value | None, node: ast.Subscript) -> Value | Non
 
 @evaluates(ast.Tuple, ast.List)
 def _display(node: Any, file: File) -> Value | None:
-    elements = node.elts
-    items = [
-        CONSTANTS.get(type(element.value)) if type(element) is ast.Constant else EVALUATE[type(element)](element, file)
-        for element in elements
-    ]
-    if None in items and any(type(element) is ast.Starred for element in elements):
-        return shown(node, None, file)
-    if type(node.ctx) is not ast.Load:
+    items: list[Value | None] = []
+    starred = False
+    for element in node.elts:
+        kind = type(element)
+        if kind is ast.Constant:
+            items.append(CONSTANTS.get(type(element.value)))
+        else:
+            items.append(EVALUATE[kind](element, file))
+            starred = starred or kind is ast.Starred
+    if starred or type(node.ctx) is not ast.Load:
         return shown(node, None, file)
     return shown(node, Value(SEQUENCE, node=node, reason=LITERAL, items=tuple(items)), file)
+
+
+@evaluates(ast.Dict)
+def _dictionary(node: ast.Dict, file: File) -> Value | None:
+    for part in (*node.keys, *node.values):
+        if part is not None:
+            EVALUATE[type(part)](part, file)
+    return shown(node, None, file)
+
+
+@evaluates(ast.Slice)
+def _slice(node: ast.Slice, file: File) -> Value | None:
+    for part in (node.lower, node.upper, node.step):
+        if part is not None:
+            EVALUATE[type(part)](part, file)
+    return shown(node, None, file)
 
 
 @evaluates(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -303,7 +321,9 @@ def _string(node: ast.JoinedStr, file: File) -> Value | None:
 
 @evaluates(ast.FormattedValue)
 def _field(node: ast.FormattedValue, file: File) -> Value | None:
-    parts(node, file)
+    evaluate(node.value, file)
+    if node.format_spec is not None:
+        evaluate(node.format_spec, file)
     value = file.known.get(node.value)
     if value is not None and value.hot:
         checked(node, file)

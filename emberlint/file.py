@@ -143,7 +143,7 @@ class File:
         """What a name stands for here."""
         if name in self.env:
             return self.env[name]
-        for scope in reversed(self.outer):
+        for scope in self.outer:
             if name in scope:
                 return scope[name]
         return None
@@ -250,7 +250,7 @@ class File:
             return self.tops[path], ()
         parent, _, last = path.rpartition(".")
         name = last
-        if name in self.env or name in (self.outer[0] if self.outer else self.env):
+        if name in self.env or name in (self.outer[-1] if self.outer else self.env):
             name = other or f"ember_{last}"
         edits = self.shared("import edits", dict)
         if (path, name) not in edits:

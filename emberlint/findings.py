@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import starmap
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 SAFE = "safe"
@@ -42,6 +43,11 @@ class Finding(NamedTuple):
     end_column: int
     fix: Fix | None = None
     why: tuple[str, ...] = ()
+
+
+# Keys of findings: the path, and their order in a file.
+by_path = itemgetter(Finding._fields.index("path"))
+by_place = itemgetter(*map(Finding._fields.index, ("line", "column", "code")))
 
 
 def from_json(value: list[Any]) -> Finding:

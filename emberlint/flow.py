@@ -14,10 +14,10 @@ import ast
 from emberlint import answers, branches, classes, expressions, functions, inference, statements
 from emberlint.bindings import forget
 from emberlint.file import File
-from emberlint.findings import Finding
+from emberlint.findings import Finding, by_place
+from emberlint.interest import Places
 from emberlint.kinds import ARRAYS, INSTANCE, REFERENCE
 from emberlint.scopes import Body
-from emberlint.source import Word, word
 from emberlint.visit import EXECUTE
 
 # These fill the tables of ``visit``.
@@ -32,15 +32,15 @@ def run(file: File) -> list[Finding]:
     interest = file.interest
     interest.read(file.config.namespace, file.checks, file.allowed is None)
     skipped = _module(file)
-    fresh: tuple[Word, ...] | None = None
+    fresh: Places | None = None
     while True:
         skipped += _functions(file, fresh)
         if not interest.fresh or not skipped:
             break
-        fresh = tuple(word(name.encode()) for name in interest.fresh)
+        fresh = interest.places(name.encode() for name in interest.fresh)
         interest.fresh = set()
         skipped = _again(skipped, fresh, file)
-    file.findings.sort(key=lambda finding: (finding.line, finding.column, finding.code))
+    file.findings.sort(key=by_place)
     return file.findings
 
 
@@ -64,25 +64,22 @@ def _module(file: File) -> list[Body]:
     return skipped
 
 
-def _functions(file: File, fresh: tuple[Word, ...] | None) -> list[Body]:
+def _functions(file: File, fresh: Places | None) -> list[Body]:
     """Visit the functions that wait; those that are passed by.
 
-    ``fresh`` are the names that make one worth a visit; ``None`` the first time, when the imports say that.
+    ``fresh`` are the places that make one worth a visit; ``None`` the first time, when the imports say that.
     """
     skipped = []
-    known, interest, pending = file.functions, file.interest, file.pending
-    place = 0
-    while place < len(pending):
-        body = pending[place]
-        place += 1
-        node = body.node
+    known, touches, pending = file.functions, file.interest.touches, file.pending
+    for body in pending:  # which grows on the way
+        node, _, _ = body
         if node in known.answers or node in known.open:
             continue
         if node not in known.deferred and inference.is_helper(node.name, file):
             # Its one call, somewhere below, tells what its parameters are.
             known.deferred.add(node)
             pending.append(body)
-        elif interest.touches(node) if fresh is None else interest.mentions(node, fresh):
+        elif touches(node) if fresh is None else fresh.are_in(node):
             functions.enter(body, file)
         else:
             skipped.append(body)
@@ -90,13 +87,13 @@ def _functions(file: File, fresh: tuple[Word, ...] | None) -> list[Body]:
     return skipped
 
 
-def _again(skipped: list[Body], fresh: tuple[Word, ...], file: File) -> list[Body]:
+def _again(skipped: list[Body], fresh: Places, file: File) -> list[Body]:
     """Take up what was passed by, now that more names are of interest; what still is."""
     left = []
     for body in skipped:
         if isinstance(body.node, _FUNCTIONS):
             file.pending.append(body)
-        elif file.interest.mentions(body.node, fresh):
+        elif fresh.are_in(body.node):
             file.env, file.outer = body.outer[0], ()
             EXECUTE[type(body.node)](body.node, file)
         else:

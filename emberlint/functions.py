@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 from emberlint import inference
@@ -24,7 +23,7 @@ def define(node: Any, file: File) -> None:
     name = node.name
     file.env[name] = None if decorators and is_wrapped(node) else Value(FUNCTION, node=node, path=name)
     file.interest.warm.add(name.encode())
-    later(Body(node, (*file.outer, file.env)), file)
+    later(Body(node, (file.env, *file.outer)), file)
     if type(node) in file.checks.on:
         checked(node, file)
 
@@ -41,21 +40,12 @@ def _head(node: Any, file: File) -> None:
     for part in (*node.decorator_list, *arguments.defaults, *arguments.kw_defaults):
         if part is not None:
             EVALUATE[type(part)](part, file)
-    for argument in _arguments(arguments):
-        if argument.annotation is not None:
+    others = arguments.vararg, arguments.kwarg
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *others):
+        if argument is not None and argument.annotation is not None:
             annotation(argument.annotation, file)
     if node.returns is not None:
         annotation(node.returns, file)
-
-
-def _arguments(arguments: ast.arguments) -> Iterator[ast.arg]:
-    yield from arguments.posonlyargs
-    yield from arguments.args
-    yield from arguments.kwonlyargs
-    if arguments.vararg is not None:
-        yield arguments.vararg
-    if arguments.kwarg is not None:
-        yield arguments.kwarg
 
 
 def enter(body: Body, file: File) -> Value | None:
@@ -72,7 +62,7 @@ def enter(body: Body, file: File) -> Value | None:
         if not file.ended:
             file.returns.append(NOTHING)
         if file.pending:
-            _enter_inner(file.pending, (*outer, file.env), file)
+            _enter_inner(file.pending, (file.env, *outer), file)
         answers = file.returns
     finally:
         functions.open.discard(node)

@@ -14,7 +14,7 @@ from typing import Any
 
 from emberlint.checks import HOST_VALUES, IMPORTS, Checks
 from emberlint.kinds import EMBER, ENGINES, REFERENCE, TENSOR, Value, engine_of
-from emberlint.source import Source, Word, word
+from emberlint.source import ENDS, UNDOTTED, Source
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
@@ -22,12 +22,55 @@ _ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
 _ROOTS = frozenset(name.encode() for name in (*ENGINES, "ember_ml", "ml_dtypes"))
 _TENSORS = frozenset(name.encode() for name in ENGINES if name != "numpy")
-_IMPORT, _BACKEND = word(b"import"), word(b"backend")
 _TO_HOST = frozenset({b"numpy", b"item", b"tolist", b"float", b"int", b"bool", b"complex"})
 
 
 def _is_tensors(value: Value) -> bool:
     return engine_of(value.path) not in ("numpy", EMBER, "")
+
+
+class Places:
+    """Where some texts stand as words in a source, each with what may stand after it.
+
+    Nodes are asked about from top to bottom, mostly, so it keeps what is known of the lines from the last one on.
+    """
+
+    __slots__ = ("_end", "_from", "_next", "_places", "_source", "_texts")
+
+    def __init__(self, source: Source, texts: Iterable[tuple[bytes, frozenset[int]]]) -> None:
+        self._source = source
+        self._texts: list[tuple[bytes, frozenset[int]]] = []
+        self._places: list[int] = []
+        data = source.data
+        for text, after in texts:
+            place = data.find(text)  # most are nowhere
+            if place >= 0:
+                place = source.find(text, place, None, after)
+                if place >= 0:
+                    self._texts.append((text, after))
+                    self._places.append(place)
+        self._end = len(data) + 1
+        self._from, self._next = 0, min(self._places, default=self._end)
+
+    def are_in(self, node: Any) -> bool:
+        """Whether one of them stands in the lines of a node."""
+        if not self._texts:
+            return False
+        starts = self._source.starts
+        start: int = starts[node.lineno - 1]
+        end: int = starts[node.end_lineno]
+        if not self._from <= start <= self._next:
+            self._read(start)
+        return self._next < end
+
+    def _read(self, start: int) -> None:
+        """Find the next place of each text from an offset on, where it is not known."""
+        places, upwards = self._places, start < self._from
+        for i, (text, after) in enumerate(self._texts):
+            if upwards or places[i] < start:
+                place = self._source.find(text, start, None, after)
+                places[i] = place if place >= 0 else self._end
+        self._from, self._next = start, min(places)
 
 
 class Interest:
@@ -40,10 +83,9 @@ class Interest:
 
     __slots__ = (
         "_fixed",
+        "_places",
         "_tensors",
         "_touched",
-        "_undotted",
-        "_words",
         "all",
         "fresh",
         "host",
@@ -61,16 +103,14 @@ class Interest:
         self.host = False
         self._fixed = False
         self._tensors: set[bytes] = set()
-        self._words: tuple[Word, ...] = ()
-        self._undotted = False
+        self._places = Places(source, ())
         self._touched: dict[ast.AST, bool] = {}
 
     def read(self, namespace: str, checks: Checks, frontend: bool) -> None:
         """Find the names that imports make interesting to some checks, as the text has them."""
-        data = self.source.data
         self.warm.update(_WARM)
         if checks.subject == IMPORTS and not self.thorough:
-            self.all, self._words, self._fixed = False, (_IMPORT,), True
+            self.all, self._places, self._fixed = False, self.places({b"import"}), True
             return
         names = self._imported(_ROOTS | {namespace.partition(".")[0].encode()})
         if names is None:
@@ -78,18 +118,19 @@ class Interest:
             return
         self.all = False
         self.warm |= names
+        undotted: set[bytes] = set()
         if names <= _ALWAYS:
             # Without an engine there are arrays by annotation only, and of a backend no more to find than branches on
             # its name: what is taken from it by a dot is nothing to any rule of a frontend's.
             if frontend and ast.FunctionDef not in checks.on:
+                undotted = {b"backend"}
                 self.warm |= _ANNOTATED
-                names = (names - {b"backend"}) | _ANNOTATED
-                self._undotted = b"backend" in data
+                names = (names - undotted) | _ANNOTATED
         elif checks.subject == HOST_VALUES and self._tensors and not self.thorough:
             # What is made of tensors is a tensor, until one of these words makes a host value of it.
             self.host = True
             names = (names - self._tensors) | _TO_HOST
-        self._words = tuple([word(name) for name in names if name in data])
+        self._places = self.places(names, undotted)
 
     def note(self, name: str, value: Value) -> None:
         """Take in that a name stands for an array, for something of an engine's, or for an object of a class."""
@@ -117,39 +158,32 @@ class Interest:
         names.discard(b"as")
         return names
 
+    def places(self, names: Iterable[bytes], undotted: Iterable[bytes] = ()) -> Places:
+        """The places of some names, and of others where no dot follows."""
+        return Places(self.source, [*[(name, ENDS) for name in names], *[(name, UNDOTTED) for name in undotted]])
+
     def touches(self, node: Any) -> bool:
         """Whether the lines of a node mention a name that the file's imports make interesting."""
         if self.all:
             return True
         known = self._touched.get(node)
         if known is None:
-            source = self.source
-            starts = source.starts
-            start, end = starts[node.lineno - 1], starts[node.end_lineno]
-            known = source.holds(self._words, start, end)
-            if self._undotted and not known:
-                known = any(source.data[place + 7 : place + 8] != b"." for place in source.places(_BACKEND, start, end))
-            self._touched[node] = known
+            known = self._touched[node] = self._places.are_in(node)
         return known
-
-    def mentions(self, node: Any, words: Iterable[Word]) -> bool:
-        """Whether the lines of a node mention one of some names."""
-        starts = self.source.starts
-        return self.source.holds(words, starts[node.lineno - 1], starts[node.end_lineno])
 
     def is_warm(self, node: Any) -> bool:
         """Whether the lines of a node mention anything that a rule could fire on: what is cold need not be visited."""
         if self.thorough:
             return True
-        source = self.source
-        starts, spaced, warm = source.starts, source.spaced, self.warm
+        source, is_cold = self.source, self.warm.isdisjoint
+        starts = source.starts
         first, last = node.lineno, node.end_lineno
         start, end = starts[first - 1], starts[first]
-        if not warm.isdisjoint(spaced[start : end + 1].split()):
+        if not is_cold(source.words(start, end)):
             return True
         if first != last:
             # What is long is mostly numbers, and what is warm in it is mostly in the first line.
             second, end = end, starts[last]
-            if not warm.isdisjoint(spaced[second : end + 1].split()):
+            if not is_cold(source.words(second, end)):
                 return True
-        return b":=" in source.data[start:end]
+        return source.has_walrus and b":=" in source.data[start:end]

@@ -56,19 +56,21 @@ class Module(NamedTuple):
 
 def facts(file: File) -> dict[str, Any]:
     """What project rules need to know of a file, as plain values."""
-    found: dict[str, Any] = {"imports": [], "stars": []}
+    imports: list[list[Any]] = []
+    stars: list[str] = []
+    found: dict[str, Any] = {"imports": imports, "stars": stars}
     for node, eager in _imports(file.tree.body, True):
         span = [node.lineno, node.col_offset, node.end_lineno, node.end_col_offset]
-        if isinstance(node, ast.Import):
-            found["imports"] += [[name.name, span, eager] for name in node.names]
-        else:
-            base = file.resolve(node)
-            for name in node.names:
-                if name.name == "*":
-                    found["stars"].append(base)
-                    found["imports"].append([base, span, eager])
-                else:
-                    found["imports"].append([f"{base}.{name.name}", span, eager])
+        if type(node) is ast.Import:
+            imports += [[name.name, span, eager] for name in node.names]
+            continue
+        base = file.resolve(node)
+        for name in node.names:
+            if name.name == "*":
+                stars.append(base)
+                imports.append([base, span, eager])
+            else:
+                imports.append([f"{base}.{name.name}", span, eager])
     parts = file.where.split("/")
     if "ops" in parts[:-1] or "backend" in parts[:-1] or "backends" in parts[:-1]:
         found["functions"] = [
@@ -110,12 +112,12 @@ def _defined(node: Any, file: File) -> list[Any]:
     if arguments.kwarg is not None:
         rows.append(_parameter(arguments.kwarg, "W", None, file))
     every = [*positional, *arguments.kwonlyargs, *(a for a in (arguments.vararg, arguments.kwarg) if a is not None)]
-    body = [s for s in node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    bare = all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in node.body)
     return [
         node.name,
         [node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {node.name}")],
         rows,
-        not body,
+        bare,
         [dotted(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list],
         node.returns is not None and all(argument.annotation is not None for argument in every),
         ast.get_docstring(node, clean=False) is not None,

@@ -5,28 +5,33 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from emberlint import __version__, rules
-from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Edit, Finding
+from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Edit, Finding, Fix, by_path
 from emberlint.source import Source
 
 FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
 
 
 class Sources:
-    """The sources that findings point into, read when first asked for."""
+    """The sources that findings point into, read when first asked for; ``texts`` are the bytes of those that were."""
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Mapping[str, bytes] | None = None) -> None:
         self.known: dict[str, Source] = {}
+        self.texts = texts or {}
 
     def __getitem__(self, path: str) -> Source:
         found = self.known.get(path)
         if found is None:
             try:
-                with open(path, "rb") as file:
-                    found = Source(file.read(), path)
+                if path in self.texts:
+                    found = Source(self.texts[path], path)
+                else:
+                    with open(path, "rb") as file:
+                        found = Source(file.read(), path)
             except (OSError, UnicodeError, LookupError):
                 found = Source(b"", path)
             self.known[path] = found
@@ -41,10 +46,13 @@ def rendered(findings: list[Finding], style: str, *, verbose: bool = False, sour
 
 def _column(finding: Finding, sources: Sources) -> int:
     """The column in characters, from 1, as editors count."""
-    source = sources[finding.path]
-    if source.is_ascii and finding.code != "EMB001":
-        return finding.column + 1  # the same in bytes; what does not parse may have its fault behind the line's end
-    return _characters(source, finding.line, finding.column)
+    return _in_characters(finding.code, finding.line, finding.column, sources[finding.path])
+
+
+def _in_characters(code: str, line: int, column: int, source: Source) -> int:
+    if source.is_ascii and code != "EMB001":
+        return column + 1  # the same in bytes; what does not parse may have its fault behind the line's end
+    return _characters(source, line, column)
 
 
 def _end_column(finding: Finding, sources: Sources) -> int:
@@ -58,20 +66,21 @@ def _characters(source: Source, line: int, column: int) -> int:
     return len(text.encode()[:column].decode(errors="replace")) + 1
 
 
-def _mark(finding: Finding) -> str:
-    if finding.fix is None or finding.fix.safety == SUGGESTION:
-        return ""
-    return " [*]" if finding.fix.safety == SAFE else " [unsafe fix]"
+def _mark(fix: Fix | None) -> str:
+    return "" if fix is None else _MARKS[fix.safety]
 
 
 def concise(findings: list[Finding], sources: Sources, verbose: bool) -> str:
     """One line each: place, code, message."""
     lines = []
-    for finding in findings:
-        place = f"{finding.path}:{finding.line}:{_column(finding, sources)}"
-        lines.append(f"{place}: {finding.code}{_mark(finding)} {finding.message}\n")
-        if verbose:
-            lines += [f"    {reason}\n" for reason in finding.why]
+    for path, group in groupby(findings, by_path):
+        source = sources[path]
+        for finding in group:
+            code, message, _, line, column, _, _, fix, why = finding
+            column = _in_characters(code, line, column, source)
+            lines.append(f"{path}:{line}:{column}: {code}{_mark(fix)} {message}\n")
+            if verbose:
+                lines += [f"    {reason}\n" for reason in why]
     return "".join(lines)
 
 
@@ -83,7 +92,7 @@ def full(findings: list[Finding], sources: Sources, verbose: bool) -> str:
 
 def _full(finding: Finding, source: Source, verbose: bool, shown: dict[tuple[str, Edit], list[str]]) -> str:
     column = _characters(source, finding.line, finding.column)
-    lines = [f"{finding.code}{_mark(finding)} {finding.message}"]
+    lines = [f"{finding.code}{_mark(finding.fix)} {finding.message}"]
     last = min(finding.end_line, finding.line + 3)
     width = len(str(last + 1))
     bar = " " * width + " |"
@@ -130,6 +139,7 @@ def _marked_lines(source: Source, finding: Finding, column: int, width: int, las
     return lines
 
 
+_MARKS = {SAFE: " [*]", UNSAFE: " [unsafe fix]", SUGGESTION: ""}
 _FIXES = {SAFE: "fix", UNSAFE: "unsafe fix", SUGGESTION: "suggestion"}
 
 

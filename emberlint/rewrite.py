@@ -141,15 +141,30 @@ def _local(path: str, engine: str) -> str:
 
 def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     """The call as a call of an operation, where its arguments have a place there; ``None`` if a person must decide."""
-    names = tuple([keyword.arg for keyword in node.keywords]) if node.keywords else ()
-    changes = _matched(path, len(node.args), names)
-    if changes is None or any(type(argument) is ast.Starred for argument in node.args):
+    arguments, keywords = node.args, node.keywords
+    names = tuple([keyword.arg for keyword in keywords]) if keywords else ()
+    plan = _plan(path, len(arguments), names, matrix.path_of(file.config))
+    if plan is None or ast.Starred in map(type, arguments):
         return None
-    edits = tuple(_edits(node, changes, file)) if changes else ()
-    safety = _safety(matrix.path_of(file.config), path, len(node.args), names)
+    operation, changes, safety = plan
     if safety == _OF_ARRAYS:
-        safety = SAFE if all(_is_array(argument, file) for argument in node.args) else UNSAFE
-    return Rewrite(operation_for(path), edits, safety)
+        safety = SAFE if all(_is_array(argument, file) for argument in arguments) else UNSAFE
+    return Rewrite(operation, tuple(_edits(node, changes, file)) if changes else (), safety)
+
+
+class _Plan(NamedTuple):
+    """What all calls of a function with the same number of arguments and the same keywords have in common."""
+
+    operation: str
+    changes: tuple[tuple[int, str], ...]
+    safety: str
+
+
+@cache
+def _plan(path: str, count: int, names: tuple[str | None, ...], place: str) -> _Plan | None:
+    """What becomes of such a call, by the matrix in a file; ``None`` if a person must decide."""
+    changes = _matched(path, count, names)
+    return None if changes is None else _Plan(operation_for(path), changes, _safety(place, path, count, names))
 
 
 class _Signatures(NamedTuple):
@@ -182,7 +197,6 @@ def _signatures(path: str) -> _Signatures | None:
     )
 
 
-@cache
 def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tuple[int, str], ...] | None:
     """What makes a call's arguments those of the operation: the places of those that get a name, or another, and that.
 
@@ -261,7 +275,6 @@ _SYNONYMS = frozenset(
 _OF_ARRAYS = "safe, if all arguments are arrays"
 
 
-@cache
 def _safety(place: str, path: str, count: int, names: tuple[str | None, ...]) -> str:
     """Safe where the matrix in a file has established that function and operation agree for as many arguments and these
     keywords, or for such arguments that are arrays.

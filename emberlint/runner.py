@@ -5,7 +5,7 @@ whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import repeat
 from typing import NamedTuple
@@ -25,6 +25,7 @@ class Run(NamedTuple):
     """What a run found, in which files; how many findings comments silenced, and how many files the cache knew.
 
     ``known`` counts the findings that the baseline holds, ``stale`` names its entries that nothing answers to.
+    ``texts`` are the bytes of the files that were read.
     """
 
     findings: list[Finding]
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     cached: int
     known: int = 0
     stale: tuple[str, ...] = ()
+    texts: Mapping[str, bytes] = {}
 
 
 def files(paths: Iterable[str], config: Config) -> Iterator[str]:
@@ -101,7 +103,8 @@ def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = T
     suppressed = sum(result.suppressed for result in results.values())
     more, silent = _project(listed, results, config)
     findings += more
-    done = Run(findings, listed, suppressed + silent, len(listed) - len(todo))
+    texts = {path: data for path, data, _ in todo}
+    done = Run(findings, listed, suppressed + silent, len(listed) - len(todo), texts=texts)
     return _without_known(done, config) if config.baseline else done
 
 

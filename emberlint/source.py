@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
+from io import BytesIO
 from itertools import accumulate
-from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n\r#]*)|import[ \t]+([^\n\r#]+))")
-_SPACED = bytes(i if i >= 128 or chr(i).isalnum() or chr(i) == "_" else 32 for i in range(256))
+_DOT = ord(".")
+# The bytes that may stand after a text that is looked for: what ends a word, the same but for a dot, and any.
+ENDS = frozenset(i for i in range(128) if not chr(i).isalnum() and chr(i) != "_")
+UNDOTTED = ENDS - {_DOT}
+ANY = frozenset(range(256))
+_SPACED = bytes(32 if i in ENDS else i for i in range(256))
 _LINE = re.compile(rb"\r\n|\r|\n")
-
-
-class Word(NamedTuple):
-    """A name in bytes, and as ``Source.spaced`` holds it."""
-
-    name: bytes
-    padded: bytes
-
-
-def word(name: bytes) -> Word:
-    """A name that is to be found as a word."""
-    return Word(name, b" %b " % name)
 
 
 class Source:
@@ -47,12 +40,20 @@ class Source:
     @cached_property
     def starts(self) -> list[int]:
         """The offset of each line's first byte, and that of the text's end."""
-        return [0, *accumulate(map(len, self.data.splitlines(keepends=True)))]
+        data = self.data
+        # A stream gives lines faster, but knows one of the three line endings only.
+        lines = data.splitlines(keepends=True) if b"\r" in data else BytesIO(data)
+        return [0, *accumulate(map(len, lines))]
 
     @cached_property
     def is_ascii(self) -> bool:
         """Whether a byte is a character."""
         return self.data.isascii()
+
+    @cached_property
+    def has_walrus(self) -> bool:
+        """Whether ``:=`` is in the text."""
+        return b":=" in self.data
 
     @cached_property
     def newline(self) -> str:
@@ -82,39 +83,33 @@ class Source:
             known[number] = self.data[starts[number - 1] : end].rstrip(b"\r\n").decode(errors="replace")
         return known[number]
 
-    @cached_property
-    def spaced(self) -> bytes:
-        """The text with a space for whatever is no part of a word, one before it and one after it.
+    def words(self, start: int, end: int) -> list[bytes]:
+        """The words between two offsets, in comments and strings too."""
+        return self.data[start:end].translate(_SPACED).split()
 
-        So a name between spaces is found where it stands as a word, and nowhere else. A place in the text
-        is the one of the space before it here.
+    def find(self, text: bytes, start: int = 0, end: int | None = None, after: frozenset[int] = ENDS) -> int:
+        """The first offset between two others at which a text stands as a word, in comments and strings too; else -1.
+
+        It is no word where a part of one stands before it, or anything but ``after`` after it.
         """
-        return b" %b " % self.data.translate(_SPACED)
-
-    def uses(self, name: str, start: int = 0, end: int | None = None) -> Iterator[int]:
-        """The offsets at which a name stands, as a word and not as an attribute; in comments and strings too."""
         data = self.data
-        for place in self.places(word(name.encode()), start, len(data) if end is None else end):
-            if data[place - 1 : place] != b".":
-                yield place
-
-    def places(self, word: Word, start: int, end: int) -> Iterator[int]:
-        """The offsets at which a name stands as a word between two others."""
-        spaced = self.spaced
-        end += 2
-        place = spaced.find(word.padded, start, end)
+        length, size = len(text), len(data)
+        place = data.find(text, start, end)
         while place >= 0:
-            yield place
-            place = spaced.find(word.padded, place + 1, end)
+            next = place + length
+            if (not place or data[place - 1] in ENDS) and (next == size or data[next] in after):
+                break
+            place = data.find(text, next, end)
+        return place
 
-    def holds(self, words: Iterable[Word], start: int, end: int) -> bool:
-        """Whether one of some names stands as a word between two offsets."""
-        find = self.data.find
-        for name, word in words:  # noqa: SIM110 - a loop is faster here, and this is asked for every function
-            # Spaces are everywhere, so the bare name is passed by faster where it is not.
-            if find(name, start, end) >= 0 and self.spaced.find(word, start, end + 2) >= 0:
-                return True
-        return False
+    def uses(self, text: bytes, start: int = 0, end: int | None = None, after: frozenset[int] = ENDS) -> Iterator[int]:
+        """The offsets at which a text stands as a word and not as an attribute."""
+        data = self.data
+        place = self.find(text, start, end, after)
+        while place >= 0:
+            if not place or data[place - 1] != _DOT:
+                yield place
+            place = self.find(text, place + len(text), end, after)
 
     def imports(self) -> Iterator[tuple[bytes, bytes, bytes]]:
         """The text of each import: the module and the names of ``from``, or the names alone; in strings too."""

@@ -12,7 +12,7 @@ from emberlint.kinds import ARRAYS, COLD, NOTHING, SAYS, Value, engine_of, refer
 from emberlint.narrowing import narrowed
 from emberlint.results import combined
 from emberlint.scopes import Import
-from emberlint.visit import EVALUATE, checked, evaluate, executes, parts, truth, worthwhile
+from emberlint.visit import EVALUATE, checked, evaluate, executes, truth, worthwhile
 
 
 @executes(ast.Import)
@@ -35,7 +35,7 @@ def _import_from(node: ast.ImportFrom, file: File) -> None:
             continue
         path = f"{base}.{name.name}" if base else name.name
         bound = name.asname or name.name
-        file.env[bound] = reference(file.canonical(path))
+        file.env[bound] = reference(file.canonical(path) if file.renames else path)
         _imported(node, path, name, bound, file)
     checked(node, file)
 
@@ -60,7 +60,9 @@ def _return(node: ast.Return, file: File) -> None:
 @executes(ast.Raise)
 def _raise(node: ast.Raise, file: File) -> None:
     if file.interest.is_warm(node):
-        parts(node, file)
+        for part in (node.exc, node.cause):
+            if part is not None:
+                evaluate(part, file)
     checked(node, file)
     file.ended = True
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from emberlint import config as configuration
 from emberlint import rules
 from emberlint.config import Config
-from emberlint.findings import SAFE, Edit, Finding, Fix
+from emberlint.findings import SAFE, Edit, Finding, Fix, by_place
 from emberlint.source import Source
 
 _NOQA = re.compile(
@@ -103,7 +103,7 @@ def applied(
     for comment in candidates:
         found = _about(comment, used, source, codes, project)
         left += [finding for finding in found if not (ignored and finding.code.startswith(ignored))]
-    left.sort(key=lambda finding: (finding.line, finding.column, finding.code))
+    left.sort(key=by_place)
     return left, silent
 
 

@@ -18,7 +18,8 @@ def dotted(node: Any) -> str:
 
 
 def is_static(node: Any) -> bool:
-    return any(dotted(decorator) in ("staticmethod", "classmethod") for decorator in node.decorator_list)
+    decorators = node.decorator_list
+    return bool(decorators) and any(dotted(one) in ("staticmethod", "classmethod") for one in decorators)
 
 
 def is_wrapped(node: Any) -> bool:

@@ -1,7 +1,7 @@
 """The two tables of the pass, and the ways into them: what an expression's value is, and what a statement does.
 
-Functions of other modules fill the tables, one for each class of node. An expression's function visits its parts, finds
-its value, keeps it in ``file.known``, and shows the node to the rules.
+Functions of other modules fill the tables, one for each class of node; those of this one serve the other classes. An
+expression's function visits its parts, finds its value, keeps it in ``file.known``, and shows the node to the rules.
 """
 
 from __future__ import annotations
@@ -19,18 +19,8 @@ Evaluator = Callable[[Any, File], Value | None]
 Executor = Callable[[Any, File], None]
 
 
-class _Evaluators(dict[type, Evaluator]):
-    def __missing__(self, kind: type) -> Evaluator:
-        return _other
-
-
-class _Executors(dict[type, Executor]):
-    def __missing__(self, kind: type) -> Executor:
-        return _unknown
-
-
-EVALUATE = _Evaluators()
-EXECUTE = _Executors()
+EVALUATE: dict[type, Evaluator] = {}
+EXECUTE: dict[type, Executor] = {}
 
 
 def evaluates(*classes: type) -> Callable[[Evaluator], Evaluator]:
@@ -138,12 +128,14 @@ def parts(node: ast.AST, file: File) -> None:
             parts(child, file)
 
 
+@evaluates(*ast.expr.__subclasses__())
 def _other(node: ast.expr, file: File) -> Value | None:
     """An expression of which nothing is known but that its parts are expressions."""
     parts(node, file)
     return shown(node, None, file)
 
 
+@executes(*ast.stmt.__subclasses__())
 def _unknown(node: ast.stmt, file: File) -> None:
     parts(node, file)
     checked(node, file)

@@ -61,7 +61,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     if file.typing:
         return
     if isinstance(node, ast.ImportFrom):
-        if node.level or not node.module:
+        if node.level or not node.module or node.module.partition(".")[0] not in _ENGINES:
             return
         paths = [node.module] * len(node.names)
     else:
@@ -100,7 +100,9 @@ def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) ->
 def _is_used(node: ast.stmt, name: str, file: File) -> bool:
     """Whether a name stands elsewhere in the file; in a comment or a string it may be a use as well."""
     start, end = file.span(node)
-    return any(not start <= place < end for place in file.source.uses(name))
+    uses = file.source.uses
+    # Most uses are below the import.
+    return any(True for _ in uses(name.encode(), end)) or any(True for _ in uses(name.encode(), 0, start))
 
 
 def _statement(node: ast.stmt, file: File) -> Edit | None:

@@ -48,6 +48,8 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     """Imports whose path goes through `backend.<engine>`."""
     if file.allowed is not None or file.typing:
         return
+    if isinstance(node, ast.ImportFrom) and not node.level and "backend" not in (node.module or ""):
+        return
     for alias, path in file.imported(node):
         engine = configuration.backend_of(path.replace(".", "/")) if "backend" in path else ""
         if engine:

@@ -36,6 +36,7 @@ There is no fix: the import must move to where the engine is used.
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from emberlint import config as configuration
 from emberlint import kinds
@@ -58,14 +59,19 @@ RULE = Rule(
 _OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
 
 
+@cache
+def _is_manager(where: str) -> bool:
+    """Whether a file stands beside the backends and chooses among them."""
+    parts = where.split("/")
+    return len(parts) > 1 and parts[-2] in ("backend", "backends")
+
+
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     """Eager imports of an optional engine outside of its backend."""
     if file.typing or file.guarded or file.function is not None:
         return
-    parts = file.where.split("/")
-    manager = len(parts) > 1 and parts[-2] in ("backend", "backends")
-    if file.allowed is None and not manager:
+    if file.allowed is None and not _is_manager(file.where):
         return
     for alias, path in file.imported(node):
         root = path.partition(".")[0]

@@ -38,8 +38,8 @@ RULE = Rule("EMB306", "negative-step", "negative step", fix="unsafe")
 def check(node: ast.Subscript, file: File) -> None:
     """A slice whose step is a negative number."""
     parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
-    steps = [_step(part) for part in parts]
-    if not any(step < 0 for step in steps) or file.allowed is not None:
+    steps = list(map(_step, parts))
+    if min(steps, default=1) >= 0 or file.allowed is not None:
         return
     value = array(node.value, file)
     if value is None:

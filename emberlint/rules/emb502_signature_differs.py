@@ -47,16 +47,18 @@ RULE = Rule("EMB502", "signature-differs", "a backend's function whose parameter
 @RULE.project
 def check(project: Project) -> None:
     """Functions of backends beside the operations of their names."""
+    functions: dict[str, dict[str, Defined]] = {}
     for package in project.packages:
         for module, function in package.operations:
             for backend in package.backends:
                 provider = package.provider(backend, module)
-                own = (
-                    next((f for f in provider.functions if f.name == function.name), None)
-                    if provider is not None
-                    else None
-                )
-                if own is None or provider is None:
+                if provider is None:
+                    continue
+                if provider.name not in functions:
+                    # Of several with one name, the first.
+                    functions[provider.name] = {own.name: own for own in reversed(provider.functions)}
+                own = functions[provider.name].get(function.name)
+                if own is None:
                     continue
                 difference = _difference(function, own)
                 if difference:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import random
+import re
+
 import pytest
 
 from emberlint import engine
 from emberlint.config import Config
-from emberlint.source import Source
+from emberlint.interest import Places
+from emberlint.source import ANY, ENDS, UNDOTTED, Source
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"a\n", b"a\r\nbb\rc", b"a\n\n", "é = 1\nß = 2".encode()])
@@ -20,6 +25,35 @@ def test_lines() -> None:
     source = Source(b"a\r\nbb\rc\nd")
     assert [source.line(i) for i in range(6)] == ["", "a", "bb", "c", "d", ""]
     assert Source(b"a\r\nb\r\n").newline == "\r\n"
+
+
+def test_words_are_found_whole() -> None:
+    source = Source("np = inp + np.pi\nénp, np_, x.np, [np]".encode())
+    data = source.data
+    places = [0, data.index(b"np.pi"), data.index(b".np") + 1, data.index(b"[np") + 1]
+    found, place = [], source.find(b"np")
+    while place >= 0:
+        found.append(place)
+        place = source.find(b"np", place + 1)
+    assert found == places
+    assert list(source.uses(b"np")) == [*places[:2], places[3]]
+    assert source.find(b"np", 1, after=UNDOTTED) == places[2]
+    assert source.find(b"np.", after=ANY) == places[1]
+    assert source.find(b"np", 1, places[1]) == -1
+    assert source.words(0, 16) == [b"np", b"inp", b"np", b"pi"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_places_are_the_same_in_any_order(seed: int) -> None:
+    draw = random.Random(seed)
+    words = ["np", "inp", "x", "backend", "backend.f", "y.np", "_np", "('np\\\n')"]
+    text = "\n".join(" + ".join(draw.choices(words, k=draw.randint(1, 3))) for _ in range(40)) + "\n"
+    places = Places(Source(text.encode()), [(b"np", ENDS), (b"backend", UNDOTTED)])
+    pattern = re.compile(r"\b(?:np\b|backend\b(?!\.))")
+    statements = ast.parse(text).body
+    for node in statements + draw.choices(statements, k=40):
+        lines = "".join(text.splitlines(keepends=True)[node.lineno - 1 : node.end_lineno])
+        assert places.are_in(node) is (pattern.search(lines) is not None), lines
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -215,10 +215,16 @@ def _parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 def _parameter(function: Callable[..., Any], name: str, *, keyword: bool = False, variadic: bool = False) -> Parameter:
     annotation = function.__annotations__.get(name, "")
     text = annotation if isinstance(annotation, str) else repr(annotation)
-    match = _ROLE.search(text)
-    role = _ROLES[match[1]] if match else next((r for r, form in _SETTINGS.items() if form.fullmatch(text)), PLAIN)
-    several = variadic or _SEVERAL.match(text) is not None
-    return Parameter(name, role, several, variadic, keyword, optional="None" in text)
+    role, several = _meaning(text)
+    return Parameter(name, role, variadic or several, variadic, keyword, optional="None" in text)
+
+
+@cache
+def _meaning(annotation: str) -> tuple[str, bool]:
+    """The role of a parameter, and whether it takes several values; most annotations stand in many places."""
+    match = _ROLE.search(annotation)
+    role = _ROLES[match[1]] if match else next((r for r, f in _SETTINGS.items() if f.fullmatch(annotation)), PLAIN)
+    return role, _SEVERAL.match(annotation) is not None
 
 
 def _lacking(operation: Operation, backend: Backend) -> Callable[..., Any]:

@@ -105,10 +105,12 @@ class Pair(Meeting):
 
 def of(operation: Operation) -> Meeting | None:
     """The middle way into an operation, if there is one: it takes one tensor or two, and nothing else."""
-    roles = [p.role for p in operation.parameters if not p.many and not p.keyword]
-    if len(roles) != len(operation.parameters) or set(roles) != {TENSOR} or operation.law.meet != "together":
+    parameters = operation.parameters
+    if not 1 <= len(parameters) <= 2 or operation.law.meet != "together":
         return None
-    return {1: Alone, 2: Pair}[len(roles)](operation) if len(roles) <= 2 else None
+    if any(p.role != TENSOR or p.many or p.keyword for p in parameters):
+        return None
+    return Pair(operation) if len(parameters) == 2 else Alone(operation)
 
 
 @cache

@@ -3,9 +3,9 @@
 Operators and indexing on float32 tensors of 4 elements, on every installed engine, each written as in a program:
 ``x + y``. The figure is the surplus in microseconds over the native statement: the time that wrapping costs.
 
-Statements are timed in short turns: native, EmberTensor, each peer, native again. A figure is the lower quartile over
-all turns, which are spread over the time that an engine takes: what else the machine does makes turns slower, and does
-not meet all of them. Engines use one thread. On MLX the graph node is built and dropped.
+Statements are timed in short turns: native, EmberTensor, each peer, native again. A figure is the median over all
+turns, which are spread over the time that an engine takes, so that a busy moment does not meet all of one statement's.
+Engines use one thread. On MLX the graph node is built and dropped.
 
 Of one operator the answers are not the engines' own: torch and MLX give a remainder of zero the sign of the dividend,
 the array API standard that of the divisor. There the statement that gives the standard's answer in the engine's own
@@ -138,7 +138,7 @@ def rows(plan: Plan, tell: Callable[[str, int], object]) -> Iterator[dict[str, A
 
 
 def _row(engine: str, case: str, times: dict[str, list[float]], skipped: dict[str, str]) -> dict[str, Any]:
-    us = {way: statistics.quantiles(some, n=4)[0] * 1e6 for way, some in times.items()}
+    us = {way: statistics.median(some) * 1e6 for way, some in times.items()}
     surplus = {way: time - us[NATIVE] for way, time in us.items() if way != NATIVE}
     return {"engine": engine, "case": case, "us": us, "surplus_us": surplus, "skipped": skipped}
 

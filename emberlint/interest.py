@@ -22,6 +22,7 @@ _ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
 _ROOTS = frozenset(name.encode() for name in (*ENGINES, "ember_ml", "ml_dtypes"))
 _TENSORS = frozenset(name.encode() for name in ENGINES if name != "numpy")
+_NO_HOST = frozenset({b"backend", b"Tensor"})
 _TO_HOST = frozenset({b"numpy", b"item", b"tolist", b"float", b"int", b"bool", b"complex"})
 
 
@@ -119,17 +120,18 @@ class Interest:
         self.all = False
         self.warm |= names
         undotted: set[bytes] = set()
-        if names <= _ALWAYS:
-            # Without an engine there are arrays by annotation only, and of a backend no more to find than branches on
-            # its name: what is taken from it by a dot is nothing to any rule of a frontend's.
-            if frontend and ast.FunctionDef not in checks.on:
-                undotted = {b"backend"}
+        if frontend and ast.FunctionDef not in checks.on:
+            # Of a backend there is no more to find than branches on its name: what is taken from it by a dot is nothing
+            # to any rule of a frontend's. Without an engine there are arrays by annotation only.
+            undotted = {b"backend"}
+            if names <= _ALWAYS:
                 self.warm |= _ANNOTATED
-                names = (names - undotted) | _ANNOTATED
-        elif checks.subject == HOST_VALUES and self._tensors and not self.thorough:
+                names |= _ANNOTATED
+            names -= undotted
+        if checks.subject == HOST_VALUES and self._tensors and not self.thorough:
             # What is made of tensors is a tensor, until one of these words makes a host value of it.
             self.host = True
-            names = (names - self._tensors) | _TO_HOST
+            names = (names - self._tensors - _NO_HOST) | _TO_HOST
         self._places = self.places(names, undotted)
 
     def note(self, name: str, value: Value) -> None:

@@ -191,7 +191,7 @@ def test_another_object_at_the_same_address(backend: Backend) -> None:
 
 
 def test_many_programs_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transform, "_PROGRAMS", 2)
+    monkeypatch.setattr(transform.compilation, "_PROGRAMS", 2)
     for engine in ember_ml.get_available_backends():
         if engine != "torch":
             with ember_ml.use_backend(engine), warnings.catch_warnings(record=True) as told:

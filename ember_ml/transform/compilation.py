@@ -1,0 +1,190 @@
+"""Compiled functions: the programs that engines make of them, and which of those a call runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from ember_ml import threefry
+from ember_ml import tree as _tree
+from ember_ml.ops import random
+from ember_ml.reach import given, reached
+from ember_ml.signature import Attributes, attributes, changed, signature
+from ember_ml.transform.call import Call, F, is_compiled, named
+from ember_ml.transform.leaves import engine_of, home_of, is_writing, states
+
+
+def compile(f: F) -> F:
+    """``f``, compiled by the engine of its tensors: ``torch.compile``, ``mx.compile``; NumPy runs ``f`` itself.
+
+    Tensors are inputs; numbers, strings and the like are part of the program, so that other values compile it again.
+    Models and optimisers go in and come out: what ``f`` assigns to them is there after the call. Random draws inside
+    use a fresh key of the current stream on each call. A mistake is explained as without the compiler, with the names
+    of the operation and of the layer.
+
+    >>> from ember_ml import ops
+    >>> compile(lambda x, n: ops.power(x, n))(ops.asarray([1.0, 2.0]), 2).tolist()
+    [1.0, 4.0]
+    """
+    programs: dict[str, Callable[..., Any]] = {}
+
+    def seeded(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with random.stream(key):
+            return f(*args, **kwargs)
+
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        words = _next_words()
+        if words is None:
+            return f(*args, **kwargs)
+        home = home_of("compile", (args, kwargs), ())
+        program = programs.get(home.name)
+        if program is None:
+            program = programs[home.name] = _program(seeded, engine_of(home))
+        return program(home.convert(words, home.dtypes["uint32"], home.device), args, kwargs)
+
+    return named(transformed, f, "compile")  # type: ignore[return-value]
+
+
+def _next_words() -> list[int] | None:
+    """The next key of the current stream; ``None`` in compiled code, where that is known to the engine alone.
+
+    Every call takes one, whether it is used or not, so that streams go on alike on all engines.
+    """
+    block = threefry.here.block
+    if block is None:
+        return list(threefry.draw())
+    if is_compiled():
+        return None
+    block.count += 1
+    return list(threefry.child(block.key, threefry.FOLDS, block.count - 1))
+
+
+def _program(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
+    """``f`` compiled by an engine that traces Python, or that traces functions of tensors; else ``f`` itself."""
+    if not hasattr(engine, "compiled"):
+        return _Program(f, engine) if hasattr(engine, "compiled_flat") else f
+    return _Traced(f, engine)
+
+
+class _Traced:
+    """A function for an engine that traces Python."""
+
+    def __init__(self, f: Callable[..., Any], engine: Any) -> None:
+        self.f, self.engine = f, engine
+        self.run = engine.compiled(f)
+        # Before the first call, and when it is known that there is something in it that cannot be compiled.
+        self.is_new, self.is_plain = True, False
+
+    def __call__(self, *args: Any) -> Any:
+        if self.is_plain:
+            return self.f(*args)
+        before = _held(args) if self.is_new else []
+        for leaf in _tree.leaves(args):
+            if is_writing(leaf):
+                # Here, or the program would be traced twice: with the copies that this takes, and without.
+                leaf.own()
+        try:
+            answer = self.run(*args)
+        except Exception as error:
+            if not self.engine.is_of_compiler(error):
+                raise
+            _put_back(before)
+            count = self.engine.uncompilable()
+            mistake = _mistake(self.f, args)
+            if mistake is not None:
+                # Without the compiler's own words, which are many.
+                raise mistake from mistake.__cause__
+            if self.engine.uncompilable() == count:
+                raise
+            self.is_plain = True
+            return self.f(*args)
+        self.is_new = False
+        return answer
+
+
+def _held(args: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """The stateful arguments with the tensors that they have."""
+    return [(state, dict(state.tensors())) for state in states(args)]
+
+
+def _put_back(held: list[tuple[Any, dict[str, Any]]]) -> None:
+    for state, old in held:
+        state.assign(old)
+
+
+def _mistake(f: Callable[..., Any], args: tuple[Any, ...]) -> Exception | None:
+    """What ``f`` itself raises, which names the operation and the layer; nothing that it assigns is kept."""
+    before = _held(args)
+    try:
+        f(*args)
+    except Exception as error:
+        return error
+    finally:
+        _put_back(before)
+    return None
+
+
+class _Program:
+    """A function for an engine that compiles functions of tensors: one of these for each structure of arguments."""
+
+    def __init__(self, f: Callable[..., Any], engine: Any) -> None:
+        self.f = f
+        self.engine = engine
+        self.entries: dict[Hashable, _Entry] = {}
+        self.is_told = False
+
+    def __call__(self, *args: Any) -> Any:
+        # The first argument is the key, which is at home.
+        models, cells, names = reached(self.f, args, home_of("compile", args[:1], ()))
+        args = (models, [cell.cell_contents for cell in cells]), *args
+        call = Call("compile", given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
+        key = signature((args, names))
+        entry = self.entries.get(key)
+        if entry is None:
+            self._make_room()
+            entry = self.entries[key] = _Entry(call.emptied(), self.engine)
+        return entry(call.tensors)
+
+    def _make_room(self) -> None:
+        """Let go of the oldest program if there are many, and say so the first time."""
+        if len(self.entries) < _PROGRAMS:
+            return
+        self.entries.pop(next(iter(self.entries)))
+        if not self.is_told:
+            self.is_told = True
+            warnings.warn(
+                f"a function was compiled for the {_PROGRAMS + 1}th time, each for other numbers, options or models. A "
+                "number that is another in every call is best given as a tensor, or held in a Buffer",
+                stacklevel=4,
+            )
+
+
+# How many programs of one function are kept.
+_PROGRAMS = 16
+
+
+class _Entry:
+    """A program, and what the function did to attributes while it was traced."""
+
+    def __init__(self, call: Call, engine: Any) -> None:
+        self.call = call
+        self.run = engine.compiled_flat(self.traced)
+        self.is_traced = False
+        self.changes: Attributes = []
+
+    def traced(self, *tensors: Any) -> tuple[Any, ...]:
+        before = attributes(self.call.states)
+        found = self.call.joined(*tensors)
+        self.changes = changed(before, attributes(self.call.states))
+        self.is_traced = True
+        return found
+
+    def __call__(self, tensors: Sequence[Any]) -> Any:
+        self.is_traced = False
+        found = self.run(*tensors)
+        if not self.is_traced:
+            for part, values in self.changes:
+                part.__dict__.update(values)
+        self.call.close(found[self.call.count :])
+        return self.call.answer(found[: self.call.count])

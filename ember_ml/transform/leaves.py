@@ -1,0 +1,84 @@
+"""The leaves of arguments: the engine that they live on, the stateful ones, and the others as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml import backend as _backends
+from ember_ml import door as _door
+from ember_ml import portable
+from ember_ml import tree as _tree
+from ember_ml.backend import Backend
+from ember_ml.reach import is_stateful
+
+
+def home_of(name: str, first: Any, others: Any) -> Backend:
+    """The engine that the tensors live on: those to differentiate with respect to, or else any; else the active one."""
+    for tree, is_theirs in ((first, False), (first, True), (others, False), (others, True)):
+        home: Backend | None = None
+        for x in _samples(tree, is_theirs):
+            species = x.home if portable.holds((x,)) else _door.species_of(type(x))
+            if isinstance(species, Backend) and species is not home:
+                if home is not None and tree is first:
+                    raise TypeError(
+                        f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                        "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
+                    )
+                home = home or species
+        if home is not None:
+            return home
+    return _backends.current()
+
+
+def _samples(tree: Any, is_theirs: bool) -> list[Any]:
+    """The leaves, with one tensor of each stateful one in its place.
+
+    Args:
+        is_theirs: those alone that write into tensors of their own, or those alone that do not. An optimiser that is
+            asked for its tensors will copy them first, so that it is asked last.
+    """
+    leaves = [leaf for leaf in _tree.leaves(tree) if is_writing(leaf) == is_theirs]
+    return [next(iter(leaf.tensors().values()), None) if is_stateful(leaf) else leaf for leaf in leaves]
+
+
+def is_writing(leaf: Any) -> bool:
+    """Whether ``leaf`` is stateful and may write into its tensors: those it knows to be its own."""
+    return hasattr(type(leaf), "own") and is_stateful(leaf)
+
+
+def states(tree: Any) -> list[Any]:
+    """The stateful leaves, each once."""
+    found: list[Any] = []
+    for leaf in _tree.leaves(tree):
+        if is_stateful(leaf) and not any(leaf is other for other in found):
+            found.append(leaf)
+    return found
+
+
+def parameters(state: Any, name: str) -> dict[str, Any]:
+    """The trainable tensors of a stateful leaf, by path."""
+    found = getattr(state, "parameters", None)
+    if found is None:
+        raise TypeError(f"{name} cannot differentiate with respect to a {type(state).__name__}: it has no parameters")
+    return found()  # type: ignore[no-any-return]
+
+
+def engine_of(home: Backend) -> Any:
+    """How an engine transforms functions of flat lists of tensors."""
+    found = _backends.submodule(home.module, "transform")
+    if found is None:
+        raise NotImplementedError(f"the {home.name} backend has no transforms")
+    return found
+
+
+def as_tensor(home: Backend, value: Any, beside: Sequence[Any]) -> Any:
+    """A tensor, host array or number as a tensor of ``home``; ``None`` if it is none of these."""
+    kinds: Any = home.kinds
+    value = portable.opened(value)
+    if isinstance(value, kinds):
+        return value
+    species = _door.species_of(type(value))
+    if species not in (_door.NUMBER, _door.HOST):
+        return None
+    return home.convert(value, None, home.beside(beside[0]) if beside else home.device)

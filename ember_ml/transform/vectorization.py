@@ -1,0 +1,119 @@
+"""Vectorisation: a function of one slice for all slices, at once or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ember_ml import backend as _backends
+from ember_ml import tree as _tree
+from ember_ml.dtypes import describe
+from ember_ml.ops import creation, manipulation
+from ember_ml.transform.call import STILL, Call, is_mark, named, unpacking
+
+
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """A function that answers ``f`` for each slice of its arguments, stacked.
+
+    ``torch.func.vmap`` and ``mx.vmap`` compute it, all at once. NumPy, and what those cannot vectorise, goes one slice
+    after the other. Keyword arguments are sliced along their first axis. A model is given whole with ``None``; what the
+    function assigns to one would be another thing for each slice, and is an error.
+
+    Args:
+        in_axes: the axis to slice each argument along, ``None`` to give it whole to every call: one for all arguments,
+            or a tuple or list with one for each, which may be a tree of axes for the leaves of that argument.
+        out_axes: the axis to stack along, a tree of them for the leaves of the answer, or ``None`` for an answer that
+            is the same for each slice.
+
+    >>> from ember_ml import ops
+    >>> vmap(ops.sum)(ops.asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [3.0, 7.0]
+    >>> vmap(ops.multiply, in_axes=(0, None))(ops.asarray([1.0, 2.0]), ops.asarray([1.0, 3.0])).tolist()
+    [[1.0, 3.0], [2.0, 6.0]]
+    """
+    if not isinstance(in_axes, (int, list, tuple, type(None))):
+        raise TypeError(f"in_axes is an axis, None, or a tuple with one for each argument, not {in_axes!r}")
+
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
+            raise ValueError(f"in_axes has {len(in_axes)} entries for {len(args)} positional arguments")
+        axes = list(in_axes) if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)
+        call = Call("vmap", unpacking(f), (args, kwargs), {}, (0, 1), strict=False, everything=True)
+        spread = _broadcast(axes, list(args)) + _broadcast(0, list(kwargs.values()))
+        mapped: list[int | None] = []
+        for axis, place in zip(spread, call.places, strict=True):
+            mapped += [axis] * (1 if is_mark(place) else 0 if place is STILL else len(place[1]))
+        size = _mapped_size(call.tensors, mapped)
+        outputs, _ = _vectorized(call, mapped, size)
+        call.check_unchanged()
+        stacked = _broadcast(out_axes, call.structure)
+        with _backends.active(call.home):
+            outputs = [_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
+        return call.answer(outputs)
+
+    return named(transformed, f, "vmap")
+
+
+def _vectorized(call: Call, axes: list[int | None], size: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    vectorized = getattr(call.engine, "vectorized", None)
+    if vectorized is not None and size:
+        try:
+            found = vectorized(call.joined, axes, call.tensors)
+            return found[: call.count], found[call.count :]
+        except (NotImplementedError, RuntimeError, ValueError):
+            # What the engine cannot vectorise, or a mistake in f, which the loop shows in its own words.
+            pass
+    return _looped(call, axes, size)
+
+
+def _looped(call: Call, axes: list[int | None], size: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """One slice after the other."""
+    with _backends.active(call.home):
+        columns = [
+            x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)
+        ]
+        if not size:
+            # There is no slice to show the shapes of the answer.
+            columns = [
+                x if axis is None else creation.zeros((1, *x.shape[1:]), dtype=x.dtype)
+                for x, axis in zip(columns, axes, strict=True)
+            ]
+    rows: list[Any] = []
+    for i in range(size or 1):
+        row = [x if axis is None else x[i] for x, axis in zip(columns, axes, strict=True)]
+        rows.append(call.joined(*row))
+    with _backends.active(call.home):
+        found = [manipulation.stack(column)[:size] for column in zip(*rows, strict=True)]
+    return found[: call.count], found[call.count :]
+
+
+def _broadcast(axes: Any, tree: Any) -> list[Any]:
+    """The axis for each leaf of ``tree``, from a tree of axes that is a beginning of it."""
+    if axes is None or type(axes) is int:
+        return [axes] * len(_tree.leaves(tree))
+    if isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
+        return [axis for key in tree for axis in _broadcast(axes[key], tree[key])]
+    if isinstance(axes, (list, tuple)) and isinstance(tree, (list, tuple)) and len(axes) == len(tree):
+        return [axis for one, child in zip(axes, tree, strict=True) for axis in _broadcast(one, child)]
+    raise ValueError(f"a tree of axes must begin like the tree it is for: {axes!r} does not fit {type(tree).__name__}")
+
+
+def _mapped_size(tensors: Sequence[Any], axes: Sequence[int | None]) -> int:
+    """The length of the axes to go along, which must be one."""
+    sizes = set()
+    for x, axis in zip(tensors, axes, strict=True):
+        if axis is not None:
+            if not -len(x.shape) <= axis < len(x.shape):
+                raise ValueError(f"vmap along axis {axis} cannot take {describe(x)}")
+            sizes.add(x.shape[axis])
+    if len(sizes) != 1:
+        raise ValueError(
+            f"vmap takes axes of one length, not {sorted(sizes)}" if sizes else "vmap needs an axis to go along"
+        )
+    return int(sizes.pop())
+
+
+def _moved(x: Any, axis: int | None) -> Any:
+    if axis is None:
+        return x[0]
+    return x if axis == 0 else manipulation.moveaxis(x, 0, axis)

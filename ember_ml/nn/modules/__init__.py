@@ -9,6 +9,10 @@ from ember_ml.nn.modules.attention import TransformerDecoder as TransformerDecod
 from ember_ml.nn.modules.attention import TransformerDecoderLayer as TransformerDecoderLayer
 from ember_ml.nn.modules.attention import TransformerEncoder as TransformerEncoder
 from ember_ml.nn.modules.attention import TransformerEncoderLayer as TransformerEncoderLayer
+from ember_ml.nn.modules.containers import Lambda as Lambda
+from ember_ml.nn.modules.containers import ModuleDict as ModuleDict
+from ember_ml.nn.modules.containers import ModuleList as ModuleList
+from ember_ml.nn.modules.containers import Sequential as Sequential
 from ember_ml.nn.modules.convolution import Conv1d as Conv1d
 from ember_ml.nn.modules.convolution import Conv2d as Conv2d
 from ember_ml.nn.modules.convolution import Conv3d as Conv3d
@@ -18,20 +22,14 @@ from ember_ml.nn.modules.convolution import ConvTranspose3d as ConvTranspose3d
 from ember_ml.nn.modules.embedding import Embedding as Embedding
 from ember_ml.nn.modules.embedding import PositionalEmbedding as PositionalEmbedding
 from ember_ml.nn.modules.embedding import PositionalEncoding as PositionalEncoding
+from ember_ml.nn.modules.layout import Tied as Tied
 from ember_ml.nn.modules.linear import Dense as Dense
 from ember_ml.nn.modules.linear import Linear as Linear
 from ember_ml.nn.modules.liquid import LTC as LTC
 from ember_ml.nn.modules.liquid import CfC as CfC
 from ember_ml.nn.modules.liquid import CfCCell as CfCCell
 from ember_ml.nn.modules.liquid import LTCCell as LTCCell
-from ember_ml.nn.modules.module import Buffer as Buffer
-from ember_ml.nn.modules.module import Lambda as Lambda
 from ember_ml.nn.modules.module import Module as Module
-from ember_ml.nn.modules.module import ModuleDict as ModuleDict
-from ember_ml.nn.modules.module import ModuleList as ModuleList
-from ember_ml.nn.modules.module import Parameter as Parameter
-from ember_ml.nn.modules.module import Sequential as Sequential
-from ember_ml.nn.modules.module import Tied as Tied
 from ember_ml.nn.modules.normalization import BatchNorm as BatchNorm
 from ember_ml.nn.modules.normalization import GroupNorm as GroupNorm
 from ember_ml.nn.modules.normalization import LayerNorm as LayerNorm
@@ -59,6 +57,8 @@ from ember_ml.nn.modules.shape import Flatten as Flatten
 from ember_ml.nn.modules.shape import Identity as Identity
 from ember_ml.nn.modules.shape import Reshape as Reshape
 from ember_ml.nn.modules.shape import Upsample as Upsample
+from ember_ml.nn.modules.slots import Buffer as Buffer
+from ember_ml.nn.modules.slots import Parameter as Parameter
 
 globals().update(activations.CLASSES)
 

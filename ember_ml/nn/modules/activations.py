@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml.nn.modules.module import Module, Parameter
+from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.slots import Parameter
 from ember_ml.ops import activations as _functions
 from ember_ml.ops import full
 from ember_ml.ops.activations import *  # noqa: F403 - what there is, is said there

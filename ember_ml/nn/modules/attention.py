@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
-from ember_ml.nn.modules.module import Module, ModuleList
+from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.normalization import LayerNorm
 from ember_ml.nn.modules.shape import Dropout, check_rate
 from ember_ml.ops.activations import get_activation

@@ -7,7 +7,8 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer, initialized
-from ember_ml.nn.modules.module import Module, Parameter
+from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.slots import Parameter
 from ember_ml.types import DTypeLike
 
 

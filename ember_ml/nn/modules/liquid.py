@@ -12,10 +12,12 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
+from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
-from ember_ml.nn.modules.module import Buffer, Module, ModuleList, Parameter
+from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.recurrent import LSTMCell, run
 from ember_ml.nn.modules.shape import check_rate
+from ember_ml.nn.modules.slots import Buffer, Parameter
 from ember_ml.nn.wirings import FullyConnected, Wiring
 from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor

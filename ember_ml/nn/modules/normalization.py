@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.dtypes import as_dtype
-from ember_ml.nn.modules.module import Buffer, Module, Parameter
+from ember_ml.dtypes import as_dtype, promote
+from ember_ml.nn.modules.module import Module
+from ember_ml.nn.modules.slots import Buffer, Parameter
 from ember_ml.shapes import axis_of
 from ember_ml.types import DTypeLike, Tensor
 
@@ -52,10 +53,12 @@ class BatchNorm(Module):
                 x, self.running_mean, self.running_var, self.axis, self.bias, self.weight, self.epsilon
             )
         x = ops.asarray(x) if isinstance(x, (list, tuple)) else x
-        if as_dtype(x.dtype).bits > 16:
+        given = as_dtype(x.dtype)
+        if given.bits > 16:
             return self._normalized(x)
         # Squares and sums of half types are too few digits.
-        return ops.cast(self._normalized(ops.cast(x, "float32")), x.dtype)
+        answer = self._normalized(ops.cast(x, "float32"))
+        return ops.cast(answer, promote(given, as_dtype(self.running_mean.dtype)))
 
     def _normalized(self, x: Any) -> Any:
         """``x`` normalised by the statistics of the batch, towards which the running ones move."""

@@ -13,8 +13,10 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn import initializers
-from ember_ml.nn.modules.module import Module, ModuleList, Parameter
+from ember_ml.nn.modules.containers import ModuleList
+from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.shape import check_rate
+from ember_ml.nn.modules.slots import Parameter
 from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
 

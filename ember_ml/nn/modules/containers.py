@@ -1,0 +1,190 @@
+"""Containers: modules in a row, in a list, in a dictionary, and functions as modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Self
+
+from ember_ml.nn.modules.module import Module
+
+
+class Chain(Module):
+    """Modules in a row, under the names "0", "1" and so on."""
+
+    def __init__(self, *modules: Any) -> None:
+        self.extend(modules)
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([getattr(self, name) for name in self._children])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)._of(list(self)[index])
+        return getattr(self, str(self._position(index)))
+
+    def __setitem__(self, index: int, module: Any) -> None:
+        setattr(self, str(self._position(index)), as_module(module))
+
+    def __delitem__(self, index: Any) -> None:
+        modules = list(self)
+        del modules[index]
+        self._fill(modules)
+
+    def append(self, module: Any) -> Self:
+        """The row itself, with one more module at its end."""
+        setattr(self, str(len(self)), as_module(module))
+        return self
+
+    def extend(self, modules: Iterable[Any]) -> Self:
+        """The row itself, with more modules at its end."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Any) -> Self:
+        """The row itself, with one more module before the one at ``index``."""
+        modules = list(self)
+        modules.insert(index, as_module(module))
+        return self._fill(modules)
+
+    def pop(self, index: int = -1) -> Any:
+        """The module at ``index``, which is no longer in the row."""
+        modules = list(self)
+        taken = modules.pop(index)
+        self._fill(modules)
+        return taken
+
+    @classmethod
+    def _of(cls, modules: list[Any]) -> Self:
+        return cls(*modules)
+
+    def _fill(self, modules: list[Any]) -> Self:
+        for name in list(self._children):
+            delattr(self, name)
+        return self.extend(modules)
+
+    def _position(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{type(self).__name__} has {len(self)} modules, and none at {index}")
+        return index % len(self)
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Sequential(Chain):
+    """Modules that are called one after the other, each with what the one before it answered.
+
+    Functions may stand among them. A list of all is taken as well.
+
+    >>> from ember_ml import ops
+    >>> model = Sequential(ops.square, ops.negative)
+    >>> model([1.0, 2.0]).tolist()
+    [-1.0, -4.0]
+    """
+
+    def __init__(self, *modules: Any) -> None:
+        super().__init__(*(modules[0] if len(modules) == 1 and isinstance(modules[0], (list, tuple)) else modules))
+
+    def forward(self, x: Any) -> Any:
+        for name in self._children:
+            x = getattr(self, name)(x)
+        return x
+
+
+class ModuleList(Chain):
+    """A list of modules, which a ``forward`` goes through as it likes.
+
+    >>> from ember_ml.nn.modules import Linear
+    >>> layers = ModuleList([Linear(2, 2) for _ in range(3)])
+    >>> len(layers), list(layers.parameters())[-1]
+    (3, '2.bias')
+    """
+
+    def __init__(self, modules: Iterable[Any] = ()) -> None:
+        self.extend(modules)
+
+    @classmethod
+    def _of(cls, modules: list[Any]) -> Self:
+        return cls(modules)
+
+
+class ModuleDict(Module):
+    """A dictionary of modules.
+
+    >>> from ember_ml.nn.modules import Linear
+    >>> heads = ModuleDict({"left": Linear(2, 1), "right": Linear(2, 1)})
+    >>> list(heads.parameters())
+    ['left.weight', 'left.bias', 'right.weight', 'right.bias']
+    """
+
+    def __init__(self, modules: Mapping[str, Any] | None = None) -> None:
+        for name, module in (modules or {}).items():
+            self[name] = module
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._children:
+            raise KeyError(f"no module {name!r}; there are: {', '.join(self._children) or 'none'}")
+        return getattr(self, name)
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        setattr(self, str(name), as_module(module))
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._children
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._children)
+
+    def keys(self) -> list[str]:
+        """The names of the modules."""
+        return list(self._children)
+
+    def values(self) -> list[Any]:
+        """The modules."""
+        return [getattr(self, name) for name in self._children]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Pairs of name and module."""
+        return [(name, getattr(self, name)) for name in self._children]
+
+    def extra_repr(self) -> str:
+        return ""
+
+
+class Lambda(Module):
+    """A function as a module.
+
+    >>> from ember_ml import ops
+    >>> Lambda(ops.square)([3.0]).tolist()
+    [9.0]
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def as_module(value: Any) -> Module:
+    """``value`` if it is a module; a list, a dictionary or a function as one."""
+    if isinstance(value, Module):
+        return value
+    if isinstance(value, dict):
+        return ModuleDict(value)
+    if isinstance(value, (list, tuple)):
+        return ModuleList(value)
+    if callable(value) and not isinstance(value, type):
+        return Lambda(value)
+    hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
+    raise TypeError(f"a module or a function is wanted, not {value!r}{hint}")

@@ -1,0 +1,82 @@
+"""A module in words: the notes on errors that name it, and the options that ``repr`` shows."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import tree
+from ember_ml.dtypes import describe
+from ember_ml.nn.modules.layout import Node
+
+if TYPE_CHECKING:
+    from ember_ml.nn.modules.module import Module
+
+
+def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
+    """Note on ``error`` the innermost layer that raised it, by its path in ``module``."""
+    layer, at, about = error.__dict__.get("_ember_layer", (None, 0, ""))
+    if layer is None:
+        about = _holding(module) + _given(values)
+        error.add_note(f"in {type(module).__name__}{about}")
+        error._ember_layer = (module, len(error.__notes__) - 1, about)  # type: ignore[attr-defined]
+    elif layer is not module:
+        path = next((path for path, part in module.named_modules() if part is layer), None)
+        if path is not None:
+            error.__notes__[at] = f"in {type(layer).__name__} {path!r} of {type(module).__name__}{about}"
+
+
+def _holding(module: Module) -> str:
+    """The tensors of a module, or the first of those below it, for messages."""
+    held = {name: getattr(module, name) for name in module._roles} or module.tensors()
+    shown = [f"{name} {describe(tensor)}" for name, tensor in list(held.items())[:_SHOWN]]
+    return f" ({', '.join(shown + ['...'] * (len(held) > _SHOWN))})" if shown else ""
+
+
+def _given(values: tuple[Any, ...]) -> str:
+    """The tensors that a module was called with, for messages."""
+    shown = [text for value in values for text in _described(value)]
+    return f" given {', '.join(shown)}" if shown else ""
+
+
+def _described(value: Any) -> list[str]:
+    """The tensors in a value, or the sizes of nested lists of numbers."""
+    found = [describe(leaf) for leaf in tree.leaves(value) if hasattr(leaf, "shape")]
+    if found or not isinstance(value, (list, tuple)):
+        return found
+    kind, sizes = type(value).__name__, []
+    while isinstance(value, (list, tuple)):
+        sizes.append(len(value))
+        value = value[0] if value else None
+    return [f"{kind}{sizes}"]
+
+
+# How many tensors a message shows.
+_SHOWN = 6
+
+
+def options(module: Module) -> str:
+    """The arguments of a module's constructor that its attributes still hold, but for those that are the default.
+
+    >>> from ember_ml.nn.modules import Linear
+    >>> options(Linear(2, 3, bias=False))
+    '2, 3, bias=False'
+    """
+    shown: list[str] = []
+    for name, parameter in inspect.signature(type(module)).parameters.items():
+        value = module.__dict__.get(name, parameter.default)
+        if value is None and parameter.default is True:
+            value = False
+        is_default = value is parameter.default or (type(value) is type(parameter.default) and _equal(value, parameter))
+        if name not in module.__dict__ or isinstance(value, Node) or is_default or name in module._roles:
+            continue
+        text = getattr(value, "__name__", None) or repr(value)
+        shown.append(text if parameter.default is parameter.empty else f"{name}={text}")
+    return ", ".join(shown)
+
+
+def _equal(value: Any, parameter: inspect.Parameter) -> bool:
+    try:
+        return bool(value == parameter.default)
+    except Exception:
+        return False

@@ -1,0 +1,76 @@
+"""The state of a model: what is loaded is converted, checked as a whole, and only then assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ember_ml import backend as backends
+from ember_ml import door, ops, portable
+from ember_ml.dtypes import describe
+from ember_ml.types import Tensor
+
+if TYPE_CHECKING:
+    from ember_ml.nn.modules.module import Module
+
+
+class Keys(NamedTuple):
+    """The paths that a loaded state lacked, and those that it had too many."""
+
+    missing: list[str]
+    unexpected: list[str]
+
+
+def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
+    """What ``Module.load_state_dict`` answers, of which this is the work.
+
+    >>> from ember_ml.nn.modules import Linear
+    >>> load_state(Linear(1, 2), {"bias": [0.5, 0.25]}, strict=False)
+    Keys(missing=['weight'], unexpected=[])
+    """
+    own = module.state_dict()
+    firsts = module.layout().ties
+    # One of its names is enough for a tensor that is tied.
+    present = {firsts.get(path, path) for path in state}
+    keys = Keys(
+        [path for path in own if firsts.get(path, path) not in present], [path for path in state if path not in own]
+    )
+    loaded: dict[str, Tensor] = {}
+    wrong: list[str] = []
+    for path, old in own.items():
+        if path in state:
+            try:
+                new = _taking_the_place_of(old, state[path])
+            except Exception as error:
+                error.add_note(f"in the state for {path!r} of {type(module).__name__}")
+                raise
+            loaded[path] = new
+            if tuple(new.shape) != tuple(old.shape):
+                wrong.append(f"  {path}: {list(new.shape)} where the model has {list(old.shape)}")
+    complaints = [f"missing: {', '.join(keys.missing)}"] if strict and keys.missing else []
+    complaints += [f"unexpected: {', '.join(keys.unexpected)}"] if strict and keys.unexpected else []
+    complaints += ["wrong shape:", *wrong] if wrong else []
+    complaints += [
+        f"{first} and {path} are tied, and differ in the state"
+        for path, first in firsts.items()
+        if not wrong and path in loaded and first in loaded and not _are_equal(loaded[path], loaded[first])
+    ]
+    if complaints:
+        raise ValueError("\n".join([f"the state does not fit {type(module).__name__}", *complaints]))
+    module.assign(loaded)
+    return keys
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    same = ops.array_equal(one, other, equal_nan=True)
+    return bool(same)  # emberlint: ignore[EMB201] a state is checked before it is loaded
+
+
+def _taking_the_place_of(old: Any, value: Any) -> Any:
+    """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
+    home = door.home_of(old) or backends.current()
+    with backends.use_backend(home.name):
+        new = ops.asarray(portable.opened(value))
+        if ops.is_complex(new) and not ops.is_complex(old):
+            raise TypeError(f"complex numbers have no place in {describe(old)}")
+        return ops.asarray(new, dtype=old.dtype, device=home.device_of(old), copy=True)

@@ -189,23 +189,32 @@ def position() -> tuple[Block | Stream | None, int]:
     return source, 0 if source is None else source.count
 
 
+def since(source: Block | Stream | None, start: int) -> tuple[Block | Stream | None, int]:
+    """A position, also where this thread had drawn nothing then: what it has drawn since is from its own stream."""
+    return position()[0] if source is None else source, start
+
+
 @contextmanager
 def repeated(source: Block | Stream | None, start: int) -> Iterator[None]:
-    """A ``with`` block inside which draws are those that were made from a position on; then the stream goes on."""
-    # A thread that had drawn nothing has a stream of its own by now.
-    source = own_stream() if source is None else source
-    block, stream, later = here.block, here.stream, source.count
+    """A ``with`` block inside which draws are those that were made from a position on; then the stream goes on.
+
+    It may stand in another thread, such as the one in which an engine computes gradients.
+    """
+    if source is None:
+        yield  # nothing was drawn
+        return
+    block, stream, epoch, later = here.block, here.stream, here.epoch, source.count
     if isinstance(source, Block):
         here.block = source
     else:
-        here.block, here.stream = None, source
+        here.block, here.stream, here.epoch = None, source, _process.epoch
     source.count = start
     try:
         yield
     finally:
         # The first run may have ended sooner, by an error.
         source.count = max(source.count, later)
-        here.block, here.stream = block, stream
+        here.block, here.stream, here.epoch = block, stream, epoch
 
 
 def state() -> dict[str, int]:

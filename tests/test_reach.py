@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,32 @@ def test_checkpoint_draws_the_same_numbers_again(backend: Backend) -> None:
         value, slopes = alone
         assert float(ops.sum(slopes)) == 2 * float(value)
     assert_same(found[1], found[0], tolerance=0.0)
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_gradients_are_computed_in_another_thread(backend: Backend, drawn: bool) -> None:
+    """As torch does on a GPU: the backend and the random numbers are those of the thread that asked for them."""
+    if backend.name == "mlx":
+        return  # whose tensors belong to the thread that made them
+
+    @transform.custom_gradient
+    def tripled(x: Any) -> Any:
+        return ops.multiply(x, 3.0), lambda slope: ops.multiply(slope, 3.0)
+
+    def asked() -> None:
+        with ember_ml.use_backend(backend.name):
+            if drawn:
+                ops.random.uniform(())
+            x = ops.ones((400,))
+            value, pull = vjp(lambda x: tripled(checkpoint(lambda x: ops.dropout(x, 0.5))(x)), x)
+            with ThreadPoolExecutor(1) as other:
+                (slopes,) = other.submit(pull, x).result()
+            assert_same(slopes, value, tolerance=0.0)
+
+    ember_ml.set_backend("numpy")
+    ops.random.set_seed(1)
+    with ThreadPoolExecutor(1) as fresh:
+        fresh.submit(asked).result()
 
 
 @pytest.mark.parametrize("style", ["module", "method", "partial", "closure"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from types import FunctionType
 from typing import Any, TypeAlias
 
@@ -141,7 +142,16 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Te
         with _at_depth(*depth):
             return f(*tensors)
 
-    return torch.utils.checkpoint.checkpoint(again, *tensors, use_reentrant=False)
+    return torch.utils.checkpoint.checkpoint(_from_here(again), *tensors, use_reentrant=False)
+
+
+def _from_here(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f``, which sees the backend that is chosen here wherever it is run.
+
+    On CUDA torch computes gradients in a thread of its own.
+    """
+    context = copy_context()
+    return lambda *args: context.copy().run(f, *args)
 
 
 class _Ruled(torch.autograd.Function):
@@ -156,13 +166,14 @@ class _Ruled(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.f, *tensors = inputs
+        f, *tensors = inputs
+        # Run again, so that the rule speaks of these tensors: gradients of gradients then see them.
+        ctx.pulled = _from_here(lambda tensors, cotangents: f(*tensors)[1](cotangents))
         ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        # Run again, so that the rule speaks of these tensors: gradients of gradients then see them.
-        return None, *ctx.f(*ctx.saved_tensors)[1](cotangents)
+        return None, *ctx.pulled(ctx.saved_tensors, cotangents)
 
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[torch.Tensor]) -> Tensors:

@@ -31,6 +31,9 @@ def isclose(
 ) -> torch.Tensor:
     x, y = _wide(x), _wide(y)
     if rtol >= 0 and atol >= 0:
+        if equal_nan and x.shape != y.shape:
+            # Older releases write what has the shape of both into what has that of the first.
+            x, y = torch.broadcast_tensors(x, y)
         return torch.isclose(x, y, rtol, atol, equal_nan)
     # torch takes no negative tolerance, beyond which only what is equal is close.
     near = ((x - y).abs() <= atol + rtol * y.abs()) & y.isfinite() | (x == y)

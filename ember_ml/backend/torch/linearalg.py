@@ -76,6 +76,9 @@ def det(x: Tensor, /) -> Tensor:
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
     sign, size = linalg.slogdet(_wide(x))
+    if x.is_cuda:
+        # There the size of a determinant with NaN in it is that of a singular one.
+        size = size.where(~x.isnan().any(-1).any(-1), torch.nan)
     return SlogdetResult(_narrow(sign, x), _narrow(size, x))
 
 
@@ -169,8 +172,8 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 
 def _check_numbers(values: Tensor) -> None:
-    """Raise if the decomposition failed, which torch does not always say."""
-    if _may_look() and _is_true(torch.isnan(values).any()):
+    """Raise if the decomposition failed, which torch does not always say; on CUDA infinities come through."""
+    if _may_look() and _is_true((~values.isfinite() if values.is_cuda else values.isnan()).any()):
         raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
 
 

@@ -53,7 +53,29 @@ def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
 
 def view(x: torch.Tensor, dtype: str) -> torch.Tensor:
     """The bits of ``x`` as another dtype of the same size."""
+    if torch._C._functorch.is_batchedtensor(x):
+        return _View.apply(x, DTYPES[dtype])
     return x.view(DTYPES[dtype])
+
+
+class _View(torch.autograd.Function):
+    """The bits of what ``vmap`` runs over, of which older releases of torch give no view."""
+
+    @staticmethod
+    def forward(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        return x.view(dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: torch.Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return None, None
+
+    @staticmethod
+    def vmap(info: Any, places: Any, x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, int]:
+        return _View.apply(x, dtype), places[0]
 
 
 def tensor(value: Any, dtype: str, device: torch.device | None) -> torch.Tensor:

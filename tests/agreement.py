@@ -42,6 +42,11 @@ def host(value: Any) -> Any:
     return value
 
 
+def is_on_cpu(backend: Backend) -> bool:
+    """Whether new tensors are in host memory."""
+    return backend.device is None or "cpu" in str(backend.device)
+
+
 def dtypes_of_device(backend: Backend) -> set[str]:
     """The names of the dtypes that the engine has on its default device."""
     return {name for name in backend.dtypes if name != "float64" or backend.has_float64()}

@@ -15,7 +15,7 @@ from typing import Any
 import array_api_strict as strict
 import numpy as np
 import pytest
-from agreement import host
+from agreement import host, is_on_cpu
 
 import ember_ml
 from ember_ml.backend import Backend
@@ -215,6 +215,9 @@ def test_elementwise(backend: Backend, name: str) -> None:
             arrays = [array[keep] for array in arrays]
         if name in ("floor_divide", "remainder") and "int" in dtype:
             arrays = [array[arrays[1] != 0] for array in arrays]
+        if name in ("maximum", "minimum") and "float" in dtype and not is_on_cpu(backend):
+            # The standard leaves it open which of two zeros is the larger one.
+            arrays = [np.where(array == 0, np.zeros_like(array), array) for array in arrays]
         try:
             wanted = oracle(*map(strict.asarray, arrays))
         except TypeError:

@@ -56,6 +56,8 @@ MEANT = {
     "convolve": "an infinity meets the zeros beyond the ends on some engines",
     "correlate": "an infinity meets the zeros beyond the ends on some engines",
     "lcm": "a multiple that the dtype cannot hold is anything",
+    "cast": "what a float out of range becomes as an integer is the engine's affair",
+    "trapezoid": "the ends of a dtype cancel at another place on each engine",
 }
 
 

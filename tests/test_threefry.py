@@ -37,7 +37,7 @@ def test_published_words(backend: Backend, key: tuple[int, int], counter: tuple[
     number = counter[0] << 32 | counter[1]
     if number < 2**63:
         for words in (key, xp.pair_of(xp.tensor(list(key), "uint32", backend.device))):
-            assert tuple(int(word[0]) for word in xp.pairs(words, number, 1)) == expected
+            assert tuple(int(word[0]) for word in xp.pairs(words, number, 1, backend.device)) == expected
     high, low = (xp.word(xp.tensor([word], "int64", backend.device)) for word in counter)
     assert tuple(int(word[0]) for word in threefry.block(key, high, low)) == expected
 
@@ -51,8 +51,8 @@ def test_words_beyond_32_bits_of_counter(backend: Backend, start: int) -> None:
     assert reference[:21].tolist() == expected
     for words in (key, xp.pair_of(xp.tensor(list(key), "uint32", backend.device))):
         if isinstance(words[0], int) or backend.name != "numpy":
-            np.testing.assert_array_equal(host(backend, xp.words(words, start, count)), reference)
-    first, second = xp.pairs(key, start // 2, 5)
+            np.testing.assert_array_equal(host(backend, xp.words(words, start, count, backend.device)), reference)
+    first, second = xp.pairs(key, start // 2, 5, backend.device)
     both = [threefry.block(key, i >> 32, i & ONES) for i in range(start // 2, start // 2 + 5)]
     assert list(zip(host(backend, first).tolist(), host(backend, second).tolist(), strict=True)) == both
 

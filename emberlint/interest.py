@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,47 +32,21 @@ def _is_tensors(value: Value) -> bool:
 
 
 class Places:
-    """Where some texts stand as words in a source, each with what may stand after it.
+    """Where some texts stand as words in a source, each with what may stand after it."""
 
-    Nodes are asked about from top to bottom, mostly, so it keeps what is known of the lines from the last one on.
-    """
-
-    __slots__ = ("_end", "_from", "_next", "_places", "_source", "_texts")
+    __slots__ = ("_places", "_starts")
 
     def __init__(self, source: Source, texts: Iterable[tuple[bytes, frozenset[int]]]) -> None:
-        self._source = source
-        self._texts: list[tuple[bytes, frozenset[int]]] = []
-        self._places: list[int] = []
-        data = source.data
+        self._starts = source.starts
+        self._places = places = [len(source.data) + 1]
         for text, after in texts:
-            place = data.find(text)  # most are nowhere
-            if place >= 0:
-                place = source.find(text, place, None, after)
-                if place >= 0:
-                    self._texts.append((text, after))
-                    self._places.append(place)
-        self._end = len(data) + 1
-        self._from, self._next = 0, min(self._places, default=self._end)
+            places += source.places(text, after=after)
+        places.sort()
 
     def are_in(self, node: Any) -> bool:
         """Whether one of them stands in the lines of a node."""
-        if not self._texts:
-            return False
-        starts = self._source.starts
-        start: int = starts[node.lineno - 1]
-        end: int = starts[node.end_lineno]
-        if not self._from <= start <= self._next:
-            self._read(start)
-        return self._next < end
-
-    def _read(self, start: int) -> None:
-        """Find the next place of each text from an offset on, where it is not known."""
-        places, upwards = self._places, start < self._from
-        for i, (text, after) in enumerate(self._texts):
-            if upwards or places[i] < start:
-                place = self._source.find(text, start, None, after)
-                places[i] = place if place >= 0 else self._end
-        self._from, self._next = start, min(places)
+        places, starts = self._places, self._starts
+        return places[bisect_left(places, starts[node.lineno - 1])] < starts[node.end_lineno]
 
 
 class Interest:
@@ -104,7 +79,7 @@ class Interest:
         self.host = False
         self._fixed = False
         self._tensors: set[bytes] = set()
-        self._places = Places(source, ())
+        self._places: Places  # once ``read`` has found them
         self._touched: dict[ast.AST, bool] = {}
 
     def read(self, namespace: str, checks: Checks, frontend: bool) -> None:

@@ -87,29 +87,29 @@ class Source:
         """The words between two offsets, in comments and strings too."""
         return self.data[start:end].translate(_SPACED).split()
 
-    def find(self, text: bytes, start: int = 0, end: int | None = None, after: frozenset[int] = ENDS) -> int:
-        """The first offset between two others at which a text stands as a word, in comments and strings too; else -1.
+    def places(
+        self,
+        text: bytes,
+        start: int = 0,
+        end: int | None = None,
+        after: frozenset[int] = ENDS,
+        before: frozenset[int] = ENDS,
+    ) -> Iterator[int]:
+        """The offsets between two others at which a text stands as a word, in comments and strings too.
 
-        It is no word where a part of one stands before it, or anything but ``after`` after it.
+        It is no word where anything but ``before`` stands before it, or anything but ``after`` after it.
         """
-        data = self.data
-        length, size = len(text), len(data)
+        data, length = self.data, len(self.data)
         place = data.find(text, start, end)
         while place >= 0:
-            next = place + length
-            if (not place or data[place - 1] in ENDS) and (next == size or data[next] in after):
-                break
+            next = place + len(text)
+            if (not place or data[place - 1] in before) and (next == length or data[next] in after):
+                yield place
             place = data.find(text, next, end)
-        return place
 
     def uses(self, text: bytes, start: int = 0, end: int | None = None, after: frozenset[int] = ENDS) -> Iterator[int]:
         """The offsets at which a text stands as a word and not as an attribute."""
-        data = self.data
-        place = self.find(text, start, end, after)
-        while place >= 0:
-            if not place or data[place - 1] != _DOT:
-                yield place
-            place = self.find(text, place + len(text), end, after)
+        return self.places(text, start, end, after, UNDOTTED)
 
     def imports(self) -> Iterator[tuple[bytes, bytes, bytes]]:
         """The text of each import: the module and the names of ``from``, or the names alone; in strings too."""

@@ -31,15 +31,11 @@ def test_words_are_found_whole() -> None:
     source = Source("np = inp + np.pi\nénp, np_, x.np, [np]".encode())
     data = source.data
     places = [0, data.index(b"np.pi"), data.index(b".np") + 1, data.index(b"[np") + 1]
-    found, place = [], source.find(b"np")
-    while place >= 0:
-        found.append(place)
-        place = source.find(b"np", place + 1)
-    assert found == places
+    assert list(source.places(b"np")) == places
     assert list(source.uses(b"np")) == [*places[:2], places[3]]
-    assert source.find(b"np", 1, after=UNDOTTED) == places[2]
-    assert source.find(b"np.", after=ANY) == places[1]
-    assert source.find(b"np", 1, places[1]) == -1
+    assert list(source.places(b"np", 1, after=UNDOTTED)) == places[2:]
+    assert list(source.places(b"np.", after=ANY)) == [places[1]]
+    assert list(source.places(b"np", 1, places[1])) == []
     assert source.words(0, 16) == [b"np", b"inp", b"np", b"pi"]
 
 

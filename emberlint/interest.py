@@ -46,7 +46,8 @@ class Places:
     def are_in(self, node: Any) -> bool:
         """Whether one of them stands in the lines of a node."""
         places, starts = self._places, self._starts
-        return places[bisect_left(places, starts[node.lineno - 1])] < starts[node.end_lineno]
+        end: int = starts[node.end_lineno]
+        return places[bisect_left(places, starts[node.lineno - 1])] < end
 
 
 class Interest:

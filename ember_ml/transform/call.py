@@ -221,9 +221,9 @@ class Call:
             if self.name == "compile":
                 return self.f(*args, **self.kwargs)
             if self.draws is None:
-                start = threefry.position()
+                began = threefry.position()
                 answer = self.f(*args, **self.kwargs)
-                self.draws = threefry.since(*start)
+                self.draws = threefry.since(*began)
                 return answer
             # An engine may run it again, for the gradient or for another slice: with the same random numbers.
             with threefry.repeated(*self.draws):

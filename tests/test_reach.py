@@ -275,3 +275,18 @@ def test_long_lists_are_data(backend: Backend) -> None:
     numbers = [float(n) for n in range(100_000)]
     found = reached(lambda: numbers, (), backends.load(backend.name))
     assert found == ([], [], [])
+
+
+def test_a_model_on_numpy_computes_on_the_active_engine(backend: Backend) -> None:
+    with ember_ml.use_backend("numpy"):
+        ops.random.set_seed(2)
+        model = nn.Linear(3, 1)
+    loss = lambda model, x: ops.sum(ops.square(model(x)))  # noqa: E731
+    x = ops.asarray(X)
+    with ember_ml.use_backend("numpy"):
+        wanted = grad(loss)(model, X)
+    for found in (grad(loss)(model, x), grad(transform.compile(loss))(model, x), grad(checkpoint(loss))(model, x)):
+        assert {type(slope) for slope in found.values()} == {backend.tensors[0]}
+        assert_same(found, wanted, tolerance=1e-5)
+    optim.SGD(0.1).update(model, grad(loss)(model, x))
+    assert model.backend == backend.name

@@ -99,7 +99,9 @@ class Call:
         if is_stateful(leaf):
             values = leaf.tensors() if self.everything else parameters(leaf, self.name)
             self.places.append((leaf, list(values)))
-            self.tensors += values.values()
+            home, kinds = self.home, self.home.kinds
+            # A model of NumPy's arrays computes on the active engine.
+            self.tensors += [x if isinstance(x, kinds) else as_tensor(home, x, self.tensors) for x in values.values()]
             return
         x = None if self.everything and type(leaf) in _NUMBERS else as_tensor(self.home, leaf, self.tensors)
         if x is not None and (self.everything or self.home.dtype_of(x).kind in KINDS["floating"]):

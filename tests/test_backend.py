@@ -362,6 +362,87 @@ def test_a_block_is_a_decorator() -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
+def test_a_block_decorates_a_coroutine(name: str) -> None:
+    set_backend("numpy")
+
+    @use_backend(name)
+    async def answer() -> list[str]:
+        before = get_backend()
+        await asyncio.sleep(0)
+        return [before, get_backend()]
+
+    async def many() -> list[list[str]]:
+        return await asyncio.gather(answer(), answer())
+
+    assert asyncio.iscoroutinefunction(answer)
+    assert asyncio.run(many()) == [[name, name]] * 2
+    assert get_backend() == "numpy"
+    assert backends.calm() is backends.load("numpy")
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
+    set_backend("numpy")
+    closed = []
+
+    @use_backend(name)
+    def answers() -> Iterator[Any]:
+        try:
+            received = yield get_backend()
+            try:
+                yield get_backend(), received
+            except KeyError:
+                yield get_backend(), "thrown"
+            return "end"
+        finally:
+            closed.append(get_backend())
+
+    def reader(found: list[Any]) -> Iterator[Any]:
+        found.append((yield from answers()))
+
+    generator: Any = answers()
+    assert next(generator) == name
+    assert get_backend() == "numpy"
+    assert generator.send("sent") == (name, "sent")
+    assert generator.throw(KeyError()) == (name, "thrown")
+    assert backends.calm() is backends.load("numpy")
+    generator.close()
+    assert closed == [name]
+    found: list[Any] = []
+    assert list(reader(found)) == [name, (name, None)]
+    assert found == ["end"]
+    generator = answers()
+    next(generator)
+    with pytest.raises(ZeroDivisionError):
+        generator.throw(ZeroDivisionError())
+    assert backends.calm() is backends.load("numpy")
+
+
+def test_a_block_does_not_decorate_an_asynchronous_generator() -> None:
+    async def answers() -> Any:
+        yield get_backend()
+
+    with pytest.raises(TypeError, match="with block inside answers"):
+        use_backend("numpy")(answers)
+
+
+@pytest.mark.parametrize("name", [None, 3, ["numpy"], b"numpy"])
+def test_a_name_is_a_string(name: Any) -> None:
+    set_backend("numpy")
+    with pytest.raises(TypeError, match="a backend is named by a string, such as 'numpy', not"):
+        set_backend(name)
+    with pytest.raises(TypeError, match="a backend is named by a string"), use_backend(name):
+        pytest.fail("entered")
+    assert backends.calm() is backends.load("numpy")
+
+
+@pytest.mark.parametrize(("name", "meant"), [("NumPy", "numpy"), ("nunpy", "numpy"), (" numpy", "numpy")])
+def test_a_name_that_is_nearly_right_says_which_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(BackendNotFoundError, match=f"did you mean {meant!r}"):
+        set_backend(name)
+
+
+@pytest.mark.parametrize("name", ENGINES)
 def test_host_arrays_follow_the_block(name: str) -> None:
     import numpy as np
 

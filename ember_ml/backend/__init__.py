@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from contextvars import ContextVar, Token
-from functools import cache
+from functools import cache, wraps
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
@@ -227,13 +227,15 @@ def _installed(package: str) -> bool:
 
 def load(name: str, source: str = "") -> Backend:
     """The backend of that name, imported on first use; ``source`` says who asked, for the message."""
+    if not isinstance(name, str):
+        raise TypeError(f"a backend is named by a string, such as 'numpy', not {name!r}")
     found = _state.loaded.get(name)
     if found is not None:
         return found
     asked = f" ({source})" if source else ""
     home = homes().get(name) or HIDDEN.get(name)
     if home is None:
-        raise BackendNotFoundError(f"unknown backend {name!r}{asked}; {_choices()}")
+        raise BackendNotFoundError(f"unknown backend {name!r}{asked}; {_choices()}{_hint(name)}")
     with _state.lock:
         if name not in _state.loaded:
             try:
@@ -252,6 +254,14 @@ def _choices() -> str:
     available = get_available_backends()
     absent = [f"{name} ({home.install})" for name, home in homes().items() if name not in available]
     return f"installed: {', '.join(available)}" + (f"; not installed: {', '.join(absent)}" if absent else "")
+
+
+def _hint(name: str) -> str:
+    """The backend whose name is most like one that is none, as the end of a message."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.strip().lower(), homes(), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def loaded() -> list[Backend]:
@@ -417,6 +427,21 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
         self.name = name
         self._tokens: list[Token[str]] = []
 
+    def __call__(self, function: F) -> F:
+        import inspect  # slow to import, and needed only where a function is decorated
+
+        if inspect.isasyncgenfunction(function):
+            raise TypeError(
+                "use_backend does not decorate asynchronous generators: "
+                f"open a with block inside {function.__name__}, and close it before it yields"
+            )
+        # A call of these runs nothing of their bodies, so blocks are opened when those run.
+        if inspect.iscoroutinefunction(function):
+            return cast(F, _awaited(self, function))
+        if inspect.isgeneratorfunction(function):
+            return cast(F, _resumed(self, function))
+        return super().__call__(function)
+
     def _recreate_cm(self) -> use_backend:
         return type(self)(self.name)
 
@@ -427,6 +452,38 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         leave(self._tokens.pop())
+
+
+def _awaited(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A coroutine function whose body runs in a block."""
+
+    @wraps(function)
+    async def coroutine(*args: Any, **options: Any) -> Any:
+        with block._recreate_cm():
+            return await function(*args, **options)
+
+    return coroutine
+
+
+def _resumed(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator function whose body runs in a block that is closed while whoever reads it runs."""
+
+    @wraps(function)
+    def generator(*args: Any, **options: Any) -> Any:
+        body = function(*args, **options)
+        resume, value = body.send, None
+        while True:
+            with block._recreate_cm():
+                try:
+                    found = resume(value)
+                except StopIteration as end:
+                    return end.value
+            try:
+                resume, value = body.send, (yield found)
+            except BaseException as error:
+                resume, value = body.throw, error
+
+    return generator
 
 
 using_backend = use_backend

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 from typing import Any, Self
 
-from ember_ml import ops
+from ember_ml import backend as backends
+from ember_ml import door, ops
 from ember_ml.errors import LinAlgError
-from ember_ml.nn.features.transformer import Transformer, wide_dtype
+from ember_ml.nn.features.transformer import Transformer, check_numbers, wide_dtype
 from ember_ml.types import DTypeLike, Tensor, TensorLike
 
 _SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "incremental")
@@ -104,6 +106,7 @@ class PCA(Transformer):
         # A product adds up faster than a sum; the error of its rounding is found in a second one.
         share = ops.full((rows.shape[0],), 1 / rows.shape[0], dtype=ops.dtype(rows), device=ops.get_device(rows))
         mean = ops.matmul(share, rows)
+        _check_finite(mean)
         if solver == "covariance_eigh":
             scatter = _scatter(rows, mean)
             if scatter is not None:
@@ -130,14 +133,19 @@ class PCA(Transformer):
             return self.svd_solver
         if features <= 1000 and samples >= 10 * features:
             return "covariance_eigh"
-        wanted = self.n_components
+        wanted = self._wanted()
         few = isinstance(wanted, int) and 1 <= wanted < 0.8 * min(samples, features)
         return "randomized" if few and max(samples, features) > 500 else "full"
 
-    def _check_count(self, most: int) -> None:
+    def _wanted(self) -> int | float | None:
+        """How many components to keep, as a number of Python's."""
         wanted = self.n_components
-        if wanted is not None and not isinstance(wanted, (int, float)):
+        if isinstance(wanted, bool) or not isinstance(wanted, (Integral, Real, type(None))):
             raise TypeError(f"n_components is a count, a share of the variance or None, not {wanted!r}")
+        return wanted if wanted is None else int(wanted) if isinstance(wanted, Integral) else float(wanted)
+
+    def _check_count(self, most: int) -> None:
+        wanted = self._wanted()
         if isinstance(wanted, float):
             if not 0 < wanted < 1:
                 raise ValueError(f"a share of the variance lies between 0 and 1, unlike n_components={wanted}")
@@ -148,7 +156,8 @@ class PCA(Transformer):
 
     def _least(self, features: int) -> int:
         """The rows that a portion must have."""
-        return self.n_components if isinstance(self.n_components, int) else features
+        wanted = self._wanted()
+        return wanted if isinstance(wanted, int) else features
 
     def _by_random_directions(self, centred: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The largest singular values and right vectors, and where the rows lie along these.
@@ -157,7 +166,8 @@ class PCA(Transformer):
         again and again, so that what varies most prevails.
         """
         samples, features = centred.shape
-        wanted: Any = min(samples, features) if self.n_components is None else self.n_components
+        count: Any = self._wanted()
+        wanted = min(samples, features) if count is None else count
         turns = self.iterated_power
         if turns is None:
             turns = 7 if wanted < 0.1 * min(samples, features) else 4
@@ -182,10 +192,11 @@ class PCA(Transformer):
         rows = self._rows(x, fitting=first)
         samples, features = rows.shape
         self._check_count(min(samples, features) if first else features)
-        if isinstance(self.n_components, float):
+        if isinstance(self._wanted(), float):
             raise ValueError(f"portions of rows need a count of components, not the share {self.n_components}")
         wide = wide_dtype(rows)
         mean = ops.divide(ops.sum(rows, axis=0, dtype=wide), samples)
+        _check_finite(mean)
         centred = ops.subtract(rows, ops.cast(mean, ops.dtype(rows)))
         squares = ops.sum(ops.square(centred), axis=0, dtype=wide)
         before = 0 if first else self.n_samples_
@@ -216,7 +227,7 @@ class PCA(Transformer):
         whole = ops.sum(variance) if squares is None else squares / max(samples - 1, 1)
         total = float(whole)
         ratio = ops.divide(variance, total) if total > 0 else ops.zeros_like(variance)
-        wanted = self.n_components
+        wanted = self._wanted()
         count = int(values.shape[0]) if wanted is None else wanted
         if isinstance(count, float):
             reached = ops.cumsum(ratio, axis=0)
@@ -269,7 +280,8 @@ class PCA(Transformer):
         self._check_fitted()
         excess = ops.maximum(ops.subtract(self.explained_variance_, self.noise_variance_), 0.0)
         spread = ops.multiply(ops.matrix_transpose(self.components_), excess)
-        identity = ops.eye(self.n_features_in_, dtype=ops.dtype(spread), device=ops.get_device(spread))
+        with backends.active(door.home_of(spread) or backends.current()):
+            identity = ops.eye(self.n_features_in_, dtype=ops.dtype(spread), device=ops.get_device(spread))
         noise = ops.multiply(identity, self.noise_variance_)
         return ops.add(ops.matmul(spread, self.components_), noise)
 
@@ -297,6 +309,7 @@ class Whitening(Transformer):
     def fit(self, x: TensorLike, y: object = None) -> Self:
         if self.method not in ("zca", "pca"):
             raise ValueError(f"unknown method {self.method!r}; known methods: zca, pca")
+        self._forget()
         model = PCA().fit(x)
         rows = self._rows(x, fitting=True)
         base = ops.matrix_transpose(model.components_)
@@ -330,6 +343,12 @@ def pca(n_components: int | float | None = None, whiten: bool = False, svd_solve
     PCA(n_components=1)
     """
     return PCA(n_components, whiten, svd_solver, **more)
+
+
+def _check_finite(mean: Tensor) -> None:
+    """Raise an error if the mean of the rows tells of numbers that are none: no component would be any either."""
+    is_wrong = ops.logical_not(ops.isfinite(mean))
+    check_numbers(is_wrong, "principal components need finite numbers", "NaN or infinities")
 
 
 def _scatter(rows: Tensor, mean: Tensor) -> Tensor | None:

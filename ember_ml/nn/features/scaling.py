@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.nn.features.transformer import Transformer, wide_dtype
+from ember_ml.nn.features.transformer import Transformer, check_numbers, wide_dtype
 from ember_ml.types import Tensor, TensorLike
 
 
@@ -105,7 +105,9 @@ class MinMaxScaler(_Scaler):
         first = not self.__sklearn_is_fitted__()
         rows = self._rows(x, fitting=first)
         least, most = ops.min(rows, axis=0), ops.max(rows, axis=0)
-        if bool(ops.any(ops.isnan(least))):  # emberlint: ignore[EMB201] it decides on the method
+        is_whole = ops.all(ops.isfinite(ops.add(least, most)))
+        if not bool(is_whole):  # emberlint: ignore[EMB201] it decides on the method
+            _check_no_infinities(rows)
             least, most = ops.nanmin(rows, axis=0), ops.nanmax(rows, axis=0)
         if not first:
             least, most = ops.fmin(self.data_min_, least), ops.fmax(self.data_max_, most)
@@ -174,7 +176,9 @@ class RobustScaler(_Scaler):
         self._forget()
         rows = self._rows(x, fitting=True)
         parts = [0.5, low / 100, high / 100]
-        has_nan = bool(ops.any(ops.isnan(rows)))  # emberlint: ignore[EMB201] it decides on the method
+        has_nan = not bool(ops.all(ops.isfinite(rows)))  # emberlint: ignore[EMB201] it decides on the method
+        if has_nan:
+            _check_no_infinities(rows)
         quantile = ops.nanquantile if has_nan else ops.quantile
         middle, lower, upper = ops.unstack(quantile(rows, parts, axis=0))
         self.center_ = middle if self.with_centering else None
@@ -239,14 +243,19 @@ def _beside(value: Any, rows: Tensor) -> Any:
     return None if value is None else ops.cast(value, ops.dtype(rows))
 
 
+def _check_no_infinities(rows: Tensor) -> None:
+    """Raise an error if there is an infinity: nothing can be scaled by it."""
+    check_numbers(ops.any(ops.isinf(rows), axis=0), "a scaler needs finite numbers or NaN", "infinities")
+
+
 def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """For each feature: how many numbers there are, their mean and their variance."""
     wide = wide_dtype(rows)
     total = ops.sum(rows, axis=0, dtype=wide)
     count: Any = rows.shape[0]
-    has_nan = bool(ops.any(ops.isnan(total)))  # emberlint: ignore[EMB201] it decides on the method
-    has_nan = has_nan and bool(ops.any(ops.isnan(rows)))  # emberlint: ignore[EMB201] infinities may have made the NaN
+    has_nan = not bool(ops.all(ops.isfinite(total)))  # emberlint: ignore[EMB201] it decides on the method
     if has_nan:
+        _check_no_infinities(rows)
         is_number = ops.logical_not(ops.isnan(rows))
         count = ops.sum(is_number, axis=0, dtype=wide)
         total = ops.sum(ops.where(is_number, rows, 0.0), axis=0, dtype=wide)

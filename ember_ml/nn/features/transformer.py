@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, ClassVar, Self
 
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import door, ops, portable
 from ember_ml.errors import EmberError, UnsupportedError
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 
@@ -17,19 +18,51 @@ class NotFittedError(EmberError, ValueError, AttributeError):
     """A transformation was used before it was fitted."""
 
 
+def _at_home(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method ``name`` of a transformation, given native rows and run on their engine; the answer is in kind."""
+
+    @wraps(method)
+    def called(self: Transformer, x: Any, *args: Any, **options: Any) -> Any:
+        names = None if name == "inverse_transform" else _column_names(x)
+        if names is not None and name in ("transform", "partial_fit"):
+            self._check_names(names)
+        try:
+            rows = ops.atleast_1d(x)
+        except TypeError as error:
+            error.add_note(
+                f"{type(self).__name__} takes numbers: write codes for what is text, and NaN for what is missing"
+            )
+            raise
+        home = portable.home_of(name, (rows,)) if portable.holds((rows,)) else door.home_of(rows) or backends.current()
+        with backends.active(home):
+            answer = method(self, portable.opened(rows), *args, **options)
+        if names is not None and name != "transform":
+            self.feature_names_in_ = names
+        return portable.closed(answer, home) if portable.holds((rows,)) else answer
+
+    return called
+
+
 class Transformer:
     """A transformation of rows of features, fitted to data.
 
     A subclass takes its settings in ``__init__`` and stores them under their own names; ``fit`` stores what it learns
     in attributes whose names end with an underscore, ``n_features_in_`` last. They are the fitted state, which moves
-    between engines and goes into files.
+    between engines and goes into files. Its methods are given native tensors and run on the engine of these, whichever
+    is active; those who call them may give portable tensors, and are answered in kind.
+
+    Columns that have names, as those of data frames do, are known by these from then on: ``feature_names_in_``.
     """
 
     n_features_in_: int
+    feature_names_in_: list[str]
     _kinds: ClassVar[dict[str, type[Transformer]]] = {}
 
     def __init_subclass__(cls) -> None:
         Transformer._kinds[cls.__name__] = cls
+        for name in ("fit", "partial_fit", "fit_transform", "transform", "inverse_transform"):
+            if name in vars(cls):
+                setattr(cls, name, _at_home(name, vars(cls)[name]))
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
         """This transformation, fitted to the rows of ``x``."""
@@ -47,7 +80,8 @@ class Transformer:
         """The names of the features that ``transform`` answers.
 
         Args:
-            input_features: the names of those that it is given; by default x0, x1 and so on.
+            input_features: the names of those that it is given; by default those of the columns that it was fitted to,
+                or, if they had none, x0, x1 and so on.
 
         >>> from ember_ml.nn.features import PCA, StandardScaler
         >>> rows = [[0.0, 1.0], [2.0, 3.0]]
@@ -57,7 +91,8 @@ class Transformer:
         ['pca0']
         """
         self._check_fitted()
-        names = [f"x{i}" for i in range(self.n_features_in_)] if input_features is None else list(input_features)
+        own = getattr(self, "feature_names_in_", None) or [f"x{i}" for i in range(self.n_features_in_)]
+        names = own if input_features is None else list(input_features)
         if len(names) != self.n_features_in_:
             raise ValueError(f"{type(self).__name__} was fitted to {self.n_features_in_} features, not {len(names)}")
         return self._named(names)
@@ -143,7 +178,9 @@ class Transformer:
     def save(self, path: object) -> None:
         """Write settings and fitted state to a ``.safetensors`` or ``.npz`` file; ``load`` reads it on any engine."""
         self._check_fitted()
-        about = {"transformer": type(self).__name__, "settings": json.dumps(self.get_params())}
+        # Numbers of NumPy become Python's.
+        settings = json.dumps(self.get_params(), default=lambda value: value.item())
+        about = {"transformer": type(self).__name__, "settings": settings}
         ops.save(path, self.state_dict(), metadata=about)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,6 +197,14 @@ class Transformer:
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise an error if columns are not those of the data that this was fitted to: numbers would change places."""
+        fitted = getattr(self, "feature_names_in_", names)
+        if names != fitted:
+            raise ValueError(
+                f"the columns are {', '.join(names)}; {type(self).__name__} was fitted to {', '.join(fitted)}"
+            )
 
     def _rows(self, x: TensorLike, *, fitting: bool = False) -> Tensor:
         """``x`` as a matrix of floats, with as many columns as there are features."""
@@ -185,6 +230,13 @@ class Transformer:
         return rows
 
 
+def _column_names(x: Any) -> list[str] | None:
+    """The names of columns, if all of them are strings, as a data frame has them."""
+    columns = getattr(x, "columns", None)
+    names = None if columns is None or callable(columns) else list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
 def load(path: object) -> Any:
     """The transformation that ``Transformer.save`` wrote, on the active engine.
 
@@ -199,7 +251,21 @@ def load(path: object) -> Any:
     kind = Transformer._kinds.get(about.get("transformer", ""))
     if kind is None:
         raise ValueError(f"{path} holds no fitted transformation of features")
-    return kind(**json.loads(about["settings"])).load_state_dict(state)
+    defaults = inspect.signature(kind).parameters
+    settings = {
+        # JSON has no tuples.
+        name: tuple(value) if isinstance(defaults[name].default, tuple) else value
+        for name, value in json.loads(about["settings"]).items()
+    }
+    return kind(**settings).load_state_dict(state)
+
+
+def check_numbers(is_wrong: Tensor, needed: str, had: str) -> None:
+    """Raise an error that names the features for which ``is_wrong`` is true, of what they need and what they have."""
+    flags: list[bool] = is_wrong.tolist()  # emberlint: ignore[EMB202] it decides on an error
+    wrong = [str(i) for i, flag in enumerate(flags) if flag]
+    if wrong:
+        raise ValueError(f"{needed}, and features {', '.join(wrong)} have {had}")
 
 
 def wide_dtype(x: Tensor) -> str:

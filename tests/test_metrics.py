@@ -175,6 +175,29 @@ def test_own_metrics_need_not_know_of_weights() -> None:
         Count()([1, 2], [1.0, 2.0], [1.0, 1.0])
 
 
+def test_own_metrics_have_no_init_to_remember(backend: Backend) -> None:
+    class Far(metrics.Metric):
+        name = "far"
+
+        def __init__(self, limit: float) -> None:
+            self.limit = limit
+
+        def measure(self, y_true: Any, y_pred: Any) -> Any:
+            return ops.stack([ops.sum(ops.greater(ops.abs(ops.subtract(y_true, y_pred)), self.limit))])
+
+        def score(self, rows: Any) -> float:
+            return sum(row[0] for row in rows)
+
+    one, other = Far(1.0), Far(2.0)
+    one.update([0.0, 0.0], [1.5, 3.0])
+    other.update([0.0, 0.0], [1.5, 3.0])
+    assert (one.compute(), other.compute(), other([5.0], [0.0]), other.compute()) == (2.0, 1.0, 1.0, 1.0)
+    assert repr(one) == "Far(limit=1.0)"
+    for kind in (metrics.Accuracy, metrics.MeanSquaredError):
+        with pytest.raises(TypeError, match="argument"):
+            kind(limit=1.0)
+
+
 def test_a_column_of_classes_is_classes(backend: Backend) -> None:
     """Targets of shape (n, 1), as many data sets have them."""
     column = ops.asarray(LABELS[:, None])
@@ -242,3 +265,20 @@ def test_mistakes_are_explained() -> None:
         with pytest.raises(TypeError, match=hint):
             metrics.get_metric(wrong)  # type: ignore[arg-type]
     assert repr(metrics.get_metric("top_k_accuracy")) == "TopKAccuracy(k=5)"
+
+
+@pytest.mark.parametrize("classes", [[1, -1, 1, -1], [0, 2, 1, 2]])
+def test_classes_beyond_yes_and_no_have_no_threshold(classes: list[int], backend: Backend) -> None:
+    """One score for each cannot tell them apart, and a share of what it seems to say would be wrong."""
+    scores = np.array([0.9, 0.1, 0.2, 0.8], "float32")
+    metric = metrics.Accuracy()
+    metric.update(classes, scores)
+    with pytest.raises(ValueError, match="other classes than 0 and 1"):
+        metric.compute()
+    # Nothing but padding may be anything.
+    weights = np.array([1.0, 0.0, 1.0, 0.0], "float32")
+    truth = [1, classes[1], 1, classes[3]]
+    assert metrics.Accuracy()(truth, scores, sample_weight=weights) == 0.5
+    assert metrics.Accuracy()([[one] for one in truth], scores[:, None], sample_weight=weights) == 0.5
+    assert metrics.Accuracy()(classes, classes) == 1.0
+    assert metrics.Accuracy()([True, False, True, False], scores) == 0.5

@@ -312,7 +312,7 @@ def test_predictions_of_every_kind(backend: Backend) -> None:
             return iter([[X[:20], Y[:20]], [X[20:], Y[20:]]])
 
     for data in (X.tolist(), iter([X[:7], X[7:]]), Loader(), [(X[:20], Y[:20]), (X[20:], Y[20:])], EmberTensor(X)):
-        np.testing.assert_allclose(host(mine.predict(data)), expected, rtol=1e-6)
+        np.testing.assert_allclose(host(mine.predict(data)), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_one_metric_and_one_callback(backend: Backend) -> None:
@@ -540,6 +540,80 @@ def test_mistakes_are_explained(backend: Backend) -> None:
     with pytest.raises(ValueError, match="monitor or every"):
         training.Checkpoint("x", every=1, monitor="loss")
     assert mine.model.training, "a failure leaves no trace in the model"
+
+
+def test_what_is_given_to_fit_is_looked_at(backend: Backend) -> None:
+    mine = trainer()
+    for options, kind, hint in (
+        ({"epochs": -1}, ValueError, "epochs is at least 0, not -1"),
+        ({"epochs": 1.5}, TypeError, "epochs is an integer, not 1.5"),
+        ({"epochs": "2"}, TypeError, "epochs is an integer, not '2'"),
+        ({"batch_size": 2.5}, TypeError, "batch_size is an integer, not 2.5"),
+        ({"batch_size": None}, TypeError, "batch_size is an integer, not None"),
+        ({"batch_size": -3}, ValueError, "batch_size is at least 1, not -3"),
+        ({"verbose": 3}, ValueError, "verbose is 0, 1, 2 or None, not 3"),
+    ):
+        with pytest.raises(kind, match=hint):
+            mine.fit(X, Y, **options)
+    for measure in (partial(mine.evaluate, y=Y), mine.predict):
+        with pytest.raises(TypeError, match=r"batch_size is an integer, not 2\.5"):
+            measure(X, batch_size=2.5)
+    assert not mine.history.steps
+    assert len(mine.fit(X, Y, epochs=np.int64(2), batch_size=np.int32(25), verbose=False).steps) == 4
+
+
+def test_a_target_that_is_not_there_is_missed(backend: Backend) -> None:
+    for measure in (trainer().fit, trainer().evaluate):
+        with pytest.raises(ValueError, match="the loss needs what is true, and there is no y"):
+            measure(X)
+        with pytest.raises(ValueError, match="the loss needs what is true, and there is no y"):
+            measure(iter([X]))
+    with pytest.raises(ValueError, match="the loss needs what is true, and there is no y"):
+        trainer().fit(X, Y, validation_data=(X,))
+    with pytest.raises(ValueError, match=r"an iterable of batches \(x, y\).*; if it is data itself, y is missing"):
+        trainer().fit(X[:, :3].tolist())
+    own = training.Trainer(modules.Linear(4, 4), lambda p, _: ops.mean(ops.square(p)), optim.SGD(0.1))
+    assert own.fit(X).steps, "a loss of one's own need not have a target"
+
+
+def test_a_loss_that_is_not_there_says_which_are() -> None:
+    with pytest.raises(ValueError, match=r"no loss .cross_entropy. .*: binary_crossentropy, .*mse"):
+        training.Trainer(modules.Linear(4, 3), "cross_entropy", optim.SGD(0.1))
+
+
+def test_a_loss_of_ones_own_without_weights_says_so(backend: Backend) -> None:
+    def loss(prediction: Any, target: Any) -> Any:
+        return ops.mean(prediction)
+
+    mine = training.Trainer(modules.Linear(4, 3), loss, optim.SGD(0.1))
+    for measure in (mine.fit, mine.evaluate):
+        with pytest.raises(TypeError, match="the loss takes no weights: it has no third argument for them"):
+            measure(X, Y, sample_weight=COUNTS)
+    assert mine.fit(X, Y).steps
+
+
+@pytest.mark.parametrize("model", [lambda x: x, modules.Linear, None, {"weight": 1.0}])
+def test_a_model_is_a_module(model: Any) -> None:
+    hint = r"write Linear\(...\)" if model is modules.Linear else "a Module is wanted"
+    with pytest.raises(TypeError, match=hint):
+        training.Trainer(model, LOSS, optim.SGD(0.1))
+
+
+def test_no_metrics_and_no_callbacks(backend: Backend) -> None:
+    mine = training.Trainer(modules.Linear(4, 3), LOSS, optim.SGD(0.1), metrics=None, callbacks=None)
+    assert set(mine.fit(X, Y).names()) == {"loss", "learning_rate", "seconds"}
+    with pytest.raises(TypeError, match="a metric of your own is a subclass of Metric"):
+        trainer(metrics=[lambda y, p: 0.0])
+
+
+def test_a_checkpoint_that_is_named_must_be_there(backend: Backend, tmp_path: Path) -> None:
+    trainer(training.Checkpoint(tmp_path / "run")).fit(X, Y)
+    (path,) = (tmp_path / "run").iterdir()
+    assert len(trainer().fit(X, Y, epochs=2, resume=path)) == 2
+    for there_is_none in (tmp_path / "elsewhere", tmp_path / "one.safetensors"):
+        assert len(trainer().fit(X, Y, resume=there_is_none)) == 1
+    with pytest.raises(FileNotFoundError, match="checkpoint-00000099"):
+        trainer().fit(X, Y, resume=path.with_name("checkpoint-00000099.safetensors"))
 
 
 @pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: (x,), lambda x: [x], lambda x: (x, None)])

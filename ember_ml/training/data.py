@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
+from operator import index
 from typing import Any
 
 from ember_ml import ops, portable, tree
@@ -16,8 +17,7 @@ class Arrays:
     """Examples in memory: the first axis of every tensor counts them."""
 
     def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> None:
-        if batch_size < 1:
-            raise ValueError(f"a batch has at least 1 example, not {batch_size}")
+        batch_size = whole("batch_size", batch_size, 1)
         given = (x, y) if weights is None else (x, y, weights)
         self.parts = [None if part is None else _tensors(part, device) for part in given]
         self.batch_size = batch_size
@@ -60,8 +60,14 @@ class Batches:
         for number, batch in enumerate(self.source):
             if number >= skip:
                 parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
-                whole = (*parts, None) if len(parts) == 1 else parts
-                yield tuple(None if part is None else _tensors(part, self.device) for part in whole)
+                given = (*parts, None) if len(parts) == 1 else parts
+                tensors = tuple(None if part is None else _tensors(part, self.device) for part in given)
+                if not all(leaf.ndim for leaf in tree.leaves(tensors[0])):
+                    raise ValueError(
+                        "there is a single number in place of a batch; without y, data are an iterable of batches "
+                        "(x, y), whose first axes count examples; if it is data itself, y is missing"
+                    )
+                yield tensors
         if number < 0:
             raise ValueError("there are no data: no batches, or an iterator, which is empty after its first epoch")
 
@@ -75,6 +81,17 @@ def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights:
             raise ValueError("weights of an iterable of batches come with them: (x, y, weights)")
         return Batches(x, device)
     return Arrays(x, y, batch_size, device, weights)
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """``value`` as an integer of Python's, if it is one from ``least`` on."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} is an integer, not {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} is at least {least}, not {number}")
+    return number
 
 
 def size_of(batch: Any) -> int:

@@ -48,8 +48,8 @@ class Metric:
     # Whether it is worth computing in the middle of an epoch, for a progress bar.
     is_quick = True
 
-    def __init__(self) -> None:
-        self._measured: list[Any] = []
+    # Nothing yet: a list of an instance's own comes with its first batch, so that there is no __init__ to remember.
+    _measured: Any = ()
 
     # Typed as an attribute, so that subclasses may write one with weights or without.
     measure: Callable[..., Any] = _measure
@@ -68,10 +68,12 @@ class Metric:
         if given and len(inspect.signature(self.measure).parameters) < 3:
             raise TypeError(f"{type(self).__name__} takes no weights: its measure has no argument for them")
         try:
-            self._measured.append(self.measure(ops.asarray(y_true), ops.asarray(y_pred), *given))
+            measured = self.measure(ops.asarray(y_true), ops.asarray(y_pred), *given)
         except Exception as error:
             error.add_note(f"in the metric {self.name!r}")
             raise
+        self._measured = self._measured or []
+        self._measured.append(measured)
 
     def compute(self) -> float:
         """The value over all batches since the last ``reset``; NaN if there was none."""
@@ -119,7 +121,7 @@ class Accuracy(_Share):
 
     Scores with one more axis than the classes, or with more columns where these have one: the largest along the last
     axis is the prediction. Scores of the shape of one-hot rows (more than one column): the largest of both. Integers:
-    themselves. Other numbers of the same shape: yes above ``threshold``.
+    themselves. Other numbers of the same shape: yes, which is class 1, above ``threshold``.
 
     >>> Accuracy()([1, 0], [[0.1, 0.9], [0.2, 0.8]])
     0.5
@@ -128,11 +130,20 @@ class Accuracy(_Share):
     name = "accuracy"
 
     def __init__(self, threshold: float = 0.5) -> None:
-        super().__init__()
         self.threshold = threshold
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
-        return _hits(*_labels(y_true, y_pred, self.threshold), weight)
+        true, found = _labels(y_true, y_pred, self.threshold)
+        hits = _hits(true, found, weight)
+        if _is_scored(y_true, y_pred) or _is_integral(y_pred):
+            return hits
+        beyond = ops.logical_or(ops.less(true, 0), ops.greater(true, 1))
+        return ops.concatenate([hits, _counted(beyond, weight)[:1]])
+
+    def score(self, rows: Rows) -> float:
+        if any(beyond for row in rows for beyond in row[2:]):
+            raise ValueError("there are other classes than 0 and 1, which one score for each cannot tell apart")
+        return super().score([row[:2] for row in rows])
 
 
 class BinaryAccuracy(_Share):
@@ -145,7 +156,6 @@ class BinaryAccuracy(_Share):
     name = "binary_accuracy"
 
     def __init__(self, threshold: float = 0.5) -> None:
-        super().__init__()
         self.threshold = threshold
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
@@ -192,7 +202,6 @@ class TopKAccuracy(_Share):
     """
 
     def __init__(self, k: int = 5) -> None:
-        super().__init__()
         if k < 1:
             raise ValueError(f"k is at least 1, not {k}")
         self.k = k
@@ -221,7 +230,6 @@ class _Classes(Metric):
     """A metric of the confusion of classes."""
 
     def __init__(self, average: str = "binary", classes: int | None = None, threshold: float = 0.5) -> None:
-        super().__init__()
         if average not in ("binary", "macro", "weighted", "micro"):
             raise ValueError(f"average is 'binary', 'macro', 'weighted' or 'micro', not {average!r}")
         self.average = average
@@ -471,8 +479,9 @@ def get_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):
-        hint = f"; write {metric.__name__}()" if isinstance(metric, type) and issubclass(metric, Metric) else ""
-        raise TypeError(f"a metric is a Metric or the name of one, not {metric!r}{hint}")
+        is_class = isinstance(metric, type) and issubclass(metric, Metric)
+        hint = f"write {metric.__name__}()" if is_class else "a metric of your own is a subclass of Metric"
+        raise TypeError(f"a metric is a Metric or the name of one, not {metric!r}; {hint}")
     if metric not in _NAMES:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(_NAMES)}")
     return _NAMES[metric]()

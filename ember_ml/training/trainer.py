@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ from ember_ml import backend as backends
 from ember_ml import door, ops, transform, tree
 from ember_ml.contract import operation_of
 from ember_ml.training.callbacks import Callback
-from ember_ml.training.data import Arrays, Batch, Batches, as_data, size_of
+from ember_ml.training.data import Arrays, Batch, Batches, as_data, size_of, whole
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.progress import Progress
@@ -46,21 +48,21 @@ class Trainer:
         model: Any,
         loss: str | Callable[..., Any],
         optimizer: Any,
-        metrics: str | Metric | Iterable[str | Metric] = (),
-        callbacks: Callback | Iterable[Callback] = (),
+        metrics: str | Metric | Iterable[str | Metric] | None = (),
+        callbacks: Callback | Iterable[Callback] | None = (),
         *,
         compile: bool = False,
     ) -> None:
-        self.model = model
+        self.model = _instance(model, "tensors", "a Module")
         self.loss = get_loss(loss)
         self.optimizer = _instance(optimizer, "update", "an optimiser from ember_ml.optim")
         given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
-        self.metrics = [get_metric(metric) for metric in given]
+        self.metrics = [get_metric(metric) for metric in given or ()]
         names = [metric.name for metric in self.metrics]
         if len(set(names)) < len(names):
             raise ValueError(f"two metrics have one name: {', '.join(names)}")
         given_callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
-        self.callbacks = [_instance(one, "on_epoch_end", "a Callback") for one in given_callbacks]
+        self.callbacks = [_instance(one, "on_epoch_end", "a Callback") for one in given_callbacks or ()]
         self.history = History()
         # How many epochs were done, and updates, in this one and in all.
         self.epoch = self.batch = self.step = 0
@@ -94,11 +96,13 @@ class Trainer:
             verbose: 0 for nothing, 1 for a progress bar, 2 for a line for every epoch; by default a bar. There is none
                 where the output is no terminal.
             resume: where ``Checkpoint`` wrote: go on from its last file, if there is one, until ``epochs`` are done in
-                all. The file may come from another engine.
+                all. The file may come from another engine. One file of several can be named; it must be there.
             sample_weight: how much each example counts in the loss and the metrics; one for each example, or for each
                 element of what is true, such as the steps of a sequence, 0 where there is nothing but padding. The
                 loss is then the mean by weight, as in scikit-learn.
         """
+        epochs = whole("epochs", epochs, 0)
+        progress = Progress(epochs, verbose)
         with self._at_home():
             data = as_data(x, y, batch_size, self._device, sample_weight)
             self._batch_size = batch_size if isinstance(data, Arrays) else None
@@ -108,7 +112,6 @@ class Trainer:
             if resume is not None:
                 self.restore(resume)
             self.optimizer.init(self.model)
-            progress = Progress(epochs, verbose)
             self._call("on_fit_begin")
             try:
                 while self.epoch < epochs and not self._is_stopped:
@@ -125,6 +128,7 @@ class Trainer:
         with self._at_home(), self._in_mode(training=False):
             data = as_data(x, y, batch_size, self._device, sample_weight)
             for batch, target, *weights in data.batches(shuffle=False):
+                self._check_weights(weights)
                 prediction = self.model(batch)
                 losses.append(self.loss(prediction, target, *weights))
                 sizes.append(_weight_of(batch, *weights))
@@ -134,7 +138,10 @@ class Trainer:
             return {"loss": _mean(losses, sizes), **{metric.name: metric.compute() for metric in metrics}}
 
     def predict(self, x: Any, batch_size: int = 32) -> Any:
-        """What the model answers for ``x``: an array, or an iterable of batches; the answers are joined."""
+        """What the model answers for ``x``: an array, or an iterable of batches; the answers are joined.
+
+        A list is an array, whose items are examples, unless they are tuples: these are batches.
+        """
         answers = []
         with self._at_home(), self._in_mode(training=False):
             data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
@@ -184,6 +191,9 @@ class Trainer:
             try:
                 content = ops.load_checkpoint(directory)
             except FileNotFoundError:
+                if re.search(r"-\d{8,}$", Path(directory).stem):
+                    # That is the name of one, and not the place where some may be.
+                    raise
                 return False
             if not isinstance(content, dict) or "progress" not in content:
                 raise ValueError(f"{directory} holds something else than a checkpoint of a Trainer")
@@ -212,6 +222,10 @@ class Trainer:
                     callback.restore(saved.pop(place)[1])
         return True
 
+    def _check_weights(self, weights: Sequence[Any]) -> None:
+        if weights and not _takes_weights(self.loss):
+            raise TypeError("the loss takes no weights: it has no third argument for them")
+
     def _check_progress(self, progress: dict[str, Any]) -> None:
         """Raise an error if a checkpoint is of a run that this one cannot go on with."""
         names = [metric.name for metric in self.metrics]
@@ -232,6 +246,7 @@ class Trainer:
         self._call("on_epoch_begin")
         with self._in_mode(training=True), progress.epoch(self.epoch, len(data), self.batch) as told:
             for x, y, *weights in self._batches(data, shuffle):
+                self._check_weights(weights)
                 loss, prediction = self._update(self.model, self.optimizer, x, y, *weights)
                 for metric in self.metrics:
                     metric.update(y, prediction, *weights)
@@ -343,7 +358,8 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(loss, str):
         found = getattr(ops, loss, None)
         if found is None or not _is_loss(found):
-            raise ValueError(f"no loss {loss!r} in ember_ml.ops")
+            names = [name for name in dir(ops) if _is_loss(getattr(ops, name))]
+            raise ValueError(f"no loss {loss!r} in ember_ml.ops; there are: {', '.join(names)}")
         loss = found
     if not callable(loss):
         raise TypeError(f"a loss is a function or its name, not {loss!r}")
@@ -351,6 +367,8 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         return loss
 
     def function(prediction: Any, target: Any, weights: Any = None) -> Any:
+        if target is None:
+            raise ValueError("the loss needs what is true, and there is no y")
         # Those of ops take the truth first.
         if weights is None:
             return loss(target, prediction)
@@ -360,6 +378,18 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         return ops.divide(ops.sum(ops.multiply(each, weights)), ops.where(ops.equal(total, 0), 1, total))
 
     return function
+
+
+def _takes_weights(loss: Callable[..., Any]) -> bool:
+    """Whether a function of prediction and target takes weights too."""
+    try:
+        inspect.signature(loss).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        # Nothing is known of its arguments.
+        return True
+    return True
 
 
 def _is_loss(function: Any) -> bool:

@@ -9,8 +9,9 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import ember_ml
 from ember_ml import backend as backends
@@ -27,6 +28,11 @@ FAILED, MISUSED, INTERRUPTED, PIPE_BROKEN = 1, 2, 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status."""
+    stdout: TextIO | None = sys.stdout
+    if stdout is None:
+        # Whoever started this has closed it.
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+            return main(arguments)
     try:
         try:
             options = _parser().parse_args(arguments)
@@ -129,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what to train: mlp (default), cnn, transformer, or cfc, a liquid network",
     )
     demo.add_argument("--epochs", metavar="N", type=_positive, help="how long to train (default: 15 or 20 by model)")
-    demo.add_argument("--seed", metavar="S", type=int, default=0, help="of data order and first weights (default: 0)")
+    demo.add_argument("--seed", metavar="S", type=_seed, default=0, help="of data order and first weights (default: 0)")
     demo.add_argument(
         "--plot", metavar="FILE", default=_PICTURE, help=f"where to draw the loss curves (default: {_PICTURE})"
     )
@@ -155,6 +161,17 @@ def _described(parser: argparse.ArgumentParser, description: str, examples: str)
     return parser
 
 
+def _usable() -> list[str]:
+    """The engines that are installed and can be imported; of the others, it is said on stderr why they are left out."""
+    names = []
+    for name in backends.get_available_backends():
+        try:
+            names.append(backends.load(name).name)
+        except BackendNotFoundError as error:
+            _complain(f"{name} is left out: {error}", 0)
+    return names
+
+
 def _takes_json(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int]) -> None:
     # Suppressed, or else the default of an inner command would overrule `--json` before it.
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
@@ -164,6 +181,12 @@ def _takes_json(parser: argparse.ArgumentParser, command: Callable[[argparse.Nam
 def _positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**64:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 2**64 - 1")
     return int(text)
 
 
@@ -336,13 +359,14 @@ def _demo(options: argparse.Namespace) -> int:
         _print_json({**demo.report(runs, options.model, options.seed), "picture": picture})
         return 0
     title = f"{options.model} on handwritten digits, seed {options.seed}: loss by epoch"
-    _print_rich(_run_table(runs, demo.disagreement(runs), title))
+    print(title)
+    _print_rich(_run_table(runs, demo.disagreement(runs)))
     print(picture)
     return 0
 
 
-def _run_table(runs: Sequence[Any], apart: Sequence[float], title: str) -> Table:
-    table = _table("epoch", *(one.backend for one in runs), "largest difference", title=title)
+def _run_table(runs: Sequence[Any], apart: Sequence[float]) -> Table:
+    table = _table("epoch", *(one.backend for one in runs), "largest difference")
     for column in table.columns[1:]:
         column.justify = "right"
     for epoch, difference in enumerate(apart):
@@ -383,11 +407,11 @@ class _progress:  # noqa: N801 - reads as a noun where it is used
         self.bar.stop()
 
 
-def _table(*names: str, title: str | None = None) -> Table:
+def _table(*names: str) -> Table:
     from rich import box
     from rich.table import Table
 
-    return Table(*names, title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def _print_rich(what: RenderableType) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ember_ml import backend as backends
 from ember_ml import cli, demo
 from ember_ml.backend import Home
 from ember_ml.errors import UnsupportedError
+from ember_ml.tools import atomic
 
 
 @pytest.fixture(autouse=True)
@@ -199,6 +201,9 @@ def test_set_warns_that_the_variable_goes_first(ember: Any, monkeypatch: pytest.
         ["demo", "--epochs", "many"],
         ["demo", "--model", "oracle"],
         ["demo", "--seed", "x"],
+        ["demo", "--seed", "-1"],
+        ["demo", "--seed", str(2**64)],
+        ["ops", "check", "no.json", "--seed", "x"],
     ],
 )
 def test_bad_input_is_one_line_and_two(ember: Any, arguments: list[str], tmp_path: Path) -> None:
@@ -257,6 +262,43 @@ def test_writing_to_a_closed_pipe_is_141(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert cli.main(["backend", "clear"]) == 141
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes a stream")
+@pytest.mark.parametrize("command", ["info", "info --json", "backend clear", "ops matrix --format csv", "--help"])
+def test_an_output_that_is_closed_is_as_good_as_none(command: str) -> None:
+    script = f"{sys.executable} -m ember_ml {command} >&-"
+    environment = {**os.environ, "EMBER_ML_BACKEND": "numpy"}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes have names")
+def test_what_is_no_plain_file_is_written_into_and_not_replaced(tmp_path: Path) -> None:
+    wanted = started("ops", "matrix", "--backend", "numpy", "--format", "csv").stdout
+    shown = started("ops", "matrix", "--backend", "numpy", "--format", "csv", "--out", "/dev/stdout")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, wanted, "")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found: list[str] = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    atomic.write(pipe, wanted)
+    reader.join(10)
+    assert found == [wanted]
+    assert pipe.is_fifo()
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    atomic.write(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+
+
+def test_a_file_where_a_folder_should_be_is_named(ember: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = ember("ops", "matrix", "--backend", "numpy", "--format", "csv", "--out", str(tmp_path / "file" / "a.csv"))
+    assert ran.status == 1
+    assert ran.err == f"ember-ml: error: [Errno 20] Not a directory: '{tmp_path / 'file' / 'a.csv'}'\n"
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_that_knows_few_characters(encoding: str) -> None:
     done = started("ops", "matrix", "--backend", "numpy", PYTHONIOENCODING=encoding, COLUMNS="30")
@@ -309,7 +351,9 @@ def test_demo_for_machines(ember: Any, in_folder: Path) -> None:
 
 
 def test_demo_serves_with_numpy_alone(ember: Any, in_folder: Path) -> None:
-    assert "only one ran" in ember("demo", "--backend", "numpy", "--epochs", "1").out
+    told = ember("demo", "--backend", "numpy", "--epochs", "1", "--seed", str(2**64 - 1)).out
+    assert "only one ran" in told
+    assert told.startswith(f"mlp on handwritten digits, seed {2**64 - 1}: loss by epoch\n")
     named = json.loads(ember("demo", "--backend", "numpy", "--backend", "numpy", "--epochs", "1", "--json").out)
     assert [run["backend"] for run in named["runs"]] == ["numpy"]
     assert named["largest_disagreement"] is None
@@ -328,6 +372,20 @@ def test_demo_shows_its_figures_where_it_cannot_draw(plot: str, ember: Any, in_f
     assert ran.status == 0
     assert "test accuracy" in ran.out
     assert "there is no picture: " in ran.out
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["matrix"], ["matrix", "--format", "csv"]])
+def test_operations_are_listed_without_an_engine_that_fails(
+    arguments: list[str], ember: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = ember("ops", *arguments)
+    monkeypatch.setattr(backends, "OWN", {**backends.OWN, "broken": Home("no_module", "json", "pip install it")})
+    ran = ember("ops", *arguments)
+    assert (ran.status, ran.out) == (0, whole.out)
+    assert ran.err.startswith("ember-ml: error: broken is left out: the broken backend")
+    assert ran.err.count("\n") == 1
+    asked = ember("ops", "matrix", "--backend", "broken")
+    assert (asked.status, asked.out) == (2, "")
 
 
 def test_demo_leaves_out_an_engine_that_cannot(ember: Any, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

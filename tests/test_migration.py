@@ -479,6 +479,10 @@ def test_dry_run_says_everything_and_writes_nothing(legacy: Path, capsys: pytest
     assert "mlx:" not in out
     assert "nothing was written" in out
     assert files(legacy) == before
+    assert cli.main(["ops", "migrate", str(legacy), "--backend", "torch", "--verbose"]) == 0
+    done = capsys.readouterr().out
+    assert files(legacy) != before
+    assert done.replace(done.splitlines()[-1], "nothing was written") == out, "the same is said when it is done"
 
 
 def test_plan_for_machines(legacy: Path, capsys: pytest.CaptureFixture[str]) -> None:

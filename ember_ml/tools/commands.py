@@ -178,7 +178,7 @@ def _seconds(text: str) -> float:
 def _list(options: argparse.Namespace) -> int:
     from ember_ml.tools import operations
 
-    found = operations.entries(options.category)
+    found = operations.entries(options.category, cli._usable())
     if options.json:
         sys.stdout.write(operations.as_json(found))
         return 0
@@ -201,7 +201,7 @@ def _matrix(options: argparse.Namespace) -> int:
     form = options.format or ("json" if options.json else "table")
     if options.measured is not None and form != "html":
         return cli._complain("--measured is for --format html", cli.MISUSED)
-    found = operations.entries(engines=[options.backend] if options.backend else None)
+    found = operations.entries(engines=[options.backend] if options.backend else cli._usable())
     if form == "table":
         if options.out is not None:
             return cli._complain("--out needs a --format of md, csv, html or json", cli.MISUSED)
@@ -348,14 +348,15 @@ def _planned(options: argparse.Namespace) -> Plan:
 
 def _migrate(options: argparse.Namespace) -> int:
     plan = _planned(options)
+    # Before anything is written: it compares with the files there are.
+    diff = plan.diff() if options.verbose else ""
     if not options.dry_run:
         plan.apply(force=options.force)
     if options.json:
         cli._print_json({**plan.facts(), "written": not options.dry_run})
     else:
         sys.stdout.write(plan.text())
-        if options.verbose:
-            sys.stdout.write(plan.diff())
+        sys.stdout.write(diff)
         print(
             "nothing was written"
             if options.dry_run or not plan.changes

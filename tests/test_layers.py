@@ -262,6 +262,23 @@ def test_batch_norm_keeps_the_statistics_that_others_hold(backend: Backend) -> N
     assert host(lone.running_var).tolist() == before
 
 
+@pytest.mark.parametrize("own", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("given", ["bool", "uint8", "int8", "int16", "uint16", "int64", "float16", "bfloat16"])
+def test_batch_norm_of_narrow_numbers_is_that_of_wide_ones(own: str, given: str, backend: Backend) -> None:
+    """As eight bits of an image are, which do not hold what is normalised."""
+    table = np.array([[0, 9, 1], [1, 3, 5], [1, 7, 2], [0, 1, 8]])
+    x = ops.cast(ops.asarray(table), given)
+    layer = nn.BatchNorm(3).astype(own)
+    answer = layer(x)
+    assert ops.dtype(answer) == ops.dtype(nn.BatchNorm(3).astype(own).eval()(x)) == ops.result_type(given, own)
+    wanted = nn.BatchNorm(3)(ops.cast(x, "float32"))
+    tolerance = 0.02 if "16" in ops.dtype(answer).name else 1e-5
+    np.testing.assert_allclose(host(ops.cast(answer, "float32")), host(wanted), atol=tolerance)
+    with ember_ml.use_backend("numpy"):
+        host_array = ops.cast(ops.asarray(table), given)
+    assert ops.dtype(nn.BatchNorm(3).astype(own)(host_array)) == ops.dtype(answer)
+
+
 def test_batch_norm_counts_channels(backend: Backend) -> None:
     for mode in (True, False):
         with pytest.raises(ValueError, match="3"):

@@ -208,8 +208,9 @@ def test_assigning_operators_keep_dtype_and_shape(home: Backend) -> None:
     with pytest.raises(TypeError, match="astype"):
         n /= 2
     row = on(home, X[:1])
-    with pytest.raises(ValueError, match="shape"):
-        row += on(home, X)
+    for other in (on(home, X), X.tolist()):
+        with pytest.raises(ValueError, match=r"shape \(1, 3\) and this value has shape \(2, 3\)"):
+            row += other
     square = on(home, np.eye(2, dtype=np.float32) * 2)
     square @= square
     same(square, np.eye(2, dtype=np.float32) * 4)
@@ -515,7 +516,7 @@ def test_dlpack(home: Backend) -> None:
     same(tensor.from_dlpack(x), X)
     assert tensor.from_dlpack(x).backend == home.name
     with pytest.raises(BufferError):
-        x.__dlpack__(dl_device=(2, 0))
+        x.__dlpack__(dl_device=(7, 0))  # Vulkan, which no engine has
 
 
 def test_repr(home: Backend) -> None:

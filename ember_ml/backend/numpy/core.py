@@ -41,7 +41,7 @@ def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
         array = array.astype(array.dtype.newbyteorder("="))
     known = _KNOWN.get(array.dtype)
     if known is None:
-        raise TypeError(f"cannot make a tensor of {array.dtype} values")
+        raise TypeError(f"cannot make a tensor of {array.dtype} values, as a {type(value).__name__} gives them")
     if known is not array.dtype:
         # NumPy has two integers of 64 bits, which are equal; other engines know the one.
         array = array.view(known)

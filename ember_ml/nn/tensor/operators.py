@@ -111,8 +111,8 @@ def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             return answer
         if answer.shape != self.shape:
             raise ValueError(
-                f"{operation.__name__} of shapes {self.shape} and {tuple(getattr(other, 'shape', ()))} cannot be "
-                f"assigned to the first: it has shape {answer.shape}"
+                f"{operation.__name__} of a tensor of shape {self.shape} and this value has shape {answer.shape}, "
+                "and cannot be assigned to the tensor"
             )
         self.native = kept(self, answer)
         return self

@@ -271,9 +271,10 @@ def _slice(node: ast.Slice, file: File) -> Value | None:
 def _comprehension(node: Any, file: File) -> Value | None:
     env = file.env
     file.env = env.copy()
-    file.loops += 1
+    loops = file.loops
     for generator in node.generators:
         over = iterated(generator.iter, file)
+        file.loops = loops + 1  # what is iterated over first is computed once
         bind(generator.target, element_of(over, generator.iter) if over is not None else None, file)
         for condition in generator.ifs:
             truth(condition, file)
@@ -283,7 +284,7 @@ def _comprehension(node: Any, file: File) -> Value | None:
         element = None
     else:
         element = evaluate(node.elt, file)
-    file.loops -= 1
+    file.loops = loops
     file.env = env
     value = Value(SEQUENCE, node=node, reason=LITERAL, element=element) if element is not None else None
     return shown(node, value, file)

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import re
 import stat
 import struct
 import threading
@@ -277,8 +278,9 @@ def test_another_suffix_is_refused(backend: Backend, name: str, tmp_path: Path) 
 def test_a_missing_file_is_not_found(backend: Backend, suffix: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         ops.load(tmp_path / f"x.{suffix}")
-    with pytest.raises(FileNotFoundError):
-        ops.save(tmp_path / "nowhere" / f"x.{suffix}", ops.ones(2))
+    nowhere = tmp_path / "nowhere" / f"x.{suffix}"
+    with pytest.raises(FileNotFoundError, match=re.escape(f"'{nowhere}'")):
+        ops.save(nowhere, ops.ones(2))
     (tmp_path / f"folder.{suffix}").mkdir()
     with pytest.raises(IsADirectoryError):
         ops.save(tmp_path / f"folder.{suffix}", ops.ones(2))

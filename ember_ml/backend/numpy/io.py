@@ -99,7 +99,11 @@ def _replacing(target: Path) -> Iterator[Path]:
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a directory")
     temporary = target.with_name(f".ember-{secrets.token_hex(8)}.tmp")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        error.filename = str(target)  # and not one that nobody has asked for
+        raise
     try:
         mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
         yield temporary

@@ -11,6 +11,7 @@ from exceptions import EXCEPTIONS
 
 import ember_ml
 from ember_ml import backend as backends
+from ember_ml import ops
 from ember_ml.contract import REGISTRY
 
 pytest_plugins = ["triples"]
@@ -24,12 +25,26 @@ def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
     loaded = backends.load(request.param)
     before = loaded.device
     ember_ml.set_backend(request.param)
-    if DEVICE != "cpu" and DEVICE in loaded.devices():
-        loaded.device = loaded.find_device(DEVICE)
-        _in_full_precision(request.param)
+    _settle(loaded)
     yield loaded
     loaded.device = before
     ember_ml.set_backend("numpy")
+
+
+def _settle(loaded: backends.Backend) -> None:
+    """Let an engine make tensors on the device that is tested."""
+    with ember_ml.use_backend(loaded.name):
+        if DEVICE in loaded.devices() and ops.get_default_device() != DEVICE:
+            ops.set_default_device(DEVICE)
+    if DEVICE != "cpu":
+        _in_full_precision(loaded.name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _settled() -> None:
+    """MLX would take the GPU of a Mac, which has no float64, also where a test asks for no engine."""
+    if DEVICE == "cpu" and "mlx" in ember_ml.get_available_backends():
+        _settle(backends.load("mlx"))
 
 
 def _in_full_precision(name: str) -> None:

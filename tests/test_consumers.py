@@ -159,6 +159,9 @@ def outcome(name, call, engine):
 def main(engine, active):
     global native
     home = ember_ml.backend.load(engine)
+    with ember_ml.use_backend(engine):
+        # MLX would take the GPU of a Mac, which has no float64.
+        ember_ml.ops.set_default_device("cpu")
     native = {key: home.convert(array, None, None) for key, array in ARRAYS.items()}
     ember_ml.set_backend(active)
     found = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.optim.checks import at_least_zero, fraction
-from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class Adam(Optimizer):
@@ -47,9 +47,8 @@ class Adam(Optimizer):
         self.weight_decay = at_least_zero("weight_decay", weight_decay)
         self.amsgrad = amsgrad
 
-    def start(self, parameter: Any) -> Tensors:
-        names = ("momentum", "variance", "largest") if self.amsgrad else ("momentum", "variance")
-        return {name: state_like(parameter) for name in names}
+    def memory(self) -> tuple[str, ...]:
+        return ("momentum", "variance", "largest") if self.amsgrad else ("momentum", "variance")
 
     def common(self, step: Any, rate: Any) -> Any:
         kept = (
@@ -65,7 +64,7 @@ class Adam(Optimizer):
             gradient = ops.add(gradient, ops.multiply(parameter, self.weight_decay))
         momentum = mean(state["momentum"], gradient, self.beta_1)
         variance = mean(state["variance"], ops.square(gradient), self.beta_2)
-        new = {"momentum": momentum, "variance": variance}
+        new = {**state, "momentum": momentum, "variance": variance}
         if self.amsgrad:
             new["largest"] = variance = ops.maximum(state["largest"], variance)
         size = ops.add(ops.divide(ops.sqrt(variance), root), self.eps)

@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.optim.adam import mean
 from ember_ml.optim.checks import at_least_zero, fraction
-from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class Lion(Optimizer):
@@ -38,8 +38,8 @@ class Lion(Optimizer):
         self.beta_2 = fraction("beta_2", beta_2)
         self.weight_decay = at_least_zero("weight_decay", weight_decay)
 
-    def start(self, parameter: Any) -> Tensors:
-        return {"momentum": state_like(parameter)}
+    def memory(self) -> tuple[str, ...]:
+        return ("momentum",)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
         rate, _ = common

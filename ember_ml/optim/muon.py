@@ -7,7 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.optim.checks import above_zero, at_least_zero
-from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 _ADJUSTMENTS = {
     "original": lambda n, m: math.sqrt(max(1.0, n / m)),
@@ -73,8 +73,8 @@ class Muon(Optimizer):
                 "Grouped([(lambda path, p: p.ndim == 2, Muon()), (lambda path, p: True, AdamW())])"
             )
 
-    def start(self, parameter: Any) -> Tensors:
-        return {"velocity": state_like(parameter)}
+    def memory(self) -> tuple[str, ...]:
+        return ("velocity",)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
         rate, _ = common

@@ -20,7 +20,7 @@ STEP, RATE = "step", "learning_rate"
 
 
 class Optimizer:
-    """The base of optimisers. A new one gives ``start``, ``rule`` and, if it likes, ``common``.
+    """The base of optimisers. A new one gives ``rule`` and, if it likes, ``memory`` or ``start``, and ``common``.
 
     The state (how many updates there were, the learning rate, what the rule remembers of each parameter) is made of
     tensors beside the parameters, so that ``compile`` carries it and a checkpoint holds it.
@@ -51,14 +51,21 @@ class Optimizer:
         self._rate: Any = None
         self._schedule: Schedule | None = None
         self._states: dict[str, Tensors] = {}
-        # The dtypes and shapes of the parameters that the states are for, as the engine has them.
-        self._forms: dict[str, tuple[Any, Any]] = {}
+        # Of the parameters that the states are for: dtype and shape, as the engine has them, and the names in memory.
+        self._forms: dict[str, tuple[Any, Any, tuple[str, ...]]] = {}
         self._is_owned = False
         self.learning_rate = learning_rate
 
+    def memory(self) -> tuple[str, ...]:
+        """The names of what the rule remembers of a parameter, by the options as they are; a name has no dot in it.
+
+        What an option that is raised later needs begins at zeros then.
+        """
+        return ()
+
     def start(self, parameter: Any) -> Tensors:
-        """What the rule remembers of a parameter before the first update, by name; a name has no dot in it."""
-        return {}
+        """What the rule remembers of a parameter before the first update, by name."""
+        return {name: state_like(parameter) for name in self.memory()}
 
     def common(self, step: Any, rate: Any) -> Any:
         """What the rule needs for every parameter alike, from the number of this update (1, 2, ...) and its rate."""
@@ -201,8 +208,8 @@ class Optimizer:
         return f"{type(self).__name__}({', '.join(given)})"
 
     def _prepare(self, parameters: Tensors) -> None:
-        """State for those parameters that have none yet."""
-        states = self._states
+        """State for those parameters that have none yet, or not all that the options ask for now."""
+        states, names = self._states, self.memory()
         # What begins here is in no other hands.
         self._is_owned = self._is_owned or not states
         if parameters:
@@ -212,11 +219,19 @@ class Optimizer:
             if path not in states:
                 self.check(path, parameter)
                 states[path] = self.start(parameter)
-                self._forms[path] = parameter.dtype, parameter.shape
+                self._forms[path] = parameter.dtype, parameter.shape, names
                 if self._step is None:
                     self._step = ops.zeros((), dtype="int64", device=ops.get_device(parameter))
                 if type(self._rate) is float:
                     self._rate = ops.full_like(self._step, self._rate, dtype=wide(parameter))
+            elif path in self._forms:
+                self._begin(path, parameter, names)
+
+    def _begin(self, path: str, parameter: Any, names: tuple[str, ...]) -> None:
+        """Memory, at zeros, for what the options ask for now and the state of a parameter does not have."""
+        held = self._states[path]
+        self._states[path] = {**held, **{name: state_like(parameter) for name in names if name not in held}}
+        self._forms[path] = (*self._forms[path][:2], names)
 
     def _updated(self, parameters: Tensors, grads: Tensors) -> Tensors:
         """The parameters that have a gradient, updated."""
@@ -244,8 +259,9 @@ class Optimizer:
         kinds = home.kinds
         if not isinstance(self._step, kinds):
             self.to_backend(home.name)
+        names = self.memory()
         for path, value in zip(paths, values, strict=True):
-            old, shape = self._forms.get(path, (None, None))
+            old, shape, begun = self._forms.get(path, (None, None, names))
             new = value.dtype
             if shape is None:
                 shape = self._checked(path, value)
@@ -260,7 +276,9 @@ class Optimizer:
                 self._states[path] = {name: ops.cast(x, dtype) for name, x in self._states[path].items()}
                 if path == paths[0] and self._schedule is None:
                     self._rate = ops.cast(self._rate, dtype)
-                self._forms[path] = new, shape
+                self._forms[path] = new, shape, begun
+            if begun != names:
+                self._begin(path, value, names)
 
     def _checked(self, path: str, value: Any) -> Any:
         """The shape of a parameter, whose state somebody assigned: it is what the rule needs."""

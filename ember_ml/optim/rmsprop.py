@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.optim.adam import mean
 from ember_ml.optim.checks import at_least_zero, fraction
-from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class RMSprop(Optimizer):
@@ -43,16 +43,16 @@ class RMSprop(Optimizer):
         self.centered = centered
         self.weight_decay = at_least_zero("weight_decay", weight_decay)
 
-    def start(self, parameter: Any) -> Tensors:
+    def memory(self) -> tuple[str, ...]:
         wanted = {"variance": True, "mean": self.centered, "velocity": bool(self.momentum)}
-        return {name: state_like(parameter) for name, is_wanted in wanted.items() if is_wanted}
+        return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
         rate, _ = common
         if self.weight_decay:
             gradient = ops.add(gradient, ops.multiply(parameter, self.weight_decay))
         variance = mean(state["variance"], ops.square(gradient), self.rho)
-        new = {"variance": variance}
+        new = {**state, "variance": variance}
         if self.centered:
             new["mean"] = mean(state["mean"], gradient, self.rho)
             variance = ops.subtract(variance, ops.square(new["mean"]))

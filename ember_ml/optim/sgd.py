@@ -6,7 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.optim.checks import at_least_zero, fraction
-from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
+from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class SGD(Optimizer):
@@ -42,8 +42,8 @@ class SGD(Optimizer):
         if nesterov and (not momentum or dampening):
             raise ValueError("Nesterov's way needs momentum, and no dampening")
 
-    def start(self, parameter: Any) -> Tensors:
-        return {"velocity": state_like(parameter)} if self.momentum else {}
+    def memory(self) -> tuple[str, ...]:
+        return ("velocity",) if self.momentum else ()
 
     def common(self, step: Any, rate: Any) -> Any:
         if not self.dampening:

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import sklearn.metrics
 import torch
+from samples import calls
 from torch.nn import functional
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.backend import Backend
+from ember_ml.contract import REGISTRY, Operation
 
 RNG = np.random.default_rng(11)
 TRUE, GUESS = RNG.normal(size=(2, 6, 5)) * 2
@@ -286,3 +288,39 @@ def test_gradients_are_finite_where_losses_are_extreme() -> None:
         total = total + ops.cosine_similarity_loss(y, z * 0) + ops.triplet_loss(z, z, z)
         total.backward()
         assert torch.isfinite(z.grad).all()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(
+    "operation", [o for o in REGISTRY.values() if o.category == "losses"], ids=lambda operation: operation.name
+)
+def test_a_batch_of_nothing(operation: Operation, reduction: str, backend: Backend) -> None:
+    """The mean of no losses is NaN, their sum 0; the gradient is as empty as the batch."""
+    sample = calls(operation)[0].args
+    args = [ops.asarray(array[:0]) for array in sample]
+
+    def loss(y_pred: Any) -> Any:
+        return operation.call(args[0], y_pred, *args[2:], reduction=reduction)
+
+    answer = on_host(loss(args[1]))
+    if reduction == "none":
+        some = on_host(operation.call(*map(ops.asarray, sample), reduction="none"))
+        assert answer.shape == (0, *some.shape[1:])
+    else:
+        np.testing.assert_array_equal(answer, {"mean": np.float32("nan"), "sum": np.float32(0)}[reduction], strict=True)
+    slope = on_host(transform.grad(lambda x: ops.sum(loss(x)))(args[1]))
+    assert slope.shape == tuple(args[1].shape)
+    assert slope.dtype == np.float32
+
+
+def test_a_batch_of_nothing_in_compiled_code(backend: Backend) -> None:
+    none = ops.zeros((0,), dtype="int64")
+    loss = transform.compile(lambda x: ops.ctc_loss(ops.zeros((0, 2), dtype="int64"), x, none, none))
+    assert np.isnan(on_host(loss(ops.zeros((0, 3, 4)))))
+
+
+def test_no_classes_cost_nothing(backend: Backend) -> None:
+    nothing = ops.zeros((2, 0))
+    for smoothing in (0.0, 0.5):
+        losses = ops.categorical_crossentropy(nothing, nothing, label_smoothing=smoothing, reduction="none")
+        assert losses.tolist() == [0.0, 0.0]

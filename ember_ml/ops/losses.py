@@ -491,7 +491,7 @@ def _smoothed(y_true: Any, smoothing: float, classes: int) -> Any:
     if not smoothing:
         return y_true
     _check_smoothing(smoothing)
-    return y_true * (1 - smoothing) + smoothing / classes
+    return y_true * (1 - smoothing) + smoothing / max(classes, 1)
 
 
 def _check_smoothing(smoothing: float) -> None:

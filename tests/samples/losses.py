@@ -162,6 +162,7 @@ CALLS = {
         *spelling(mask_index=3, reduction="none"),
         call(TARGETS, ACOUSTICS, np.asarray([3, 0, 1]), np.asarray([2, 7, 1]), reduction="none"),
         call(np.zeros((3, 0), np.int64), ACOUSTICS, np.zeros(3, np.int64), TIMES, reduction="none"),
+        *(call(TARGETS[:0], ACOUSTICS[:0], LENGTHS[:0], TIMES[:0], reduction=how) for how in ("mean", "none")),
     ],
 }
 

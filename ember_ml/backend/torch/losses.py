@@ -101,8 +101,8 @@ def ctc_loss(
     mask_index: int = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    if torch.compiler.is_compiling():
-        # It cannot trace PyTorch's own.
+    if torch.compiler.is_compiling() or y_pred.shape[0] == 0:
+        # It cannot trace PyTorch's own, which takes no empty batch either.
         lengths = (target_length, output_length)
         return _defined("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
     check_sequences(y_true, y_pred, target_length, output_length, mask_index)

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.ops import activations
 
@@ -167,3 +167,43 @@ def test_gradients_flow(name: str) -> None:
         (ops.get_activation(name)(x) * torch.arange(1.0, 1.0 + (4 if name != "glu" else 2))).sum().backward()
         assert torch.isfinite(x.grad).all()
         assert (x.grad != 0).any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_largest_numbers_stay_as_they_are(backend: Backend, dtype: str) -> None:
+    """An activation that is ``x`` far from zero is so up to the largest number, and does not overflow before it."""
+    largest = ops.finfo(dtype).max
+    for factor in (1.0, 0.5, 0.125):
+        x = ops.full((3,), largest * factor, dtype=dtype)
+        for function in (
+            ops.relu, ops.elu, ops.silu, ops.mish, ops.leaky_relu, ops.celu, ops.softplus,
+            lambda x: ops.gelu(x, approximate=True), lambda x: ops.softplus(x, beta=0.25, threshold=1e30),
+        ):  # fmt: skip
+            assert ops.all(ops.equal(function(x), x)), function
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_threshold_of_any_size(backend: Backend, dtype: str) -> None:
+    """Exponentials do not overflow before the threshold, and one that no number reaches leaves nothing."""
+    x = ops.asarray([-1e4, -100.0, 0.0, 30.0, 89.0, 800.0, 6e4], dtype=dtype)
+    expected = on_host(ops.softplus(x))
+    for threshold in (50.0, 1e4, float("inf")):
+        np.testing.assert_allclose(on_host(ops.softplus(x, threshold=threshold)), expected, rtol=1e-7)
+        slope = on_host(transform.grad(lambda x, t=threshold: ops.sum(ops.softplus(x, threshold=t)))(x))
+        np.testing.assert_allclose(slope[3:].astype(float), 1, rtol=1e-6)
+    for threshold in (7e4, 1e30, float("inf")):
+        assert on_host(ops.soft_shrink(x, threshold=threshold)).tolist() == [0.0] * 7
+
+
+def test_infinities_under_a_threshold(backend: Backend) -> None:
+    x = ops.asarray([-np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(on_host(ops.soft_shrink(x, threshold=1e30)), [-np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(on_host(ops.soft_shrink(x, threshold=np.inf)), [0, 0, np.nan])
+    np.testing.assert_array_equal(on_host(ops.softplus(x, threshold=np.inf)), [0, np.inf, np.nan])
+
+
+def test_a_sixth_is_one_in_float64(backend: Backend) -> None:
+    x = ops.asarray([-1.0, 0.0, 2.0], dtype="float64")
+    for function, expected in ((ops.hard_sigmoid, [1 / 6] * 3), (ops.hard_silu, [1 / 6, 1 / 2, 7 / 6])):
+        slope = transform.grad(lambda x, f=function: ops.sum(f(x)))(x)
+        np.testing.assert_allclose(on_host(slope), expected, rtol=1e-15)

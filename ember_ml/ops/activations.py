@@ -278,8 +278,12 @@ def softplus(x: TensorLike, /, beta: float = 1.0, threshold: float = 20.0) -> Te
     return math._in_single(_softplus, x, beta=beta, threshold=threshold)
 
 
-def _softplus(x: Any, beta: float = 1.0, threshold: float = 40.0) -> Tensor:
-    """As ``softplus``; from 40 on, there is no difference from ``x`` in any dtype."""
+# From here on, there is no difference between softplus and ``x`` in any dtype; far beyond, exponentials overflow.
+_STRAIGHT = 40.0
+
+
+def _softplus(x: Any, beta: float = 1.0, threshold: float = _STRAIGHT) -> Tensor:
+    threshold = min(threshold, _STRAIGHT)
     scaled = x * beta
     straight = scaled > threshold
     curve: Any = math.log1p(math.exp(comparison.where(straight, threshold, scaled)))

@@ -76,10 +76,10 @@ def _gelu(x: Any, out: Any) -> None:
 
 
 def _gate(x: Any, out: Any) -> None:
-    """``x / 2 * (1 + out)``."""
+    """``x * ((1 + out) / 2)``: twice ``x`` might overflow."""
     out += 1
-    out *= x
     out *= 0.5
+    out *= x
 
 
 def silu(x: Any, /) -> Any:
@@ -114,9 +114,14 @@ def _sigmoid(x: Any, out: Any) -> None:
     np.divide(1, out, out=out)
 
 
+# From here on, there is no difference between softplus and ``x`` in any dtype.
+_STRAIGHT = 40.0
+
+
 def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     if beta == 0:
         raise ValueError("softplus divides by beta, which is 0")
+    threshold = min(threshold, _STRAIGHT)
 
     def step(x: Any, out: Any) -> None:
         scaled = x * beta
@@ -131,7 +136,7 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
 def _softplus(x: Any, out: Any) -> None:
     np.exp(x, out=out)
     np.log1p(out, out=out)
-    np.copyto(out, x, where=x > 40)
+    np.copyto(out, x, where=x > _STRAIGHT)
 
 
 def softmax(x: Any, /, axis: Any = -1) -> Any:

@@ -13,6 +13,7 @@ from torch.nn.functional import hardtanh as hard_tanh
 from torch.nn.functional import logsigmoid as log_sigmoid
 from torch.nn.functional import tanhshrink as tanh_shrink
 
+from ember_ml.backend.numpy.activations import _STRAIGHT
 from ember_ml.contract import definition_of
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
@@ -23,28 +24,31 @@ def gelu(x: Tensor, /, approximate: bool = False) -> Tensor:
 
 
 def hard_sigmoid(x: Tensor, /) -> Tensor:
-    return definition_of("hard_sigmoid")(x) if _is_rounded(x) else functional.hardsigmoid(x)
+    # For float64, torch has a sixth in float32 only: in the gradient, and on CUDA in the answer too.
+    return definition_of("hard_sigmoid")(x) if x.dtype is torch.float64 else functional.hardsigmoid(x)
 
 
 def hard_silu(x: Tensor, /) -> Tensor:
-    return definition_of("hard_silu")(x) if _is_rounded(x) else functional.hardswish(x)
+    # So it has here on CUDA.
+    return definition_of("hard_silu")(x) if x.is_cuda and x.dtype is torch.float64 else functional.hardswish(x)
 
 
-def _is_rounded(x: Tensor) -> bool:
-    """Whether torch's kernel has a sixth in float32 only, as those for float64 on CUDA have."""
-    return x.is_cuda and x.dtype is torch.float64
+_LARGEST_HALF = torch.finfo(torch.float16).max
 
 
 def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:
     if threshold < 0:
         raise ValueError(f"soft_shrink takes a threshold of at least 0, not {threshold}")
+    if threshold > _LARGEST_HALF:
+        # torch takes none that the dtype cannot hold.
+        return definition_of("soft_shrink")(x, threshold)
     return functional.softshrink(x, threshold)
 
 
 def softplus(x: Tensor, /, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     if beta == 0:
         raise ValueError("softplus divides by beta, which is 0")
-    return functional.softplus(x, beta, threshold)
+    return functional.softplus(x, beta, min(threshold, _STRAIGHT))
 
 
 def softmax(x: Tensor, /, axis: Any = -1) -> Tensor:

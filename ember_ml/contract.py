@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from ember_ml import backend as backends
 from ember_ml import door, shortcut
 from ember_ml.backend import Backend
-from ember_ml.door import COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
+from ember_ml.door import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
 from ember_ml.dtypes import EmberDType, Law, of_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,6 +29,7 @@ _ROLE = re.compile(rf"\b({'|'.join(_ROLES)})\b")
 _SETTINGS = {
     FLAG: re.compile(r"((\w+\.)?bool|<class 'bool'>)( \| None)?"),
     SCALAR: re.compile(r"(int \| )?(float|complex|<class '(float|complex)'>)( \| None)?"),
+    COUNT: re.compile(r"(int|<class 'int'>)( \| None)?"),
     COUNTS: re.compile(r"Shape|Axis|(int \| )?([\w.]+\.)?Sequence\[int\]( \| None)?"),
 }
 _SEVERAL = re.compile(r"([\w.]+\.)?Sequence\[")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ember_ml.contract import Operation
 
 TENSOR, INDEX, MASK, DTYPE, DEVICE = "tensor", "index", "mask", "dtype", "device"
-FLAG, SCALAR, COUNTS, PLAIN = "flag", "scalar", "counts", "plain"
+FLAG, SCALAR, COUNT, COUNTS, PLAIN = "flag", "scalar", "count", "counts", "plain"
 
 
 class Place(NamedTuple):
@@ -41,6 +41,8 @@ class Door:
         self.tensors = tuple(p for p in places if p.role in (TENSOR, INDEX, MASK))
         self.settings = tuple(p for p in places if p.role in (DTYPE, DEVICE))
         self.scalars = tuple(p.at for p in places if p.role == SCALAR)
+        self.flags = tuple(p.at for p in places if p.role == FLAG)
+        self.counts = tuple(p for p in places if p.role == COUNT)
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
         self.positional = len(places) - len(self.keywords)
@@ -155,7 +157,21 @@ class Door:
             if species_of(type(value)) == HOST and not len(getattr(value, "shape", (0,))):
                 # One of NumPy's scalars has a dtype, which must not count: an option is no tensor.
                 admitted[index] = value.item()
+        for index in self.flags:
+            if type(values[index]) is int:
+                # bool(...) would leave it open in code that torch traces for any integer.
+                admitted[index] = True if values[index] else False  # noqa: SIM210
+        for index, _, _, name, optional in self.counts:
+            value = values[index]
+            if type(value) is not int and not (value is None and optional):
+                admitted[index] = self.count(value, name)
         return tuple(admitted)
+
+    def count(self, value: Any, name: str) -> Any:
+        """``value`` as an integer: engines here and there take a tuple of one, or cut off a fraction."""
+        if not hasattr(type(value), "__index__"):
+            raise TypeError(f"{self.operation.name} takes an integer for {name}, not {describe(value)}")
+        return _plain(value)
 
     def tensor(self, backend: Backend, values: tuple[Any, ...], value: Any, dtype: Any, name: str) -> Any:
         """``value`` as a tensor of ``backend``, beside the tensors that are there already."""
@@ -432,7 +448,13 @@ def _counts(value: Any) -> Any:
     return tuple(value) if isinstance(value, range) else _plain(value)
 
 
-_PLAINER: dict[str, Callable[[Any], Any]] = {PLAIN: _plain, FLAG: _truth, SCALAR: _plain, COUNTS: _counts}
+_PLAINER: dict[str, Callable[[Any], Any]] = {
+    PLAIN: _plain,
+    FLAG: _truth,
+    SCALAR: _plain,
+    COUNT: _plain,
+    COUNTS: _counts,
+}
 
 
 def _is_one_of(kinds: tuple[str, ...], value: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
 from ember_ml import meeting
-from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, SCALAR, TENSOR
+from ember_ml.door import COUNT, DEVICE, DTYPE, FLAG, INDEX, MASK, SCALAR, TENSOR
 from ember_ml.dtypes import (
     DTYPES,
     EmberDType,
@@ -115,7 +115,7 @@ class Shortcut:
         if self.meeting is not None and backend.name not in backends.HIDDEN:
             self.meeting.open(operation, backend, run)
         kind, *subclasses = backend.tensors
-        native = not isinstance(run, FunctionType)
+        native = not isinstance(run, FunctionType) or hasattr(run, "promotes")
         ready = frozenset(own for name, own in backend.dtypes.items() if _passes(operation, DTYPES[name]))
         first = backend.dtypes["float32"] if _passes(operation, float32) else _NEVER
         raw = backend.raw_numbers is None or operation.name in backend.raw_numbers
@@ -258,6 +258,10 @@ def _source(operation: Operation, function: FunctionType, split: bool) -> str:
     unset = [f"{p.name} is None" for p in operation.parameters if p.role in (DTYPE, DEVICE)]
     # NumPy's scalars have dtypes, which would count; the door makes Python's numbers of them.
     unset += [_number_test(p.name, p.optional) for p in operation.parameters if p.role == SCALAR]
+    # Engines take few other flags, and none in code that a compiler traces, where no error can be caught.
+    unset += [_flag_test(p.name, p.optional) for p in operation.parameters if p.role == FLAG]
+    # Engines also take what is no integer, each another thing.
+    unset += [_integer_test(p.name, p.optional) for p in operation.parameters if p.role == COUNT]
     arguments = ", ".join(f"{p.name}={p.name}" if p.keyword else p.name for p in operation.parameters)
     values = ", ".join(p.name for p in operation.parameters)
     checked = not all(_passes(operation, d) for d in DTYPES.values())
@@ -289,6 +293,18 @@ def _number_test(name: str, optional: bool) -> str:
     """The test that an option is a number of Python's own, or is not given."""
     absent = f"{name} is None or " if optional else ""
     return f"({absent}{name}.__class__ is float or {name}.__class__ is int)"
+
+
+def _flag_test(name: str, optional: bool) -> str:
+    """The test that an option is True or False, or is not given."""
+    absent = f"{name} is None or " if optional else ""
+    return f"({absent}{name} is False or {name} is True)"
+
+
+def _integer_test(name: str, optional: bool) -> str:
+    """The test that an option is an integer of Python's own, or is not given."""
+    absent = f"{name} is None or " if optional else ""
+    return f"({absent}{name}.__class__ is int)"
 
 
 def _led(guides: dict[str, str], kind: str, same: str = "is") -> str:

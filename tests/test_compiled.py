@@ -218,3 +218,24 @@ def test_partials(backend: Backend) -> None:
     for factor in (2.0, 3.0):
         f = transform.compile(partial(scaled, factor=factor))
         np.testing.assert_allclose(host(f(ops.asarray(X))), factor * X)
+
+
+FLAGS: dict[str, Callable[[Any, Any], Any]] = {
+    "keepdims": lambda x, flag: ops.sum(x, axis=0, keepdims=flag),
+    "a definition's": lambda x, flag: ops.ptp(x, axis=1, keepdims=flag),
+    "descending": lambda x, flag: ops.sort(x, descending=flag),
+    "full_matrices": lambda x, flag: ops.svd(x, full_matrices=flag)[0],
+    "equal_nan": lambda x, flag: ops.isclose(x, x, equal_nan=flag),
+}
+
+
+@pytest.mark.parametrize("flag", [0, 1])
+@pytest.mark.parametrize("name", FLAGS)
+def test_integers_are_flags_in_one_graph(name: str, flag: int) -> None:
+    torch = pytest.importorskip("torch")
+    with ember_ml.use_backend("torch"):
+        x = ops.asarray(X)
+        expected = host(FLAGS[name](x, bool(flag)))
+        torch._dynamo.reset()
+        traced = torch.compile(partial(FLAGS[name], flag=flag), backend="eager", fullgraph=True)
+        np.testing.assert_allclose(host(traced(x)), expected, rtol=1e-6)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.errors import UnsupportedError
 
@@ -357,3 +357,13 @@ def test_wrong_values_are_value_errors(backend: Backend) -> None:
 def test_integers_are_not_exponents_when_they_are_floats(backend: Backend) -> None:
     with pytest.raises(TypeError):
         ops.ldexp([1.0], [2.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_slope_of_logsumexp_beside_infinities_is_no_number_of_its_own(backend: Backend, dtype: str) -> None:
+    """Finite terms have a slope of zero beside an infinite one, and none is made up beside NaN."""
+    for row in ([np.inf, 0.5, 0.0], [np.nan, 0.0, 1.0], [-np.inf, 0.0, 0.0]):
+        slope = ops.to_numpy(transform.grad(lambda x: ops.logsumexp(x))(ops.asarray(row, dtype=dtype)))
+        finite = slope[np.isfinite(slope)]
+        assert ((finite >= 0) & (finite <= 1)).all()
+        assert np.isfinite(slope).all() == np.isfinite(np.logaddexp.reduce(row))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import assert_same
-from samples import calls, given
+from samples import Call, calls, given
 
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import COUNTS, REGISTRY, SCALAR, Operation
+from ember_ml.contract import COUNT, COUNTS, REGISTRY, SCALAR, Operation, Parameter
 
 
 def options(role: str, fits: Callable[[Any], bool]) -> list[Any]:
@@ -92,3 +92,29 @@ def test_an_index_out_of_range_is_never_read_as_axes(backend: Backend) -> None:
             ops.index_get(x, index)
         with pytest.raises(IndexError):
             ops.index_update(x, index, 0.0)
+
+
+def single_integers() -> list[Any]:
+    """The operations and the names of their parameters that are one integer, with a sample in which it is one."""
+    found = []
+    for operation in REGISTRY.values():
+        signature = inspect.signature(operation.call)
+        for parameter in operation.parameters:
+            for call in calls(operation) if parameter.role == COUNT else ():
+                bound = signature.bind(*call.args, **call.kwargs)
+                bound.apply_defaults()
+                if type(bound.arguments[parameter.name]) is int:
+                    found.append(pytest.param(operation, parameter, call, id=f"{operation.name}-{parameter.name}"))
+                    break
+    return found
+
+
+@pytest.mark.parametrize(("operation", "parameter", "call"), single_integers())
+def test_one_integer_is_one(operation: Operation, parameter: Parameter, call: Call, backend: Backend) -> None:
+    """Several axes, fractions and words are the same mistake on every engine."""
+    call = call.map(lambda array: backend.convert(array, None, backend.device))
+    bound = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
+    for wrong in ((0,), (0, 1), [0], 0.0, 0.5, np.float64(0), "0", "rows", 0j, *([] if parameter.optional else [None])):
+        bound.arguments[parameter.name] = wrong
+        with pytest.raises(TypeError):
+            operation.call(*bound.args, **bound.kwargs)

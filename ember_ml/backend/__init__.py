@@ -75,6 +75,12 @@ def takes_numbers(function: F) -> F:
     return function
 
 
+def promotes(function: F) -> F:
+    """``function`` of a backend, marked as one that promotes and takes numbers as the engine's own functions do."""
+    function.promotes = True  # type: ignore[attr-defined]
+    return function
+
+
 def single(plain: Callable[..., Any]) -> Callable[[F], F]:
     """A decorator for a function of a backend that has to look at dtypes: two float32 tensors go to ``plain``.
 

@@ -124,8 +124,9 @@ def _reduced(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 def _logsumexp(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     top = _reduced(out, x, axis, keepdims)
-    finite = comparison.where(comparison.isfinite(top), top, 0)
-    return multiply(_reduced(g, x, axis, keepdims), exp(subtract(x, finite)))
+    # Where there are logarithms of zero alone, slopes are zero; beside an infinity or NaN, they are what they are.
+    level = comparison.where(comparison.isneginf(top), 0, top)
+    return multiply(_reduced(g, x, axis, keepdims), exp(subtract(x, level)))
 
 
 def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:

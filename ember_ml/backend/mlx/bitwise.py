@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import mlx.core as mx
-from mlx.core import bitwise_and, bitwise_invert, bitwise_or, bitwise_xor
+from mlx.core import bitwise_invert
+
+from ember_ml.backend import takes_numbers
+from ember_ml.backend.mlx.mapping import alike, mapped
+
+
+@takes_numbers
+def bitwise_and(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.bitwise_and(*alike(x, y)) if mapped else mx.bitwise_and(x, y)
+
+
+@takes_numbers
+def bitwise_or(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.bitwise_or(*alike(x, y)) if mapped else mx.bitwise_or(x, y)
+
+
+@takes_numbers
+def bitwise_xor(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.bitwise_xor(*alike(x, y)) if mapped else mx.bitwise_xor(x, y)
 
 
 def bitwise_left_shift(x: mx.array, y: mx.array, /) -> mx.array:
+    x, y = alike(x, y) if mapped else (x, y)
     return mx.where(_is_inside(x, y), mx.left_shift(x, y), mx.array(0, x.dtype))
 
 
 def bitwise_right_shift(x: mx.array, y: mx.array, /) -> mx.array:
+    x, y = alike(x, y) if mapped else (x, y)
     width = x.itemsize * 8
     if mx.issubdtype(x.dtype, mx.unsignedinteger):
         return mx.where(_is_inside(x, y), mx.right_shift(x, y), mx.array(0, x.dtype))
     return mx.right_shift(x, mx.where(_is_inside(x, y), y, mx.array(width - 1, x.dtype)))
 
 
+_UNSIGNED = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
+
+
 def _is_inside(x: mx.array, y: mx.array) -> mx.array:
     """Where ``y`` is a count that the processor's own shift, which looks at a few bits of it only, takes right."""
-    below = y < x.itemsize * 8
-    return below if mx.issubdtype(y.dtype, mx.unsignedinteger) else mx.logical_and(below, y >= 0)
+    # Without its sign, a negative count is a large one.
+    return y.view(_UNSIGNED[y.itemsize]) < x.itemsize * 8

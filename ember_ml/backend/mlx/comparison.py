@@ -19,11 +19,18 @@ from mlx.core import (
     logical_and,
     logical_not,
     logical_or,
-    not_equal,
     where,
 )
 
+from ember_ml.backend import promotes
 from ember_ml.backend.mlx.core import has_float64, placing
+from ember_ml.backend.mlx.mapping import alike, mapped
+
+
+@promotes
+def not_equal(x: mx.array, y: mx.array, /) -> mx.array:
+    # Mapped over the second operand alone, MLX's has the shape of the first.
+    return mx.not_equal(*alike(x, y)) if mapped else mx.not_equal(x, y)
 
 
 def isclose(x: mx.array, y: mx.array, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> mx.array:

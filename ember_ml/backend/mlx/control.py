@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import mlx.core as mx
-from mlx.core import vmap as vectorized
 
 from ember_ml import tree as _tree
+from ember_ml.backend.mlx.mapping import vectorized as vectorized
 
 
 def stop_gradient(x: mx.array, /) -> mx.array:

@@ -10,6 +10,7 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml.backend.mlx.core import convert, from_host, placing, to_host
+from ember_ml.backend.mlx.mapping import following
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.shapes import axis_of as _axis
@@ -58,6 +59,7 @@ def index_get(x: mx.array, index: object, /) -> mx.array:
 
 
 def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
+    values = following(values, x)
     parts = _parts(index, x)
     tensors = [part for part in parts if isinstance(part.value, mx.array)]
     if len(tensors) == 1 and _is_mask(tensors[0].value) and _is_whole(parts):
@@ -177,7 +179,7 @@ def top_k(x: mx.array, k: int, axis: int = -1, largest: bool = True, sorted: boo
         # Value and position in one key: so a partition suffices, and of equal elements the first ones are taken.
         rank = ~_rank(x) if largest else _rank(x)
         place = mx.arange(x.shape[axis], dtype=mx.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
-        keys = mx.partition((rank << 32) | place, k - 1, axis)[first]
+        keys = mx.partition((rank << 32) + place, k - 1, axis)[first]
         places = mx.sort(keys, axis) & 0xFFFFFFFF
     places = mx.stop_gradient(places)
     return mx.take_along_axis(x, places, axis), places

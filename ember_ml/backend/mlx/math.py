@@ -97,14 +97,14 @@ def fmod(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype not in _REAL:
         y = mx.where(_traps(y), 1, y)
         rest = mx.remainder(x, y)
-        return mx.where((rest != 0) & ((x < 0) != (y < 0)), rest - y, rest)
+        return mx.where(mx.logical_and(rest != 0, mx.equal(x < 0, y >= 0)), rest - y, rest)
     rest = mx.remainder(mx.abs(x), mx.abs(y))
     return copysign(rest, x)
 
 
 def _traps(y: mx.array) -> mx.array:
-    """Divisors that stop the processor: zero, and -1 for the smallest integer."""
-    return (y == 0) | (y == -1) if y.dtype in _SIGNED else y == 0
+    """Divisors that stop the processor: zero, and -1 for the smallest integer. No other is its own half."""
+    return mx.equal(y >> 1, y) if y.dtype in _SIGNED else y == 0
 
 
 @takes_numbers
@@ -117,7 +117,7 @@ def power(x: mx.array, y: mx.array | float, /) -> mx.array:
     # MLX would not return from these; a negative exponent only matters by its parity, and for 1 and -1.
     negatives = y < 0
     whole = mx.power(x, mx.where(negatives, y & 1, y))
-    return mx.where(negatives & (x != 1) & (x != -1), 0, whole)
+    return mx.where(mx.logical_and(negatives, mx.abs(x) != 1), 0, whole)
 
 
 def sign(x: mx.array, /) -> mx.array:
@@ -152,7 +152,7 @@ def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
     lowest = mx.array(1, bits.dtype) << (8 * x.dtype.size - 1)
     away = mx.where((x < y) == (x > 0), bits + 1, bits - 1)
     moved = mx.where(x == 0, (other & lowest) | 1, away).view(x.dtype)
-    return mx.where(mx.isnan(x) | mx.isnan(y), x + y, mx.where(x == y, y, moved))
+    return mx.where(mx.logical_or(mx.isnan(x), mx.isnan(y)), x + y, mx.where(x == y, y, moved))
 
 
 def exp(x: mx.array, /) -> mx.array:

@@ -9,6 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx.mapping import following
 from ember_ml.backend.mlx.math import exp
 from ember_ml.contract import REGISTRY
 from ember_ml.windows import (
@@ -52,7 +53,10 @@ def conv(
 
 def _in_groups(x: mx.array, filters: mx.array, groups: int, options: dict[str, Any]) -> mx.array:
     """MLX's convolution, group by group over three axes, where it knows none."""
-    if groups == 1 or x.ndim < 5:
+    if groups == 1:
+        return mx.conv_general(x, filters, **options)
+    x = following(x, filters)
+    if x.ndim < 5:
         return mx.conv_general(x, filters, groups=groups, **options)
     parts = zip(mx.split(x, groups, -1), mx.split(filters, groups, 0), strict=True)
     return mx.concatenate([mx.conv_general(part, own, **options) for part, own in parts], -1)
@@ -201,14 +205,14 @@ def dot_product_attention(
     allowed, bias = (x if x is None or x.ndim > 1 else mx.broadcast_to(x, (rows, columns)) for x in (mask, bias))
     if is_causal and not lone:
         causal = mx.tri(rows, columns, dtype=mx.bool_)
-        allowed = causal if allowed is None else allowed & causal
+        allowed = causal if allowed is None else mx.logical_and(allowed, causal)
     seen, sees = mask if mask is None else allowed, None
     if bias is not None:
-        seen = bias != -math.inf if allowed is None else allowed & (bias != -math.inf)
+        seen = bias != -math.inf if allowed is None else mx.logical_and(allowed, bias != -math.inf)
     if seen is not None:
         # MLX answers the mean of all values, or NaN, to a query that sees none; so it sees all, and answers zero after.
         sees = mx.any(seen, -1, keepdims=True)
-        allowed = allowed if allowed is None else allowed | ~sees
+        allowed = allowed if allowed is None else mx.logical_or(allowed, ~sees)
         bias = bias if bias is None else mx.where(sees, bias, 0)
     if query.dtype == mx.float64:
         allowed = mx.tri(rows, columns, dtype=mx.bool_) if lone else allowed

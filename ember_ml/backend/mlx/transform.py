@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx import mapping
+
 Tensors: TypeAlias = tuple[mx.array, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
 
@@ -54,7 +56,7 @@ def jvp(f: Flat, tensors: Sequence[mx.array], tangents: Sequence[mx.array]) -> t
 
 def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: Sequence[mx.array]) -> Tensors:
     """The outputs of ``f`` for each slice of the tensors along their axes, stacked along the first."""
-    return tuple(mx.vmap(f, in_axes=tuple(axes))(*tensors))
+    return tuple(mapping.vectorized(f, tuple(axes))(*tensors))
 
 
 def remembered(f: Callable[..., Tensors], tensors: Sequence[mx.array]) -> Tensors:

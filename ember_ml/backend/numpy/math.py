@@ -85,10 +85,13 @@ def floor_divide(x: Any, y: Any, /) -> Any:
 @takes_numbers
 @single(np.power)
 def power(x: Any, y: Any, /) -> Any:
-    # A number that comes as it is has no sign.
-    if x.dtype.kind != "i" or isinstance(y, int) or not np.any(negatives := y < 0):
+    try:
         return np.power(x, y)
-    # NumPy refuses these; a negative exponent only matters by its parity, and for 1 and -1.
+    except ValueError:
+        if x.dtype.kind != "i":
+            raise
+    # NumPy refuses negative exponents of integers; they only matter by their parity, and for 1 and -1.
+    negatives = y < 0
     whole = np.power(x, np.where(negatives, y & 1, y))
     return np.where(negatives & (x != 1) & (x != -1), x.dtype.type(0), whole)
 

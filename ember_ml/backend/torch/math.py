@@ -73,13 +73,13 @@ def floor_divide(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if not isinstance(y, torch.Tensor):
         return torch.floor_divide(x, y) if y else torch.zeros_like(x)
     trap = _traps(y)
-    return torch.floor_divide(x, torch.where(trap, 1, y)) * torch.where(trap, y, 1)
+    return torch.floor_divide(x, y.masked_fill(trap, 1)).mul_(torch.where(trap, y, 1))
 
 
 @takes_numbers
 def remainder(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if not x.is_floating_point():
-        return torch.remainder(x, torch.where(_traps(y), 1, y) if isinstance(y, torch.Tensor) else y or 1)
+        return torch.remainder(x, y.masked_fill(_traps(y), 1) if isinstance(y, torch.Tensor) else y or 1)
     y = y if isinstance(y, torch.Tensor) else lift(y, x)
     rest = torch.remainder(x, y)
     # A zero has the sign of the divisor too.
@@ -91,12 +91,12 @@ def remainder(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
 
 
 def fmod(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
-    return torch.fmod(x, y if x.is_floating_point() else torch.where(_traps(y), 1, y))
+    return torch.fmod(x, y if x.is_floating_point() else y.masked_fill(_traps(y), 1))
 
 
 def _traps(y: torch.Tensor) -> torch.Tensor:
-    """Divisors that stop the processor: zero, and -1 for the smallest integer."""
-    return (y == 0) | (y == -1) if y.dtype.is_signed else y == 0
+    """Divisors that stop the processor: zero, and -1 for the smallest integer. No other is its own half."""
+    return torch.eq(y >> 1, y) if y.dtype.is_signed else y == 0
 
 
 def sign(x: torch.Tensor, /) -> torch.Tensor:

@@ -1,0 +1,78 @@
+"""Operations of several tensors under ``vmap``, which may run over some of them only."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from agreement import host, leaves
+
+from ember_ml import ops, transform
+from ember_ml.backend import Backend
+
+RNG = np.random.default_rng(3)
+INTEGERS = RNG.integers(-9, 9, (2, 3, 4))
+COUNTS = RNG.integers(0, 6, (2, 3, 4))
+FLOATS = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+IMAGES, KERNELS = (RNG.standard_normal((2, *shape)).astype(np.float32) for shape in ((2, 5, 5, 4), (2, 2, 4, 4)))
+HEADS = RNG.standard_normal((3, 2, 3, 2, 4)).astype(np.float32)
+MASK, BIAS = RNG.random((2, 2, 3, 3)) < 0.5, RNG.standard_normal((2, 2, 3, 3)).astype(np.float32)
+
+# Functions of tensors, each with two of what it takes along a first axis.
+CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
+    "and": (ops.bitwise_and, [INTEGERS, COUNTS]),
+    "or": (ops.bitwise_or, [INTEGERS, COUNTS]),
+    "xor": (ops.bitwise_xor, [INTEGERS, COUNTS]),
+    "left shift": (ops.bitwise_left_shift, [INTEGERS, COUNTS]),
+    "right shift": (ops.bitwise_right_shift, [INTEGERS, COUNTS]),
+    "rotation": (ops.rotate_left, [INTEGERS, COUNTS]),
+    "bit": (ops.set_bit, [INTEGERS, COUNTS]),
+    "bools": (ops.bitwise_and, [INTEGERS > 0, COUNTS > 2]),
+    "a row": (lambda x, y: ops.bitwise_xor(x, y[0]), [INTEGERS, COUNTS]),
+    "a number": (lambda x, y: ops.bitwise_and(ops.bitwise_or(x, y), 5), [INTEGERS, COUNTS]),
+    "a constant": (lambda x, y: ops.bitwise_xor(ops.add(x, y), ops.asarray(COUNTS[0])), [INTEGERS, COUNTS]),
+    "not equal": (ops.not_equal, [COUNTS, COUNTS[::-1]]),
+    "not equal floats": (ops.not_equal, [FLOATS, FLOATS[::-1]]),
+    "not equal to a constant": (lambda y: ops.not_equal(ops.asarray(COUNTS[0]), y), [COUNTS]),
+    "not equal to a number": (lambda y: ops.not_equal(y, 3), [COUNTS]),
+    "either": (ops.logical_xor, [COUNTS, COUNTS[::-1]]),
+    "quotient": (ops.floor_divide, [INTEGERS, INTEGERS[::-1]]),
+    "remainder": (ops.remainder, [INTEGERS, INTEGERS[::-1]]),
+    "fmod": (ops.fmod, [INTEGERS, INTEGERS[::-1]]),
+    "power": (ops.power, [INTEGERS, INTEGERS[::-1]]),
+    "next": (ops.nextafter, [FLOATS, FLOATS[::-1]]),
+    "the largest": (lambda x: ops.top_k(x, 2), [FLOATS]),
+    "slices assigned": (lambda x, y: ops.index_update(x, slice(1, 3), y[0]), [FLOATS, FLOATS[::-1]]),
+    "an element assigned": (lambda x, y: ops.index_update(x, (1, 2), y[0, 0]), [FLOATS, FLOATS[::-1]]),
+    "rows assigned": (lambda x, y: ops.index_update(x, [2, 0], y[:2]), [FLOATS, FLOATS[::-1]]),
+    "slices updated": (lambda x, y: ops.slice_update(x, [1, 0], y[:2, :2]), [FLOATS, FLOATS[::-1]]),
+    "slices added to": (lambda x, y: ops.index_add(x, slice(1, 3), y[0]), [FLOATS, FLOATS[::-1]]),
+    "convolution": (lambda x, k: ops.conv(x, k), [IMAGES, KERNELS]),
+    "convolution in groups": (lambda x, k: ops.conv(x, k[..., :2, :], groups=2), [IMAGES, KERNELS]),
+    "depthwise convolution": (ops.depthwise_conv, [IMAGES, KERNELS]),
+    "transposed convolution": (lambda x, k: ops.conv_transpose(x, k[..., :2, :], groups=2), [IMAGES, KERNELS]),
+    "attention": (
+        lambda q, k, v, m, b: ops.dot_product_attention(q, k, v, m, b, is_causal=True),
+        [*(np.stack([part, part[::-1]]) for part in HEADS), MASK, BIAS],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_vmap_runs_over_meets_what_it_does_not(backend: Backend, case: str) -> None:
+    function, arrays = CASES[case]
+    for mapped in itertools.product((True, False), repeat=len(arrays)):
+        if not any(mapped):
+            continue
+        given = [ops.asarray(a if is_mapped else a[0]) for a, is_mapped in zip(arrays, mapped, strict=True)]
+        answer = transform.vmap(function, tuple(0 if is_mapped else None for is_mapped in mapped))(*given)
+        slices = [
+            function(*(x[i] if is_mapped else x for x, is_mapped in zip(given, mapped, strict=True))) for i in range(2)
+        ]
+        found = [host(x) for path, x in leaves(answer) if not path.endswith(".length")]
+        for position, values in enumerate(found):
+            wanted = [[host(x) for path, x in leaves(one) if not path.endswith(".length")][position] for one in slices]
+            np.testing.assert_allclose(values, np.stack(wanted), rtol=1e-5, atol=1e-6, err_msg=f"mapped: {mapped}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator as _operator
+import errno as _errno
 import re as _re
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def save_checkpoint(directory_or_path: object, tree: Tree, step: int | None = No
         raise ValueError(f"save_checkpoint cannot keep {keep} files")
     pattern = _pattern(directory_or_path)
     found = _numbered(pattern)
-    number = (max(found, default=-1) + 1) if step is None else _operator.index(step)
+    number = (max(found, default=-1) + 1) if step is None else step
     if number < 0:
         raise ValueError(f"a checkpoint cannot have the number {number}")
     path = pattern.with_name(f"{pattern.stem}-{number:08d}{pattern.suffix}")
@@ -109,6 +109,9 @@ def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
     if step is None and pattern.is_file():
         return load(pattern)
     found = _numbered(pattern)
+    if step is None and not found and _re.search(rf"-{_NUMBER}$", pattern.stem):
+        # That is the name of one, and not of a place where there may be some.
+        raise FileNotFoundError(_errno.ENOENT, "no such checkpoint", str(pattern))
     if not found or (step is not None and step not in found):
         there = f"numbers there are: {', '.join(str(number) for number in sorted(found))}" if found else "there is none"
         wanted = "checkpoint" if step is None else f"checkpoint {step}"
@@ -125,11 +128,12 @@ def _pattern(place: Any) -> Path:
 
 
 _SUFFIXES = (".safetensors", ".npz", ".npy")
+_NUMBER = r"\d{8,}"
 
 
 def _numbered(pattern: Path) -> dict[int, Path]:
     """The checkpoints that are there, by number."""
-    name = _re.compile(rf"{_re.escape(pattern.stem)}-(\d{{8,}}){_re.escape(pattern.suffix)}")
+    name = _re.compile(rf"{_re.escape(pattern.stem)}-({_NUMBER}){_re.escape(pattern.suffix)}")
     if not pattern.parent.is_dir():
         return {}
     matches = ((name.fullmatch(path.name), path) for path in pattern.parent.iterdir())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,6 +54,7 @@ class Trainer:
     ) -> None:
         self.model = _instance(model, "tensors", "a Module")
         self.loss = get_loss(loss)
+        self._is_weighted = _takes_weights(self.loss)
         self.optimizer = _instance(optimizer, "update", "an optimiser from ember_ml.optim")
         given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
         self.metrics = [get_metric(metric) for metric in given or ()]
@@ -190,9 +190,8 @@ class Trainer:
         with self._at_home():
             try:
                 content = ops.load_checkpoint(directory)
-            except FileNotFoundError:
-                if re.search(r"-\d{8,}$", Path(directory).stem):
-                    # That is the name of one, and not the place where some may be.
+            except FileNotFoundError as error:
+                if error.filename is not None:  # it was one file that was asked for
                     raise
                 return False
             if not isinstance(content, dict) or "progress" not in content:
@@ -223,7 +222,7 @@ class Trainer:
         return True
 
     def _check_weights(self, weights: Sequence[Any]) -> None:
-        if weights and not _takes_weights(self.loss):
+        if weights and not self._is_weighted:
             raise TypeError("the loss takes no weights: it has no third argument for them")
 
     def _check_progress(self, progress: dict[str, Any]) -> None:

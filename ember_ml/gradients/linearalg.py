@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ember_ml.contract import definition_of
 from ember_ml.errors import UnsupportedError
+from ember_ml.gradients import by_formula
+from ember_ml.gradients.math import _reduced
 from ember_ml.gradients.stats import left_out
 from ember_ml.ops import comparison, creation, dtypes, indexing, manipulation, math, stats
 from ember_ml.ops.control import stop_gradient
@@ -73,6 +76,19 @@ def _inverse_gaps(values: Any) -> Any:
     gaps = math.subtract(values[..., None, :], values[..., :, None])
     none = comparison.equal(gaps, 0)
     return comparison.where(none, 0, math.reciprocal(comparison.where(none, 1, gaps)))
+
+
+_norm = by_formula(definition_of("vector_norm"))
+
+
+def _vector_norm(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    if ord != 2:
+        return _norm([0], g, out, [x], {"axis": axis, "keepdims": keepdims, "ord": ord})[0]
+    if dtypes.dtype(x).bits == 16:
+        g, out, x = (dtypes.cast(one, "float32") for one in (g, out, x))
+    # At zero there is no direction in which the norm would fall: the slope is zero, not NaN.
+    scale = math.divide(g, comparison.where(comparison.equal(out, 0), 1, out))
+    return math.multiply(_reduced(scale, x, axis, keepdims), _conjugate(x))
 
 
 def _det(g: Any, out: Any, x: Any) -> Any:
@@ -304,6 +320,7 @@ def _triangles(lower: Any, upper: Any, gl: Any, gu: Any) -> Any:
 
 RULES = {
     "matmul": (_matmul_of_first, _matmul_of_second),
+    "vector_norm": (_vector_norm,),
     "det": (_det,),
     "slogdet": (_slogdet,),
     "inv": (_inv,),

@@ -57,10 +57,11 @@ def _abs(g: Any, out: Any, x: Any) -> Any:
 def _sign(g: Any, out: Any, x: Any) -> Any:
     if not _is_complex(x):
         return creation.zeros_like(x)
-    # z / |z| changes with the angle alone.
+    # z / |z| changes with the angle alone; at zero, there is none.
     size = abs(x)
+    none = comparison.equal(size, 0)
     along = multiply(real(multiply(g, out)), conj(out))
-    return divide(subtract(g, along), comparison.where(comparison.equal(size, 0), 1, size))
+    return comparison.where(none, 0, divide(subtract(g, along), comparison.where(none, 1, size)))
 
 
 def _shares(better: Any) -> Any:
@@ -74,8 +75,16 @@ def _shares(better: Any) -> Any:
     return lambda g, out, x, y: share(g, x, y), lambda g, out, x, y: share(g, y, x)
 
 
-def _ignoring_nan(one: Any, other: Any, better: Any) -> Any:
-    return comparison.logical_or(better(one, other), comparison.isnan(other))
+def _first(better: Any) -> Any:
+    """Rules for a choice of the first one where it is better, or the other is NaN, else of the other."""
+
+    def chosen(x: Any, y: Any) -> Any:
+        return comparison.logical_or(better(x, y), comparison.isnan(y))
+
+    return (
+        lambda g, out, x, y: comparison.where(chosen(x, y), g, 0),
+        lambda g, out, x, y: comparison.where(chosen(x, y), 0, g),
+    )
 
 
 def _clip(g: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
@@ -116,9 +125,9 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 def _reduced(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A cotangent of a reduction with the axes that it lacks."""
     ndim = len(x.shape)
-    if keepdims or axis == () or not ndim:
+    if keepdims or not ndim:
         return g
-    axes = range(ndim) if axis is None else [a % ndim for a in ((axis,) if isinstance(axis, int) else axis)]
+    axes = range(ndim) if axis is None else [a % ndim for a in ((axis,) if hasattr(axis, "__index__") else axis)]
     return manipulation.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
 
 
@@ -209,8 +218,8 @@ RULES = {
     "rint": (_none,),
     "maximum": _shares(comparison.greater),
     "minimum": _shares(comparison.less),
-    "fmax": _shares(lambda a, b: _ignoring_nan(a, b, comparison.greater)),
-    "fmin": _shares(lambda a, b: _ignoring_nan(a, b, comparison.less)),
+    "fmax": _first(comparison.greater_equal),
+    "fmin": _first(comparison.less_equal),
     "clip": (_clip, _clip_of_low, _clip_of_high),
     "nan_to_num": (_nan_to_num,),
     "ldexp": (lambda g, out, x, y: ldexp(g, y), None),

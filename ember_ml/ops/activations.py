@@ -403,7 +403,7 @@ def _sparsemax(x: Any, axis: int) -> Tensor:
     support = 1 + ranks * ordered > stats.cumsum(ordered, axis=axis)
     count: Any = stats.sum(comparison.where(support, ranks * 0 + 1, 0), axis=axis, keepdims=True)
     excess: Any = stats.sum(comparison.where(support, ordered, 0), axis=axis, keepdims=True) - 1
-    return math.maximum(lowered - excess / count, 0)
+    return relu(lowered - excess / count)
 
 
 @op(floating, kinds="real")

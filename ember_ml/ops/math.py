@@ -1244,7 +1244,9 @@ def _digamma(x: Any) -> Tensor:
 def _i0(x: Any) -> Tensor:
     """The power series up to 20, and the asymptotic one from there on: all terms are positive."""
     size: Any = abs(x)
-    near, far = minimum(size, 20), maximum(size, 20)
+    inside = size <= 20
+    near: Any = comparison.where(inside, size, 20)
+    far: Any = comparison.where(inside, 20, size)
     quarter = near * near / 4
     series = quarter * 0.0 + 1
     for k in range(45, 0, -1):
@@ -1254,7 +1256,7 @@ def _i0(x: Any) -> Tensor:
     for k in range(30, 0, -1):
         tail = tail * inverse * ((2 * k - 1) ** 2 / k) + 1
     half = exp(far / 2)
-    return comparison.where(size <= 20, series, half * (half * tail / sqrt(2 * _math.pi * far)))
+    return comparison.where(inside, series, half * (half * tail / sqrt(2 * _math.pi * far)))
 
 
 def _polyval(p: Any, x: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -98,8 +99,9 @@ def fmod(x: mx.array, y: mx.array, /) -> mx.array:
         y = mx.where(_traps(y), 1, y)
         rest = mx.remainder(x, y)
         return mx.where(mx.logical_and(rest != 0, mx.equal(x < 0, y >= 0)), rest - y, rest)
-    rest = mx.remainder(mx.abs(x), mx.abs(y))
-    return copysign(rest, x)
+    # The magnitude by the sign's bit: that of MLX has no slope at zero.
+    sign = 1 - 2 * signbit(x).astype(x.dtype)
+    return sign * mx.remainder(sign * x, mx.abs(y))
 
 
 def _traps(y: mx.array) -> mx.array:
@@ -143,7 +145,8 @@ def _bits(x: mx.array) -> mx.array:
 
 
 def copysign(x: mx.array, y: mx.array, /) -> mx.array:
-    return mx.where(signbit(x) == signbit(y), x, -x)
+    size = mx.abs(x)
+    return mx.where(signbit(y), -size, size)
 
 
 def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
@@ -191,6 +194,34 @@ def tanh(x: mx.array, /) -> mx.array:
     return mx.where(mx.isinf(a) & mx.isfinite(b), limit, mx.tanh(x))
 
 
+def logaddexp(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype == mx.float32:
+        return mx.logaddexp(x, y)
+    if x.dtype.size == 2:
+        return mx.logaddexp(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
+    # MLX computes float64 in float32 there.
+    large, rest = _powers(x, y, exp)
+    return large + rest
+
+
+def logaddexp2(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype.size == 2:
+        return logaddexp2(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
+    large, rest = _powers(x, y, exp2)
+    return large + rest / mx.array(math.log(2), x.dtype)
+
+
+def _powers(x: mx.array, y: mx.array, power: Callable[[mx.array], mx.array]) -> tuple[mx.array, mx.array]:
+    """The larger of two exponents, and the natural logarithm of one plus the smaller power by the larger."""
+    large, small = _ordered(x, y)
+    return large, mx.log1p(power(mx.where(mx.isinf(large), 0, small - large)))
+
+
+def _ordered(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
+    """The larger and the smaller; of equals, each is one, because MLX gives the slope to the second operand."""
+    return mx.maximum(x, y), mx.minimum(y, x)
+
+
 def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.array:
     if x.size == 0:
         return mx.sum(x, axis, keepdims=keepdims) - mx.inf
@@ -204,6 +235,17 @@ def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx
     top = mx.where(mx.isinf(top), 0, mx.stop_gradient(top))
     total = mx.log(mx.sum(exp(x - top), axis, keepdims=True)) + top
     return total if keepdims else mx.squeeze(total, axis)
+
+
+def hypot(x: mx.array, y: mx.array, /) -> mx.array:
+    if x.dtype.size == 2:
+        return hypot(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
+    x, y = mx.abs(x), mx.abs(y)
+    large, small = _ordered(x, y)
+    plain = mx.logical_and(large > 0, large < mx.inf)
+    ratio = mx.where(plain, small, 0) / mx.where(plain, large, 1)
+    infinite = mx.logical_or(x == mx.inf, y == mx.inf)
+    return mx.where(infinite, mx.inf, large * mx.sqrt(1 + ratio * ratio))
 
 
 def sin(x: mx.array, /) -> mx.array:
@@ -224,6 +266,21 @@ def cos(x: mx.array, /) -> mx.array:
 
 def rint(x: mx.array, /) -> mx.array:
     return mx.round(x)
+
+
+def clip(x: mx.array, /, min: mx.array | None = None, max: mx.array | None = None) -> mx.array:
+    # MLX gives the slope of equals to the second operand: here, and in fmax and fmin, to x.
+    if min is not None:
+        x = mx.maximum(min, x)
+    return mx.positive(x) if max is None else mx.minimum(max, x)
+
+
+def fmax(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.maximum(y, x)))
+
+
+def fmin(x: mx.array, y: mx.array, /) -> mx.array:
+    return mx.where(mx.isnan(x), y, mx.where(mx.isnan(y), x, mx.minimum(y, x)))
 
 
 def nan_to_num(
@@ -291,6 +348,13 @@ def real(x: mx.array, /) -> mx.array:
 
 def imag(x: mx.array, /) -> mx.array:
     return mx.imag(x) if x.dtype == mx.complex64 else mx.zeros_like(x)
+
+
+def angle(x: mx.array, /) -> mx.array:
+    if x.dtype == mx.complex64:
+        return mx.arctan2(mx.imag(x), mx.real(x))
+    # At zero, the slope of MLX's arctangent is NaN.
+    return mx.arctan2(mx.array(0, x.dtype), mx.stop_gradient(x))
 
 
 def erf(x: mx.array, /) -> mx.array:

@@ -131,7 +131,12 @@ def max_pool(
 ) -> mx.array:
     found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -math.inf if mx.issubdtype(x.dtype, mx.floating) else mx.iinfo(x.dtype).min
-    return _restored(_pooled(_channels_last(x, data_format), found, least, mx.max, mx.maximum), data_format)
+    return _restored(_pooled(_channels_last(x, data_format), found, least, mx.max, _first), data_format)
+
+
+def _first(x: mx.array, y: mx.array) -> mx.array:
+    """The larger; ``x`` of equals, while MLX gives the slope to its second operand."""
+    return mx.maximum(y, x)
 
 
 def average_pool(

@@ -125,8 +125,11 @@ def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -
 
 def acos(x: torch.Tensor, /) -> torch.Tensor:
     answer = torch.acos(x)
-    # torch loses the sign of an imaginary part that is zero.
-    return torch.complex(answer.real, -torch.copysign(answer.imag, x.imag)) if x.is_complex() else answer
+    if not x.is_complex():
+        return answer
+    # torch loses the sign of an imaginary part that is zero. A gradient does not come through copysign there.
+    above = answer.imag
+    return torch.complex(answer.real, torch.where(above.signbit() == x.imag.signbit(), -above, above))
 
 
 def tanh(x: torch.Tensor, /) -> torch.Tensor:

@@ -10,10 +10,11 @@ from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from ember_ml import door, tree
+from ember_ml import door, portable, tree
 from ember_ml.backend import Backend
 
 NUMBERS = (bool, int, float, complex, str)
+_NUMERIC = NUMBERS[:-1]
 
 # Containers that are longer are data, and not looked into for numbers and tensors.
 _LONGEST = 64
@@ -31,8 +32,21 @@ def is_tensor(leaf: Any) -> bool:
     return isinstance(species, Backend) or (species == door.HOST and hasattr(leaf, "dtype"))
 
 
+def is_number(leaf: Any) -> bool:
+    """Whether ``leaf`` is a number: of Python, of an enumeration, of NumPy, or an array of the host without axes."""
+    kind = type(leaf)
+    if kind in _NUMERIC:
+        return True
+    if door.species_of(kind) != door.HOST or portable.holds((leaf,)):
+        return False
+    return isinstance(leaf, _NUMERIC) or getattr(leaf, "shape", None) == ()
+
+
 class Reach(NamedTuple):
-    """Models; cells of closures, and names like them, that hold tensors or trees of them; numbers and functions."""
+    """Models; cells of closures, and names like them, that hold tensors or trees of them; numbers and functions.
+
+    The numbers may be arrays of the host, which are part of a program of another engine as numbers are.
+    """
 
     models: list[Any]
     cells: list[Any]
@@ -135,10 +149,12 @@ class _Search:
                 if any(is_tensor(leaf) and _lives(leaf, self.home) for leaf in leaves):
                     self.found.cells.append(cell)
                 else:
-                    self.found.values.extend(leaf for leaf in leaves if type(leaf) in NUMBERS)
+                    self.found.values.extend(leaf for leaf in leaves if type(leaf) in NUMBERS or _is_of_host(leaf))
         elif is_tensor(content):
             if _lives(content, self.home):
                 self.found.cells.append(cell)
+            elif _is_of_host(content):
+                self.found.values.append(content)
         elif is_stateful(content) or (callable(content) and not isinstance(content, type)):
             self.rest.append(content)
             if isinstance(content, FunctionType):
@@ -162,6 +178,10 @@ def _lives(x: Any, home: Backend) -> bool:
     species = door.species_of(type(x))
     name = species.name if isinstance(species, Backend) else "numpy" if species == door.HOST else None
     return name == home.name or {name, home.name} == {"numpy", "autograd"}
+
+
+def _is_of_host(x: Any) -> bool:
+    return door.species_of(type(x)) == door.HOST
 
 
 # By the address of the code, which is kept as well, lest another takes it.

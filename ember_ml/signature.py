@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from types import NoneType
 from typing import Any
 
-from ember_ml.reach import is_stateful, is_tensor
+from ember_ml.reach import is_number, is_stateful, is_tensor
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
 
@@ -30,9 +30,12 @@ class _Same:
         return id(self.value)
 
 
-def signature(tree: Any) -> Hashable:
-    """What a program depends on in its arguments besides their tensors."""
-    return _of_value(tree, None)
+def signature(tree: Any, constants: Sequence[Any] = ()) -> Hashable:
+    """What a program depends on in its arguments besides their tensors; in constants, tensors count by identity.
+
+    Among the constants may be numbers of the host, which count by value.
+    """
+    return _of_value(tree, None), _of_value(constants, ())
 
 
 def _of_state(state: Any) -> Hashable:
@@ -54,7 +57,7 @@ def _of_part(part: Any) -> Hashable:
         kind = type(value)
         if kind in PLAIN:
             if name not in untold:
-                found.append((name, kind, value))
+                found.append((name, kind, value if kind is not float or (value and value == value) else repr(value)))
         elif name not in untold and (registered is None or name not in registered):
             found.append((name, _of_value(value, registered)))
     return tuple(found)
@@ -63,13 +66,15 @@ def _of_part(part: Any) -> Hashable:
 def _of_value(value: Any, registered: Any) -> Hashable:
     """A value by itself, by what it contains, or by its identity.
 
+    Zeros of either sign are equal, and no NaN is, itself neither: these are known by what is written for them.
+
     Args:
-        registered: the names of the tensors of the module that has the value. It tells tensors that are inputs, which
-            count as one, from those that are part of the program.
+        registered: the names of the tensors of the module that has the value, none for constants. It tells tensors that
+            are inputs, which count as one, from those that are part of the program.
     """
     kind = type(value)
     if kind in PLAIN:
-        return kind, value
+        return kind, value if kind is not float or (value and value == value) else repr(value)
     if kind is dict:
         return kind, tuple([(key, _of_value(child, registered)) for key, child in value.items()])
     if isinstance(value, (list, tuple)):
@@ -77,6 +82,8 @@ def _of_value(value: Any, registered: Any) -> Hashable:
     if is_stateful(value):
         # A model's own are among its modules.
         return _Same(value) if registered is not None else _of_state(value)
+    if registered == () and is_number(value) and hasattr(value, "dtype"):
+        return kind, str(value.dtype), value.tobytes()
     if is_tensor(value):
         return None if registered is None else _Same(value)
     return kind, value if _is_hashable(value) else _Same(value)

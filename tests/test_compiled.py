@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import enum
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host
+from agreement import assert_same, host
 
 import ember_ml
 from ember_ml import ops, optim, transform
 from ember_ml.backend import Backend
 from ember_ml.nn import BatchNorm, Dropout, Linear, Module, Parameter, Sequential
+from ember_ml.nn.tensor import EmberTensor
 from ember_ml.optim import schedules
 from ember_ml.signature import signature
 
@@ -239,3 +242,117 @@ def test_integers_are_flags_in_one_graph(name: str, flag: int) -> None:
         torch._dynamo.reset()
         traced = torch.compile(partial(FLAGS[name], flag=flag), backend="eager", fullgraph=True)
         np.testing.assert_allclose(host(traced(x)), expected, rtol=1e-6)
+
+
+def uses(x: Any, axis: Any, length: Any, flag: Any, slope: Any) -> Any:
+    """Numbers in every place where plain code takes them."""
+    shares = ops.leaky_relu(ops.reshape(x, (length, -1)), slope)
+    rows = [ops.multiply(shares, i) for i in range(length)]
+    answer = ops.sum(ops.concat(rows, axis=axis), axis=axis, keepdims=flag)
+    return ops.negative(answer) if flag else answer
+
+
+def test_numbers_of_numpy_are_arguments(backend: Backend) -> None:
+    f = transform.compile(uses)
+    x = ops.asarray(np.arange(6, dtype=np.float32) - 3)
+    for make in (lambda n: n, np.asarray):
+        for length, flag in ((2, True), (3, False)):
+            given = [make(n) for n in (np.int64(1), np.int64(length), np.bool_(flag), np.float32(0.25))]
+            expected = uses(x, *given)
+            assert_same(f(x, *given), expected)
+
+
+def test_integers_of_numpy_as_operands(backend: Backend) -> None:
+    """They have a dtype, but where the compiler has to be given Python's."""
+    found = transform.compile(ops.multiply)(ops.asarray([1, 2], dtype="int32"), np.int64(3))
+    assert host(found).tolist() == [3, 6]
+    assert ops.dtype(found) == ("int32" if backend.name == "torch" else "int64")
+    assert ops.dtype(transform.compile(ops.multiply)(ops.asarray(X), np.float64(3))) == "float64"
+
+
+def test_numbers_of_numpy_that_a_function_closes_over(backend: Backend) -> None:
+    axis = np.int64(0)
+    f = transform.compile(lambda x: ops.sum(x, axis=axis))
+    np.testing.assert_allclose(host(f(ops.asarray(X))), X.sum(0))
+    axis = np.int64(1)
+    np.testing.assert_allclose(host(f(ops.asarray(X))), X.sum(1))
+
+
+class Part(enum.IntEnum):
+    FIRST, SECOND = 0, 1
+
+
+def test_members_of_enumerations_are_arguments(backend: Backend) -> None:
+    f = transform.compile(lambda x, part: ops.sum(x, axis=part) if part is Part.SECOND else ops.negative(x))
+    np.testing.assert_allclose(host(f(ops.asarray(X), Part.SECOND)), X.sum(1))
+    np.testing.assert_allclose(host(f(ops.asarray(X), Part.FIRST)), -X)
+
+
+def test_zeros_have_signs(backend: Backend) -> None:
+    """They are equal, and yet another number for a program."""
+    f = transform.compile(lambda x, zero: ops.copysign(x, zero))
+    for kind in (float, np.float32):
+        for zero in (0.0, -0.0, 0.0):
+            np.testing.assert_array_equal(host(f(ops.asarray(X), kind(zero))), np.copysign(X, zero))
+
+
+def test_not_a_number_is_the_same_number_in_every_call(backend: Backend) -> None:
+    calls = []
+
+    def f(x: Any, number: Any) -> Any:
+        calls.append(type(x))
+        return ops.multiply(x, number)
+
+    compiled = transform.compile(f)
+    for _ in range(4):
+        assert np.isnan(host(compiled(ops.asarray(X), float("nan")))).all()
+    if backend.name == "mlx":
+        assert len(calls) == 1
+
+
+def test_threads_share_models_and_what_functions_close_over(backend: Backend) -> None:
+    """A thread that traces puts what stands for tensors into their place, where another must not find it."""
+    model, factor = Linear(3, 3, weight_init=1.0), ops.asarray(2.0)
+    inputs = [ops.asarray(X + number) for number in range(8)]
+    # MLX computes nothing in one thread that was asked for in another.
+    ops.eval(model.tensors(), factor, inputs)
+    for _ in range(1 if backend.name == "torch" else 5):
+        f = transform.compile(lambda model, x: ops.multiply(model(x), factor))
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda x, f=f: host(f(model, x)), inputs))
+        for number, answer in enumerate(found):
+            np.testing.assert_allclose(answer[0], [2 * (X + number).sum()] * 3, rtol=1e-6)
+
+
+def test_arrays_of_the_host_that_a_function_closes_over(backend: Backend) -> None:
+    rows = np.ones(3, np.float32)
+    f = transform.compile(lambda x: ops.add(x, rows))
+    np.testing.assert_allclose(host(f(ops.asarray(X))), X + 1)
+    rows = np.full(3, 2, np.float32)
+    np.testing.assert_allclose(host(f(ops.asarray(X))), X + 2)
+
+
+def test_values_that_are_asked_for_are_told_of() -> None:
+    pytest.importorskip("mlx.core")
+    with ember_ml.use_backend("mlx"), pytest.raises(ValueError, match="eval") as caught:
+        transform.compile(lambda x: x if ops.sum(x) > 0 else -x)(ops.asarray(X))
+    assert any("ops.cond" in note for note in caught.value.__notes__)
+
+
+def test_portable_tensors_without_axes_are_inputs(backend: Backend) -> None:
+    calls = []
+
+    def f(x: Any, y: Any) -> Any:
+        calls.append(type(y))
+        return x * y
+
+    compiled = transform.compile(f)
+    for number in range(4):
+        y = EmberTensor(ops.asarray(float(number)))
+        found = compiled(EmberTensor(ops.asarray(X)), y)
+        assert isinstance(found, EmberTensor)
+        np.testing.assert_allclose(host(found.native), number * X)
+        gradient = transform.grad(lambda y: transform.checkpoint(f)(y, y).sum())(y)
+        np.testing.assert_allclose(host(gradient.native), 2 * number)
+    if backend.name == "mlx":
+        assert calls.count(EmberTensor) == len(calls) < 24

@@ -202,6 +202,15 @@ def test_scan_says_what_does_not_fit(backend: Backend) -> None:
             ops.scan(*args)
 
 
+@pytest.mark.parametrize("answer", [None, 1.0, (1.0,), [1.0, 2.0, 3.0], "ab"])
+@pytest.mark.parametrize("count", [0, 2])
+def test_scan_takes_functions_that_answer_pairs(backend: Backend, count: int, answer: Any) -> None:
+    with pytest.raises(TypeError, match="a pair, the next carry and a y, not"):
+        ops.scan(lambda carry, x: answer, 0.0, ops.ones(count))
+    with pytest.raises(TypeError, match="a pair"):
+        ops.scan(lambda carry, x: ops.ones(2), 0.0, ops.ones(count))
+
+
 def test_scan_traces_on_every_engine(backend: Backend) -> None:
     def g(h: Any, rows: Any) -> Any:
         step = lambda c, r: ({"h": ops.add(ops.multiply(c["h"], 0.5), r)}, (c["h"], ops.sum(r)))  # noqa: E731

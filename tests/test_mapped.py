@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -76,3 +78,40 @@ def test_what_vmap_runs_over_meets_what_it_does_not(backend: Backend, case: str)
         for position, values in enumerate(found):
             wanted = [[host(x) for path, x in leaves(one) if not path.endswith(".length")][position] for one in slices]
             np.testing.assert_allclose(values, np.stack(wanted), rtol=1e-5, atol=1e-6, err_msg=f"mapped: {mapped}")
+
+
+FALLBACKS: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
+    "one hot": (lambda i: ops.one_hot(i, 6), [COUNTS]),
+    "attention": (ops.dot_product_attention, [np.stack([part, part[::-1]]) for part in HEADS]),
+    "near": (ops.isclose, [FLOATS, FLOATS[::-1]]),
+    "among": (ops.isin, [INTEGERS, COUNTS]),
+    "factors": (lambda x: ops.lu(ops.matmul(x, ops.matrix_transpose(x)))[1], [FLOATS]),
+}
+
+
+@pytest.mark.parametrize("mapping", [transform.vmap, lambda f: lambda *xs: ops.vectorized_map(lambda row: f(*row), xs)])
+@pytest.mark.parametrize("case", FALLBACKS)
+def test_what_an_engine_cannot_vectorise_is_told_nobody(backend: Backend, case: str, mapping: Any) -> None:
+    """torch, which then takes one slice after the other, would have every user file an issue about it."""
+    function, arrays = FALLBACKS[case]
+    given = [ops.asarray(a) for a in arrays]
+    expected = np.stack([host(function(*(x[i] for x in given))) for i in range(2)])
+    with _every_warning(backend), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(host(mapping(function)(*given)), expected, rtol=1e-5, atol=1e-6)
+
+
+@contextmanager
+def _every_warning(backend: Backend) -> Iterator[None]:
+    """torch warns each time, not the first time alone."""
+    if backend.name != "torch":
+        yield
+        return
+    import torch
+
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(before)

@@ -63,7 +63,7 @@ def _array_split(g: Sequence[Any], out: Sequence[Any], x: Any, sections: Any, ax
 
 
 def _rolled(g: Any, out: Any, x: Any, shift: Any, *, axis: Any = None) -> Any:
-    back = -shift if isinstance(shift, int) else [-one for one in shift]
+    back = -shift if hasattr(shift, "__index__") else [-one for one in shift]
     return roll(g, back, axis=axis)
 
 

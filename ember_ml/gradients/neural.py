@@ -144,7 +144,7 @@ def _average_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, paddin
 
 def _axes(x: Any, axis: Any) -> tuple[int, ...]:
     ndim = len(x.shape)
-    several = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    several = range(ndim) if axis is None else (axis,) if hasattr(axis, "__index__") else axis
     return tuple(sorted(one % ndim for one in several))
 
 

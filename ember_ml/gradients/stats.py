@@ -12,7 +12,7 @@ from ember_ml.ops.stats import cummax, cumprod, cumsum, mean, prod, sum
 
 def _count(x: Any, axis: Any) -> int:
     shape = tuple(x.shape)
-    axes = range(len(shape)) if axis is None or not shape else (axis,) if isinstance(axis, int) else axis
+    axes = range(len(shape)) if axis is None or not shape else (axis,) if hasattr(axis, "__index__") else axis
     count = 1
     for i in axes:
         count *= shape[i]
@@ -34,7 +34,7 @@ def _mean(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False)
 def _prod(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product of all other elements, with no division, so that zeros do no harm."""
     ndim = len(x.shape)
-    named = range(ndim) if axis is None or not ndim else (axis,) if isinstance(axis, int) else axis
+    named = range(ndim) if axis is None or not ndim else (axis,) if hasattr(axis, "__index__") else axis
     axes = [a % ndim for a in named]
     others = [i for i in range(ndim) if i not in axes]
     order = others + axes

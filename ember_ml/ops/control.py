@@ -190,13 +190,23 @@ def scan(
     home, (carry, xs), _ = _entered("scan", (init, xs))
     count = _length("scan", xs, length)
     if count == 0:
-        return carry, _tree.map(_none_of, _f_of_zeros(home, lambda x: f(carry, x)[1], xs))
+        return carry, _tree.map(_none_of, _f_of_zeros(home, lambda x: _pair(f(carry, x))[1], xs))
     elements = _elements(xs, count)
     ys: list[Any] = [None] * count
     for i in reversed(range(count)) if reverse else range(count):
-        after, ys[i] = f(carry, elements[i])
+        after, ys[i] = _pair(f(carry, elements[i]))
         carry = _kept(home, carry, after)
     return carry, _stacked(home, ys, _first(home, (carry, xs)))
+
+
+def _pair(answer: Any) -> Any:
+    """The answer of a function that is scanned."""
+    if not isinstance(answer, (list, tuple)) or len(answer) != 2:
+        several = (
+            f"a {type(answer).__name__} of {len(answer)}" if isinstance(answer, (list, tuple)) else _describe(answer)
+        )
+        raise TypeError(f"scan takes a function that answers a pair, the next carry and a y, not {several}")
+    return answer
 
 
 @op(free)

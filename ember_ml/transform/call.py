@@ -12,7 +12,7 @@ from ember_ml import door as _door
 from ember_ml import portable, threefry
 from ember_ml import tree as _tree
 from ember_ml.dtypes import KINDS, describe
-from ember_ml.reach import is_stateful, is_tensor, reached
+from ember_ml.reach import is_number, is_stateful, is_tensor, reached
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, parameters, states
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,7 +103,7 @@ class Call:
             # A model of NumPy's arrays computes on the active engine.
             self.tensors += [x if isinstance(x, kinds) else as_tensor(home, x, self.tensors) for x in values.values()]
             return
-        x = None if self.everything and type(leaf) in _NUMBERS else as_tensor(self.home, leaf, self.tensors)
+        x = None if self._stays(leaf) else as_tensor(self.home, leaf, self.tensors)
         if x is not None and (self.everything or self.home.dtype_of(x).kind in KINDS["floating"]):
             self.places.append(PORTABLE if portable.holds((leaf,)) else TRACED)
             self.tensors.append(x)
@@ -114,6 +114,13 @@ class Call:
             )
         else:
             self.places.append(STILL)
+
+    def _stays(self, leaf: Any) -> bool:
+        """Whether ``leaf`` is a number, and the function is to be given it as it is."""
+        if not self.keeps_numbers:
+            return self.everything and type(leaf) in _NUMBERS
+        kinds: Any = self.home.kinds
+        return not isinstance(leaf, kinds) and is_number(leaf)
 
     def _check_given(self, given: list[tuple[Any, dict[str, Any]]]) -> None:
         """Raise an error if two of the chosen models are one, or one part of the other: whose would a gradient be?"""
@@ -131,7 +138,11 @@ class Call:
         answer = self.run(tensors)
         if self.has_aux:
             if not isinstance(answer, tuple) or len(answer) != 2:
-                raise TypeError(f"a function with has_aux answers a pair of value and aux, not {type(answer).__name__}")
+                if self.name == "custom_gradient":
+                    wanted = "custom_gradient takes a function that answers a pair of value and gradient function"
+                else:
+                    wanted = "a function with has_aux answers a pair of value and aux"
+                raise TypeError(f"{wanted}, not {_shown(answer)}")
             answer, self.aux = answer
         outputs: list[Any] = []
 
@@ -351,6 +362,11 @@ _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian"})
 
 # Those that may run a function more than once. What it does to models that it reaches is to be done once.
 _REPEATED = frozenset({"vjp", "jacobian", "vmap"})
+
+
+def _shown(answer: Any) -> str:
+    """A tuple with its length, anything else by its type."""
+    return f"a tuple of {len(answer)}" if type(answer) is tuple else f"a {type(answer).__name__}"
 
 
 def is_mark(place: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -9,16 +11,18 @@ from typing import Any
 from ember_ml import threefry
 from ember_ml import tree as _tree
 from ember_ml.ops import random
-from ember_ml.reach import given, reached
+from ember_ml.reach import given, is_number, is_tensor, reached
 from ember_ml.signature import Attributes, attributes, changed, signature
-from ember_ml.transform.call import Call, F, is_compiled, named
-from ember_ml.transform.leaves import engine_of, home_of, is_writing, states
+from ember_ml.transform.call import STILL, Call, F, is_compiled, named
+from ember_ml.transform.leaves import as_tensor, engine_of, home_of, is_writing, states
 
 
 def compile(f: F) -> F:
     """``f``, compiled by the engine of its tensors: ``torch.compile``, ``mx.compile``; NumPy runs ``f`` itself.
 
     Tensors are inputs; numbers, strings and the like are part of the program, so that other values compile it again.
+    Numbers of NumPy and arrays of it without axes are numbers, unless NumPy is active; but ``torch.compile`` knows none
+    of their values, and is given Python's for integers and bools, and tensors for floats.
     Models and optimisers go in and come out: what ``f`` assigns to them is there after the call. Random draws inside
     use a fresh key of the current stream on each call. A mistake is explained as without the compiler, with the names
     of the operation and of the layer.
@@ -72,7 +76,8 @@ class _Traced:
 
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
         self.f, self.engine = f, engine
-        self.run = engine.compiled(f)
+        # By the places of negative zeros among the arguments: what compares numbers takes them for the others.
+        self.runs: dict[tuple[int, ...], Callable[..., Any]] = {}
         # Before the first call, and when it is known that there is something in it that cannot be compiled.
         self.is_new, self.is_plain = True, False
 
@@ -80,12 +85,24 @@ class _Traced:
         if self.is_plain:
             return self.f(*args)
         before = _held(args) if self.is_new else []
-        for leaf in _tree.leaves(args):
+        zeros: tuple[int, ...] = ()
+        are_numbers = False
+        for place, leaf in enumerate(_tree.leaves(args)):
             if is_writing(leaf):
                 # Here, or the program would be traced twice: with the copies that this takes, and without.
                 leaf.own()
+            elif type(leaf) is float:
+                if not leaf and math.copysign(1.0, leaf) < 0:
+                    zeros += (place,)
+            elif not are_numbers:
+                are_numbers = _is_of_numpy(leaf)
+        if are_numbers:
+            args = _read(args)
+        run = self.runs.get(zeros)
+        if run is None:
+            run = self.runs[zeros] = self.engine.compiled(self.f)
         try:
-            answer = self.run(*args)
+            answer = run(*args)
         except Exception as error:
             if not self.engine.is_of_compiler(error):
                 raise
@@ -101,6 +118,24 @@ class _Traced:
             return self.f(*args)
         self.is_new = False
         return answer
+
+
+def _is_of_numpy(leaf: Any) -> bool:
+    """Whether ``leaf`` is a number of NumPy."""
+    return is_tensor(leaf) and is_number(leaf)
+
+
+def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, after a key, with Python's for the integers and bools of NumPy, and tensors for its floats."""
+    home = home_of("compile", args[:1], ())
+
+    def read(leaf: Any) -> Any:
+        if not _is_of_numpy(leaf):
+            return leaf
+        number = leaf.item()
+        return number if isinstance(number, int) else as_tensor(home, leaf, args[:1])
+
+    return tuple([_tree.map(read, one) for one in args])
 
 
 def _held(args: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -135,11 +170,17 @@ class _Program:
         self.is_told = False
 
     def __call__(self, *args: Any) -> Any:
+        with _one_at_a_time:
+            return self._run(args)
+
+    def _run(self, args: tuple[Any, ...]) -> Any:
         # The first argument is the key, which is at home.
         models, cells, names = reached(self.f, args, home_of("compile", args[:1], ()))
         args = (models, [cell.cell_contents for cell in cells]), *args
         call = Call("compile", given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
-        key = signature((args, names))
+        places = zip(_tree.leaves(args), call.places, strict=True)
+        numbers = [leaf for leaf, place in places if place is STILL and is_tensor(leaf)]
+        key = signature(args, [*names, *numbers])
         entry = self.entries.get(key)
         if entry is None:
             self._make_room()
@@ -156,9 +197,13 @@ class _Program:
             warnings.warn(
                 f"a function was compiled for the {_PROGRAMS + 1}th time, each for other numbers, options or models. A "
                 "number that is another in every call is best given as a tensor, or held in a Buffer",
-                stacklevel=4,
+                stacklevel=5,
             )
 
+
+# While one thread traces a function, its models and closures hold what stands for their tensors, which is of no use to
+# another that runs it or one like it.
+_one_at_a_time = threading.RLock()
 
 # How many programs of one function are kept.
 _PROGRAMS = 16

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import backend as _backends
 from ember_ml.ops import creation, device, manipulation
 from ember_ml.transform.call import Call, named
-from ember_ml.transform.vectorization import vmap
+from ember_ml.transform.vectorization import is_position, vmap
 
 
 def value_and_grad(
@@ -176,9 +177,9 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
 def _positions(argnums: Any) -> tuple[int, ...]:
     """The positions of the arguments to differentiate with respect to."""
     several = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not several or any(type(i) is not int for i in several):
+    if not several or not all(is_position(i) for i in several):
         raise TypeError(f"argnums is the position of an argument, or a tuple of positions, not {argnums!r}")
-    return tuple(several)
+    return tuple(operator.index(i) for i in several)
 
 
 def _chosen(positions: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:

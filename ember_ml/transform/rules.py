@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ember_ml.dtypes import describe
 from ember_ml.ops import creation
 from ember_ml.reach import given, reached
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
@@ -35,6 +36,11 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         def split(*tensors: Any) -> tuple[tuple[Any, ...], Callable[..., Any]]:
             outputs, _ = call.flat(*tensors)
             rule, call.aux = call.aux, None
+            if not callable(rule):
+                raise TypeError(
+                    f"custom_gradient takes a function whose second answer is the function from cotangents to "
+                    f"gradients, not {describe(rule)}"
+                )
 
             def pulled(cotangents: Sequence[Any]) -> list[Any]:
                 found = rule(*cotangents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from ember_ml import backend as _backends
 from ember_ml import tree as _tree
 from ember_ml.dtypes import describe
 from ember_ml.ops import creation, manipulation
+from ember_ml.reach import is_number
 from ember_ml.transform.call import STILL, Call, is_mark, named, unpacking
 
 
@@ -31,7 +33,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     >>> vmap(ops.multiply, in_axes=(0, None))(ops.asarray([1.0, 2.0]), ops.asarray([1.0, 3.0])).tolist()
     [[1.0, 3.0], [2.0, 6.0]]
     """
-    if not isinstance(in_axes, (int, list, tuple, type(None))):
+    if not (in_axes is None or isinstance(in_axes, (list, tuple)) or is_position(in_axes)):
         raise TypeError(f"in_axes is an axis, None, or a tuple with one for each argument, not {in_axes!r}")
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +48,11 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         size = _mapped_size(call.tensors, mapped)
         outputs, _ = _vectorized(call, mapped, size)
         call.check_unchanged()
-        stacked = _broadcast(out_axes, call.structure)
+        # What is no tensor is passed on as it is.
+        leaves = _tree.leaves(call.structure)
+        stacked = [
+            axis for axis, leaf in zip(_broadcast(out_axes, call.structure), leaves, strict=True) if is_mark(leaf)
+        ]
         with _backends.active(call.home):
             outputs = [_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
         return call.answer(outputs)
@@ -89,13 +95,18 @@ def _looped(call: Call, axes: list[int | None], size: int) -> tuple[Sequence[Any
 
 def _broadcast(axes: Any, tree: Any) -> list[Any]:
     """The axis for each leaf of ``tree``, from a tree of axes that is a beginning of it."""
-    if axes is None or type(axes) is int:
-        return [axes] * len(_tree.leaves(tree))
+    if axes is None or is_position(axes):
+        return [axes if axes is None else operator.index(axes)] * len(_tree.leaves(tree))
     if isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
         return [axis for key in tree for axis in _broadcast(axes[key], tree[key])]
     if isinstance(axes, (list, tuple)) and isinstance(tree, (list, tuple)) and len(axes) == len(tree):
         return [axis for one, child in zip(axes, tree, strict=True) for axis in _broadcast(one, child)]
     raise ValueError(f"a tree of axes must begin like the tree it is for: {axes!r} does not fit {type(tree).__name__}")
+
+
+def is_position(value: Any) -> bool:
+    """Whether ``value`` is an integer, of Python or of NumPy: a flag is none, and a tensor neither."""
+    return type(value) is int or (is_number(value) and not isinstance(value, bool) and hasattr(value, "__index__"))
 
 
 def _mapped_size(tensors: Sequence[Any], axes: Sequence[int | None]) -> int:

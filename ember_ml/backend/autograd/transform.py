@@ -144,7 +144,21 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[Any]) -> Tensors:
     """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
 
     def split(*xs: Any) -> tuple[Tensors, Callable[..., Any]]:
-        return f(*xs), lambda cotangents: vjp(lambda *again: (f(*again), ()), xs)[2](cotangents)
+        # Integers and bools have no gradient, and may be axes and flags, which a trace must not hide.
+        places = [i for i, x in enumerate(xs) if x.dtype.kind not in "biu"]
+
+        def again(*found: Any) -> tuple[Tensors, Tensors]:
+            values = list(xs)
+            for i, x in zip(places, found, strict=True):
+                values[i] = x
+            return f(*values), ()
+
+        def pulled(cotangents: Sequence[Any]) -> Sequence[Any]:
+            found = vjp(again, [xs[i] for i in places])[2](cotangents)
+            gradients = dict(zip(places, found, strict=True))
+            return [gradients[i] if i in gradients else creation.zeros_like(x) for i, x in enumerate(xs)]
+
+        return f(*xs), pulled
 
     return ruled(split, tensors)
 

@@ -61,8 +61,18 @@ def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: S
 
 def remembered(f: Callable[..., Tensors], tensors: Sequence[mx.array]) -> Tensors:
     """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
-    found: Any = mx.checkpoint(f)(*tensors)
-    return tuple(found)
+    if not tensors:
+        return f()
+    counts: list[int] = []
+
+    def filled(*xs: mx.array) -> Tensors:
+        outputs = f(*xs)
+        counts.append(len(outputs))
+        # MLX ends the process where there is none.
+        return outputs or (mx.zeros(()),)
+
+    found: Any = mx.checkpoint(filled)(*tensors)
+    return tuple(found[: counts[0]])
 
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[mx.array]) -> Tensors:
@@ -86,4 +96,16 @@ def _several(tensors: Any) -> Sequence[mx.array]:
 
 def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f``, from arrays to a tuple of arrays, traced once for each set of shapes and dtypes."""
-    return mx.compile(f)
+
+    def explained(*xs: mx.array) -> Any:
+        try:
+            return f(*xs)
+        except ValueError as error:
+            if "[eval]" in str(error):
+                error.add_note(
+                    "a function is compiled without the values of its tensors: ops.cond, ops.where and ops.while_loop "
+                    "choose by them, and numbers that Python is to read are given as numbers"
+                )
+            raise
+
+    return mx.compile(explained)

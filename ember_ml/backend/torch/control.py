@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import vmap as vectorized
 from torch.compiler import is_compiling as is_traced
 
 from ember_ml import tree as _tree
+from ember_ml.backend.torch.mapping import vectorized as vectorized
 
 
 def branch(pred: torch.Tensor, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:

@@ -16,6 +16,8 @@ import torch
 import torch.utils.checkpoint
 from torch._C._functorch import peek_interpreter_stack
 
+from ember_ml.backend.torch import mapping
+
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
 
@@ -126,7 +128,7 @@ def _detached(tensors: Tensors) -> Tensors:
 
 def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: Sequence[torch.Tensor]) -> Tensors:
     """The outputs of ``f`` for each slice of the tensors along their axes, stacked along the first."""
-    return torch.func.vmap(f, in_dims=tuple(axes), randomness="same")(*tensors)
+    return mapping.vectorized(f, tuple(axes), randomness="same")(*tensors)
 
 
 def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Tensors:

@@ -164,6 +164,29 @@ def test_ctc_of_a_target_that_does_not_fit_is_infinite(backend: Backend) -> None
     np.testing.assert_allclose(on_host(losses), [np.inf, np.log(9.0)], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 2e-3), ("float32", 1e-5), ("float64", 1e-10)])
+def test_ctc_of_logits_that_rule_a_class_out(dtype: str, tolerance: float, backend: Backend) -> None:
+    """Its gradient is that of logits so low that nothing is left; a target that is impossible has none."""
+    outputs = np.random.default_rng(2).normal(size=(4, 6, 4)).astype(dtype)
+    outputs[0, 0, 1] = outputs[1, 2, 0] = outputs[1, 3, 2] = outputs[2, :, 3] = -np.inf
+    targets = np.asarray([[1, 2, 2], [2, 3, 1], [1, 3, 1], [1, 1, 1]])
+    lengths, times = np.asarray([3, 2, 3, 3]), np.asarray([6, 5, 6, 4])
+
+    def losses(x: Any) -> Any:
+        return ops.ctc_loss(targets, x, lengths, times, reduction="none")
+
+    lowered = tensor(np.where(np.isinf(outputs), -300.0, outputs.astype("float64")))[:2].requires_grad_()
+    logs = functional.log_softmax(lowered, -1).transpose(0, 1)
+    expected = functional.ctc_loss(logs, tensor(targets)[:2], tensor(times)[:2], tensor(lengths)[:2], reduction="none")
+    expected.sum().backward()
+    answer = on_host(losses(ops.asarray(outputs)))
+    np.testing.assert_allclose(answer[:2], expected.detach().numpy(), rtol=tolerance)
+    assert np.isinf(answer[2:]).all()
+    gradient = on_host(transform.grad(lambda x: ops.sum(losses(x)))(ops.asarray(outputs)))
+    np.testing.assert_allclose(gradient[:2], lowered.grad.numpy(), rtol=tolerance, atol=tolerance)
+    assert not gradient[2:].any()
+
+
 def test_logits_are_not_rounded_to_probabilities_first(backend: Backend) -> None:
     wrong = ops.categorical_crossentropy([[1.0, 0.0]], [[0.0, 500.0]], from_logits=True)
     assert float(wrong) == 500.0
@@ -173,6 +196,20 @@ def test_logits_are_not_rounded_to_probabilities_first(backend: Backend) -> None
     # The probability of the truth is 1 less 4.5e-5: a difference of rounded numbers would not have these digits.
     surely = on_host(ops.binary_crossentropy([1.0], [10.0], from_logits=True))
     np.testing.assert_allclose(surely, np.log1p(np.exp(-10.0)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("gamma", [0.0, 0.25, 1.0, 2.0])
+def test_the_focal_loss_of_what_is_certain_has_a_gradient(gamma: float, dtype: str, backend: Backend) -> None:
+    logits = ops.asarray([1e4, -1e4, -1e4, 1e4, 120.0], dtype=dtype)
+
+    def loss(x: Any) -> Any:
+        return ops.focal_loss([1, 0, 1, 0, 1], x, alpha=None, gamma=gamma, from_logits=True, reduction="none")
+
+    np.testing.assert_allclose(on_host(loss(logits)), [0, 0, 1e4, 1e4, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        on_host(transform.grad(lambda x: ops.sum(loss(x)))(logits)), [0, 0, -1, 1, 0], atol=1e-12
+    )
 
 
 def test_probabilities_of_zero_and_one_are_kept_off_by_eps(backend: Backend) -> None:

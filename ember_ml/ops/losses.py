@@ -255,7 +255,7 @@ def hinge_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean
 def _hinge_loss(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
     _check_shapes(y_true, y_pred)
     signs = comparison.where(comparison.equal(y_true, 0), -1, y_true)
-    return _reduced(math.maximum(1 - signs * y_pred, 0), reduction)
+    return _reduced(activations.relu(1 - signs * y_pred), reduction)
 
 
 @op(floating, kinds="real")
@@ -318,7 +318,7 @@ def _triplet_loss(
     _check_shapes(anchor, positive)
     _check_shapes(anchor, negative)
     near, far = _distance(anchor, positive, p, axis), _distance(anchor, negative, p, axis)
-    return _reduced(math.maximum(near - far + margin, 0), reduction)
+    return _reduced(activations.relu(near - far + margin), reduction)
 
 
 def _distance(x: Any, y: Any, p: float, axis: int) -> Any:
@@ -366,6 +366,9 @@ def _focal_loss(y_true: Any, y_pred: Any, alpha: float | None, gamma: float, log
         yes = _inside(y_pred)
         no = 1 - yes
     doubt = y_true * no + (1 - y_true) * yes
+    if logits:
+        # A power below 1 is too steep at 0, where large logits come to.
+        doubt = math.maximum(doubt, dtypes.finfo(y_pred.dtype).smallest_normal)
     losses = math.power(doubt, gamma) * _binary(y_true, y_pred, logits)
     if alpha is not None:
         losses = losses * (y_true * alpha + (1 - y_true) * (1 - alpha))

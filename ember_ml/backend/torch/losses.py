@@ -92,6 +92,10 @@ def _defined(name: str, *args: Tensor, **options: Any) -> Tensor:
     return definition(*args, **options)
 
 
+# The logarithm of zero.
+_NEVER = -1e30
+
+
 def ctc_loss(
     y_true: Tensor,
     y_pred: Tensor,
@@ -116,7 +120,18 @@ def ctc_loss(
     # PyTorch would read wherever they point.
     _check(labels, 0, classes)
     logs = torch.log_softmax(y_pred, -1, torch.float32 if y_pred.dtype.itemsize == 2 else None)
+    # Infinity would make gradients NaN, here and, without zero_infinity, there.
     losses = functional.ctc_loss(
-        logs.transpose(0, 1), labels, output_length, target_length, blank=mask_index, reduction="none"
-    ).to(y_pred.dtype)
+        logs.clamp_min(_NEVER).transpose(0, 1),
+        labels,
+        output_length,
+        target_length,
+        blank=mask_index,
+        reduction="none",
+        zero_infinity=True,
+    )
+    # Labels that are equal have a blank between them.
+    blanks = (labels[:, 1:] == labels[:, :-1]) & (places[1:] < target_length.reshape(batch, 1))
+    is_impossible = (target_length + blanks.sum(1) > output_length) | (losses > -_NEVER / 2)
+    losses = torch.where(is_impossible, torch.inf, losses).to(y_pred.dtype)
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()

@@ -229,6 +229,67 @@ def test_sequences_of_classes_count_element_by_element(backend: Backend) -> None
     assert metrics.F1("macro")(true, scores) == pytest.approx(sk.f1_score(LABELS, PREDICTED, average="macro"))
 
 
+def test_one_score_tells_two_classes_apart(backend: Backend) -> None:
+    hint = "other classes than 0 and 1"
+    for metric in (metrics.Accuracy(), metrics.BinaryAccuracy(), metrics.AUC()):
+        for classes in ([0, 1, 2], [0.0, 1.0, 2.0], [0.0, 1.0, math.nan], [[0], [1], [2]]):
+            scores = [0.1, 0.6, 0.7] if np.ndim(classes) == 1 else [[0.1], [0.6], [0.7]]
+            metric.reset()
+            metric.update([0, 1], [0.2, 0.7])
+            metric.update(classes, scores)
+            with pytest.raises(ValueError, match=hint):
+                metric.compute()
+            assert metric(classes, scores, [1.0, 2.0, 0.0]) == 1.0, "what has no weight may be anything"
+    for metric in (metrics.F1(), metrics.Precision("macro"), metrics.Recall()):
+        for wrong in (2, 2.0, math.nan):
+            with pytest.raises(ValueError, match="beyond the 2"):
+                metric([0, 1, wrong], [0.1, 0.6, 0.7])
+    with pytest.raises(ValueError, match=hint):
+        metrics.Accuracy()([0, 1, -1], [0.1, 0.6, 0.7])
+    for signs in ([-1.0, 1.0, -1.0], [-1, 1, -1]):
+        assert metrics.BinaryAccuracy(0.0)(signs, [-0.1, 0.6, 0.7]) == pytest.approx(2 / 3)
+    assert metrics.Accuracy(0.0)([-1.0, 1.0, -1.0], [-0.1, 0.6, 0.7]) == pytest.approx(2 / 3)
+    assert metrics.AUC()([-1, 1, -1], [0.1, 0.6, 0.7]) == 0.5
+    assert metrics.AUC()(BINARY.astype(bool), RATES) == pytest.approx(sk.roc_auc_score(BINARY, RATES))
+
+
+def test_scores_that_are_no_numbers_are_not_the_largest(backend: Backend) -> None:
+    nan = math.nan
+    rows = [[nan, nan, nan], [0.1, nan, 0.7], [0.1, nan, 0.7]]
+    assert metrics.TopKAccuracy(1)([0, 2, 0], rows) == 0.0
+    assert metrics.TopKAccuracy(2)([0, 2, 0], rows) == pytest.approx(1 / 3)
+    assert metrics.TopKAccuracy(3)([0, 2, 0], rows) == pytest.approx(2 / 3)
+
+
+def test_classes_without_a_score(backend: Backend) -> None:
+    scores = PROBABILITIES[:3]
+    for wrong in (4, -1):
+        for metric, hint in (
+            (metrics.AUC(), "beyond the 4 that have"),
+            (metrics.F1("macro"), "beyond the 4 that were"),
+        ):
+            with pytest.raises(ValueError, match=hint):
+                metric([0, 1, wrong], scores)
+    padded, there = np.concatenate([LABELS, [-100, 7]]), np.arange(122) < 120
+    longer = np.concatenate([PROBABILITIES, PROBABILITIES[:2]])
+    assert metrics.AUC()(padded, longer, there) == pytest.approx(metrics.AUC()(LABELS, PROBABILITIES))
+    assert metrics.F1("macro")(padded, longer, there) == pytest.approx(metrics.F1("macro")(LABELS, PROBABILITIES))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_counts_are_exact_whatever_the_default(dtype: str, backend: Backend) -> None:
+    true, scores = np.arange(6001) % 3 > 0, (np.arange(6001) % 7 / 8).astype("float32")
+    ops.set_default_dtype(dtype)
+    try:
+        for metric in (metrics.Precision(), metrics.Recall(), metrics.F1("macro"), metrics.Accuracy(), metrics.AUC()):
+            found = metric(true, scores)
+            ops.set_default_dtype("float32")
+            assert found == metric(true, scores)
+            ops.set_default_dtype(dtype)
+    finally:
+        ops.set_default_dtype("float32")
+
+
 def test_edges(backend: Backend) -> None:
     assert math.isnan(metrics.AUC()([1, 1], [0.5, 0.7]))
     assert metrics.AUC()([0, 1], [0.5, 0.5]) == 0.5

@@ -221,6 +221,23 @@ def test_what_better_means() -> None:
     assert training.EarlyStopping().watch.is_better({"loss": 1.0})
 
 
+def test_an_infinity_is_no_better_than_another() -> None:
+    class Scripted(training.Callback):
+        def __init__(self, losses: list[float]) -> None:
+            self.losses = losses
+
+        def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+            record["watched"] = self.losses[trainer.epoch - 1]
+
+    for mode, worst in (("min", math.inf), ("max", -math.inf)):
+        stopping = training.EarlyStopping("watched", patience=2, mode=mode)
+        assert len(trainer(Scripted([worst] * 9), stopping).fit(X, Y, epochs=9)) == 3
+        stopping = training.EarlyStopping("watched", patience=2, mode=mode)
+        losses = [math.nan, worst, 1.0, math.nan, 1.0, 0.0]
+        assert len(trainer(Scripted(losses), stopping).fit(X, Y, epochs=6)) == 5
+        assert stopping.watch.best == 1.0
+
+
 def test_a_second_fit_begins_anew(tmp_path: Path) -> None:
     """What callbacks remember of one fit has no say in the next, unless that resumes it."""
     stopping = training.EarlyStopping("val_loss", patience=2)
@@ -592,6 +609,101 @@ def test_a_loss_of_ones_own_without_weights_says_so(backend: Backend) -> None:
         with pytest.raises(TypeError, match="the loss takes no weights: it has no third argument for them"):
             measure(X, Y, sample_weight=COUNTS)
     assert mine.fit(X, Y).steps
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_another_loss_is_asked_as_the_first_was(compile: bool, backend: Backend) -> None:
+    x, y = X[:, :1], np.abs(X[:, 1:2])
+    # torch takes long to compile the same function.
+    mine = training.Trainer(modules.Linear(1, 1), "mse", optim.SGD(0.0), compile=compile and backend.name != "torch")
+    mine.fit(x, y)
+    for loss in ("kl_divergence", ops.kl_divergence, partial(ops.kl_divergence, axis=-1)):
+        mine.loss = loss
+        expected = float(ops.kl_divergence(y, mine.predict(x)))
+        for found in (mine.evaluate(x, y)["loss"], mine.fit(x, y, batch_size=50)["loss"][0]):
+            assert found == pytest.approx(expected, rel=1e-5)
+        assert mine.fit(x, y, sample_weight=COUNTS).steps
+    mine.loss = lambda prediction, target: ops.mean(prediction)
+    for measure in (mine.fit, mine.evaluate):
+        with pytest.raises(TypeError, match="the loss takes no weights"):
+            measure(x, y, sample_weight=COUNTS)
+    with pytest.raises(ValueError, match=r"no loss .mean."):
+        mine.loss = "mean"
+
+
+def test_what_has_no_weight_may_be_anything(backend: Backend) -> None:
+    """Targets are padded with NaN, or with a class that is none."""
+    there = np.arange(50) % 5 > 0
+    padded, classes = np.where(there, X[:, 0], np.nan)[:, None].astype("float32"), np.where(there, Y, -100)
+    ends = []
+    for x, y, weights in ((X, padded, there), (X[there], padded[there], there[there])):
+        ops.set_seed(3)
+        mine = training.Trainer(modules.Linear(4, 1), "mse", optim.SGD(0.1), ["mse", "mae", "r2"])
+        mine.fit(x, y, epochs=3, batch_size=50, sample_weight=weights)
+        ends.append([*mine.history.steps, *mine.evaluate(x, y, sample_weight=weights).values()])
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-5)
+    ends = []
+    for x, y, weights in ((X, classes, there), (X[there], classes[there], there[there])):
+        mine = trainer(metrics=["accuracy", training.F1("macro"), "auc", training.TopKAccuracy(2)])
+        mine.model[2] = modules.Identity()
+        mine.fit(x, y, epochs=3, batch_size=50, sample_weight=weights)
+        ends.append([*mine.history.steps, *mine.evaluate(x, y, sample_weight=weights).values()])
+    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-5)
+    # Weights of other axes than the first ones of the target are those of the losses.
+    loss = get_loss(partial(ops.cosine_similarity_loss, axis=0))
+    one, other = ops.asarray(X[:2]), ops.asarray(X[2:4])
+    expected = ops.cosine_similarity_loss(other[:, :1], one[:, :1], axis=0)
+    assert float(loss(one, other, ops.asarray([1.0, 0.0, 0.0, 0.0]))) == pytest.approx(float(expected), abs=1e-6)
+
+
+def test_weights_of_a_loss_that_is_a_sum(backend: Backend) -> None:
+    loss = get_loss(partial(ops.mse, reduction="sum"))
+    truth, found = ops.asarray([1.0, 2.0]), ops.asarray([2.0, 4.0])
+    assert float(loss(found, truth, ops.asarray([1.0, 1.0]))) == float(loss(found, truth)) == 5.0
+    assert float(loss(found, truth, ops.asarray([0.0, 3.0]))) == 12.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_weights_of_many_are_summed_wide(dtype: str, backend: Backend) -> None:
+    """Half types have no place for the sum of 20,000 losses, and their means need none."""
+    found = ops.full((20000, 1), 3.0, dtype=dtype)
+    loss = get_loss("mse")
+    gradient = ember_ml.transform.grad(lambda x, w: loss(x, ops.zeros_like(x), w))
+    for weights in (np.ones(20000), np.arange(20000) < 301):
+        answer = loss(found, ops.zeros_like(found), ops.asarray(weights))
+        assert ops.dtype(answer).name == dtype
+        assert float(answer) == 9.0
+        slope = host(ops.cast(gradient(found, ops.asarray(weights)), "float64"))
+        np.testing.assert_allclose(slope[:, 0], 6.0 * weights / weights.sum(), rtol=max(ops.finfo(dtype).eps, 1e-6))
+
+
+def test_sizes_of_batches_may_be_numpys(backend: Backend, tmp_path: Path) -> None:
+    sizes = {"batch_size": np.int64(8), "epochs": np.int32(2)}
+    history = trainer(training.Checkpoint(tmp_path, every=3)).fit(X, Y, **sizes)
+    again = trainer().fit(X, Y, resume=tmp_path / "checkpoint-00000009.safetensors", **sizes)
+    np.testing.assert_allclose(again.steps, history.steps, rtol=1e-6)
+
+
+def test_figures_of_callbacks_are_kept(backend: Backend, tmp_path: Path) -> None:
+    class Norms(training.Callback):
+        def on_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
+            record["norm"] = ops.norm(trainer.model[0].weight)
+            record["half"] = np.float32(0.5)
+
+    options = {"epochs": 2, "resume": tmp_path}
+    trainer(Norms(), training.Checkpoint(tmp_path)).fit(X, Y)
+    history = trainer(Norms(), training.Checkpoint(tmp_path)).fit(X, Y, **options)
+    assert history["half"] == [0.5, 0.5]
+    assert all(float(norm) > 0 for norm in history["norm"])
+
+
+def test_metrics_may_come_and_go(backend: Backend) -> None:
+    mine = trainer(metrics=())
+    assert "accuracy" not in mine.fit(X, Y)
+    mine.metrics.append(training.Accuracy())
+    assert "accuracy" in mine.fit(X, Y)
+    mine.metrics.clear()
+    assert "accuracy" not in mine.fit(X, Y)
 
 
 @pytest.mark.parametrize("model", [lambda x: x, modules.Linear, None, {"weight": 1.0}])

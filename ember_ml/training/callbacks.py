@@ -62,7 +62,8 @@ class _Watch:
             raise ValueError(f"there is no figure {name!r} to watch; there are: {', '.join(record)}")
         value = record[name]
         gain = value - self.best if self._grows(name) else self.best - value
-        if math.isnan(value) or gain <= self.least:
+        # The first is better than none; an infinity is no better than another.
+        if math.isnan(value) or not (math.isnan(self.best) or gain > self.least):
             return False
         self.best = value
         return True

@@ -116,6 +116,9 @@ class _Share(Metric):
         return part / whole if whole else math.nan
 
 
+_BEYOND = "there are other classes than 0 and 1, which one score for each cannot tell apart"
+
+
 class Accuracy(_Share):
     """The share of predictions that are right; what is predicted follows from the shapes.
 
@@ -134,19 +137,17 @@ class Accuracy(_Share):
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         true, found = _labels(y_true, y_pred, self.threshold)
-        hits = _hits(true, found, weight)
         if _is_scored(y_true, y_pred) or _is_integral(y_pred):
-            return hits
-        beyond = ops.logical_or(ops.less(true, 0), ops.greater(true, 1))
-        return ops.concatenate([hits, _counted(beyond, weight)[:1]])
+            return _hits(true, found, weight)
+        return _decided(true, found, weight)
 
     def score(self, rows: Rows) -> float:
         if any(beyond for row in rows for beyond in row[2:]):
-            raise ValueError("there are other classes than 0 and 1, which one score for each cannot tell apart")
+            raise ValueError(_BEYOND)
         return super().score([row[:2] for row in rows])
 
 
-class BinaryAccuracy(_Share):
+class BinaryAccuracy(Accuracy):
     """The share of scores on the right side of ``threshold``; scores and classes have one shape.
 
     >>> BinaryAccuracy()([1, 0, 1], [0.7, 0.6, 0.9]) == 2 / 3
@@ -155,12 +156,9 @@ class BinaryAccuracy(_Share):
 
     name = "binary_accuracy"
 
-    def __init__(self, threshold: float = 0.5) -> None:
-        self.threshold = threshold
-
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         _check_same_shape(y_true, y_pred)
-        return _hits(ops.greater(y_true, 0.5), ops.greater(y_pred, self.threshold), weight)
+        return _decided(_kinds(y_true), ops.greater(y_pred, self.threshold), weight)
 
 
 class CategoricalAccuracy(_Share):
@@ -220,10 +218,12 @@ class TopKAccuracy(_Share):
         numbers = ops.arange(y_pred.shape[-1], device=ops.get_device(y_pred))
         # Not by an index, which would be checked, and so waited for.
         own = ops.max(ops.where(ops.equal(numbers, places), y_pred, -math.inf), axis=-1, keepdims=True)
-        ahead = ops.logical_or(
-            ops.greater(y_pred, own), ops.logical_and(ops.equal(y_pred, own), ops.greater(numbers, places))
+        # Not those ahead of it, since no number is ahead of NaN.
+        behind = ops.logical_or(
+            ops.less(y_pred, own), ops.logical_and(ops.equal(y_pred, own), ops.less_equal(numbers, places))
         )
-        return _counted(ops.less(ops.sum(ops.cast(ahead, "int64"), axis=-1), self.k), weight)
+        ahead = ops.sum(ops.cast(ops.logical_not(behind), "int64"), axis=-1)
+        return _counted(ops.less(ahead, self.k), weight)
 
 
 class _Classes(Metric):
@@ -243,13 +243,15 @@ class _Classes(Metric):
             raise ValueError(f"there are {count} classes: average is 'macro', 'weighted' or 'micro' then")
         true, found = _labels(y_true, y_pred, self.threshold)
         weights = None if weight is None else ops.reshape(spread_weights(weight, found), (-1, 1))
-        true, found = (ops.one_hot(ops.reshape(x, (-1,)), count) for x in (true, found))
-        # A class that is not expected has no place in its row.
-        beyond = ops.subtract(2.0 * true.shape[0], ops.add(ops.sum(true), ops.sum(found)))
+        # Not in the default float, in which large numbers may have no place.
+        true, found = (ops.one_hot(ops.reshape(x, (-1,)), count, dtype="float32") for x in (true, found))
+        # A class that is not expected has no place in its row; where there is no weight, nothing is expected.
+        lacking = ops.subtract(2, ops.sum(ops.add(true, found), axis=1, keepdims=True))
+        lacking = lacking if weights is None else ops.where(ops.equal(weights, 0), 0, lacking)
         true = true if weights is None else ops.multiply(true, weights)
         both = ops.sum(ops.multiply(true, found), axis=0)
         found = found if weights is None else ops.multiply(found, weights)
-        return ops.concatenate([both, ops.sum(true, axis=0), ops.sum(found, axis=0), ops.reshape(beyond, (1,))])
+        return ops.concatenate([both, ops.sum(true, axis=0), ops.sum(found, axis=0), ops.sum(lacking, axis=0)])
 
     def score(self, rows: Rows) -> float:
         *totals, beyond = _totals(rows)
@@ -342,9 +344,10 @@ class AUC(Metric):
         if columns > 1:
             y_true = _classes(y_true, y_pred)
             if tuple(y_true.shape) == tuple(y_pred.shape)[:-1]:
-                y_true = ops.one_hot(ops.cast(y_true, "int64"), columns)
+                rows = ops.one_hot(ops.cast(y_true, "int64"), columns)
+                y_true = ops.where(ops.any(rows, axis=-1, keepdims=True), rows, 2)
         _check_same_shape(y_true, y_pred)
-        cases = ops.reshape(ops.greater(y_true, 0.5), (-1, columns)), ops.reshape(y_pred, (-1, columns))
+        cases = ops.reshape(_kinds(y_true), (-1, columns)), ops.reshape(y_pred, (-1, columns))
         if weight is None:
             return cases
         return *cases, ops.reshape(spread_weights(weight, y_pred[..., 0] if columns > 1 else y_pred), (-1,))
@@ -354,11 +357,17 @@ class AUC(Metric):
         if not self._measured:
             return math.nan
         true, scores = (ops.concatenate([batch[i] for batch in self._measured]) for i in range(2))
-        if _number(ops.any(ops.isnan(scores))):
-            return math.nan
+        beyond = ops.greater(true, 1)
         weights = None
         if any(len(batch) > 2 for batch in self._measured):
             weights = ops.concatenate([_row_weights(*batch) for batch in self._measured])
+            beyond = ops.logical_and(beyond, ops.not_equal(ops.expand_dims(weights, axis=1), 0))
+        if _number(ops.any(beyond)):
+            columns = scores.shape[1]
+            raise ValueError(_BEYOND if columns == 1 else f"there are classes beyond the {columns} that have scores")
+        if _number(ops.any(ops.isnan(scores))):
+            return math.nan
+        true = ops.equal(true, 1)
         areas: list[float] = [self._area(true[:, i], scores[:, i], weights) for i in range(scores.shape[1])]
         return math.fsum(areas) / len(areas)
 
@@ -429,12 +438,12 @@ class R2(Metric):
         error, true = ops.reshape(error, (-1, columns)), ops.reshape(ops.cast(y_true, ops.dtype(error)), (-1, columns))
         count = ops.sum(weights, axis=0)
         # A batch without weight does not count, whatever its mean.
-        middle = ops.divide(ops.sum(ops.multiply(true, weights), axis=0), ops.where(ops.equal(count, 0), 1, count))
+        middle = ops.divide(ops.sum(_weighed(true, weights), axis=0), ops.where(ops.equal(count, 0), 1, count))
         apart = ops.subtract(true, middle)
         # What the middle lost when it was rounded.
-        rest = ops.sum(ops.multiply(apart, weights), axis=0)
-        spread = ops.sum(ops.multiply(ops.square(apart), weights), axis=0)
-        return ops.concatenate([count, middle, rest, spread, ops.sum(ops.multiply(ops.square(error), weights), axis=0)])
+        rest = ops.sum(_weighed(apart, weights), axis=0)
+        spread = ops.sum(_weighed(ops.square(apart), weights), axis=0)
+        return ops.concatenate([count, middle, rest, spread, ops.sum(_weighed(ops.square(error), weights), axis=0)])
 
     def score(self, rows: Rows) -> float:
         width = len(rows[0]) // 5
@@ -510,7 +519,7 @@ def _labels(y_true: Any, y_pred: Any, threshold: float) -> tuple[Any, Any]:
         true = y_true
         found = y_pred if _is_integral(y_pred) else ops.greater(y_pred, threshold)
         if not _is_integral(y_pred) and not _is_integral(y_true):
-            true = ops.greater(y_true, 0.5)
+            true = _kinds(y_true)
         if found.ndim == true.ndim + 1 and found.shape[-1] == 1:
             found = ops.squeeze(found, axis=-1)
         elif true.ndim == found.ndim + 1 and true.shape[-1] == 1:
@@ -529,6 +538,17 @@ def _hits(true: Any, found: Any, weight: Any) -> Any:
     return _counted(ops.equal(true, found), weight)
 
 
+def _decided(true: Any, found: Any, weight: Any) -> Any:
+    """The hits of yes and no, and how much there is that is true of neither."""
+    beyond = ops.logical_or(ops.less(true, 0), ops.greater(true, 1))
+    return ops.concatenate([_hits(true, found, weight), _counted(beyond, weight)[:1]])
+
+
+def _kinds(y_true: Any) -> Any:
+    """1 for what is true, 0 for what is not, and 2 for another class, or none."""
+    return ops.cast(ops.where(ops.less_equal(y_true, 1), ops.greater(y_true, 0.5), 2), "int8")
+
+
 def _counted(right: Any, weight: Any) -> Any:
     """How many are right, and how many there are; or how much those weigh."""
     return _summed(ops.cast(right, "int64"), weight)
@@ -540,7 +560,12 @@ def _summed(x: Any, weight: Any) -> Any:
         total = ops.sum(x)
         return ops.stack([total, ops.full_like(total, math.prod(x.shape))])
     weights = spread_weights(weight, x)
-    return ops.stack([ops.sum(ops.multiply(x, weights)), ops.sum(weights)])
+    return ops.stack([ops.sum(_weighed(x, weights)), ops.sum(weights)])
+
+
+def _weighed(x: Any, weights: Any) -> Any:
+    """``x`` times its weights, and 0 where there is none, whatever is there."""
+    return ops.where(ops.equal(weights, 0), 0, ops.multiply(x, weights))
 
 
 def spread_weights(weight: Any, like: Any) -> Any:

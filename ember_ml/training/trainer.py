@@ -53,8 +53,7 @@ class Trainer:
         compile: bool = False,
     ) -> None:
         self.model = _instance(model, "tensors", "a Module")
-        self.loss = get_loss(loss)
-        self._is_weighted = _takes_weights(self.loss)
+        self.loss = loss
         self.optimizer = _instance(optimizer, "update", "an optimiser from ember_ml.optim")
         given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
         self.metrics = [get_metric(metric) for metric in given or ()]
@@ -72,7 +71,17 @@ class Trainer:
         self._batch_size: int | None = None
         self._is_stopped = False
         self._update = transform.compile(self._updated) if compile else self._updated
-        self._gradient = transform.value_and_grad(self._objective, has_aux=bool(self.metrics))
+        self._gradient = transform.value_and_grad(self._objective, has_aux=True)
+
+    @property
+    def loss(self) -> Callable[..., Any]:
+        """The loss, as a function of prediction, target and perhaps weights. A new one is given as to ``Trainer``."""
+        return self._loss
+
+    @loss.setter
+    def loss(self, loss: str | Callable[..., Any]) -> None:
+        self._loss = get_loss(loss)
+        self._is_weighted = _takes_weights(self._loss)
 
     def fit(
         self,
@@ -99,13 +108,13 @@ class Trainer:
                 all. The file may come from another engine. One file of several can be named; it must be there.
             sample_weight: how much each example counts in the loss and the metrics; one for each example, or for each
                 element of what is true, such as the steps of a sequence, 0 where there is nothing but padding. The
-                loss is then the mean by weight, as in scikit-learn.
+                loss is then the mean by weight, as in scikit-learn; with ``reduction="sum"``, the sum.
         """
         epochs = whole("epochs", epochs, 0)
         progress = Progress(epochs, verbose)
         with self._at_home():
             data = as_data(x, y, batch_size, self._device, sample_weight)
-            self._batch_size = batch_size if isinstance(data, Arrays) else None
+            self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self.epoch = self.batch = self.step = 0
             self.history, self._epoch_seed, self._is_stopped = History(), None, False
             self._begin_epoch()
@@ -177,7 +186,8 @@ class Trainer:
             "optimizer": self.optimizer.tensors(),
             "metrics": [metric.state() for metric in self.metrics],
             "callbacks": [callback.state() for callback in self.callbacks],
-            "progress": json.dumps(progress),
+            # Figures that callbacks add may be numbers of NumPy's, or tensors.
+            "progress": json.dumps(progress, default=float),
         }
         return ops.save_checkpoint(directory, content, step=self.step, keep=keep)
 
@@ -294,13 +304,13 @@ class Trainer:
 
     def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
         prediction = model(x)
-        loss = self.loss(prediction, y, *weights)
-        return (loss, prediction) if self.metrics else loss
+        # Without metrics nobody asks for the prediction, and a compiler need not keep it.
+        return self._loss(prediction, y, *weights), prediction if self.metrics else None
 
     def _updated(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
-        value, grads = self._gradient(model, x, y, *weights)
+        (loss, prediction), grads = self._gradient(model, x, y, *weights)
         optimizer.update(model, grads)
-        return value if self.metrics else (value, None)
+        return loss, prediction
 
     def _settle(self, answer: Any, metrics: Sequence[Metric]) -> None:
         """Have a lazy engine compute what there is, lest it put off more and more."""
@@ -364,6 +374,7 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         raise TypeError(f"a loss is a function or its name, not {loss!r}")
     if not _is_loss(loss.func if isinstance(loss, partial) else loss):
         return loss
+    is_sum = isinstance(loss, partial) and loss.keywords.get("reduction") == "sum"
 
     def function(prediction: Any, target: Any, weights: Any = None) -> Any:
         if target is None:
@@ -371,12 +382,22 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         # Those of ops take the truth first.
         if weights is None:
             return loss(target, prediction)
-        each: Any = loss(target, prediction, reduction="none")
-        weights = ops.cast(spread_weights(weights, each), ops.dtype(each))
-        total = ops.sum(weights)
-        return ops.divide(ops.sum(ops.multiply(each, weights)), ops.where(ops.equal(total, 0), 1, total))
+        each: Any = loss(_without_padding(target, weights), prediction, reduction="none")
+        # Wide, as means are: half types have no place for sums.
+        weights = spread_weights(weights, each)
+        total, whole = ops.sum(ops.multiply(each, weights)), ops.sum(weights)
+        answer = total if is_sum else ops.divide(total, ops.where(ops.equal(whole, 0), 1, whole))
+        return ops.cast(answer, ops.dtype(each))
 
     return function
+
+
+def _without_padding(target: Any, weights: Any) -> Any:
+    """What is true, with zeros where there is no weight: NaN, or a class that is none, may stand there."""
+    target, sizes = ops.asarray(target), tuple(weights.shape)
+    if sizes != tuple(target.shape)[: len(sizes)]:
+        return target
+    return ops.where(ops.equal(spread_weights(weights, target), 0), ops.zeros_like(target), target)
 
 
 def _takes_weights(loss: Callable[..., Any]) -> bool:

@@ -424,3 +424,34 @@ def test_examples_run(module: Any, backend: Backend) -> None:
 def test_stateless_functions_are_the_operations() -> None:
     assert features.one_hot is ops.one_hot
     assert features.scatter is ops.scatter
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_types_are_summed_wide(dtype: str, backend: Backend) -> None:
+    """Their squares overflow from 256 on."""
+    made = np.random.default_rng(3).normal(size=(40, 3)) * [300.0, 900.0, 40.0]
+    given = ops.asarray(made, dtype=dtype)
+    rounded = host(ops.cast(given, "float64"))
+    for ours, theirs in (
+        (features.StandardScaler(), preprocessing.StandardScaler()),
+        (features.PCA(2, whiten=True), decomposition.PCA(2, whiten=True)),
+        (features.PCA(svd_solver="incremental", batch_size=20), decomposition.PCA()),
+    ):
+        expected = theirs.fit_transform(rounded)
+        for answer in (ours.fit(given).transform(given), ours.fit_transform(given)):
+            assert ops.dtype(answer).name == dtype
+            found = host(ops.cast(answer, "float64"))
+            np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=0.02, atol=0.02 * np.abs(expected).max())
+
+
+def test_half_types_without_variance_are_whitened_to_zero(backend: Backend) -> None:
+    ones = ops.ones((10, 3), dtype="float16")
+    for model in (features.PCA(2, whiten=True), features.Whitening(), features.Whitening("pca")):
+        assert not host(model.fit(ones).transform(ones)).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_units_are_no_reason_not_to_scale(dtype: str, backend: Backend) -> None:
+    made = (np.random.default_rng(4).normal(size=(50, 2)) * 1e-10).astype(dtype)
+    found = host(features.RobustScaler().fit_transform(ops.asarray(made)))
+    np.testing.assert_allclose(found, preprocessing.RobustScaler().fit_transform(made), rtol=1e-4, atol=1e-5)

@@ -508,6 +508,15 @@ def test_masks_are_true_or_false(backend: Backend) -> None:
         nn.TransformerDecoderLayer(8, 2, 16)(x, x, memory_mask=ops.zeros((4, 4)))
 
 
+def test_dropped_attention_of_nothing(backend: Backend) -> None:
+    assert tuple(nn.TransformerDecoderLayer(8, 2, 16)(ops.ones((0, 5, 8)), ops.ones((0, 3, 8))).shape) == (0, 5, 8)
+    for dropout in (0.0, 0.5):
+        layer = nn.MultiHeadAttention(8, 2, dropout)
+        assert tuple(layer(ops.ones((2, 0, 8)), is_causal=True).shape) == (2, 0, 8)
+        with pytest.raises(ValueError, match=r"\(?3, ?1, ?1, ?4\)?|size of tensor"):
+            layer(ops.ones((1, 4, 8)), mask=ops.ones((3, 1, 4), dtype="bool"))
+
+
 @pytest.mark.parametrize("keys", [3, 5, 7])
 def test_dropped_attention_is_attention(keys: int, backend: Backend) -> None:
     """With next to nothing dropped, the two ways to compute attention agree, also for other numbers of keys."""

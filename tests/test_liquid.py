@@ -12,7 +12,7 @@ import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
 from ember_ml.nn.wirings import NCP, AutoNCP, Dice, FullyConnected, Random, Wiring
-from ember_ml.transform import value_and_grad
+from ember_ml.transform import value_and_grad, vmap
 
 _draw = np.random.default_rng(3)
 
@@ -259,6 +259,26 @@ def test_no_time_changes_nothing(backend: Backend) -> None:
 def test_mistakes_in_layers(make: Any, message: str, backend: Backend) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [nn.LTC, nn.CfC, nn.LTCCell, nn.CfCCell])
+def test_time_does_not_go_back(make: Any, backend: Backend) -> None:
+    layer = make(3, 4)
+    is_cell = make in (nn.LTCCell, nn.CfCCell)
+    x = ops.asarray(floats(2, 3) if is_cell else floats(2, 5, 3))
+
+    def run(layer: Any, spans: Any) -> Any:
+        return ops.sum((layer(x, None, spans) if is_cell else layer(x, timespans=spans))[0])
+
+    spans = np.full((2, 1) if is_cell else (2, 5), 0.5, np.float32)
+    late = np.where(np.arange(spans.size).reshape(spans.shape) == 1, -0.5, spans)
+    for wrong in (late, late.tolist(), ops.asarray(late), *([-1, -0.5] if is_cell else [])):
+        for call in (run, value_and_grad(run)):
+            with pytest.raises(ValueError, match="time spans below 0"):
+                call(layer, wrong)
+    for right in (spans, np.zeros_like(spans), ops.asarray(spans)):
+        assert np.isfinite(host(run(layer, right)))
+    assert np.isfinite(host(ops.sum(vmap(lambda spans: run(layer, spans))(ops.asarray(np.stack([spans, spans]))))))
 
 
 @pytest.mark.parametrize("make", [nn.LTC, nn.CfC, lambda *args, **options: nn.CfC(*args, mode="pure", **options)])

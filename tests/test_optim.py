@@ -670,6 +670,16 @@ def test_the_state_follows_a_model_to_another_engine(backend: Backend, name: str
             assert_close(host(moved.parameters()[path]), host(x), 1e-6, path)
 
 
+def test_a_gradient_that_is_always_the_same_has_no_variance(backend: Backend) -> None:
+    """Its square less the square of its mean may be rounded to less than zero, which has no root."""
+    optimizer = optim.RMSprop(1e-3, rho=0.5, centered=True)
+    parameters = {"w": ops.zeros((1000,))}
+    gradients = {"w": ops.linspace(-1.0, 1.0, 1000)}
+    for _ in range(40):
+        parameters = optimizer.update(parameters, gradients)
+    assert np.isfinite(host(parameters["w"])).all()
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Adafactor"])
 @pytest.mark.parametrize("sizes", [(1, 8), (8, 1)])
 def test_a_parameter_of_another_shape_needs_a_new_state(backend: Backend, name: str, sizes: tuple[int, int]) -> None:

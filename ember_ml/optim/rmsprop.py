@@ -55,7 +55,8 @@ class RMSprop(Optimizer):
         new = {**state, "variance": variance}
         if self.centered:
             new["mean"] = mean(state["mean"], gradient, self.rho)
-            variance = ops.subtract(variance, ops.square(new["mean"]))
+            # Of a gradient that is always the same, rounding may leave less than nothing.
+            variance = ops.maximum(ops.subtract(variance, ops.square(new["mean"])), 0.0)
         change = ops.divide(gradient, ops.add(ops.sqrt(variance), self.eps))
         if self.momentum:
             new["velocity"] = change = ops.add(ops.multiply(state["velocity"], self.momentum), change)

@@ -9,7 +9,7 @@ from typing import Any, Self
 from ember_ml import backend as backends
 from ember_ml import door, ops
 from ember_ml.errors import LinAlgError
-from ember_ml.nn.features.transformer import Transformer, check_numbers, wide_dtype
+from ember_ml.nn.features.transformer import Transformer, check_numbers, in_single, wide_dtype
 from ember_ml.types import DTypeLike, Tensor, TensorLike
 
 _SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "incremental")
@@ -101,8 +101,7 @@ class PCA(Transformer):
         The third is where the rows lie along the components, if that came up on the way.
         """
         self._check_count(min(rows.shape))
-        if ops.dtype(rows) in ("float16", "bfloat16"):
-            rows = ops.cast(rows, "float32")
+        rows = in_single(rows)
         # A product adds up faster than a sum; the error of its rounding is found in a second one.
         share = ops.full((rows.shape[0],), 1 / rows.shape[0], dtype=ops.dtype(rows), device=ops.get_device(rows))
         mean = ops.matmul(share, rows)
@@ -189,7 +188,7 @@ class PCA(Transformer):
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
         """This model, fitted to the rows of ``x`` and those that came before."""
         first = not hasattr(self, "components_")
-        rows = self._rows(x, fitting=first)
+        rows = in_single(self._rows(x, fitting=first))
         samples, features = rows.shape
         self._check_count(min(samples, features) if first else features)
         if isinstance(self._wanted(), float):
@@ -246,9 +245,11 @@ class PCA(Transformer):
         self.n_features_in_ = features
 
     def transform(self, x: TensorLike) -> Tensor:
-        rows = self._rows(x)
+        given = self._rows(x)
+        rows = in_single(given)
         dtype = ops.dtype(rows)
-        return ops.matmul(ops.subtract(rows, ops.cast(self.mean_, dtype)), self._base(dtype))
+        answer = ops.matmul(ops.subtract(rows, ops.cast(self.mean_, dtype)), self._base(dtype))
+        return ops.cast(answer, ops.dtype(given))
 
     def _base(self, dtype: DTypeLike) -> Tensor:
         """The matrix that takes centred rows to their components."""
@@ -323,9 +324,10 @@ class Whitening(Transformer):
         return self
 
     def transform(self, x: TensorLike) -> Tensor:
-        rows = self._rows(x)
+        given = self._rows(x)
+        rows = in_single(given)
         mean, matrix = (ops.cast(value, ops.dtype(rows)) for value in (self.mean_, self.matrix_))
-        return ops.matmul(ops.subtract(rows, mean), matrix)
+        return ops.cast(ops.matmul(ops.subtract(rows, mean), matrix), ops.dtype(given))
 
     def inverse_transform(self, x: TensorLike) -> Tensor:
         """The rows that ``transform`` makes ``x`` of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.nn.features.transformer import Transformer, check_numbers, wide_dtype
+from ember_ml.nn.features.transformer import Transformer, check_numbers, in_single, wide_dtype
 from ember_ml.types import Tensor, TensorLike
 
 
@@ -184,7 +184,9 @@ class RobustScaler(_Scaler):
         self.center_ = middle if self.with_centering else None
         self.scale_ = None
         if self.with_scaling:
-            scale = _without_zeros(ops.subtract(upper, lower))
+            # Quantiles of equal numbers are equal; nothing but zero is too small for the others.
+            spread = ops.subtract(upper, lower)
+            scale = _without_zeros(spread, ops.equal(spread, 0))
             self.scale_ = ops.divide(scale, _normal_distance(low, high)) if self.unit_variance else scale
         self.n_features_in_ = int(rows.shape[1])
         return self
@@ -251,6 +253,7 @@ def _check_no_infinities(rows: Tensor) -> None:
 def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """For each feature: how many numbers there are, their mean and their variance."""
     wide = wide_dtype(rows)
+    rows = in_single(rows)
     total = ops.sum(rows, axis=0, dtype=wide)
     count: Any = rows.shape[0]
     has_nan = not bool(ops.all(ops.isfinite(total)))  # emberlint: ignore[EMB201] it decides on the method

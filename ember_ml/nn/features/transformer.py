@@ -268,6 +268,11 @@ def check_numbers(is_wrong: Tensor, needed: str, had: str) -> None:
         raise ValueError(f"{needed}, and features {', '.join(wrong)} have {had}")
 
 
+def in_single(rows: Tensor) -> Tensor:
+    """Rows of a half type in float32: squares and products of those have too few digits, and overflow."""
+    return ops.cast(rows, "float32") if ops.dtype(rows) in ("float16", "bfloat16") else rows
+
+
 def wide_dtype(x: Tensor) -> str:
     """The dtype to add up many elements of ``x`` in: float64 where its device has that."""
     try:

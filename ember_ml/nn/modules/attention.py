@@ -102,10 +102,10 @@ class MultiHeadAttention(Module):
         q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
         scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), 1 / math.sqrt(q.shape[-1]))
         if is_causal:
-            visible = ops.tril(ops.ones_like(scores[0, 0]))
+            visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)))
             scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
         if mask is not None:
-            scores = ops.where(mask, scores, -math.inf)
+            scores = ops.where(ops.broadcast_to(mask, tuple(scores.shape)), scores, -math.inf)
             # A query that sees nothing has no softmax; it answers zero.
             blind = ops.logical_not(ops.any(ops.greater(scores, -math.inf), axis=-1, keepdims=True))
             weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))

@@ -80,6 +80,7 @@ class LTCCell(Module):
 
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> tuple[Tensor, Tensor]:
         """The answer and the state after ``elapsed`` time; by default, the state before is zero."""
+        _check_elapsed(elapsed)
         projected = self.project(x)
         state = self.step(self.kept(), projected, self.start(projected) if state is None else state, elapsed)
         return self._motor(state), state
@@ -241,6 +242,7 @@ class CfCCell(Module):
 
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> Tensor:
         """The state after ``elapsed`` time; by default, the one before is zero."""
+        _check_elapsed(elapsed)
         projected = self.project(x)
         start = self.start(projected) if state is None else state
         return self.step(self.kept(), projected, start, elapsed)  # type: ignore[no-any-return]
@@ -453,6 +455,22 @@ def _wired(wiring: Wiring, mode: str, dtype: Any) -> list[CfCCell]:
     return cells
 
 
+def _check_elapsed(elapsed: Any) -> None:
+    """Time does not go back. Compiled code cannot look at it."""
+    if isinstance(elapsed, (int, float)):
+        is_back = elapsed < 0
+    else:
+        below = ops.less(elapsed, 0)
+        try:
+            # A look into a table with no place for it, which is an error wherever numbers can be seen.
+            ops.take(ops.zeros((1,), device=ops.get_device(below)), ops.cast(below, "int64"))
+            is_back = False
+        except IndexError:
+            is_back = True
+    if is_back:
+        raise ValueError("there are time spans below 0, and neurons do not go back in time")
+
+
 def _spans(timespans: Any, x: Any, axis: int) -> list[Any] | None:
     """The length of each step for the whole batch, ready to be broadcast with a state."""
     if timespans is None:
@@ -460,6 +478,7 @@ def _spans(timespans: Any, x: Any, axis: int) -> list[Any] | None:
     wanted = ops.shape(x)[:2]
     if tuple(ops.shape(timespans)) != tuple(wanted):
         raise ValueError(f"time spans of {list(ops.shape(timespans))} do not go with a sequence of {list(wanted)}")
+    _check_elapsed(timespans)
     return [ops.expand_dims(span, axis=-1) for span in ops.unstack(timespans, axis=axis)]
 
 

@@ -602,6 +602,12 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "bounds that are not finite": (lambda: random.uniform(3, 0.0, float("inf")), "inf"),
     "low equal to high": (lambda: random.randint(3, 5, 5), "5"),
     "low above high in truncated": (lambda: random.truncated_normal(3, 0.0, 1.0, 2.0, 1.0), "2.0"),
+    "bounds off in float32": (lambda: random.truncated_normal(3, 0.0, 1.0, 5.0, 6.0), "float32 .* 5.0 to 6.0"),
+    "bounds off in float16": (
+        lambda: random.truncated_normal(3, 0.0, 1.0, -9.0, -6.0, dtype="float16"),
+        "-9.0 to -6.0",
+    ),
+    "bounds off in float64": (lambda: random.truncated_normal(3, 0.0, 1.0, 8.0, 9.0, dtype="float64"), "8.0 to 9.0"),
     "bounds beyond the dtype": (lambda: random.randint(3, 0, 300, dtype="uint8"), "300"),
     "shape of a key": (lambda: random.uniform(3, key=ops.asarray([1, 2, 3])), "3"),
     "dtype of a key": (lambda: random.uniform(3, key=ops.asarray([1.0, 2.0])), "float32"),
@@ -616,6 +622,16 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing to choose from": (lambda: random.choice(0, 4), "0"),
     "too few keys": (lambda: random.split(random.key(1), -2), "-2"),
 }
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("float32", 3.5, 9.0), ("float64", -np.inf, -5.0), ("float64", 6, 7)]
+)
+def test_truncated_tails_are_those_of_scipy(dtype: str, low: float, high: float, backend: Backend) -> None:
+    x = host(random.truncated_normal(20000, 0.0, 1.0, low, high, dtype=dtype, key=1)).astype("float64")
+    expected = scipy.stats.truncnorm(low, high)
+    assert low <= x.min() <= x.max() <= high
+    assert x.mean() == pytest.approx(expected.mean(), abs=6 * expected.std() / 20000**0.5)
 
 
 @pytest.mark.parametrize("name", WRONG)

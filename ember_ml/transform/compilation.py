@@ -76,8 +76,7 @@ class _Traced:
 
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
         self.f, self.engine = f, engine
-        # By the places of negative zeros among the arguments: what compares numbers takes them for the others.
-        self.runs: dict[tuple[int, ...], Callable[..., Any]] = {}
+        self.run = engine.compiled(f)
         # Before the first call, and when it is known that there is something in it that cannot be compiled.
         self.is_new, self.is_plain = True, False
 
@@ -85,24 +84,22 @@ class _Traced:
         if self.is_plain:
             return self.f(*args)
         before = _held(args) if self.is_new else []
-        zeros: tuple[int, ...] = ()
-        are_numbers = False
-        for place, leaf in enumerate(_tree.leaves(args)):
+        are_numbers = is_below = False
+        for leaf in _tree.leaves(args):
             if is_writing(leaf):
                 # Here, or the program would be traced twice: with the copies that this takes, and without.
                 leaf.own()
             elif type(leaf) is float:
-                if not leaf and math.copysign(1.0, leaf) < 0:
-                    zeros += (place,)
+                is_below = is_below or (not leaf and math.copysign(1.0, leaf) < 0)
             elif not are_numbers:
                 are_numbers = _is_of_numpy(leaf)
         if are_numbers:
             args = _read(args)
-        run = self.runs.get(zeros)
-        if run is None:
-            run = self.runs[zeros] = self.engine.compiled(self.f)
+        if is_below:
+            # A compiler takes a negative zero, which is equal to the other, for the same number.
+            return self.f(*args)
         try:
-            answer = run(*args)
+            answer = self.run(*args)
         except Exception as error:
             if not self.engine.is_of_compiler(error):
                 raise

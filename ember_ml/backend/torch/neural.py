@@ -84,6 +84,9 @@ def max_pool(
     found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
     inner, pads = _padded(_channels_first(x, data_format), found, least)
+    if inner.is_cuda and inner.dtype is torch.float64:
+        # With few channels, torch's kernel for channels last reads float64 at odd addresses, and CUDA ends with that.
+        inner = inner.clone(memory_format=torch.contiguous_format)
     answer = _pooled(_MAX_POOL[len(pads)], inner, found.kernel, found.strides, pads)
     return _restored(answer, data_format)
 

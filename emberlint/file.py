@@ -12,6 +12,7 @@ from emberlint.findings import Edit, Finding, Fix
 from emberlint.interest import Interest
 from emberlint.kinds import CONSTANTS, REFERENCE, Value
 from emberlint.scopes import Body, Class, Env, Functions, Import, Scopes
+from emberlint.syntax import bindings
 
 if TYPE_CHECKING:
     from emberlint.config import Config
@@ -244,14 +245,17 @@ class File:
 
         ``path`` is the module's full name: ``ember_ml.ops`` becomes ``from ember_ml import ops``, ``math`` becomes
         ``import math``. The name is taken from an import at the top of the file where there is one; ``other`` is the
-        name for it in a file where its own is taken.
+        name for it in a file that binds its own to something else, in whatever scope and line.
         """
-        if path in self.tops:
-            return self.tops[path], ()
+        top = self.tops.get(path)
+        if top is not None and self._stands_for(top, path):
+            return top, ()
         parent, _, last = path.rpartition(".")
         name = last
-        if name in self.env or name in (self.outer[-1] if self.outer else self.env):
+        if not self._stands_for(name, path):
             name = other or f"ember_{last}"
+            if any(one.path == path and one.alias == name and not one.lazy for one in self.imports):
+                return name, ()
         edits = self.shared("import edits", dict)
         if (path, name) not in edits:
             line = f"from {parent} import {last}" if parent else f"import {last}"
@@ -260,6 +264,25 @@ class File:
             offset, before, after = self.shared("import place", self._import_place)
             edits[path, name] = (Edit(offset, offset, f"{before}{line}{after}"),)
         return name, edits[path, name]
+
+    def _stands_for(self, name: str, path: str) -> bool:
+        """Whether nothing in the file binds a name, but for imports of a module."""
+        found: bool = self.shared(f"{name} is {path}", lambda: self._is_bound_to(name, path))
+        return found
+
+    def _is_bound_to(self, name: str, path: str) -> bool:
+        scope = self.outer[-1] if self.outer else self.env
+        if name in scope:
+            value = scope[name]
+            if value is None or value.path != self.canonical(path):
+                return False
+        # Most uses of a module have a dot behind them, and bind nothing; its own import has none.
+        word, data = name.encode(), self.source.data
+        ends = [place + len(word) for place in self.source.uses(word)]
+        if not ends or (path in self.tops and sum(data[end : end + 1] != b"." for end in ends) <= 1):
+            return True
+        known: dict[str, set[str]] = self.shared("bindings", lambda: bindings(self.tree, self.resolve))
+        return known.get(name, set()) <= {path}
 
     def _import_place(self) -> tuple[int, str, str]:
         """Where a new import goes: after the last of the imports that open the file, else after the docstring."""

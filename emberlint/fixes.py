@@ -12,7 +12,8 @@ from emberlint.config import Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding
 from emberlint.source import Source
 
-ROUNDS = 12
+# Fixes within fixes wait for the next round: an operator of a long sum needs one for each that is around it.
+ROUNDS = 100
 
 
 class Fixed(NamedTuple):

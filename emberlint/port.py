@@ -24,7 +24,7 @@ from emberlint.config import Config
 from emberlint.file import File
 from emberlint.findings import UNSAFE, Edit, Finding, Fix
 from emberlint.kinds import DTYPE, EMBER, SCALAR, SEQUENCE
-from emberlint.rewrite import operation_for
+from emberlint.rewrite import differs, operation_for
 from emberlint.rules import Rule
 from emberlint.source import Source
 
@@ -36,7 +36,6 @@ LEFT = ("EMB1", "EMB2", "EMB3")
 _UNDECIDED = frozenset({"EMB313", "EMB314"})
 # Those after which the site still does not run everywhere, or not the same.
 _BOUND = ("EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB107", "EMB108", "EMB109", "EMB3")
-_ROUNDS = 100
 
 PORT = Rule("EMB102", "port", "what only a port rewrites")
 
@@ -62,7 +61,7 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
     checks = _checks(origin)
     before = data
     count: Counter[str] = Counter()
-    for _ in range(_ROUNDS):
+    for _ in range(fixes.ROUNDS):
         findings, text = _read(data, path, config, checks, module, package)
         todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in ("safe", "unsafe")]
         if text is None or not todo:
@@ -165,7 +164,7 @@ def _passed(origin: str) -> Check:
         if kinds.engine_of(path) != origin or file.is_called(node) or _is_inner(node, file):
             return
         operation = operation_for(path)
-        if operation:
+        if operation and not differs(path):
             ops, imports = file.import_name(file.config.namespace)
             operation = "asarray" if operation == "array" else operation
             fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")

@@ -15,6 +15,8 @@ from emberlint import catalogue, kinds, matrix
 from emberlint.catalogue import Parameter
 from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Edit
+from emberlint.kinds import Value
+from emberlint.syntax import dotted
 
 # An engine's function, without the engine's name -> the operation.
 RENAMED = {
@@ -83,7 +85,7 @@ RENAMED = {
 
 # Functions whose operation bears the name, takes the arguments and answers something else: a person must decide.
 DIFFERENT = {
-    "numpy": frozenset({"load", "save", "select", "put_along_axis"}),
+    "numpy": frozenset({"load", "save", "select", "put_along_axis", "resize"}),
     "torch": kinds.words(
         """
         cond cross dropout eval flatten fold gather index_add istft load map max median meshgrid min nonzero norm
@@ -92,7 +94,7 @@ DIFFERENT = {
         """
     ),
     "mlx": frozenset({"load", "save", "eval", "synchronize"}),
-    "jax": frozenset({"load", "save", "cond", "map", "scan"}),
+    "jax": frozenset({"load", "save", "cond", "map", "scan", "resize"}),
 }
 
 # Parameters that engines and the array API standard name differently.
@@ -129,6 +131,12 @@ def operation_for(path: str) -> str:
     return ""
 
 
+def differs(path: str) -> bool:
+    """Whether the operation that bears a function's name means something else."""
+    engine = kinds.engine_of(path)
+    return _local(path, engine) in DIFFERENT.get(engine, ())
+
+
 def _local(path: str, engine: str) -> str:
     """A function's name without its engine's: ``linalg.norm`` of ``mlx.core.linalg.norm``."""
     rest = path.partition(".")[2]
@@ -146,9 +154,11 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     plan = _plan(path, len(arguments), names, matrix.path_of(file.config))
     if plan is None or ast.Starred in map(type, arguments):
         return None
-    operation, changes, safety = plan
-    if safety == _OF_ARRAYS:
-        safety = SAFE if all(_is_array(argument, file) for argument in arguments) else UNSAFE
+    operation, changes, safety, places = plan
+    if safety != UNSAFE:
+        given = [*arguments, *(keyword.value for keyword in keywords)]
+        numbers = safety == _OF_NUMBERS and sum(place.role in _TENSORS for place in places) == 1
+        safety = SAFE if all(_is_measured(*pair, numbers, file) for pair in zip(given, places, strict=True)) else UNSAFE
     return Rewrite(operation, tuple(_edits(node, changes, file)) if changes else (), safety)
 
 
@@ -158,13 +168,19 @@ class _Plan(NamedTuple):
     operation: str
     changes: tuple[tuple[int, str], ...]
     safety: str
+    places: tuple[Parameter, ...]
 
 
 @cache
 def _plan(path: str, count: int, names: tuple[str | None, ...], place: str) -> _Plan | None:
     """What becomes of such a call, by the matrix in a file; ``None`` if a person must decide."""
     changes = _matched(path, count, names)
-    return None if changes is None else _Plan(operation_for(path), changes, _safety(place, path, count, names))
+    if changes is None:
+        return None
+    places = _places(path, count, names, changes)
+    loose = _LOOSE.get(path, ())
+    differs = _ALL in loose or any(parameter.name in loose for parameter in places)
+    return _Plan(operation_for(path), changes, UNSAFE if differs else _safety(place, path, count, names), places)
 
 
 class _Signatures(NamedTuple):
@@ -183,7 +199,7 @@ def _signatures(path: str) -> _Signatures | None:
     engine = kinds.engine_of(path)
     operation = operation_for(path)
     record = catalogue.operation(operation) if operation else None
-    if record is None or _local(path, engine) in DIFFERENT.get(engine, ()):
+    if record is None or differs(path):
         return None
     native = catalogue.function(path if engine != "jax" else f"numpy.{_local(path, engine)}")
     theirs = (catalogue.parameters(native) if native else None) or []
@@ -230,6 +246,19 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
     return tuple(changes) if required <= given else None
 
 
+def _places(
+    path: str, count: int, names: tuple[str | None, ...], changes: tuple[tuple[int, str], ...]
+) -> tuple[Parameter, ...]:
+    """The operation's parameter for each argument of a matched call."""
+    record = catalogue.operation(operation_for(path)) or {}
+    ours = catalogue.parameters(record) or []
+    by_name = {parameter.name: parameter for parameter in ours}
+    by_place = [parameter for parameter in ours if parameter.kind in "PBV"]
+    called = {**dict(enumerate(names, count)), **dict(changes)}
+    found = [by_name[name] if (name := called.get(i)) else by_place[min(i, len(by_place) - 1)] for i in range(count)]
+    return (*found, *(by_name[called[i] or ""] for i in range(count, count + len(names))))
+
+
 def _edits(node: ast.Call, changes: tuple[tuple[int, str], ...], file: File) -> Iterator[Edit]:
     """The edits that give a call's arguments their names."""
     count = len(node.args)
@@ -272,12 +301,44 @@ _SYNONYMS = frozenset(
 )
 
 
-_OF_ARRAYS = "safe, if all arguments are arrays"
+# Where function and operation differ for other inputs than the matrix is measured with: the parameters with which they
+# do, or all calls. Arrays of no dimensions and an axis; complex arrays and a real dtype; numbers that do not fit; bools
+# as indices; lists of arrays that are tuples on the other side; the order in which NumPy finds unique values; torch's
+# own dtypes, sizes and errors.
+_ALL = "*"
+_LOOSE = {
+    "numpy.broadcast_arrays": (_ALL,),
+    "numpy.cumprod": ("axis", "dtype"),
+    "numpy.cumsum": ("axis", "dtype"),
+    "numpy.diff": ("n",),
+    "numpy.dsplit": (_ALL,),
+    "numpy.from_dlpack": (_ALL,),
+    "numpy.full_like": (_ALL,),
+    "numpy.hsplit": (_ALL,),
+    "numpy.isreal": (_ALL,),
+    "numpy.meshgrid": (_ALL,),
+    "numpy.packbits": ("axis",),
+    "numpy.pad": (_ALL,),
+    "numpy.prod": ("dtype",),
+    "numpy.squeeze": ("axis",),
+    "numpy.sum": ("dtype",),
+    "numpy.take": (_ALL,),
+    "numpy.unique": ("axis",),
+    "numpy.unique_values": (_ALL,),
+    "numpy.unravel_index": (_ALL,),
+    "numpy.vsplit": (_ALL,),
+    "torch.bincount": (_ALL,),
+    "torch.broadcast_shapes": (_ALL,),
+    "torch.get_default_dtype": (_ALL,),
+}
+_OF_ARRAYS = "safe, if all tensors are arrays"
+_OF_NUMBERS = "safe, if all tensors are arrays, or the only one is made of numbers"
+_TENSORS = frozenset({"TensorLike", "Indices", "Mask"})
 
 
 def _safety(place: str, path: str, count: int, names: tuple[str | None, ...]) -> str:
     """Safe where the matrix in a file has established that function and operation agree for as many arguments and these
-    keywords, or for such arguments that are arrays.
+    keywords, given such arguments as it was measured with.
     """
     measured = matrix.native(path, place)
     if measured is None or not measured.get("errors"):
@@ -288,12 +349,81 @@ def _safety(place: str, path: str, count: int, names: tuple[str | None, ...]) ->
     if count > len(measured.get("parameters", ())) and measured.get("parameters") is not None:
         return UNSAFE
     if measured.get("same"):
-        return SAFE
+        return _OF_NUMBERS
     if not count or not measured.get("arrays") or (count > 1 and not measured.get("mixed")):
         return UNSAFE
     return _OF_ARRAYS
 
 
-def _is_array(node: ast.expr, file: File) -> bool:
-    value = file.known.get(node)
-    return value is not None and value.kind in kinds.ARRAYS
+def _is_measured(node: ast.expr, parameter: Parameter, numbers: bool, file: File) -> bool:
+    """Whether an argument is of a kind that the matrix was measured with."""
+    value = file.value(node)
+    if parameter.role == "DTypeLike":
+        return _is_dtype(node, file)
+    if parameter.role not in _TENSORS:
+        return _is_option(node, value, parameter)
+    if value is None:
+        return False
+    if value.kind in kinds.ARRAYS:
+        return not value.nullable and not any(_is_foreign(step.node) for step in value.chain())
+    if not numbers:
+        return False
+    items = value.items if value.kind == kinds.SEQUENCE else (value,)
+    return items is not None and all(item is not None and item.is_host for item in items)
+
+
+def _is_option(node: ast.expr, value: Value | None, parameter: Parameter) -> bool:
+    """Whether an option is written out, or known to be an integer, a bool, or integers where several may be given."""
+    if value is None:
+        return False
+    if value.kind == kinds.STRING:
+        return isinstance(node, ast.Constant)
+    if value.kind == kinds.NONE:
+        return parameter.default == "None"
+    if value.kind == kinds.SCALAR:
+        return value.dtype in ("int", "bool")
+    items = value.items if isinstance(node, ast.Tuple) else None
+    several = parameter.name != "axis" or parameter.default == "None"
+    integers = value.kind == kinds.SHAPE or (items is not None and all(item is kinds.INT for item in items))
+    return several and integers
+
+
+def _is_dtype(node: ast.expr, file: File) -> bool:
+    """Whether a dtype is one of ember's by its name, or NumPy's of the same name."""
+    if isinstance(node, ast.Constant):
+        return node.value is None or node.value in catalogue.dtypes()
+    space, _, name = file.path(node).rpartition(".")
+    return space in ("numpy", "torch", "ember_ml", "ember_ml.ops") and name in catalogue.dtypes()
+
+
+def _is_foreign(node: ast.AST | None) -> bool:
+    """Whether an array is made of something that no tensor holds: objects, text, dates, records."""
+    if not isinstance(node, ast.Call):
+        return False
+    dtypes = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
+    dtypes += [argument for argument in node.args[1:] if isinstance(argument, ast.Name) or _is_text(argument)]
+    if not all(map(_may_be_held, dtypes)):
+        return True
+    first = node.args[0] if node.args else None
+    return isinstance(first, (ast.List, ast.Tuple)) and any(map(_is_text, ast.walk(first)))
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+
+
+def _may_be_held(node: ast.expr) -> bool:
+    """Whether the text of a dtype may mean one of ember's."""
+    if isinstance(node, ast.Constant):
+        return node.value is None or node.value in catalogue.dtypes()
+    last = dotted(node).rpartition(".")[2]
+    return bool(last) and last not in (
+        "object",
+        "object_",
+        "str",
+        "str_",
+        "bytes",
+        "bytes_",
+        "datetime64",
+        "timedelta64",
+    )

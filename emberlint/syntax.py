@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 
@@ -79,6 +80,33 @@ def _names(target: Any, names: set[str]) -> None:
     elif type(target) in (ast.Tuple, ast.List):
         for element in target.elts:
             _names(element, names)
+
+
+def bindings(tree: ast.AST, resolve: Callable[[ast.ImportFrom], str]) -> dict[str, set[str]]:
+    """What binds each name of a file, in whatever scope: the full names of imports; empty for all that is no import.
+
+    ``resolve`` is the full name of the module that a ``from`` import names.
+    """
+    found: dict[str, set[str]] = {}
+    node: Any
+    for node in ast.walk(tree):
+        kind = type(node)
+        if kind is ast.Import:
+            for name in node.names:
+                first = name.name.partition(".")[0]
+                found.setdefault(name.asname or first, set()).add(name.name if name.asname else first)
+        elif kind is ast.ImportFrom:
+            for name in node.names:
+                found.setdefault(name.asname or name.name, set()).add(f"{resolve(node)}.{name.name}")
+        elif kind is ast.Name:
+            if type(node.ctx) is not ast.Load:
+                found.setdefault(node.id, set()).add("")
+        elif kind is not ast.alias:
+            # Parameters, functions, classes, exceptions and patterns.
+            bound = node.arg if kind is ast.arg else getattr(node, "rest" if kind is ast.MatchMapping else "name", None)
+            if bound:
+                found.setdefault(bound, set()).add("")
+    return found
 
 
 def has_keyword(node: ast.Call, name: str) -> bool:

@@ -35,7 +35,7 @@ def spread(x):
 
 Safe: an import whose names are used nowhere in the file is removed, which is what the fixes of EMB102, EMB103 and
 EMB104 leave behind. One that is used, is listed in `__all__`, stands in an `__init__.py` or in a `try` is not
-touched.
+touched, and `import ml_dtypes`, which makes names of dtypes known to NumPy, neither.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) ->
     bound = alias.asname or alias.name.partition(".")[0]
     if alias.name == "*" or file.guarded or file.source.path.endswith("__init__.py") or alias.asname == alias.name:
         return None
+    if bound == "ml_dtypes":
+        return None  # importing it is what makes NumPy know `bfloat16`
     if _is_used(node, bound, file):
         return None
     if len(node.names) > 1:

@@ -33,9 +33,12 @@ def scaled(x):
 ## Fix safety
 
 Safe where the measured matrix establishes that function and operation give the same values, dtypes, shapes and errors
-for these kinds of argument and these keywords; unsafe elsewhere, mostly because of default dtypes (`np.zeros(3)` is
-float64, `ops.zeros(3)` is float32). No fix where an argument has no place in the operation (`out=`, `where=`) or the
-name means something else there.
+for these keywords, and the arguments are known to be of the kinds it was measured with: arrays, and options that are
+written out or known to be integers, bools or shapes. Unsafe elsewhere: where it is not known what a value is (`np.ndim`
+takes any object), because of default dtypes (`np.zeros(3)` is float64, `ops.zeros(3)` is float32; `dtype=float` is
+float64 for NumPy and float32 for ember), or because of other inputs (`np.cumsum` of a number along an axis answers an
+array with one). No fix where an argument has no place in the operation (`out=`, `where=`) or the name means something
+else there.
 """
 
 from __future__ import annotations
@@ -46,10 +49,17 @@ from emberlint import catalogue, kinds
 from emberlint.file import File
 from emberlint.findings import SAFE, SUGGESTION, Edit, Fix
 from emberlint.kinds import SCALAR
-from emberlint.rewrite import operation_for, rewritten
+from emberlint.rewrite import differs, operation_for, rewritten
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which there is an operation", fix="sometimes")
+
+
+# What a call of the operation changes besides.
+_NOTES = dict.fromkeys(
+    ("numpy.diagonal", "numpy.trace", "jax.numpy.diagonal", "jax.numpy.trace"),
+    "of more than two axes it takes the last two, and not the first",
+)
 
 
 def _is_foreign(name: str) -> bool:
@@ -84,7 +94,10 @@ def check(node: ast.Call, file: File) -> None:
     found = rewritten(node, path, file)
     if found is None:
         portable = f"{'xp' if standard else 'ops'}.{operation}"
-        file.report(RULE, node.func, f"`{name}` runs on {engine} alone; use `{portable}`, whose arguments differ")
+        advice = f"use `{portable}`, whose arguments differ"
+        if differs(path):
+            advice = f"`{portable}` has the name and another meaning, so rewrite it by hand"
+        file.report(RULE, node.func, f"`{name}` runs on {engine} alone; {advice}")
         return
     if standard:
         portable, safety, note = f"xp.{operation}", SUGGESTION, ", where `xp` is the array namespace"
@@ -92,6 +105,6 @@ def check(node: ast.Call, file: File) -> None:
     else:
         bound, imports = file.import_name(file.config.namespace)
         portable, safety = f"{bound}.{operation}", found.safety
-        note = "" if safety == SAFE else "; dtypes and errors may differ"
+        note = "" if safety == SAFE else f"; {_NOTES.get(path, 'dtypes and errors may differ')}"
     fix = Fix((*imports, file.edit(node.func, portable), *found.edits), safety, f"call `{portable}`{note}")
     file.report(RULE, node.func, f"`{name}` runs on {engine} alone; use `{portable}`", fix=fix)

@@ -26,16 +26,18 @@ angles = ops.linspace(0, 2 * ops.pi, 9, dtype=ops.float32)
 ## Fix safety
 
 Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which takes ember's dtypes), and for dtypes
-that are compared. Elsewhere unsafe: an object that goes into a table or to another library may have to be the
-engine's own.
+that are compared with the `.dtype` of something. Elsewhere unsafe: an object that goes into a table or to another
+library may have to be the engine's own, and ember's dtypes equal their names and each engine's, which `np.float32` does
+not.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 
-from emberlint import catalogue, kinds
+from emberlint import catalogue, kinds, places
 from emberlint.file import File
 from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Fix
 from emberlint.rewrite import rewritten
@@ -96,6 +98,8 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
     portable = _portable(path)
     if not portable or file.allowed is not None or not isinstance(node.ctx, ast.Load) or file.is_called(node):
         return
+    if isinstance(node, ast.Name) and not any(one.alias == node.id for one in file.imports):
+        return  # a variable: what it was given is reported there
     engine = kinds.engine_of(path)
     text = file.text(node)
     if file.config.target == "array-api":
@@ -110,10 +114,19 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
     file.report(RULE, node, f"`{text}` is {engine}'s; use `{bound}.{portable}`", fix=mend)
 
 
-def _safety(node: ast.AST, engine: str, file: File) -> str:
+_BEFORE = re.compile(rb"\.dtype\s*[!=]=\s*$")
+_AFTER = re.compile(rb"\s*[!=]=\s*[\w.]+\.dtype\b(?!\s*[.(\[])")
+
+
+def _is_beside_a_dtype(node: ast.Attribute | ast.Name, file: File) -> bool:
+    """Whether the other side of a comparison is the ``.dtype`` of something."""
+    return bool(_BEFORE.search(places.before(node, file)) or _AFTER.match(file.source.data, file.span(node)[1]))
+
+
+def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
     """Safe where what a dtype is given to takes ember's as well; no fix where it is a call that stays the engine's."""
     signs = file.signs_beside(node)
-    if signs and all(isinstance(sign, (ast.Eq, ast.NotEq)) for sign in signs):
+    if len(signs) == 1 and isinstance(signs[0], (ast.Eq, ast.NotEq)) and _is_beside_a_dtype(node, file):
         return SAFE
     call = file.given_to(node)
     if call is None:

@@ -28,19 +28,25 @@ size = math.prod(x.shape[1:])
 
 ## Fix safety
 
-Safe for products of shapes and for numbers that are written out, inside of the function's domain. Unsafe elsewhere:
-`math.sqrt(-1)` raises where `np.sqrt(-1)` warns and answers NaN, and `math.floor` answers an int.
+Safe where Python makes the answer its own anyway, in `int(...)`, `float(...)`, `bool(...)` or, for `isnan` and its
+like, a condition: for products and sums of shapes, `gcd` and `lcm` of integers, `abs`, `floor` and `ceil` of floats,
+and for numbers that are written out, inside of the function's domain. Unsafe elsewhere: NumPy answers one of its
+scalars, which has a dtype (`x * np.sqrt(2.0)` is float64 where `x` is float32, `x * math.sqrt(2.0)` is float32), and
+`math.sqrt(-1)` raises where `np.sqrt(-1)` warns and answers NaN. No fix where the answer's own methods are called
+(`np.prod(x.shape).astype(int)`).
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import re
 
+from emberlint import places
 from emberlint.calls import last_of
 from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Edit, Fix
-from emberlint.kinds import SCALAR, SHAPE
+from emberlint.kinds import INT, SCALAR, SEQUENCE, SHAPE
 from emberlint.results import HOST_MATHS
 from emberlint.rules import Rule
 
@@ -93,8 +99,12 @@ _BUILTINS = {
     "maximum": "max",
     "minimum": "min",
 }
-_EXACT = frozenset({"prod", "isnan", "isinf", "isfinite", "gcd", "lcm"})
+# Those that take one sequence, and those that take two numbers; the others take one.
+_GATHERING = frozenset({"prod", "sum", "max", "min", "amax", "amin"})
+_PAIRING = frozenset({"arctan2", "gcd", "hypot", "lcm", "maximum", "minimum"})
+_TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _INTEGERS = frozenset({"floor", "ceil", "trunc"})
+_CONVERTED = re.compile(rb"(?<![\w.])(int|float|bool)\s*\(\s*$")
 
 
 def _is_maths(name: str) -> bool:
@@ -117,29 +127,73 @@ def check(node: ast.Call, file: File) -> None:
         file.report(RULE, node, f"`{text}` of Python numbers needs no engine; write it in Python")
         return
     message = f"`{text}` of Python numbers needs no engine; use `{target}`"
-    if node.keywords or not node.args or (name in _BUILTINS and not file.is_builtin(ast.Name(target), target)):
+    if name in _BUILTINS and not file.is_builtin(ast.Name(target), target):
         file.report(RULE, node, message)
+        return
+    if not _is_taken(name, node, file):
+        file.report(RULE, node, f"`{text}` of Python numbers needs no engine; write it in Python")
+        return
+    if places.following(node, file) == b".":
+        file.report(RULE, node, f"{message}, which answers a Python number")
         return
     imports: tuple[Edit, ...] = ()
     if name in _MATH:
         bound, imports = file.import_name("math")
         target = f"{bound}.{_MATH[name]}"
     safe = _is_exact(name, node, file)
-    fix = Fix((*imports, file.edit(node.func, target)), SAFE if safe else UNSAFE, f"call `{target}`")
+    note = "" if safe else ", which answers a Python number"
+    fix = Fix((*imports, file.edit(node.func, target)), SAFE if safe else UNSAFE, f"call `{target}`{note}")
     file.report(RULE, node, message, fix=fix)
 
 
-def _is_exact(name: str, node: ast.Call, file: File) -> bool:
-    """Whether `math` gives the same number and cannot raise."""
-    if name in _EXACT or name in ("abs", "absolute"):
-        return True
-    first = file.value(node.args[0])
-    if name in ("max", "min", "amax", "amin", "sum"):
-        return first is not None and first.kind == SHAPE and len(node.args) == 1 and name == "sum"
-    if name in _INTEGERS or name in _BUILTINS:
+def _is_taken(name: str, node: ast.Call, file: File) -> bool:
+    """Whether Python's function takes the arguments: one sequence, or numbers."""
+    if node.keywords or not node.args:
         return False
+    values = list(map(file.value, node.args))
+    if name in _GATHERING:
+        return len(values) == 1 and values[0] is not None and values[0].kind in (SHAPE, SEQUENCE)
+    if len(values) != (2 if name in _PAIRING else 1):
+        return False
+    return all(value is not None and value.kind == SCALAR and value.dtype != "complex" for value in values)
+
+
+def _is_exact(name: str, node: ast.Call, file: File) -> bool:
+    """Whether Python's function gives the same number, cannot raise, and nothing sees whose number it is."""
+    into = _destination(node, file)
+    if not into:
+        return False
+    values = list(map(file.value, node.args))
+    dtypes = {value.dtype for value in values if value is not None}
+    if name in _GATHERING:
+        items = (values[0].items or ()) if values[0] is not None else ()
+        return name in ("prod", "sum") and (dtypes == {"int"} or (bool(items) and all(item is INT for item in items)))
+    if name in _TESTS:
+        return dtypes == {"float"}
+    if into == "condition":
+        return False
+    if name in _INTEGERS:
+        return into == "int" and dtypes == {"float"}
+    if name in ("gcd", "lcm"):
+        return dtypes == {"int"}
+    if name in ("abs", "absolute"):
+        return dtypes in ({"int"}, {"float"})
+    return name not in _BUILTINS and _is_written_out(name, node)
+
+
+def _destination(node: ast.Call, file: File) -> str:
+    """The built-in type that the answer is made, or ``condition``; empty where it goes on as it is."""
+    found = _CONVERTED.search(places.before(node, file))
+    if found is None:
+        return "condition" if places.is_asked(node, file) else ""
+    word = found[1].decode()
+    return word if places.following(node, file) == b")" and file.is_builtin(ast.Name(word), word) else ""
+
+
+def _is_written_out(name: str, node: ast.Call) -> bool:
+    """Whether the arguments are numbers as they stand, and `math` takes them."""
     numbers = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-    if len(numbers) != len(node.args) or not all(isinstance(number, (int, float)) for number in numbers):
+    if len(numbers) != len(node.args) or not all(type(number) in (int, float) for number in numbers):
         return False
     try:
         getattr(math, _MATH[name])(*numbers)

@@ -24,14 +24,16 @@ def halves(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Safe for integers and bools: the values are the same. Unsafe for floats, which `ops` compares as float32 and Python as
-float64.
+Safe where integers and bools are compared and joined by `and`, `or` and `not`: the values are the same. Unsafe for
+floats, which `ops` compares as float32 and Python as float64, and for sums, differences and products: `ops` computes in
+int64, and subtracts no bools.
 """
 
 from __future__ import annotations
 
 import ast
 
+from emberlint.calls import last_of
 from emberlint.checks import Truth
 from emberlint.evaluation import on_numbers
 from emberlint.file import File
@@ -50,10 +52,20 @@ def check(node: ast.expr, file: File) -> None:
     if found is None or file.allowed is not None:
         return
     text = found.text if "\n" not in found.text else f"({found.text})"
-    fix = Fix((file.edit(node, text),), SAFE if found.exact else UNSAFE, f"compute in Python: `{found.text}`")
+    safety = SAFE if found.exact and not _computes(node, file) else UNSAFE
+    fix = Fix((file.edit(node, text),), safety, f"compute in Python: `{found.text}`")
     file.report(
         RULE,
         node,
         f"`{file.text(node)}` makes tensors of Python numbers and evaluates them; write `{found.text}`",
         fix=fix,
     )
+
+
+_ARITHMETIC = frozenset({"add", "subtract", "multiply", "negative"})
+
+
+def _computes(node: ast.AST, file: File) -> bool:
+    """Whether a call of `ops` among Python numbers does more than compare them."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(last_of(file.path(function)) in _ARITHMETIC for function in calls)

@@ -20,8 +20,8 @@ def spread(x: torch.Tensor) -> torch.Tensor:
 ```
 
 ## Fix safety
-Safe: what the engine does by default is written out, under the name that NumPy 2, torch, MLX and `ops` share. No fix
-where the engine is not known.
+Safe: what the engine does by default is written out, under the name that NumPy 2, torch and `ops` share. No fix where
+the engine is not known, or the function knows `ddof` alone: the methods of NumPy's arrays, and MLX.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from __future__ import annotations
 import ast
 
 from emberlint.calls import Called, called, keyword, last_of, spreads
+from emberlint.catalogue import operation, parameters
 from emberlint.file import File
 from emberlint.findings import SAFE, Edit, Fix
 from emberlint.kinds import EMBER
@@ -56,15 +57,24 @@ def check(node: ast.Call, file: File) -> None:
         return
     older = keyword(node, "ddof") or keyword(node, "unbiased")
     if older is not None and function.engine != EMBER:
-        fix = _renamed(older, file)
-        message = f"`{older.arg}=` is not what every engine calls it; write `correction=`"
-        file.report(RULE, node, message, fix=fix, because=function.owner)
+        known = _knows_correction(function)
+        name = function.name if operation(function.name) is not None else function.last
+        use = "write `correction=`" if known else f"use `ops.{name}` with `correction=`"
+        message = f"`{older.arg}=` is not what every engine calls it; {use}"
+        file.report(RULE, node, message, fix=_renamed(older, file) if known else None, because=function.owner)
     elif function.engine == "torch":
         message = f"`{function.shown()}` divides by n - 1 on torch and by n elsewhere; write `correction=1`"
         file.report(RULE, node, message, fix=_added(node, function, file), because=function.owner)
     elif function.owner is not None and function.engine in (EMBER, ""):
         message = f"`{function.shown()}` divides by n - 1 on torch and by n elsewhere; use `ops.{function.name}`"
         file.report(RULE, node, message, because=function.owner)
+
+
+def _knows_correction(function: Called) -> bool:
+    """Whether the function takes ``correction``: NumPy's methods and MLX do not."""
+    if function.owner is not None:
+        return function.engine == "torch"
+    return any(parameter.name == "correction" for parameter in parameters(function.record or {}) or ())
 
 
 def _renamed(older: ast.keyword, file: File) -> Fix | None:

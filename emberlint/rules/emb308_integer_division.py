@@ -60,7 +60,8 @@ def check(node: ast.BinOp | ast.AugAssign, file: File) -> None:
             return
         if not other.is_array and type(right) is not ast.Constant:
             return
-        message = f"`{sign}` by a count below 0 or beyond the integer's width differs by engine; use `ops.bitwise`"
+        name = "ops.bitwise_left_shift" if sign == "<<" else "ops.bitwise_right_shift"
+        message = f"`{sign}` by a count below 0 or beyond the integer's width differs by engine; use `{name}`"
     else:
         if not other.is_array and not (type(right) is ast.Constant and right.value == 0):
             return

@@ -23,7 +23,8 @@ def scaled(x: Tensor, weight: Tensor | None = None) -> Tensor:
 ```
 
 ## Fix safety
-Safe.
+Safe for torch's tensors, and in a condition (`if`, `while`, `not`), where the comparison could only raise or answer the
+same. Unsafe elsewhere: what NumPy compared element by element becomes one bool.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ import ast
 
 from emberlint.calls import array
 from emberlint.file import File
-from emberlint.findings import SAFE, Fix
+from emberlint.findings import SAFE, UNSAFE, Fix
+from emberlint.places import is_asked
 from emberlint.rules import Rule
 
-RULE = Rule("EMB310", "none-comparison", "`== None`", fix="safe")
+RULE = Rule("EMB310", "none-comparison", "`== None`", fix="sometimes")
 
 
 @RULE.on(ast.Compare)
@@ -55,10 +57,12 @@ def check(node: ast.Compare, file: File) -> None:
     text = f"{file.text(left)} {word} None"
     if node.lineno != node.end_lineno:
         text = f"({text})"
-    fix = Fix((file.edit(node, text),), SAFE, f"write `{text}`")
+    safety = SAFE if value.engine == "torch" or is_asked(node, file) else UNSAFE
+    fix = Fix((file.edit(node, text),), safety, f"write `{text}`")
     sign = "==" if word == "is" else "!="
     message = (
-        f"`{sign} None` compares element by element on NumPy, is False on torch and raises on MLX; write `{word} None`"
+        f"`{sign} None` compares element by element on NumPy, is {sign == '!='} on torch and raises on MLX; "
+        f"write `{word} None`"
     )
     file.report(RULE, node, message, fix=fix, because=value)
 

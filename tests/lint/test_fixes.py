@@ -62,9 +62,14 @@ UNUSED = Config(select=("EMB103", "EMB104", "EMB101"))
             b"from ember_ml import ops as ember_ops\n\nops = 3\nx = ember_ops.pi\n",
         ),
         (b'"""Page."""\nfrom numpy import pi\nx = pi\n', b'"""Page."""\nfrom ember_ml import ops\nx = ops.pi\n'),
-        (b"import numpy as np\nx = np.prod((2, 3))\n", b"import math\nx = math.prod((2, 3))\n"),
+        (b"import numpy as np\nx = int(np.prod((2, 3)))\n", b"import math\nx = int(math.prod((2, 3)))\n"),
         (b"if x:\n    import numpy as np\n", b"if x:\n    import numpy as np\n"),
         (b"import numpy as np; x = 1\n", b"import numpy as np; x = 1\n"),
+        (b"import ml_dtypes\nx = 'bfloat16'\n", b"import ml_dtypes\nx = 'bfloat16'\n"),
+        (
+            b"import numpy as np\ntau = np.pi\nx = 2 * tau\n",
+            b"from ember_ml import ops\ntau = ops.pi\nx = 2 * tau\n",
+        ),
         (b"import numpy as np\n__all__ = ['np']\n", b"import numpy as np\n__all__ = ['np']\n"),
         (
             b"try:\n    import numpy as np\nexcept ImportError:\n    pass\n",

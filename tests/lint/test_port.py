@@ -62,6 +62,8 @@ TORCH = "def f(x: torch.Tensor, y: torch.Tensor):\n    return {}\n"
         ("x[::-1]", "ops.flip(x, axis=0)"),
         ("np.pi * x", "ops.pi * x"),
         ("np.std(x, ddof=1)", "ops.std(x, correction=1)"),
+        ("np.resize(x, 5)", "np.resize(x, 5)"),
+        ("list(map(np.load, x))", "list(map(np.load, x))"),
         ("isinstance(x, np.ndarray)", "ops.is_tensor(x)"),
         ("list(map(np.exp, [x, y]))", "list(map(ops.exp, [x, y]))"),
         ("x[:, np.newaxis]", "x[:, ops.newaxis]"),

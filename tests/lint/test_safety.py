@@ -1,0 +1,224 @@
+"""Safe fixes: a program with them answers what it answered before, in value, dtype, shape and error."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from emberlint import fixes
+from emberlint.config import Config
+
+HEAD = "import numpy as np\nimport torch\nimport mlx.core as mx\nfrom ember_ml import ops\n\n\n"
+PARAMETERS = "x: np.ndarray, y: np.ndarray | None, t: torch.Tensor, m: mx.array, n: int, a: float, b: bool, u"
+CONFIG = Config(select=("EMB1", "EMB2", "EMB3"), ignore=("EMB101",))
+
+
+def fixed(expression: str) -> str:
+    """An expression after the safe fixes, in a function with parameters of all kinds."""
+    before = f"{HEAD}def f({PARAMETERS}):\n    return {expression}\n"
+    after = fixes.fixed(before.encode(), "module.py", CONFIG).data.decode()
+    return after.rpartition("    return ")[2].rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        # Python's float is float32 in ember, and other spellings of dtypes are none.
+        "np.sum(x, dtype=float)",
+        'np.sum(x, dtype="f4")',
+        # A complex array is no real one there.
+        'np.sum(x, dtype="float32")',
+        # What is not known may be None, text, or an object.
+        "np.ndim(u)",
+        "np.shape(u)",
+        "np.all(u)",
+        "np.all(y)",
+        "np.sum(x, axis=u)",
+        'np.unique(np.array(["a", "b"]))',
+        "np.unique(np.zeros(3, dtype=object))",
+        "np.ravel(np.zeros(3, object))",
+        # Arrays as options, and options that mean something else.
+        "np.roll(x, x)",
+        "np.reshape(x, None)",
+        "np.squeeze(x, axis=0)",
+        "np.cumsum(x, axis=0)",
+        "np.take(x, x)",
+        "np.full_like(x, 300)",
+        "np.pad(x, -1)",
+        "np.hsplit(x, n)",
+        # Another order, another container, another error.
+        "np.unique_values(x)",
+        "np.broadcast_arrays(x, x)",
+        "np.meshgrid(x, x)",
+        "np.unravel_index(x, (2, 3))",
+        "torch.bincount(t)",
+        "torch.zeros(3, dtype=torch.get_default_dtype())",
+        # NumPy's scalars have dtypes and methods.
+        "x * np.sqrt(2.0)",
+        "x / np.prod(x.shape)",
+        "np.prod(x.shape).astype(int)",
+        "np.abs(b)",
+        "~np.isnan(a)",
+        # What `math` does not take.
+        "np.isnan(1j)",
+        "np.isnan(x.shape)",
+        "np.abs((1, -2))",
+        "np.prod(3)",
+        "int(np.prod((2, 3), 0))",
+        "int(np.gcd(n, 3, 6))",
+        "float(np.log(2.0, 3.0))",
+        "float(np.sin(True))",
+        "int(np.ceil(n))",
+        # Only functions know `correction`, and MLX has none.
+        "x.std(ddof=1)",
+        "np.ma.std(x, ddof=1)",
+        "mx.std(m, ddof=1)",
+        # A mask, and not a question.
+        "x == None",
+        "np.where(x == None, 0, x)",
+        # Ember's dtypes equal their names.
+        "u == np.float32",
+        "type(u) == np.float64",
+        "1 if ops.subtract(b, True) else 2",
+        "1 if ops.equal(ops.multiply(n, n), 0) else 2",
+    ],
+)
+def test_what_may_differ_is_no_safe_fix(expression: str) -> None:
+    assert fixed(expression) == expression
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("np.sum(x, axis=0, keepdims=True)", "ops.sum(x, axis=0, keepdims=True)"),
+        ("np.sum(x, axis=n)", "ops.sum(x, axis=n)"),
+        ("np.sum(x, axis=(0, -1))", "ops.sum(x, axis=(0, -1))"),
+        ("np.reshape(x, (2, -1))", "ops.reshape(x, (2, -1))"),
+        ("np.reshape(x, x.shape)", "ops.reshape(x, x.shape)"),
+        ("np.zeros_like(x, dtype=np.float32)", "ops.zeros_like(x, dtype=ops.float32)"),
+        ("np.nonzero([1, 0])", "ops.nonzero([1, 0])"),
+        ("int(np.prod(x.shape))", "int(math.prod(x.shape))"),
+        ("int(np.ceil(n / 2))", "int(math.ceil(n / 2))"),
+        ("float(np.sqrt(2.0))", "float(math.sqrt(2.0))"),
+        ("1 if np.isnan(a) else 2", "1 if math.isnan(a) else 2"),
+        ("not np.isfinite(a)", "not math.isfinite(a)"),
+        ("np.std(x, ddof=1)", "np.std(x, correction=1)"),
+        ("t.std(unbiased=False)", "t.std(correction=0)"),
+        ("1 if y == None else 2", "1 if y is None else 2"),
+        ("t == None", "t is None"),
+        ("x.dtype == np.float32", "x.dtype == ops.float32"),
+        ("np.float32 != x.dtype", "ops.float32 != x.dtype"),
+        ("1 if ops.greater(n, 1) else 2", "1 if n > 1 else 2"),
+    ],
+)
+def test_what_cannot_differ_is_one(before: str, after: str) -> None:
+    assert fixed(before) == after
+
+
+ARRAYS = [
+    (np.arange(size) * 2 % 5).astype(dtype).reshape(shape)
+    for dtype in ("int8", "uint16", "int64", "float16", "float32", "float64", "complex64")
+    for shape, size in (((), 1), ((0,), 0), ((3,), 3), ((2, 3), 6), ((0, 3), 0), ((2, 1, 2), 4))
+] + [np.array([True, False]), np.array([[np.nan, -np.inf, -0.0]]), np.array([np.inf, 1], dtype="complex128")]
+
+PLAIN = """
+    all any argwhere asarray atleast_1d atleast_2d copy cumsum diag diff flip hstack imag isfinite isinf isnan ndim
+    negative nonzero ones_like prod ravel real shape sign size squeeze stack sum transpose unique zeros_like
+"""
+CALLS = [
+    *(f"np.{name}(x)" for name in PLAIN.split()),
+    *(f"np.sum(x, axis={axis})" for axis in ("0", "-1", "5", "None", "(0, 1)", "()", "(0, 0)", "n")),
+    *(f"np.any(x, axis={axis}, keepdims={keep})" for axis, keep in itertools.product(("0", "-2", "None"), (True, 0))),
+    *(f"np.reshape(x, {shape})" for shape in ("-1", "(3, 2)", "(-1, 0)", "x.shape", "n")),
+    *(f"np.flip(x, {axis})" for axis in ("0", "1", "(0, 1)")),
+    "np.moveaxis(x, 0, -1)",
+    "np.swapaxes(x, 0, 1)",
+    "np.roll(x, 1)",
+    "np.repeat(x, 2)",
+    "np.zeros_like(x, dtype=np.int8)",
+    "int(np.prod(x.shape))",
+    "int(np.ceil(a / 2))",
+    "bool(np.isnan(a))",
+    "x.dtype == np.float64",
+    "np.std(x, ddof=1)",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_safe_fixes_answer_the_same(call: str) -> None:
+    after = fixed(call)
+    with ember_ml.use_backend("numpy"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in ARRAYS:
+            wanted, found = (_answer(_compiled(text), x) for text in (call, after))
+            if isinstance(wanted, Exception):
+                assert isinstance(found, _builtin(wanted)), (after, x, found)
+            else:
+                assert not isinstance(found, Exception), (after, x, found)
+                _assert_same(found, wanted)
+
+
+def _compiled(expression: str) -> Callable[..., Any]:
+    names: dict[str, Any] = {"math": math, "np": np, "ops": ember_ml.ops}
+    exec(f"def f(x, n, a):\n    return {expression}\n", names)
+    function: Callable[..., Any] = names["f"]
+    return function
+
+
+def _answer(function: Callable[..., Any], x: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return function(x, 2, 2.5)
+    except Exception as error:
+        return error
+
+
+def _builtin(error: Exception) -> type:
+    """The class by which a program catches an error that does not know whose it is."""
+    return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+
+
+def _assert_same(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, (tuple, list)):
+        assert type(found) is type(wanted)
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            _assert_same(one, other)
+        return
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    assert np.shape(found) == np.shape(wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3 if np.asarray(wanted).dtype == "float16" else 1e-6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def f():\n    a = np.pi\n    ops = 3\n    return a\n",
+        "def g(ops):\n    def inner():\n        return np.pi\n    return inner()\n\n\ndef f():\n    return g(3)\n",
+        "def f():\n    def inner():\n        return np.pi\n    ops = 3\n    return inner()\n",
+        "def g():\n    global ops\n    ops = 3\n\n\ndef f():\n    g()\n    return np.pi\n",
+        "def f():\n    a = np.pi\n    from os import path as ops\n    return a\n",
+        "def f():\n    a = float(np.sqrt(2.0))\n    math = 3\n    return a\n",
+        "from ember_ml import ops\n\n\ndef f(ops=3):\n    return np.pi\n",
+        "from ember_ml import ops\n\n\ndef f():\n    a = np.pi\n    ops = 3\n    return a\n",
+        "from ember_ml import ops\nops = 3\n\n\ndef f():\n    return np.pi\n",
+        "from ember_ml import ops\ndel ops\n\n\ndef f():\n    return np.pi\n",
+    ],
+)
+def test_a_name_that_the_file_binds_is_not_taken(body: str) -> None:
+    before = f"import numpy as np\n{body}"
+    after = fixes.fixed(before.encode(), "module.py", CONFIG).data.decode()
+    answers = []
+    for text in (before, after):
+        names: dict[str, Any] = {}
+        exec(text, names)
+        answers.append(names["f"]())
+    assert after != before
+    assert answers[0] == answers[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import starmap
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ from emberlint.file import File
 from emberlint.findings import Finding, Fix
 from emberlint.syntax import dotted
 
-Span = tuple[int, int, int, int]
+# Line and column of the beginning and of the end.
+Span = Sequence[int]
 
 
 class Imported(NamedTuple):
@@ -187,7 +188,7 @@ class Project:
             name,
             tuple(starmap(Imported, facts["imports"])),
             tuple(
-                Defined(n, tuple(s), tuple(map(tuple, p)), b, tuple(d), a, doc)
+                Defined(n, s, tuple(map(tuple, p)), b, tuple(d), a, doc)
                 for n, s, p, b, d, a, doc in facts.get("functions", ())
             ),
             tuple(facts.get("names", ())),
@@ -199,7 +200,8 @@ class Project:
         self, rule: Any, module: Module, span: Span, message: str, *, fix: Fix | None = None, why: tuple[str, ...] = ()
     ) -> None:
         """Add a finding in a module."""
-        self.findings.append(Finding(rule.code, message, module.path, *span, fix, why))
+        line, column, end_line, end_column = span
+        self.findings.append(Finding(rule.code, message, module.path, line, column, end_line, end_column, fix, why))
 
     def target(self, path: str) -> Module | None:
         """The module of the project that an import names: itself, or the one that holds the name."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate
+from typing import Any
 
 BOM = b"\xef\xbb\xbf"
 
@@ -111,8 +112,11 @@ class Source:
         """The offsets at which a text stands as a word and not as an attribute."""
         return self.places(text, start, end, after, UNDOTTED)
 
-    def imports(self) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """The text of each import: the module and the names of ``from``, or the names alone; in strings too."""
+    def imports(self) -> Iterator[tuple[bytes | Any, ...]]:
+        """The text of each import: the module and the names of ``from``, or the names alone; in strings too.
+
+        Three each, ``None`` for those of the other kind.
+        """
         data = self.data
         end = 0
         place = data.find(b"import")
@@ -121,7 +125,7 @@ class Source:
             match = _IMPORT.match(data, start) if start >= end else None
             if match is not None:
                 end = match.end()
-                yield match.groups()  # type: ignore[misc]
+                yield match.groups()
             place = data.find(b"import", place + 6)
 
     def encode(self, data: bytes) -> bytes:

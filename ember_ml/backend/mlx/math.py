@@ -196,9 +196,9 @@ def tanh(x: mx.array, /) -> mx.array:
 
 def logaddexp(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype == mx.float32:
-        return mx.logaddexp(x, y)
+        return mx.logaddexp(x, y) + 0  # of the logarithm of one, MLX makes a negative zero
     if x.dtype.size == 2:
-        return mx.logaddexp(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
+        return logaddexp(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
     # MLX computes float64 in float32 there.
     large, rest = _powers(x, y, exp)
     return large + rest

@@ -335,7 +335,10 @@ def test_an_interrupted_run_continues(tmp_path: Path) -> None:
     partial = tmp_path / "matrix.json.partial"
     command = [sys.executable, "-m", "ember_ml", "ops", "measure", "--ops", *names, "--out", str(out), "--jobs", "1"]
     command += ["--backend", OTHER]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # Whoever runs the tests in the background has them ignore the signal, and so their children.
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    )
     deadline = time.monotonic() + 120
     while not (partial.exists() and partial.read_text().count("\n") >= 3):
         assert time.monotonic() < deadline

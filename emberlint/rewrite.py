@@ -408,6 +408,10 @@ def _is_foreign(node: ast.AST | None) -> bool:
     return isinstance(first, (ast.List, ast.Tuple)) and any(map(_is_text, ast.walk(first)))
 
 
+# The dtypes of arrays that no tensor is.
+_UNHELD = kinds.words("object object_ str str_ bytes bytes_ datetime64 timedelta64")
+
+
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
@@ -417,13 +421,4 @@ def _may_be_held(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return node.value is None or node.value in catalogue.dtypes()
     last = dotted(node).rpartition(".")[2]
-    return bool(last) and last not in (
-        "object",
-        "object_",
-        "str",
-        "str_",
-        "bytes",
-        "bytes_",
-        "datetime64",
-        "timedelta64",
-    )
+    return bool(last) and last not in _UNHELD

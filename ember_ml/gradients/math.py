@@ -122,12 +122,19 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return whole[start : start + length]
 
 
+def _axes(x: Any, axis: Any) -> list[int]:
+    """The axes of a reduction, from the front; all of them by default."""
+    ndim = len(x.shape)
+    if axis is None or not ndim:
+        return list(range(ndim))
+    return [one % ndim for one in ((axis,) if hasattr(axis, "__index__") else axis)]
+
+
 def _reduced(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """A cotangent of a reduction with the axes that it lacks."""
-    ndim = len(x.shape)
-    if keepdims or not ndim:
+    if keepdims or not x.shape:
         return g
-    axes = range(ndim) if axis is None else [a % ndim for a in ((axis,) if hasattr(axis, "__index__") else axis)]
+    axes = _axes(x, axis)
     return manipulation.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x.shape)))
 
 

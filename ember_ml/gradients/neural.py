@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import windows as _windows
+from ember_ml.gradients.math import _axes
 from ember_ml.ops import activations, comparison, creation, dtypes, indexing, linearalg, manipulation, math, stats
 from ember_ml.ops.neural import conv, conv_transpose, unfold
 
@@ -142,12 +143,6 @@ def _average_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, paddin
     return _spread_windows([share] * _math.prod(found.kernel), x, found, data_format)
 
 
-def _axes(x: Any, axis: Any) -> tuple[int, ...]:
-    ndim = len(x.shape)
-    several = range(ndim) if axis is None else (axis,) if hasattr(axis, "__index__") else axis
-    return tuple(sorted(one % ndim for one in several))
-
-
 def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return manipulation.reshape(values, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
 
@@ -161,7 +156,7 @@ def _across(x: Any, values: Any, axes: tuple[int, ...]) -> Any:
 def _layer_normalization(
     places: Sequence[Any], g: Any, out: Any, x: Any, scale: Any, offset: Any, axis: Any, epsilon: float
 ) -> list[Any]:
-    axes = _axes(x, axis)
+    axes = tuple(sorted(_axes(x, axis)))
     centred = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
     size = math.rsqrt(math.add(stats.mean(math.square(centred), axis=axes, keepdims=True), epsilon))
     normal = math.multiply(centred, size)
@@ -181,7 +176,7 @@ def _layer_normalization(
 def _rms_normalization(
     places: Sequence[Any], g: Any, out: Any, x: Any, scale: Any, axis: Any, epsilon: float
 ) -> list[Any]:
-    axes = _axes(x, axis)
+    axes = tuple(sorted(_axes(x, axis)))
     size = math.rsqrt(math.add(stats.mean(math.square(x), axis=axes, keepdims=True), epsilon))
     normal = math.multiply(x, size)
     found: dict[Any, Any] = {}

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import math as _math
 from typing import Any
 
 from ember_ml.gradients import indexing as indexing_rules
-from ember_ml.gradients.math import _reduced
+from ember_ml.gradients.math import _axes, _reduced
 from ember_ml.ops import comparison, creation, dtypes, manipulation, math
 from ember_ml.ops.stats import cummax, cumprod, cumsum, mean, prod, sum
 
 
 def _count(x: Any, axis: Any) -> int:
-    shape = tuple(x.shape)
-    axes = range(len(shape)) if axis is None or not shape else (axis,) if hasattr(axis, "__index__") else axis
-    count = 1
-    for i in axes:
-        count *= shape[i]
-    return count
+    return _math.prod(x.shape[i] for i in _axes(x, axis))
 
 
 def _spread(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
@@ -33,9 +29,7 @@ def _mean(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False)
 
 def _prod(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product of all other elements, with no division, so that zeros do no harm."""
-    ndim = len(x.shape)
-    named = range(ndim) if axis is None or not ndim else (axis,) if hasattr(axis, "__index__") else axis
-    axes = [a % ndim for a in named]
+    ndim, axes = len(x.shape), _axes(x, axis)
     others = [i for i in range(ndim) if i not in axes]
     order = others + axes
     front = tuple(x.shape[i] for i in others)

@@ -161,7 +161,8 @@ def truncated_normal(
     ends = tuple(_math.erf(x / _math.sqrt(2)) / 2 for x in (low, high))
     kind = "float64" if draw.floating(dtype) == "float64" else "float32"
     if not -4 <= low <= 4 and not -4 <= high <= 4 and ends[1] - ends[0] < 16 * dtypes.finfo(kind).eps:
-        raise ValueError(f"{kind} has too few numbers to draw from {low} to {high} deviations off the mean")
+        more = "; float64 has more" if kind == "float32" else ""
+        raise ValueError(f"{kind} has too few numbers to draw from {low} to {high} deviations off the mean{more}")
     return draw.placed(_sampling.truncated_normals, mean, stddev, dtype, low, high, *ends)
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from emberlint.checks import NONE, Checks
 from emberlint.config import NAMESPACE
 from emberlint.findings import Edit, Finding, Fix
-from emberlint.interest import Interest
+from emberlint.interest import Interest, Places
 from emberlint.kinds import CONSTANTS, REFERENCE, Value
 from emberlint.scopes import Body, Class, Env, Functions, Import, Scopes
-from emberlint.syntax import bindings
+from emberlint.source import ENDS, UNDOTTED
+from emberlint.syntax import binders
 
 if TYPE_CHECKING:
     from emberlint.config import Config
@@ -276,13 +277,9 @@ class File:
             value = scope[name]
             if value is None or value.path != self.canonical(path):
                 return False
-        # Most uses of a module have a dot behind them, and bind nothing; its own import has none.
-        word, data = name.encode(), self.source.data
-        ends = [place + len(word) for place in self.source.uses(word)]
-        if not ends or (path in self.tops and sum(data[end : end + 1] != b"." for end in ends) <= 1):
-            return True
-        known: dict[str, set[str]] = self.shared("bindings", lambda: bindings(self.tree, self.resolve))
-        return known.get(name, set()) <= {path}
+        # Most uses of a module have a dot behind them, which binds nothing but in an import.
+        near = Places(self.source, [(name.encode(), UNDOTTED), (b"import", ENDS)])
+        return binders(name, self.tree, near.are_in, self.resolve) <= {path}
 
     def _import_place(self) -> tuple[int, str, str]:
         """Where a new import goes: after the last of the imports that open the file, else after the docstring."""

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+_BOUND = {ast.arg: "arg", ast.MatchMapping: "rest"}
+
 
 def dotted(node: Any) -> str:
     """A dotted name as it is written; empty for anything else."""
@@ -82,30 +84,39 @@ def _names(target: Any, names: set[str]) -> None:
             _names(element, names)
 
 
-def bindings(tree: ast.AST, resolve: Callable[[ast.ImportFrom], str]) -> dict[str, set[str]]:
-    """What binds each name of a file, in whatever scope: the full names of imports; empty for all that is no import.
+def binders(
+    name: str, tree: ast.AST, near: Callable[[Any], bool], resolve: Callable[[ast.ImportFrom], str]
+) -> set[str]:
+    """What binds a name in a file, in whatever scope: the full names of imports, an empty one for what is none.
 
-    ``resolve`` is the full name of the module that a ``from`` import names.
+    ``near`` says whether the lines of a statement have the name at all, ``resolve`` is the full name of the module that
+    a ``from`` import names.
     """
-    found: dict[str, set[str]] = {}
-    node: Any
-    for node in ast.walk(tree):
+    found: set[str] = set()
+    stack: list[Any] = [tree]
+    while stack:
+        node = stack.pop()
         kind = type(node)
+        if isinstance(node, ast.stmt) and not near(node):
+            stack += getattr(node, "decorator_list", ())  # which stand before its lines
+            continue
         if kind is ast.Import:
-            for name in node.names:
-                first = name.name.partition(".")[0]
-                found.setdefault(name.asname or first, set()).add(name.name if name.asname else first)
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                if (alias.asname or first) == name:
+                    found.add(alias.name if alias.asname else first)
         elif kind is ast.ImportFrom:
-            for name in node.names:
-                found.setdefault(name.asname or name.name, set()).add(f"{resolve(node)}.{name.name}")
+            found.update(
+                f"{resolve(node)}.{alias.name}" for alias in node.names if (alias.asname or alias.name) == name
+            )
         elif kind is ast.Name:
-            if type(node.ctx) is not ast.Load:
-                found.setdefault(node.id, set()).add("")
-        elif kind is not ast.alias:
+            if node.id == name and type(node.ctx) is not ast.Load:
+                found.add("")
+        else:
             # Parameters, functions, classes, exceptions and patterns.
-            bound = node.arg if kind is ast.arg else getattr(node, "rest" if kind is ast.MatchMapping else "name", None)
-            if bound:
-                found.setdefault(bound, set()).add("")
+            if getattr(node, _BOUND.get(kind, "name"), None) == name:
+                found.add("")
+            stack += ast.iter_child_nodes(node)
     return found
 
 

@@ -198,6 +198,33 @@ def test_own_metrics_have_no_init_to_remember(backend: Backend) -> None:
             kind(limit=1.0)
 
 
+PAIRS = (LABELS, REALS), (SCORES, GUESSES)
+
+
+class Chosen(metrics.Accuracy):
+    """The accuracy of one of several answers."""
+
+    def __init__(self, key: Any) -> None:
+        super().__init__()
+        self.key = key
+
+    def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
+        return super().measure(y_true[self.key], y_pred[self.key], weight)
+
+
+@pytest.mark.parametrize("made", [dict, tuple])
+def test_own_metrics_choose_among_several_answers(made: Any, backend: Backend) -> None:
+    true, found = ((one, other) if made is tuple else {0: one, 1: other} for one, other in PAIRS)
+    metric = Chosen(0)
+    assert metric(true, found) == pytest.approx(sk.accuracy_score(LABELS, PREDICTED), abs=1e-9)
+    assert metric(true, found, RATES) == pytest.approx(
+        sk.accuracy_score(LABELS, PREDICTED, sample_weight=RATES), abs=1e-6
+    )
+    with pytest.raises(TypeError, match=f"a {made.__name__} of tensors, among which its measure must choose"):
+        metrics.Accuracy().update(true, found)
+    assert metrics.Accuracy()((1, 0), (np.int64(1), np.int64(1))) == 0.5, "numbers in a tuple are an array"
+
+
 def test_a_column_of_classes_is_classes(backend: Backend) -> None:
     """Targets of shape (n, 1), as many data sets have them."""
     column = ops.asarray(LABELS[:, None])

@@ -361,6 +361,21 @@ def test_a_checkpoint_takes_the_dtype_of_the_model(backend: Backend, tmp_path: P
         trainer(metrics=["accuracy", "auc"]).restore(tmp_path)
 
 
+def test_the_best_of_a_checkpoint_takes_the_dtype_of_the_model(backend: Backend, tmp_path: Path) -> None:
+    class Falling(training.Callback):
+        def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+            record["merit"] = -float(trainer.epoch)
+
+    def parts() -> tuple[training.Callback, ...]:
+        return Falling(), training.EarlyStopping("merit", patience=2), training.Checkpoint(tmp_path)
+
+    trainer(*parts()).fit(X, Y, epochs=2)
+    later = trainer(*parts())
+    later.model.astype("float64")
+    assert len(later.fit(X, Y, epochs=9, resume=tmp_path)) == 3
+    assert {ops.dtype(x).name for x in later.model.tensors().values()} == {"float64"}
+
+
 def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
     modules.Linear(4, 3).save(tmp_path / "checkpoint-00000001.safetensors")
     with pytest.raises(ValueError, match="something else"):
@@ -413,7 +428,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         small.restore(tmp_path)
     other = trainer()
     other.optimizer = optim.SGD(0.1, 0.9)
-    with pytest.raises(ValueError, match=r"another optimiser; lacking: 0.bias.velocity.*unknown: 0.bias.momentum"):
+    with pytest.raises(ValueError, match=r"another optimiser.*lacking: 0.bias.velocity.*unknown: 0.bias.momentum"):
         other.restore(tmp_path)
     again = trainer()
     again.optimizer = optim.Adam(optim.schedules.constant(0.5))
@@ -439,6 +454,122 @@ def test_callbacks_go_on_after_a_resume(tmp_path: Path) -> None:
     ]
     assert logs[0] == logs[1]
     assert list(logs[0][0]) == ["epoch", "loss", "accuracy", "val_loss", "val_accuracy", "learning_rate"]
+
+
+class Averages(training.Callback):
+    """Running means of the parameters."""
+
+    def __init__(self) -> None:
+        self.means: dict[str, Any] = {}
+
+    def on_step_end(self, trainer: Any, loss: Any) -> None:
+        new = trainer.model.parameters()
+        self.means = {path: ops.lerp(self.means.get(path, x), x, 0.25) for path, x in new.items()}
+
+    def state(self) -> Any:
+        return self.means
+
+    def restore(self, state: Any) -> None:
+        self.means = state
+
+
+@pytest.mark.parametrize("every", [None, 7])
+def test_a_checkpoint_may_stand_before_other_callbacks(every: int | None, backend: Backend, tmp_path: Path) -> None:
+    """It holds what they know after the update or the epoch, not before."""
+
+    def parts() -> tuple[training.Callback, ...]:
+        stopping, best = training.EarlyStopping("loss"), training.Checkpoint(tmp_path / "best", monitor="accuracy")
+        return training.Checkpoint(tmp_path / "run", every=every), Averages(), stopping, best
+
+    def known(averages: Any, stopping: Any, best: Any) -> Any:
+        return {p: host(x) for p, x in averages.means.items()}, stopping.watch.best, stopping.waited, best.state()
+
+    first, again = parts(), parts()
+    trainer(*first).fit(X, Y, epochs=3, batch_size=8)
+    assert trainer(*again, seed=5).restore(tmp_path / "run")
+    expected, *figures = known(*first[1:])
+    found, *others = known(*again[1:])
+    assert found.keys() == expected.keys()
+    for path, x in found.items():
+        np.testing.assert_array_equal(x, expected[path])
+    assert figures == others or every, "figures of an epoch come after its last update"
+
+
+def test_a_run_that_was_stopped_is_over(backend: Backend, tmp_path: Path) -> None:
+    class Falling(training.Callback):
+        def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+            record["merit"] = -float(trainer.epoch)
+
+    def run(patience: int, **options: Any) -> Any:
+        stopping = training.EarlyStopping("merit", patience=patience)
+        mine = trainer(Falling(), training.Checkpoint(tmp_path), stopping)
+        mine.fit(X, Y, epochs=9, **options)
+        return mine
+
+    whole = run(2)
+    assert len(whole.history) == 3
+    later = run(2, resume=tmp_path)
+    assert len(later.history) == 3
+    for path, x in whole.model.tensors().items():
+        np.testing.assert_array_equal(host(later.model.tensors()[path]), host(x))
+    assert len(run(4, resume=tmp_path).history) == 5
+    mine = trainer(Falling(), training.EarlyStopping("merit", patience=0))
+    assert [len(mine.fit(X, Y, epochs=9)) for _ in range(2)] == [2, 2], "a second run begins anew"
+
+
+def test_checkpoints_of_another_run_are_noticed(backend: Backend, tmp_path: Path) -> None:
+    """They have higher numbers, so that a resume would take them for the latest."""
+    trainer(training.Checkpoint(tmp_path)).fit(X, Y, epochs=3)
+    trainer(training.Checkpoint(tmp_path)).fit(X, Y, epochs=4, resume=tmp_path)
+    with pytest.warns(UserWarning, match=r"another run, up to checkpoint-00000008.*not from checkpoint-00000002"):
+        trainer(training.Checkpoint(tmp_path)).fit(X, Y)
+    trainer(training.Checkpoint(tmp_path / "own")).fit(X, Y)
+
+
+class Noisy:
+    """Batches in a new order every time, each with noise: both from the portable stream."""
+
+    def __iter__(self) -> Any:
+        order = host(ops.random.permutation(50))
+        for begin in range(0, 50, 12):
+            rows = order[begin : begin + 12]
+            yield ops.add(X[rows], ops.random.normal((len(rows), 4), stddev=0.1)), Y[rows]
+
+
+@pytest.mark.parametrize("stop", [1, 5, 7, 10])
+def test_a_loader_that_draws_goes_on_as_it_would_have(stop: int, backend: Backend, tmp_path: Path) -> None:
+    class Interrupted(training.Callback):
+        def on_settled(self, trainer: Any) -> None:
+            if trainer.step == stop:
+                raise KeyboardInterrupt
+
+    whole = trainer().fit(Noisy(), epochs=3)
+    with pytest.raises(KeyboardInterrupt):
+        trainer(training.Checkpoint(tmp_path, every=1), Interrupted()).fit(Noisy(), epochs=3)
+    assert trainer(seed=5).fit(Noisy(), epochs=3, resume=tmp_path).steps == whole.steps
+
+
+def test_a_run_that_was_interrupted_in_its_first_update(backend: Backend, tmp_path: Path) -> None:
+    mine = trainer()
+    good = mine.loss
+
+    def loss(prediction: Any, target: Any) -> Any:
+        raise KeyboardInterrupt
+
+    mine.loss = loss
+    with pytest.raises(KeyboardInterrupt):
+        mine.fit(Noisy(), epochs=2)
+    mine.save(tmp_path)
+    mine.loss = good
+    assert mine.fit(Noisy(), epochs=2, resume=tmp_path).steps == trainer().fit(Noisy(), epochs=2).steps
+
+
+def test_other_parameters_are_frozen_when_a_run_goes_on(tmp_path: Path) -> None:
+    mine = trainer(training.Checkpoint(tmp_path))
+    mine.model.freeze("0")
+    mine.fit(X, Y)
+    with pytest.raises(ValueError, match=r"or other parameters were frozen; lacking: 0.bias.momentum"):
+        trainer().restore(tmp_path)
 
 
 def test_tensorboard_files_are_written(tmp_path: Path) -> None:
@@ -529,6 +660,31 @@ def test_modes_are_as_they_were(backend: Backend) -> None:
     assert [module.training for module in mine.model.modules()] == [False, True, False, False, False]
 
 
+def test_a_part_of_a_model_may_stay_out_of_training(backend: Backend) -> None:
+    """Such as a normalisation whose statistics are to stay, where a model is tuned further."""
+
+    def moved(prepare: Any, kind: Any = modules.Sequential) -> list[bool]:
+        model = kind(modules.Linear(4, 3), modules.BatchNorm(3), modules.Sequential(modules.BatchNorm(3)))
+        prepare(model)
+        modes, old = [module.training for module in model.modules()], [host(x) for x in model.buffers().values()]
+        training.Trainer(model, LOSS, optim.SGD(0.1)).fit(X, Y, validation_data=(X, Y))
+        assert [module.training for module in model.modules()] == modes
+        new = [host(x) for x in model.buffers().values()]
+        return [not np.array_equal(one, other) for one, other in zip(old, new, strict=True)][::2]
+
+    class Tuned(modules.Sequential):
+        def train(self, mode: bool = True) -> Any:
+            super().train(mode)
+            self[1].eval()
+            return self
+
+    assert moved(lambda model: model.train()) == [True, True]
+    assert moved(lambda model: model[1].eval()) == [False, True]
+    assert moved(lambda model: model[2].eval()) == [True, False]
+    assert moved(lambda model: model.eval()) == [True, True], "it was looked at, and is trained"
+    assert moved(lambda model: model.train(), Tuned) == [False, True]
+
+
 def test_mistakes_are_explained(backend: Backend) -> None:
     mine = trainer()
     with pytest.raises(ValueError, match=r"\(50, 4\), \(3,\)"):
@@ -579,6 +735,15 @@ def test_what_is_given_to_fit_is_looked_at(backend: Backend) -> None:
             measure(X, batch_size=2.5)
     assert not mine.history.steps
     assert len(mine.fit(X, Y, epochs=np.int64(2), batch_size=np.int32(25), verbose=False).steps) == 4
+
+
+def test_single_examples_are_no_batches(backend: Backend) -> None:
+    """Pairs of an example and its class have no axis that counts, so that each would be taken for a batch."""
+    for pairs in (list(zip(X, Y, strict=True)), [(x, {"class": y}) for x, y in zip(X, Y, strict=True)]):
+        with pytest.raises(ValueError, match="a single number in place of a batch"):
+            trainer().fit(pairs)
+        with pytest.raises(ValueError, match="a single number in place of a batch"):
+            trainer().evaluate(pairs)
 
 
 def test_a_target_that_is_not_there_is_missed(backend: Backend) -> None:

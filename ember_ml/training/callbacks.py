@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import math
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ember_ml.training.data import beside
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -28,6 +31,9 @@ class Callback:
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         """After an epoch, with what was measured; ``trainer.epoch`` is the number of epochs done."""
+
+    def on_settled(self, trainer: Trainer) -> None:
+        """After all callbacks have heard of an update, or of the end of an epoch: the time to save what they know."""
 
     def on_fit_end(self, trainer: Trainer) -> None:
         """After the last epoch."""
@@ -78,6 +84,8 @@ class _Watch:
 class EarlyStopping(Callback):
     """Stops when a figure has not become better for some epochs.
 
+    A run that was stopped is over: resumed, it goes on only with more patience.
+
     Args:
         monitor: the figure; by default ``val_loss``, or ``loss`` if nothing is validated.
         patience: for how many epochs in a row it may be no better.
@@ -106,6 +114,8 @@ class EarlyStopping(Callback):
     def on_fit_begin(self, trainer: Trainer) -> None:
         if not trainer.step:
             self.watch.best, self.waited, self.tensors = math.nan, 0, {}
+        elif self.waited and self.waited >= self.patience:
+            trainer.stop()
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         if self.watch.is_better(record):
@@ -117,7 +127,8 @@ class EarlyStopping(Callback):
         if self.waited >= self.patience:
             trainer.stop()
             if self.tensors:
-                trainer.model.assign(self.tensors)
+                # Those of a checkpoint may be in another dtype.
+                trainer.model.assign(beside(trainer.model.tensors(), self.tensors))
 
     def state(self) -> Any:
         return {"best": self.watch.best, "waited": self.waited, "tensors": self.tensors}
@@ -129,8 +140,9 @@ class EarlyStopping(Callback):
 class Checkpoint(Callback):
     """Keeps everything that is needed to go on, in numbered files: ``fit(resume=directory)`` goes on from the last.
 
-    A file holds the tensors of the model and the optimiser, the state of the random stream, the history, and where in
-    the epoch it was. It appears whole or not at all, and any engine reads it.
+    A file holds the tensors of the model and the optimiser, the state of the random stream and of all callbacks, the
+    history, and where in the epoch it was. It appears whole or not at all, and any engine reads it. Each run has a
+    directory of its own: a warning says so where one has checkpoints of another run with higher numbers.
 
     Args:
         directory: where the files are; it is made if need be.
@@ -157,18 +169,27 @@ class Checkpoint(Callback):
         self.directory = Path(directory)
         self.every, self.keep = every, keep
         self.watch = _Watch(monitor, mode, 0.0) if monitor else None
+        self._is_due = self._is_alone = False
 
     def on_fit_begin(self, trainer: Trainer) -> None:
+        self._is_due = self._is_alone = False
         if self.watch is not None and not trainer.step:
             self.watch.best = math.nan
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
-        if self.every and trainer.step % self.every == 0:
-            trainer.save(self.directory, keep=self.keep)
+        self._is_due = self.every is not None and trainer.step % self.every == 0
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        if self.every is None and (self.watch is None or self.watch.is_better(record)):
-            trainer.save(self.directory, keep=self.keep)
+        self._is_due = self.every is None and (self.watch is None or self.watch.is_better(record))
+
+    def on_settled(self, trainer: Trainer) -> None:
+        # Not before, since others may come after this one, and a file holds what they know.
+        if self._is_due:
+            self._is_due = False
+            path = trainer.save(self.directory, keep=self.keep)
+            if not self._is_alone:
+                _warn_of_others(path)
+                self._is_alone = True
 
     def state(self) -> Any:
         return None if self.watch is None else self.watch.best
@@ -176,6 +197,19 @@ class Checkpoint(Callback):
     def restore(self, state: Any) -> None:
         if self.watch is not None:
             self.watch.best = state
+
+
+def _warn_of_others(path: Path) -> None:
+    """Warn if there are checkpoints with higher numbers than that of the newest."""
+    prefix = path.stem.rpartition("-")[0]
+    # Numbers have zeros before them, and longer ones are higher.
+    last = max(path.parent.glob(f"{prefix}-*{path.suffix}"), key=lambda other: (len(other.name), other.name))
+    if last.name != path.name:
+        warnings.warn(
+            f"{path.parent} has checkpoints of another run, up to {last.name}, which are taken for the latest: resume "
+            f"goes on from there, not from {path.name}. Remove them, or give each run a directory of its own",
+            stacklevel=2,
+        )
 
 
 class FailOnNaN(Callback):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
+from itertools import islice
 from operator import index
 from typing import Any
 
@@ -27,11 +28,17 @@ class Arrays:
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
 
-    def batches(self, shuffle: bool, skip: int = 0) -> Iterator[Batch]:
-        """The batches from number ``skip`` on, in order or, drawn from the portable stream, in a random one."""
+    def batches(self, shuffle: bool, skip: int = 0, later: Any = None) -> Iterator[Batch]:
+        """The batches from number ``skip`` on, in order or, drawn from the portable stream, in a random one.
+
+        Args:
+            later: the state of the stream when the others were done, with which it goes on.
+        """
         if not self.count:
             raise ValueError("there are no data: the first axis, which counts the examples, is empty")
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
+        if later is not None:
+            ops.random.set_state(later)
         for begin in range(skip * self.batch_size, self.count, self.batch_size):
             end = begin + self.batch_size
             if order is None:
@@ -54,21 +61,26 @@ class Batches:
         """How many batches there are; 0 if that is not known."""
         return len(self.source) if isinstance(self.source, Sized) else 0
 
-    def batches(self, shuffle: bool, skip: int = 0) -> Iterator[Batch]:
-        """The batches from number ``skip`` on, in the order of the iterable."""
-        number = -1
-        for number, batch in enumerate(self.source):
-            if number >= skip:
-                parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
-                given = (*parts, None) if len(parts) == 1 else parts
-                tensors = tuple(None if part is None else _tensors(part, self.device) for part in given)
-                if not all(leaf.ndim for leaf in tree.leaves(tensors[0])):
-                    raise ValueError(
-                        "there is a single number in place of a batch; without y, data are an iterable of batches "
-                        "(x, y), whose first axes count examples; if it is data itself, y is missing"
-                    )
-                yield tensors
-        if number < 0:
+    def batches(self, shuffle: bool, skip: int = 0, later: Any = None) -> Iterator[Batch]:
+        """The batches from number ``skip`` on, in the order of the iterable; ``later`` is as for ``Arrays``."""
+        source = iter(self.source)
+        is_empty = not sum(1 for _ in islice(source, skip))
+        if later is not None:
+            # Only now: what the iterable draws when it begins, such as an order, it draws with the first batch.
+            ops.random.set_state(later)
+        for batch in source:
+            is_empty = False
+            parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
+            given = (*parts, None) if len(parts) == 1 else parts
+            tensors = tuple(None if part is None else _tensors(part, self.device) for part in given)
+            true = tree.leaves(tensors[1])
+            if not all(leaf.ndim for leaf in tree.leaves(tensors[0])) or not any(x is None or x.ndim for x in true):
+                raise ValueError(
+                    "there is a single number in place of a batch; without y, data are an iterable of batches "
+                    "(x, y), whose first axes count examples; if it is data itself, y is missing"
+                )
+            yield tensors
+        if is_empty:
             raise ValueError("there are no data: no batches, or an iterator, which is empty after its first epoch")
 
 
@@ -98,6 +110,14 @@ def size_of(batch: Any) -> int:
     """How many examples are in a batch."""
     first = tree.leaves(batch)[0]
     return int(first.shape[0]) if first.ndim else 1
+
+
+def beside(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """What was found, on the devices and in the dtypes of those in whose place it comes."""
+    return {
+        path: ops.cast(ops.to_device(x, ops.get_device(own[path])), ops.dtype(own[path])) if path in own else x
+        for path, x in found.items()
+    }
 
 
 def _tensors(data: Any, device: str | None) -> Any:

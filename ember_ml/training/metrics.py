@@ -28,7 +28,8 @@ def _measure(self: Metric, y_true: Any, y_pred: Any) -> Any:
 class Metric:
     """The base of metrics. A new one gives ``measure``, a vector of each batch, and ``score``, a number from all.
 
-    If ``measure`` takes a third argument, it is the weights of the batch, or ``None``.
+    If ``measure`` takes a third argument, it is the weights of the batch, or ``None``. What a model answers in a
+    dictionary or a tuple, and what is true of it, reach ``measure`` so.
 
     >>> class Largest(Metric):
     ...     name = "largest"
@@ -67,11 +68,15 @@ class Metric:
         given = () if sample_weight is None else (ops.asarray(sample_weight),)
         if given and len(inspect.signature(self.measure).parameters) < 3:
             raise TypeError(f"{type(self).__name__} takes no weights: its measure has no argument for them")
+        true, found = _tensors(y_true), _tensors(y_pred)
         try:
-            measured = self.measure(ops.asarray(y_true), ops.asarray(y_pred), *given)
+            measured = self.measure(true, found, *given)
         except Exception as error:
+            several = next((type(one).__name__ for one in (true, found) if isinstance(one, (dict, tuple))), None)
+            if several is not None and isinstance(error, (AttributeError, TypeError)):
+                error = TypeError(f"{error}; it was given a {several} of tensors, among which its measure must choose")
             error.add_note(f"in the metric {self.name!r}")
-            raise
+            raise error
         self._measured = self._measured or []
         self._measured.append(measured)
 
@@ -494,6 +499,15 @@ def get_metric(metric: str | Metric) -> Metric:
     if metric not in _NAMES:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(_NAMES)}")
     return _NAMES[metric]()
+
+
+def _tensors(values: Any) -> Any:
+    """A tensor; of several, as a model may answer, the dictionary or the tuple of them."""
+    if isinstance(values, dict):
+        return {key: _tensors(value) for key, value in values.items()}
+    if isinstance(values, tuple) and any(isinstance(one, dict) or getattr(one, "shape", ()) for one in values):
+        return tuple(_tensors(value) for value in values)
+    return ops.asarray(values)
 
 
 def _is_integral(x: Any) -> bool:

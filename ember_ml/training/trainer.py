@@ -16,7 +16,7 @@ from ember_ml import backend as backends
 from ember_ml import door, ops, transform, tree
 from ember_ml.contract import operation_of
 from ember_ml.training.callbacks import Callback
-from ember_ml.training.data import Arrays, Batch, Batches, as_data, size_of, whole
+from ember_ml.training.data import Arrays, Batch, Batches, as_data, beside, size_of, whole
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.progress import Progress
@@ -206,16 +206,19 @@ class Trainer:
                 return False
             if not isinstance(content, dict) or "progress" not in content:
                 raise ValueError(f"{directory} holds something else than a checkpoint of a Trainer")
+            if self._device is not None:
+                # What metrics and callbacks are given meets tensors that are there.
+                content = tree.map(lambda x: ops.to_device(x, self._device) if ops.is_tensor(x) else x, content)
             _check_paths("model", self.model.tensors(), content["model"])
             self.optimizer.init(self.model)
             # A schedule may have taken the place of a rate since, or the other way round.
             held = ({path: x for path, x in some.items() if not path.endswith("learning_rate")}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
-            _check_paths("optimiser", *held)
+            _check_paths("optimiser, or other parameters were frozen", *held)
             progress = json.loads(content["progress"])
             self._check_progress(progress)
-            self.model.assign(_beside(self.model.tensors(), content["model"]))
-            self.optimizer.assign(_beside(self.optimizer.tensors(), content["optimizer"]))
+            self.model.assign(beside(self.model.tensors(), content["model"]))
+            self.optimizer.assign(beside(self.optimizer.tensors(), content["optimizer"]))
             ops.random.set_state(progress["seed"])
             self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
             self._epoch_seed = progress["epoch_seed"]
@@ -265,6 +268,7 @@ class Trainer:
                 self.batch += 1
                 self.step += 1
                 self._call("on_step_end", loss)
+                self._call("on_settled")
                 told.step(size_of(x), partial(self._figures, loss))
             if not self._losses:
                 raise ValueError("there are no data to train on; an iterator is empty after its first epoch")
@@ -283,6 +287,7 @@ class Trainer:
         self._begin_epoch()
         progress.line(self.epoch, record)
         self._call("on_epoch_end", record)
+        self._call("on_settled")
 
     def _begin_epoch(self) -> None:
         self.batch, self._losses, self._sizes, self._epoch_seed = 0, [], [], None
@@ -295,12 +300,9 @@ class Trainer:
             self._epoch_seed = ops.random.get_state()
             return data.batches(shuffle)
         # The order is drawn as it was when the epoch began; then the stream goes on from where it had come to.
-        later = ops.random.get_state()
+        later = ops.random.get_state() if self.batch else None
         ops.random.set_state(self._epoch_seed)
-        rest = data.batches(shuffle, self.batch)
-        first = next(rest, None)
-        ops.random.set_state(later)
-        return iter(()) if first is None else _chained(first, rest)
+        return data.batches(shuffle, self.batch, later)
 
     def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
         prediction = model(x)
@@ -343,12 +345,15 @@ class Trainer:
 
     @contextmanager
     def _in_mode(self, training: bool) -> Iterator[None]:
-        """The model is in training, or not, and then as it was."""
+        """The model is in training, but for parts of it that somebody took out, or not, and then as it was."""
         if not hasattr(self.model, "train"):
             yield
             return
         before = [(module, module.training) for module in self.model.modules()]
+        is_chosen = training and getattr(self.model, "training", False)
         self.model.train(training)
+        for module, mode in before if is_chosen else ():
+            module.training = module.training and mode
         try:
             yield
         finally:
@@ -464,19 +469,6 @@ def _instance(value: Any, method: str, what: str) -> Any:
         hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
         raise TypeError(f"{what} is wanted, not {value!r}{hint}")
     return value
-
-
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
-
-
-def _beside(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, on the devices and in the dtypes of those in whose place it comes."""
-    return {
-        path: ops.cast(ops.to_device(x, ops.get_device(own[path])), ops.dtype(own[path])) if path in own else x
-        for path, x in found.items()
-    }
 
 
 def _check_paths(name: str, own: dict[str, Any], found: dict[str, Any]) -> None:

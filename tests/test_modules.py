@@ -270,6 +270,34 @@ def test_dictionaries(backend: Backend) -> None:
         parts["c"]
 
 
+class Heads(Module):
+    def __init__(self) -> None:
+        self.heads = {2: Linear(3, 2), 5: Linear(3, 5), "other": {True: Linear(3, 1)}}
+
+    def forward(self, x: Any) -> Any:
+        return {key: self.heads[key](x) for key in self.heads if key in (2, 5)}
+
+
+def test_keys_of_dictionaries_may_be_numbers(backend: Backend) -> None:
+    model = Heads()
+    assert list(model.parameters())[::2] == ["heads.2.weight", "heads.5.weight", "heads.other.True.weight"]
+    for same in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert {key: tuple(x.shape) for key, x in same(ops.ones((4, 3))).items()} == {2: (4, 2), 5: (4, 5)}
+        assert same.heads.keys() == list(same.heads) == [2, 5, "other"]
+        assert same.heads["2"] is same.heads[2]
+        assert same.heads["other"][True] is dict(same.heads["other"].items())[True]
+        assert 3 not in same.heads
+    with pytest.raises(KeyError, match="no module 3; there are: 2, 5, other"):
+        model.heads[3]
+    with pytest.raises(ValueError, match=r"keys 2 and '2' have one name"):
+        model.heads["2"] = Linear(3, 2)
+    del model.heads[2]
+    model.heads["2"] = Linear(3, 2)
+    assert model.heads.keys() == [5, "other", "2"]
+    with pytest.raises(KeyError, match="no module 7"):
+        del model.heads[7]
+
+
 def test_a_class_is_no_module() -> None:
     with pytest.raises(TypeError, match=r"write ReLU\(\.\.\.\)"):
         Sequential(nn.ReLU)
@@ -312,6 +340,27 @@ def test_freezing(backend: Backend) -> None:
     module = Module()
     module.fixed = Parameter([1.0], trainable=False)
     assert not module.parameters()
+
+
+def test_an_answer_of_several_parts_is_named_as_such(backend: Backend) -> None:
+    """A recurrent layer answers its outputs and its last state, which is nothing for a linear one."""
+    model = Sequential(nn.GRU(3, 2), Linear(2, 1))
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 the engine's words
+        model(ops.ones((2, 8, 3)))
+    assert caught.value.__notes__[-1].endswith("given a tuple of float32[2, 8, 2], float32[1, 2, 2]")
+    model.insert(1, lambda answer: answer[0])
+    assert tuple(model(ops.ones((2, 8, 3))).shape) == (2, 8, 1)
+
+
+def test_a_state_is_a_dictionary(backend: Backend) -> None:
+    layer = Linear(2, 2)
+    for state, hint in (
+        (layer, r"not a Linear; state_dict\(\)"),
+        ("a.safetensors", r"not a str; load\(path\)"),
+        (3, "int$"),
+    ):
+        with pytest.raises(TypeError, match=hint):
+            layer.load_state_dict(state)  # type: ignore[arg-type]
 
 
 def test_state_dict_is_a_snapshot(backend: Backend) -> None:
@@ -497,7 +546,7 @@ def test_any_error_is_noted(backend: Backend) -> None:
     assert caught.value.__notes__ == ["in Lambda '1' of Sequential given float32[2]"]
     for value, shown in (
         ([[1.0, 2.0]], "list[1, 2]"),
-        ((ops.ones((2,)), {"a": ops.ones(())}), "float32[2], float32[]"),
+        ((ops.ones((2,)), {"a": ops.ones(())}), "a tuple of float32[2], float32[]"),
     ):
         with pytest.raises(KeyError) as caught:
             nn.Lambda(fail)(value)

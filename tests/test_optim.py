@@ -568,6 +568,14 @@ def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
         assert new.tolist() == pytest.approx([0.9, 1.8 if isinstance(optimizer, optim.SGD) else 1.9], abs=1e-6)
 
 
+def test_gradients_of_a_model_are_a_dictionary(backend: Backend) -> None:
+    model = modules.Linear(2, 1)
+    pair = ember_ml.transform.value_and_grad(lambda model: ops.sum(model([[1.0, 2.0]])))(model)
+    for grads, hint in ((pair, "not a tuple; value_and_grad answers the value and them"), ([], "not a list$")):
+        with pytest.raises(TypeError, match=hint):
+            optim.SGD(0.1).update(model, grads)
+
+
 def test_gradients_of_another_shape_are_refused(backend: Backend) -> None:
     """They would be stretched over the parameter, or the parameter over them."""
     for optimizer in (optim.SGD(0.1), optim.Adam(0.1).init({"w": ops.ones((2, 2))})):

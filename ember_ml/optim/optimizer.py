@@ -138,6 +138,9 @@ class Optimizer:
             tree.map(lambda *pair: None, model, grads)
             parameters = flat(model)
             return tree.unflatten(model, list({**parameters, **self._updated(parameters, flat(grads))}.values()))
+        if type(grads) is not dict and not isinstance(grads, Mapping):
+            hint = "; value_and_grad answers the value and them" if isinstance(grads, tuple) else ""
+            raise TypeError(f"the gradients of a model are a dictionary by path, not a {type(grads).__name__}{hint}")
         model.assign(self._updated(model.parameters(), grads))
         return None
 
@@ -233,7 +236,7 @@ class Optimizer:
         self._states[path] = {**held, **{name: state_like(parameter) for name in names if name not in held}}
         self._forms[path] = (*self._forms[path][:2], names)
 
-    def _updated(self, parameters: Tensors, grads: Tensors) -> Tensors:
+    def _updated(self, parameters: Tensors, grads: Mapping[str, Any]) -> Tensors:
         """The parameters that have a gradient, updated."""
         paths = [path for path, slope in grads.items() if slope is not None and path in parameters]
         if len(paths) != len(grads):
@@ -366,7 +369,7 @@ def _is_nested(model: dict[str, Any]) -> bool:
     return any(type(value) in (dict, list, tuple) for value in model.values())
 
 
-def _check_paths(parameters: Tensors, grads: Tensors) -> None:
+def _check_paths(parameters: Tensors, grads: Mapping[str, Any]) -> None:
     """Raise an error if there is a gradient of something that is no parameter."""
     unknown = [path for path in grads if path not in parameters]
     if unknown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 from ember_ml.nn.modules.module import Module
@@ -113,7 +114,7 @@ class ModuleList(Chain):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules.
+    """A dictionary of modules. A key that is no text, such as a number, is text in paths.
 
     >>> from ember_ml.nn.modules import Linear
     >>> heads = ModuleDict({"left": Linear(2, 1), "right": Linear(2, 1)})
@@ -121,41 +122,56 @@ class ModuleDict(Module):
     ['left.weight', 'left.bias', 'right.weight', 'right.bias']
     """
 
-    def __init__(self, modules: Mapping[str, Any] | None = None) -> None:
-        for name, module in (modules or {}).items():
-            self[name] = module
+    # The keys that are no text, by the names that they have in paths.
+    _keys: Mapping[str, Any] = MappingProxyType({})
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._children:
-            raise KeyError(f"no module {name!r}; there are: {', '.join(self._children) or 'none'}")
-        return getattr(self, name)
+    def __init__(self, modules: Mapping[Any, Any] | None = None) -> None:
+        for key, module in (modules or {}).items():
+            self[key] = module
 
-    def __setitem__(self, name: str, module: Any) -> None:
-        setattr(self, str(name), as_module(module))
+    def __getitem__(self, key: Any) -> Any:
+        return getattr(self, self._name(key))
 
-    def __delitem__(self, name: str) -> None:
+    def __setitem__(self, key: Any, module: Any) -> None:
+        name = str(key)
+        known = self._keys.get(name, name)
+        if name in self._children and known != key:
+            raise ValueError(f"the keys {known!r} and {key!r} have one name in paths, and cannot both be there")
+        setattr(self, name, as_module(module))
+        if key != name:
+            self._keys = {**self._keys, name: key}
+
+    def __delitem__(self, key: Any) -> None:
+        name = self._name(key)
         delattr(self, name)
+        self._keys = {other: known for other, known in self._keys.items() if other != name}
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._children
+    def __contains__(self, key: object) -> bool:
+        return str(key) in self._children and key in (str(key), self._keys.get(str(key)))
 
     def __len__(self) -> int:
         return len(self._children)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._children)
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
 
-    def keys(self) -> list[str]:
-        """The names of the modules."""
-        return list(self._children)
+    def keys(self) -> list[Any]:
+        """The keys of the modules."""
+        return [self._keys.get(name, name) for name in self._children]
 
     def values(self) -> list[Any]:
         """The modules."""
         return [getattr(self, name) for name in self._children]
 
-    def items(self) -> list[tuple[str, Any]]:
-        """Pairs of name and module."""
-        return [(name, getattr(self, name)) for name in self._children]
+    def items(self) -> list[tuple[Any, Any]]:
+        """Pairs of key and module."""
+        return list(zip(self.keys(), self.values(), strict=True))
+
+    def _name(self, key: Any) -> str:
+        """The name of a module that is there."""
+        if key not in self:
+            raise KeyError(f"no module {key!r}; there are: {', '.join(map(str, self)) or 'none'}")
+        return str(key)
 
     def extra_repr(self) -> str:
         return ""

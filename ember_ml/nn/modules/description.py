@@ -42,6 +42,8 @@ def _given(values: tuple[Any, ...]) -> str:
 def _described(value: Any) -> list[str]:
     """The tensors in a value, or the sizes of nested lists of numbers."""
     found = [describe(leaf) for leaf in tree.leaves(value) if hasattr(leaf, "shape")]
+    if found and isinstance(value, (list, tuple, dict)):
+        return [f"a {type(value).__name__} of {', '.join(found)}"]
     if found or not isinstance(value, (list, tuple)):
         return found
     kind, sizes = type(value).__name__, []

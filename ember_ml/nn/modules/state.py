@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
@@ -28,6 +29,10 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
     >>> load_state(Linear(1, 2), {"bias": [0.5, 0.25]}, strict=False)
     Keys(missing=['weight'], unexpected=[])
     """
+    if not isinstance(state, Mapping):
+        hint = "; load(path) reads one from a file" if isinstance(state, (str, PathLike)) else ""
+        hint = "; state_dict() of that model is one" if hasattr(state, "state_dict") else hint
+        raise TypeError(f"a state is a dictionary from path to tensor, not a {type(state).__name__}{hint}")
     own = module.state_dict()
     firsts = module.layout().ties
     # One of its names is enough for a tensor that is tied.

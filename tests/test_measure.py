@@ -481,3 +481,12 @@ def test_unknown_operations_are_named() -> None:
 def _numpy() -> Iterator[None]:
     yield
     ember_ml.set_backend("numpy")
+
+
+def test_a_default_that_was_measured_is_not_that_of_what_follows() -> None:
+    names = ["set_default_dtype", "relu", "zeros"]
+    matrix = measuring.measure(names, jobs=1)
+    statuses = {entry["status"] for name in names for entry in matrix["operations"][name]["engines"].values()}
+    assert statuses == {"same"}
+    # torch has a default of its own.
+    assert all(native["torch.zeros"]["arrays"] for engine, native in matrix["native"].items() if engine == "torch")

@@ -163,6 +163,7 @@ def test_matrix_goes_to_a_file(ember: Any, tmp_path: Path) -> None:
         (["matrix", "--out", "x.txt"], "--out needs a --format"),
         (["matrix", "--format", "html", "--measured", "nowhere.json"], "there is no file"),
         (["measure", "--ops", "frobnicate"], "no operation is called 'frobnicate'"),
+        (["measure", "--ops", "addd"], "no operation is called 'addd'; did you mean 'add'?"),
         (["measure", "--jobs", "0"], "not a whole number above zero"),
         (["measure", "--limit", "0"], "not a number above zero"),
         (["measure", "--limit", "nan"], "not a number above zero"),
@@ -342,3 +343,20 @@ def test_light_and_dark(browser: Any, shown: Any) -> None:
     assert paper() != before
     browser.find_element("id", "theme").click()
     assert paper() == before
+
+
+def test_operations_that_were_not_measured_are_found(browser: Any, shown: Any, tmp_path: Path) -> None:
+    whole, here = measuring.read(LOCK), browser.current_url
+    few = {**whole, "operations": {"add": whole["operations"]["add"]}}
+    path = tmp_path / "few.html"
+    path.write_text(page(operations.entries(), few), encoding="utf-8")
+    try:
+        browser.get(path.as_uri())
+        buttons = browser.find_elements("css selector", ".engine:first-child .legend button")
+        assert [button.text for button in buttons] == ["same 1", f"unmeasured {len(REGISTRY) - 1}"]
+        buttons[1].click()
+        assert len(shown()) == len(REGISTRY) - 1
+        buttons[0].click()
+        assert shown() == ["add"]
+    finally:
+        browser.get(here)

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -266,11 +267,13 @@ class _Worker:
         self.folder.cleanup()
 
 
-def check_names(names: Iterable[str], known: Container[str]) -> None:
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
     """Raise unless all names are those of operations."""
     for name in names:
         if name not in known:
-            raise UsageError(f"no operation is called {name!r}; ember-ml ops list shows all names")
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "ember-ml ops list shows all names"
+            raise UsageError(f"no operation is called {name!r}; {hint}")
 
 
 def read(path: Path) -> Matrix:

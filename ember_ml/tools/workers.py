@@ -22,7 +22,7 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.contract import REGISTRY, Operation
-from ember_ml.dtypes import DTYPES, EmberDType, default_float, find, set_default_float
+from ember_ml.dtypes import DTYPES, EmberDType, default_float, find
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.tools import REFERENCE, STATUSES, UsageError, inputs
 from ember_ml.tools.inputs import Case
@@ -37,6 +37,9 @@ NATIVE = {
 
 # Operations on functions, files and devices: an engine's own do something else, or compile for minutes.
 APART = ("control", "device", "io")
+
+# An engine's own has a setting of its own, which would hold for everything after it.
+SETTINGS = ("set_default_dtype",)
 
 # Answers whose values are no promise: only structure, shape and dtype are compared.
 UNDEFINED = {
@@ -174,7 +177,8 @@ class Work:
             with ember_ml.use_backend(REFERENCE), inputs.quietly():
                 self.cases = inputs.cases(self.operation)
         entries = {engine.name: self._engine(engine) for engine in self.engines}
-        natives = {} if self.operation.category in APART else {name: self._natives(name) for name in NATIVE}
+        apart = self.operation.category in APART or self.operation.name in SETTINGS
+        natives = {} if apart else {name: self._natives(name) for name in NATIVE}
         return {"category": self.operation.category, "engines": entries, "native": natives}
 
     def _dead(self, place: str, index: int) -> str:
@@ -265,7 +269,9 @@ class Work:
             floating, device = default_float(), engine.device
             _seed()
             both.append(answer(engine, function, case))
-            set_default_float(floating)
+            if default_float() is not floating:
+                # By the operation: what operations have prepared for the default changes with it.
+                ops.set_default_dtype(floating)
             engine.device = device
         return both[0], both[1]
 

@@ -9,15 +9,15 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml.dtypes import default_float
 from ember_ml.errors import BackendNotFoundError, EmberError
 from ember_ml.tools import UsageError
+from emberlint.output import standard_output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,21 +28,13 @@ FAILED, MISUSED, INTERRUPTED, PIPE_BROKEN = 1, 2, 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status."""
-    stdout: TextIO | None = sys.stdout
-    if stdout is None:
-        # Whoever started this has closed it.
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
-            return main(arguments)
     try:
-        try:
+        with standard_output():
             options = _parser().parse_args(arguments)
             status: int = options.command(options)
             return status
-        finally:
-            sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has gone. The interpreter flushes once more at exit, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone.
         return PIPE_BROKEN
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -42,7 +42,8 @@ def base(finding: Finding, sources: Sources, root: str) -> str:
 
 
 def _hash(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    # A path may hold bytes that are no text.
+    return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def read(path: str) -> dict[str, Any]:
@@ -71,7 +72,11 @@ def entries_of(findings: list[Finding], sources: Sources, root: str) -> dict[str
 
 def save(path: str, entries: dict[str, Any]) -> None:
     """Write a baseline file."""
-    write(path, (json.dumps({"version": VERSION, "findings": entries}, indent=1) + "\n").encode())
+    try:
+        write(path, (json.dumps({"version": VERSION, "findings": entries}, indent=1) + "\n").encode())
+    except OSError as error:
+        # It names a temporary file, which nobody asked for.
+        raise ConfigError(f"the baseline {path} cannot be written: {error.strerror}") from error
 
 
 def split(

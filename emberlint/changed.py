@@ -9,52 +9,54 @@ import subprocess
 from emberlint.config import ConfigError
 from emberlint.findings import Finding
 
-_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def changed(base: str, folder: str) -> dict[str, list[tuple[int, int]]]:
     """For each changed file (its real path), the first and last line of every changed part; all of a new file."""
-    top = os.path.realpath(_git(folder, "rev-parse", "--show-toplevel").strip())
-    text = _git(
-        top,
-        "-c",
-        "core.quotepath=off",
-        "diff",
-        "--no-color",
-        "--no-ext-diff",
-        "-U0",
-        "--src-prefix=a/",
-        "--dst-prefix=b/",
-        base,
-        "--",
-    )
+    top = os.path.realpath(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n")))
+    options = ("--no-color", "--no-ext-diff", "--no-textconv", "-U0", "--src-prefix=a/", "--dst-prefix=b/")
+    text = _git(top, "diff", *options, base, "--")
     found: dict[str, list[tuple[int, int]]] = {}
     path = ""
-    for line in text.splitlines():
-        if line.startswith("+++ "):
-            name = line[4:].rstrip("\t")
+    body = 0
+    for line in text.split(b"\n"):
+        if body and line[:1] in (b"+", b"-"):
+            body -= 1
+        elif line.startswith(b"+++ "):
+            name = _name(line[4:])
             path = os.path.join(top, name[2:]) if name != "/dev/null" else ""
             if path:
                 found[path] = []
-        elif path and line.startswith("@@"):
-            match = _HUNK.match(line)
-            if match:
-                start, count = int(match[1]), int(match[2] or 1)
-                if count:
-                    found[path].append((start, start + count - 1))
-    for name in _git(top, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
+        elif match := _HUNK.match(line):
+            start, count = int(match[2]), int(match[3] or 1)
+            body = int(match[1] or 1) + count
+            if path and count:
+                found[path].append((start, start + count - 1))
+    for name in os.fsdecode(_git(top, "ls-files", "--others", "--exclude-standard", "-z")).split("\0"):
         if name:
             found[os.path.join(top, name)] = [(1, 1 << 60)]
     return found
 
 
-def _git(folder: str, *arguments: str) -> str:
+def _name(written: bytes) -> str:
+    """The name of a file as git writes it: in quotes, with escapes as in C, where it is no plain ASCII."""
+    written = written.rstrip(b"\t")
+    if written.startswith(b'"'):
+        import ast
+
+        written = ast.literal_eval("b" + written.decode("ascii"))
+    return os.fsdecode(written)
+
+
+def _git(folder: str, *arguments: str) -> bytes:
+    command = ["git", "-c", "core.quotepath=on", *arguments]
     try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     except OSError as error:
         raise ConfigError(f"git cannot be run: {error}") from error
     if done.returncode:
-        raise ConfigError(f"git {arguments[0]}: {done.stderr.strip()}")
+        raise ConfigError(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout
 
 

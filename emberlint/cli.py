@@ -6,16 +6,18 @@ import argparse
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
 from emberlint import __version__
+from emberlint.output import standard_output
 
 if TYPE_CHECKING:
     from emberlint.config import Config
     from emberlint.findings import Finding
     from emberlint.runner import Run
 
-CLEAN, FOUND, ERROR = 0, 1, 2
+CLEAN, FOUND, ERROR, INTERRUPTED, PIPE_BROKEN = 0, 1, 2, 130, 141
 
 _USAGE = """emberlint PATH... [options]
        emberlint explain CODE | why FILE:LINE | port PATH --from ENGINE | baseline ACTION | rules"""
@@ -40,8 +42,27 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(ERROR)
 
 
+def _intermixed(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """The options of a command line whose paths may stand before, between and after them."""
+    # argparse loses what is behind `--` in one of its two ways.
+    return made.parse_args(arguments) if "--" in arguments else made.parse_intermixed_args(arguments)
+
+
 def _codes(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _some_codes(text: str) -> list[str]:
+    codes = _codes(text)
+    if not codes:
+        raise argparse.ArgumentTypeError("it names nothing, so nothing would be looked for")
+    return codes
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -61,13 +82,13 @@ def parser() -> argparse.ArgumentParser:
     add = rules.add_argument
     add(
         "--select",
-        type=_codes,
+        type=_some_codes,
         metavar="CODES",
         help="run these only: codes or prefixes, such as EMB1,EMB203; ALL for every rule",
     )
     add("--ignore", type=_codes, metavar="CODES", help="leave these out")
     add("--frontend-backend-only", action="store_true", help="run the purity rules only: the same as --select EMB1")
-    add("--targets", type=_codes, metavar="ENGINES", help="the engines that the code is to run on: torch,mlx")
+    add("--targets", type=_some_codes, metavar="ENGINES", help="the engines that the code is to run on: torch,mlx")
     add(
         "--target",
         choices=("ember", "array-api"),
@@ -91,7 +112,8 @@ def parser() -> argparse.ArgumentParser:
     add = scope.add_argument
     add("--baseline", metavar="FILE", help="let the findings be that this file holds")
     add("--diff-base", metavar="REF", help="report on lines only that changed since this git revision")
-    add("--jobs", type=int, default=0, metavar="N", help="processes (one for each core, if there are many files)")
+    add("--force-exclude", action="store_true", help="leave excluded files out even if they are named, as hooks do")
+    add("--jobs", type=_count, default=0, metavar="N", help="processes (one for each core, if there are many files)")
     add("--no-cache", action="store_true", help="neither read nor write the cache in .emberlint_cache")
     return made
 
@@ -106,19 +128,23 @@ def main(arguments: list[str] | None = None) -> int:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        if given and given[0] in commands:
-            return commands[given[0]](given[1:])
-        return _lint(given)
-    except (ConfigError, FileNotFoundError, PermissionError) as error:
+        with standard_output():
+            if given and given[0] in commands:
+                return commands[given[0]](given[1:])
+            return _lint(given)
+    except BrokenPipeError:
+        return PIPE_BROKEN
+    except ConfigError as error:
         sys.stderr.write(f"emberlint: {error}\n")
+        return ERROR
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+        sys.stderr.write(f"emberlint: {said}{_meant(given[0], commands) if given else ''}\n")
         return ERROR
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else ERROR
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FOUND
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except Exception as error:
         sys.stderr.write(f"emberlint: internal error: {type(error).__name__}: {error}\n")
         if os.environ.get("EMBERLINT_DEBUG"):
@@ -129,6 +155,14 @@ def main(arguments: list[str] | None = None) -> int:
             gc.freeze()  # so that nothing is walked once more when the program ends
         if collecting:
             gc.enable()
+
+
+def _meant(given: str, known: Iterable[str]) -> str:
+    """The name that was meant, as the end of a message, if one is close."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(given, list(known), 1)
+    return f"; did you mean `{close[0]}`?" if close and close[0] != given else ""
 
 
 def settings(options: argparse.Namespace) -> Config:
@@ -158,11 +192,17 @@ def settings(options: argparse.Namespace) -> Config:
 def _lint(arguments: list[str]) -> int:
     from emberlint import runner
 
-    options = parser().parse_args(arguments)
+    options = _intermixed(parser(), arguments)
     if options.unsafe_fixes and not (options.fix or options.diff):
         parser().error("--unsafe-fixes goes with --fix or --diff")
+    if options.diff_base and (options.fix or options.diff):
+        parser().error("--diff-base limits what is reported; --fix and --diff would change other lines too")
+    if options.statistics and options.output_format not in ("full", "concise", "json"):
+        parser().error("--statistics has the formats full, concise and json")
     options.paths = options.paths or ["."]
     config = settings(options)
+    if options.force_exclude:
+        options.paths = [path for path in options.paths if not _is_excluded(path, config)]
     if options.diff:
         return _diff(options, config)
     mended: dict[str, int] = {}
@@ -179,21 +219,33 @@ def _lint(arguments: list[str]) -> int:
     if options.diff_base:
         from emberlint import changed
 
-        first = options.paths[0]
+        first = options.paths[0] if options.paths else "."
         folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
         findings = changed.only(findings, changed.changed(options.diff_base, folder))
     _print(findings, run, mended, options)
     return FOUND if findings else CLEAN
 
 
+def _is_excluded(path: str, config: Config) -> bool:
+    from emberlint import config as configuration
+
+    where = configuration.relative(path, config)
+    return any(configuration.matches(where, pattern) for pattern in config.exclude)
+
+
 def _fix(options: argparse.Namespace, config: Config) -> dict[str, int]:
     """Write the fixed files; how many findings of each code were mended."""
     from emberlint import source
+    from emberlint.config import ConfigError
 
     total: dict[str, int] = {}
     for path, before, after, mended in _fixed(options, config):
         if after != before:
-            source.write(path, after)
+            try:
+                source.write(path, after)
+            except OSError as error:
+                # It names a temporary file, which nobody asked for.
+                raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
             for code, count in mended.items():
                 total[code] = total.get(code, 0) + count
     return total
@@ -295,11 +347,13 @@ def _explain(arguments: list[str]) -> int:
     made = _Parser(prog="emberlint explain", description="Print the page of a rule.")
     made.add_argument("code", metavar="CODE", nargs="+", help="EMB203, or a rule's name: truth-value")
     codes = made.parse_args(arguments).code
-    names = {rules.load(code).name: code for code in rules.modules()} if any("-" in code for code in codes) else {}
+    named = any(code.upper() not in rules.modules() for code in codes)
+    names = {rules.load(code).name: code for code in rules.modules()} if named else {}
     for given in codes:
         code = names.get(given, given.upper())
         if code not in rules.modules():
-            made.error(f"no rule {given}; `emberlint rules` lists them")
+            hint = _meant(given, names) or "; `emberlint rules` lists them"
+            made.error(f"no rule {given}{hint}")
         rule = rules.load(code)
         title, _, rest = rule.page.strip().partition("\n")
         notes = [f"fix: {rule.fix or 'none'}", "opt-in: run it with --select" if rule.optional else "on by default"]
@@ -332,11 +386,19 @@ def _why(arguments: list[str]) -> int:
     from emberlint import why
 
     made = _Parser(prog="emberlint why", description="What is known of the values on a line, and how.")
-    made.add_argument("place", metavar="FILE:LINE")
+    made.add_argument("place", metavar="FILE:LINE", help="such as model.py:12; a column after it is not looked at")
     place = made.parse_args(arguments).place
     path, _, line = place.rpartition(":")
-    if not path or not line.isdigit():
+    if not os.path.exists(path):
+        # As findings have it, with a column.
+        shorter, _, number = path.rpartition(":")
+        path, line = (shorter, number) if shorter and number.isdecimal() and line.isdecimal() else (path, line)
+    if not path or not line.isdecimal():
         made.error("give FILE:LINE, such as model.py:12")
+    with open(path, "rb") as file:
+        count = len(file.read().splitlines())
+    if not 1 <= int(line) <= count:
+        made.error(f"{path} has {count} lines, and no line {line}")
     sys.stdout.write(why.told(path, int(line)))
     return CLEAN
 
@@ -357,9 +419,9 @@ def _baseline(arguments: list[str]) -> int:
     )
     made.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (the current folder)")
     made.add_argument("--baseline", metavar="FILE", help="the file (the configured one, or emberlint-baseline.json)")
-    made.add_argument("--select", type=_codes, metavar="CODES", help="run these rules only")
+    made.add_argument("--select", type=_some_codes, metavar="CODES", help="run these rules only")
     made.add_argument("--ignore", type=_codes, metavar="CODES", help="leave these rules out")
-    options = made.parse_args(arguments)
+    options = _intermixed(made, arguments)
     options.paths = options.paths or ["."]
     config = settings(options)
     path = os.path.join(config.root, config.baseline or "emberlint-baseline.json")

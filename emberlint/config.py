@@ -83,7 +83,10 @@ def _table(path: str) -> dict[str, Any] | None:
         table = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    tool: dict[str, Any] | None = table.get("tool", {}).get("emberlint")
+    tools = table.get("tool", {})
+    tool: dict[str, Any] | None = tools.get("emberlint") if isinstance(tools, dict) else None
+    if tool is not None and not isinstance(tool, dict):
+        raise ConfigError(f"{path}: [tool.emberlint] must be a table, not {tool!r}")
     return tool
 
 
@@ -120,6 +123,8 @@ def check(config: Config, where: str) -> None:
     for name in config.targets:
         if name not in ENGINES:
             raise ConfigError(f"{where}: `targets` names {name!r}; known engines: {', '.join(ENGINES)}")
+    if not all(part.isidentifier() for part in config.namespace.split(".")):
+        raise ConfigError(f"{where}: `namespace` is {config.namespace!r}, which names no module")
     if config.target not in ("ember", "array-api"):
         raise ConfigError(f"{where}: `target` is {config.target!r}; it can be ember or array-api")
 
@@ -133,11 +138,11 @@ def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
 @cache
 def _pattern(pattern: str) -> Any:
     """A path pattern as a regular expression: ``*`` stays within a folder, ``**`` does not, a folder means all that is
-    in it.
+    in it. Backslashes are slashes, and ``./`` before it says nothing.
     """
     import re
 
-    text = pattern.rstrip("/")
+    text = pattern.replace("\\", "/").removeprefix("./").rstrip("/")
     out = ""
     i = 0
     while i < len(text):
@@ -166,6 +171,8 @@ def matches(path: str, pattern: str) -> bool:
     True
     >>> matches("pkg/a/b.py", "pkg/*.py")
     False
+    >>> matches("pkg/a/b.py", "./pkg/a")
+    True
     """
     return _pattern(pattern).fullmatch(path) is not None
 

@@ -382,7 +382,7 @@ def _posix(path: str) -> str:
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    uri = quote(_posix(path))
+    uri = quote(_posix(path), errors="surrogateescape")
     return f"file://{uri}" if os.path.isabs(path) else uri
 
 
@@ -410,12 +410,15 @@ def junit(findings: list[Finding], sources: Sources, verbose: bool) -> str:
             lines.append("    </testcase>")
         lines.append("  </testsuite>")
     lines.append("</testsuites>")
-    return "\n".join(lines) + "\n"
+    # References, so that it is what its first line says whatever standard output is encoded in.
+    return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"
 
 
 def _xml(text: str) -> str:
-    """Text without the control characters that XML cannot hold."""
-    return "".join(c if c >= " " or c in "\t\n\r" else "\ufffd" for c in text)
+    """Text without the characters that XML cannot hold: control characters, and bytes of a path that are no text."""
+    return "".join(
+        c if c in "\t\n\r" or " " <= c < "\ud800" or "\udfff" < c < "\ufffe" or c > "\uffff" else "\ufffd" for c in text
+    )
 
 
 _WRITERS: dict[str, Callable[[list[Finding], Sources, bool], str]] = {

@@ -271,6 +271,27 @@ def test_an_output_that_is_closed_is_as_good_as_none(command: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_is_one_line() -> None:
+    environment = {**os.environ, "EMBER_ML_BACKEND": "numpy", "PYTHONUNBUFFERED": ""}
+    with open("/dev/full", "wb") as full:
+        program = [sys.executable, "-m", "ember_ml", "backend", "show"]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (1, b"ember-ml: error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("command", ["backend set numpy", "backend clear"])
+def test_a_home_that_the_output_cannot_spell(command: str, encoding: str, tmp_path: Path) -> None:
+    home = tmp_path / "größe→"
+    home.mkdir()
+    environment = {**os.environ, "EMBER_ML_BACKEND": "numpy", "HOME": str(home), "PYTHONIOENCODING": encoding}
+    program = [sys.executable, "-m", "ember_ml", *command.split()]
+    done = subprocess.run(program, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2192" in done.stdout
+
+
 @pytest.mark.skipif(os.name != "posix", reason="pipes have names")
 def test_what_is_no_plain_file_is_written_into_and_not_replaced(tmp_path: Path) -> None:
     wanted = started("ops", "matrix", "--backend", "numpy", "--format", "csv").stdout

@@ -22,6 +22,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import cli, reference
 from ember_ml.backend import Backend
+from emberlint import cli as linter
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -156,3 +157,23 @@ def test_reference_is_written_and_checked(tmp_path: Path, monkeypatch: pytest.Mo
     assert reference.main() == 0
     text = (tmp_path / "docs" / "operations.md").read_text()
     assert "| `add(x, y, /)` | promoted |" in text
+
+
+def test_the_linter_says_what_its_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = blocks(ROOT / "docs" / "emberlint.md")
+    source = next(block for block in found if block.words == ["model.py"])
+    (tmp_path / "model.py").write_text(source.text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert linter.main(["model.py", "--select", "EMB102", "--no-cache"]) == 1
+    assert capsys.readouterr().out == next(block.text for block in found if block.language == "console")
+
+
+def test_a_port_does_what_its_page_shows(tmp_path: Path) -> None:
+    shown = next(block.text for block in blocks(ROOT / "docs" / "porting.md") if block.language == "diff")
+    lines = [(line[:1], line[1:] + "\n") for line in shown.splitlines()]
+    file = tmp_path / "model.py"
+    file.write_text("".join(text for mark, text in lines if mark != "+"), encoding="utf-8")
+    assert linter.main(["port", str(file), "--from", "numpy"]) == 0
+    assert file.read_text(encoding="utf-8") == "".join(text for mark, text in lines if mark != "-")

@@ -299,6 +299,17 @@ def test_files(project: Path) -> None:
     assert list(runner.files(["a.txt"], Config())) == ["a.txt"]
 
 
+def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pyproject.toml").write_text('[tool.emberlint]\nexclude = ["bad.py"]\n', encoding="utf-8")
+    before = (project / "bad.py").read_bytes()
+    assert main(["bad.py", "good.py"]) == 1
+    capsys.readouterr()
+    assert main(["--force-exclude", "bad.py", "good.py"]) == 0
+    assert capsys.readouterr().out == "no findings in 1 file.\n"
+    assert main(["--force-exclude", "--fix", "--unsafe-fixes", "bad.py"]) == 0
+    assert (project / "bad.py").read_bytes() == before
+
+
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     for code in rules.modules():
         assert main(["explain", code]) == 0
@@ -334,3 +345,162 @@ def test_it_runs_without_numpy_and_fast_enough_to_start(project: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[] 1"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bad.py", "--output-format", "concise", "good.py"],
+        ["--output-format", "concise", "bad.py", "good.py"],
+        ["--output-format", "concise", "--", "bad.py", "good.py"],
+    ],
+)
+def test_paths_stand_before_and_after_options(arguments: list[str], project: Path) -> None:
+    assert main(arguments) == 1
+
+
+def test_a_baseline_is_named_before_its_paths(project: Path) -> None:
+    assert main(["baseline", "update", "--baseline", "known.json", "bad.py", "good.py"]) == 0
+    assert main(["--baseline", "known.json", "."]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--select", "", "."], "argument --select: it names nothing"),
+        (["--targets", ",", "."], "argument --targets: it names nothing"),
+        (["--jobs=-1", "."], "argument --jobs: '-1' is not a number from 0 on"),
+        (["--fix", "--diff-base", "HEAD", "."], "--diff-base limits what is reported"),
+        (["--statistics", "--output-format", "sarif", "."], "--statistics has the formats full, concise and json"),
+        (["expalin", "EMB203"], "no such file or folder: expalin; did you mean `explain`?"),
+        (["explain", "truth-valu"], "no rule truth-valu; did you mean `truth-value`?"),
+        (["explain", "EMB999"], "no rule EMB999; `emberlint rules` lists them"),
+        (["why", "bad.py:99"], "bad.py has 5 lines, and no line 99"),
+        (["why", "bad.py:0"], "bad.py has 5 lines, and no line 0"),
+        (["why", "bad.py"], "give FILE:LINE"),
+        (["why", "folder:1"], "emberlint: folder: Is a directory"),
+        (["why", "absent.py:1"], "emberlint: absent.py: No such file or directory"),
+        (["baseline", "update", "--baseline", "folder"], "folder cannot be written: Is a directory"),
+        (["baseline", "update", "--baseline", "no/known.json"], "known.json cannot be written: No such file"),
+    ],
+)
+def test_mistakes_are_named(
+    arguments: list[str], message: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "folder").mkdir()
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "internal error" not in said
+
+
+def test_why_takes_a_place_as_findings_name_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "bad.py:5"]) == 0
+    told = capsys.readouterr().out
+    assert main(["why", "bad.py:5:12"]) == 0
+    assert capsys.readouterr().out == told
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("[tool]\nemberlint = 3\n", "[tool.emberlint] must be a table, not 3"),
+        ('[tool.emberlint]\nnamespace = ""\n', "`namespace` is '', which names no module"),
+        ('[tool.emberlint]\nnamespace = "my-package.ops"\n', "`namespace` is 'my-package.ops', which names no module"),
+    ],
+)
+def test_settings_that_cannot_be(
+    settings: str, message: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "pyproject.toml").write_text(settings, encoding="utf-8")
+    assert main(["."]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pattern", ["sub/made", "./sub/made", "sub/made/", r"sub\made", r".\sub\made"])
+def test_patterns_are_written_in_many_ways(pattern: str) -> None:
+    assert configuration.matches("sub/made/a.py", pattern)
+    assert not configuration.matches("sub/makes/a.py", pattern)
+
+
+@pytest.mark.parametrize("command", ["bad.py", "rules", "explain EMB203", "--help", "--version", "why bad.py:5"])
+def test_output_that_nobody_takes(command: str, project: Path) -> None:
+    program = [sys.executable, "-m", "emberlint", *command.split()]
+    # Short output is written when the program ends, unless this says otherwise.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writer)
+    assert (gone.returncode, gone.stderr) == (141, b"")
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *program], capture_output=True, env=environment, check=False
+    )
+    assert closed.returncode == (command == "bad.py")
+    assert closed.stderr == b""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_is_status_two(project: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "wb") as full:
+        program = [sys.executable, "-m", "emberlint", "bad.py"]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (2, b"emberlint: [Errno 28] No space left on device\n")
+
+
+STYLES = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_output_in_any_encoding(style: str, encoding: str, project: Path) -> None:
+    folder = project / "größe→"
+    folder.mkdir()
+    (folder / "a.py").write_text('import numpy as np\nx = np.pi, "∑"\n', encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    program = [sys.executable, "-m", "emberlint", "--output-format", style, folder.name]
+    done = subprocess.run(program, capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+    if style == "junit":
+        suite = ElementTree.fromstring(done.stdout)[0]
+        assert suite.get("name") == os.path.join("größe→", "a.py")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_path_of_bytes_that_are_no_text(style: str, project: Path) -> None:
+    name = os.fsdecode(b"odd\xff.py")
+    try:
+        (project / name).write_text(BAD, encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system has names that are text alone")
+    program = [sys.executable, "-m", "emberlint", "--output-format", style, name]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(program, capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+    if style == "junit":
+        ElementTree.fromstring(done.stdout)
+
+
+def test_changed_lines_of_any_names_and_texts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *who, *arguments], cwd=project, check=True, capture_output=True)
+
+    names = ["bad.py", "größe.py", 'quo"te.py', "sp ace.py", "ta\tb.py"]
+    for name in names:
+        (project / name).write_text("x = 1\n", encoding="utf-8")
+    (project / "notes.txt").write_bytes(b"caf\xe9\n")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "first")
+    for name in names:
+        # The second line is one that a diff shows as the head of a file.
+        (project / name).write_text('import numpy as np\nx = """\n++ b/other.py\n"""\n', encoding="utf-8")
+    (project / "notes.txt").write_bytes(b"caf\xe9s\n")
+    capsys.readouterr()
+    assert main(["--diff-base", "HEAD", "--output-format", "json", "."]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {os.path.basename(row["filename"]) for row in found} == set(names)
+    assert main(["--diff-base", "no-such-revision", "."]) == 2
+    assert "emberlint: git diff: fatal" in capsys.readouterr().err

@@ -97,14 +97,14 @@ class Cache:
 
     def untouched(self, path: str) -> Result | None:
         """The result for a file that nobody has written to since, as far as its size and its time tell."""
-        entry = self.entries.get(path)
+        entry = self._entry(path)
         if entry is None or entry[4] is None or entry[4] != stamp(path):
             return None
         return self._result(entry)
 
     def get(self, path: str, content: str) -> Result | None:
         """The result for a file with this content, if it is known."""
-        entry = self.entries.get(path)
+        entry = self._entry(path)
         if entry is None or entry[0] != content:
             return None
         return self._result(entry)
@@ -112,6 +112,11 @@ class Cache:
     def put(self, path: str, content: str, result: Result, seen: list[int] | None) -> None:
         """Keep the result for a file; ``seen`` is its stamp from before it was read."""
         self.fresh[path] = [content, result.suppressed, result.findings, result.facts, seen]
+
+    def _entry(self, path: str) -> list[Any] | None:
+        entry = self.entries.get(path)
+        # Somebody else may have written to the file.
+        return entry if type(entry) is list and len(entry) == 5 else None
 
     def _result(self, entry: list[Any]) -> Result:
         return Result([from_json(row) for row in entry[2]], entry[1], entry[3])

@@ -16,6 +16,7 @@ from emberlint.kinds import SEQUENCE, TENSOR, Value
 from emberlint.results import element_of
 from emberlint.rules import Rule, chosen
 from emberlint.signs import BINARY, COMPARED
+from emberlint.syntax import last_part
 
 CASTS = ("float", "int", "bool", "complex")
 BUILTINS = ("max", "min", "sorted", "any", "all", "sum")
@@ -87,8 +88,7 @@ def read(node: ast.Call, file: File) -> Forced | None:
 
 def truth(node: ast.expr, file: File) -> Forced | None:
     """A tensor as a condition."""
-    if type(node) is ast.BoolOp:
-        node = node.values[-1]
+    node = last_part(node)
     if is_chain(node) or on_numbers(node, file):
         return None
     value = tensor(node, file)
@@ -184,9 +184,10 @@ def is_chain(node: ast.expr) -> bool:
 
 # The operations on numbers that Python has as well: its sign, and how tightly it binds.
 _STRENGTHS = {ast.Add: 9, ast.Sub: 9, ast.Mult: 10, ast.Div: 10, ast.FloorDiv: 10, ast.Mod: 10}
+JOINING = 2  # the strength of `and`, above that of `or`
 OPERATORS = {
     "logical_or": ("or", 1),
-    "logical_and": ("and", 2),
+    "logical_and": ("and", JOINING),
     **{sign.operation: (sign.sign, 4) for sign in COMPARED.values()},
     **{BINARY[kind].operation: (BINARY[kind].sign, strength) for kind, strength in _STRENGTHS.items()},
 }

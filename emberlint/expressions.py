@@ -162,7 +162,7 @@ def _compare(node: ast.Compare, file: File) -> Value | None:
     for part in (node.left, *node.comparators):
         kind = type(part)
         if kind is ast.Attribute or kind is ast.Name:
-            file.compared[part] = node.ops
+            file.compared[part] = node
         values.append(EVALUATE[kind](part, file))
     value: Value | None = None
     if type(node.ops[0]) in (ast.Is, ast.IsNot, ast.In, ast.NotIn):

@@ -113,7 +113,7 @@ class File:
         self.known: dict[ast.AST, Value] = {}
         self.called: set[ast.AST] = set()
         self.given: dict[ast.AST, ast.Call] = {}
-        self.compared: dict[ast.AST, list[ast.cmpop]] = {}
+        self.compared: dict[ast.AST, ast.Compare] = {}
         self.callees: dict[ast.AST, Any] = {}
         self.helpers: dict[str, bool] = {}
         self._shared: dict[str, Any] = {}
@@ -171,9 +171,9 @@ class File:
         """The call that a node is the ``dtype=`` of."""
         return self.given.get(node)
 
-    def signs_beside(self, node: ast.AST) -> list[ast.cmpop]:
-        """The signs of the comparison that a name or attribute is a side of."""
-        return self.compared.get(node, [])
+    def comparison_of(self, node: ast.AST) -> ast.Compare | None:
+        """The comparison that a name or attribute is a side of."""
+        return self.compared.get(node)
 
     def shared(self, key: str, make: Callable[[], Any]) -> Any:
         """A value that the checks of this file have in common, made when first asked for."""
@@ -214,7 +214,7 @@ class File:
         self.findings.append(
             Finding(
                 rule.code,
-                message,
+                message if "\n" not in message else " ".join(message.split()),
                 self.source.path,
                 node.lineno,
                 node.col_offset,

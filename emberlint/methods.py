@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 from emberlint import catalogue
 from emberlint.file import File
 from emberlint.findings import Edit
-from emberlint.kinds import EMBER, Value
-from emberlint.rewrite import DIFFERENT, operation_for, rewritten
+from emberlint.kinds import EMBER, SCALAR, Value
+from emberlint.places import is_viewed
+from emberlint.results import dtype_word
+from emberlint.rewrite import DIFFERENT, is_alike, operation_for, rewritten
 
 # Methods whose arguments stand one by one where the operation takes a tuple.
 _TUPLES = {"reshape": "reshape", "view": "reshape", "permute": "permute_dims", "transpose": "transpose"}
 # Methods that are called otherwise as functions, with as many arguments as they may have.
 _RENAMED = {
     "astype": ("cast", 1),
-    "byte": ("cast", 0),
     "clone": ("copy", 0),
     "conjugate": ("conj", 0),
     "dim": ("ndim", 0),
@@ -28,7 +29,6 @@ _RENAMED = {
     "nelement": ("size", 0),
     "numel": ("size", 0),
     "t": ("transpose", 0),
-    "type": ("cast", 1),
     "unsqueeze": ("expand_dims", 1),
 }
 # torch's casts.
@@ -40,6 +40,7 @@ _CASTS = {
     "long": "int64",
     "int": "int32",
     "short": "int16",
+    "byte": "uint8",
     "bool": "bool",
 }
 # Methods that change the array, or answer something else than the function of their name.
@@ -60,6 +61,8 @@ _OTHERS = frozenset(
         "compress",
     }
 )
+# Methods whose arguments mean one thing to NumPy and another to torch.
+_AMBIGUOUS = frozenset({"repeat", "transpose"})
 # Properties that an engine lacks, or has as a method.
 PROPERTIES = {
     "size": "size",
@@ -72,10 +75,15 @@ PROPERTIES = {
 
 
 class Moved(NamedTuple):
-    """The operation, and the edits that make the method's call one of it."""
+    """What is used instead, as messages name it, and the edits that write it."""
 
-    operation: str
+    use: str
     edits: tuple[Edit, ...]
+
+    @property
+    def described(self) -> str:
+        """What the fix does."""
+        return f"{'call' if self.use.startswith('ops.') else 'write'} `{self.use}`"
 
 
 def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved | None:
@@ -89,13 +97,34 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
     if name == "item" and meant == "numpy" and len(node.args) == 1 and not node.keywords:
         bound, imports = file.import_name(file.config.namespace)
         text = f"{bound}.ravel({file.text(function.value)})[{file.text(node.args[0])}].item()"
-        return Moved("ravel", (*imports, file.edit(node, text)))
-    if name in _OTHERS or name in DIFFERENT.get(meant, ()) or (name == "view" and meant != "torch"):
+        return Moved("ops.ravel", (*imports, file.edit(node, text)))
+    if name == "view" and not meant and node.args and all(_is_length(argument, file) for argument in node.args):
+        meant = "torch"  # NumPy's takes a dtype
+    engines = [meant] if meant else [engine for engine in ("numpy", "torch") if name in catalogue.methods(engine)]
+    if len(engines) == 1:
+        meant = engines[0]
+    if name in _OTHERS or (name == "view" and meant != "torch"):
         return None
+    if any(name in DIFFERENT.get(engine, ()) for engine in engines):
+        names = tuple(keyword.arg for keyword in node.keywords)
+        if not is_alike(name, len(node.args) + 1, names):
+            return None
+    if not meant and name in _AMBIGUOUS and node.args:
+        return None
+    if name == "size":
+        return _shape(node, file)
+    if name == "contiguous" and not node.args and not node.keywords and not is_viewed(node, file):
+        text = file.text(function.value)
+        return Moved(" ".join(text.split()), (file.edit(node, text),))
+    if name in ("to", "type") and meant == "torch":
+        return _cast(node, file)
+    if name == "repeat" and meant == "torch":
+        return _gathered(node, "tile", file)
     if name in _CASTS and meant == "torch" and not node.args and not node.keywords:
         bound, imports = file.import_name(file.config.namespace)
         return Moved(
-            "cast", (*imports, file.edit(node, f"{bound}.cast({file.text(function.value)}, {bound}.{_CASTS[name]})"))
+            "ops.cast",
+            (*imports, file.edit(node, f"{bound}.cast({file.text(function.value)}, {bound}.{_CASTS[name]})")),
         )
     if name in _TUPLES and not (name == "transpose" and meant == "torch"):
         return _gathered(node, _TUPLES[name], file)
@@ -108,11 +137,13 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
         ):
             return None
         return _called(node, operation, (), file)
-    for engine in [meant] if meant else ["numpy", "torch"]:
+    for engine in engines:
         place = {"mlx": "mlx.core", "jax": "jax.numpy"}.get(engine, engine)
         call = ast.copy_location(ast.Call(function, [function.value, *node.args], node.keywords), node)
         path = f"{place}.{name}"
-        if not operation_for(path):
+        # A method without a function of its name has arguments that nothing tells of.
+        known = catalogue.function(path if engine != "jax" else f"numpy.{name}")
+        if known is None or not operation_for(path):
             continue
         found = rewritten(call, path, file)
         if found is not None:
@@ -144,7 +175,37 @@ def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File)
     opening = _opening(function, file)
     comma = ", " if node.args or node.keywords else ""
     head = Edit(start, opening + 1, f"{bound}.{operation}({file.text(function.value)}{comma}")
-    return Moved(operation, (*imports, head, *edits))
+    return Moved(f"ops.{operation}", (*imports, head, *edits))
+
+
+def _is_length(node: ast.expr, file: File) -> bool:
+    value = file.value(node)
+    return value is not None and value.kind == SCALAR and value.dtype == "int"
+
+
+def _shape(node: ast.Call, file: File) -> Moved | None:
+    """torch's ``x.size()``, which is the shape, and ``x.size(0)``, which is a part of it."""
+    function: Any = node.func
+    given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
+    if len(given) > 1 or len(node.args) + len(node.keywords) != len(given) or ast.Starred in map(type, given):
+        return None
+    index = f"[{file.text(given[0])}]" if given else ""
+    return Moved(".shape", (file.edit(node, f"{file.text(function.value)}.shape{index}"),))
+
+
+def _cast(node: ast.Call, file: File) -> Moved | None:
+    """torch's ``x.to(dtype)`` and ``x.type(dtype)``; a device, or what may be one, is none."""
+    given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
+    if len(given) != 1 or len(node.args) + len(node.keywords) != 1:
+        return None
+    space, _, word = file.path(given[0]).rpartition(".")
+    named = space in ("torch", "ember_ml", "ember_ml.ops") and dtype_word(word) is not None
+    if not named and getattr(given[0], "attr", "") != "dtype":
+        return None
+    function: Any = node.func
+    bound, imports = file.import_name(file.config.namespace)
+    new = f"{bound}.cast({file.text(function.value)}, {file.text(given[0])})"
+    return Moved("ops.cast", (*imports, file.edit(node, new)))
 
 
 def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
@@ -169,7 +230,7 @@ def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
     function: Any = node.func
     bound, imports = file.import_name(file.config.namespace)
     new = f"{bound}.{operation}({file.text(function.value)}, ({text}{comma}))"
-    return Moved(operation, (*imports, file.edit(node, new)))
+    return Moved(f"ops.{operation}", (*imports, file.edit(node, new)))
 
 
 def _opening(function: ast.Attribute, file: File) -> int:

@@ -24,7 +24,7 @@ from emberlint.config import Config
 from emberlint.file import File
 from emberlint.findings import UNSAFE, Edit, Finding, Fix
 from emberlint.kinds import DTYPE, EMBER, SCALAR, SEQUENCE
-from emberlint.rewrite import differs, operation_for
+from emberlint.rewrite import differs, is_unheld, last_argument, operation_for
 from emberlint.rules import Rule
 from emberlint.source import Source
 
@@ -195,6 +195,9 @@ def _array(node: ast.Call, file: File) -> Fix | None:
         return None
     if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
         return None
+    dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
+    if is_unheld(node.args[0], "TensorLike") or any(is_unheld(dtype, "DTypeLike") for dtype in dtypes):
+        return None
     ops, imports = file.import_name(file.config.namespace)
     edits = [*imports, file.edit(node.func, f"{ops}.asarray")]
     if len(node.args) == 2:
@@ -206,7 +209,7 @@ def _array(node: ast.Call, file: File) -> Fix | None:
         if type(copies.value) is ast.Constant and copies.value.value is False:
             edits.append(file.edit(copies.value, "None"))
     elif not _is_fresh(node.args[0], file):
-        edits.append(_last(node, "copy=True", file))
+        edits.append(last_argument(node, "copy=True", file))
     return Fix(tuple(edits), UNSAFE, "call `ops.asarray`")
 
 
@@ -216,13 +219,6 @@ def _is_fresh(node: ast.expr, file: File) -> bool:
         return True
     value = file.value(node)
     return value is not None and value.kind in (SCALAR, SEQUENCE)
-
-
-def _last(node: ast.Call, text: str, file: File) -> Edit:
-    """The edit that adds a last argument to a call."""
-    end = file.span(node)[1] - 1
-    before = file.source.data[file.span(node.func)[1] : end].rstrip()
-    return Edit(end, end, f"{' ' if before.endswith(b',') else ', '}{text}")
 
 
 def _nonzero(node: ast.Call, file: File) -> Fix | None:
@@ -242,7 +238,7 @@ def _method(origin: str) -> Check:
             return
         found = methods.moved(node, owner, file, origin)
         if found is not None:
-            fix = Fix(found.edits, UNSAFE, f"call `ops.{found.operation}`")
+            fix = Fix(found.edits, UNSAFE, found.described)
             file.report(PORT, node, f"`.{function.attr}()`", fix=fix)
 
     return check

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from emberlint import catalogue, kinds, matrix
+from emberlint.calls import last_of
 from emberlint.catalogue import Parameter
 from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Edit
@@ -41,6 +42,7 @@ RENAMED = {
         "detach": "stop_gradient",
         "div": "divide",
         "eq": "equal",
+        "equal": "array_equal",
         "fix": "trunc",
         "ge": "greater_equal",
         "ger": "outer",
@@ -85,20 +87,35 @@ RENAMED = {
 
 # Functions whose operation bears the name, takes the arguments and answers something else: a person must decide.
 DIFFERENT = {
-    "numpy": frozenset({"load", "save", "select", "put_along_axis", "resize"}),
+    "numpy": frozenset({"load", "save", "select", "put_along_axis", "random.shuffle", "resize"}),
     "torch": kinds.words(
         """
-        cond cross dropout eval flatten fold gather index_add istft load map max median meshgrid min nonzero norm
-        normalize one_hot pad save scan scatter scatter_add sort split std stft svd threshold unfold unique var
-        quantile
+        cond cross cummax cummin dropout eval flatten fold gather get_device gradient index_add istft linalg.lu_factor
+        load lu map max median meshgrid min nanmedian nonzero norm normalize one_hot pad save scan scatter scatter_add
+        sort split std stft svd threshold unfold unique var quantile
         """
     ),
-    "mlx": frozenset({"load", "save", "eval", "synchronize"}),
+    "mlx": frozenset({"load", "save", "eval", "synchronize", "linalg.lu"}),
     "jax": frozenset({"load", "save", "cond", "map", "scan", "resize"}),
 }
 
 # Parameters that engines and the array API standard name differently.
 _KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "correction", "a_min": "min", "a_max": "max"}
+
+
+# Parameters that mean something else where they are left out: what has to be written then, or nothing if a person must
+# decide.
+_DEFAULTS = {
+    "mlx.core.put_along_axis": ("axis", ""),
+    "mlx.core.random.categorical": ("num_samples", ""),
+    "mlx.core.softmax": ("axis", "None"),
+    "torch.cosine_similarity": ("axis", "1"),
+    "torch.nn.functional.cosine_similarity": ("axis", "1"),
+    "torch.nn.functional.log_softmax": ("axis", ""),
+    "torch.nn.functional.normalize": ("axis", "1"),
+    "torch.nn.functional.softmax": ("axis", ""),
+    "torch.take_along_dim": ("axis", ""),
+}
 
 
 class Rewrite(NamedTuple):
@@ -137,6 +154,15 @@ def differs(path: str) -> bool:
     return _local(path, engine) in DIFFERENT.get(engine, ())
 
 
+def is_alike(name: str, count: int, names: tuple[str | None, ...]) -> bool:
+    """Whether one of ``DIFFERENT`` means what the operation does when it is called so: ``torch.max`` of one tensor,
+    ``torch.std`` with the correction that the two leave out differently.
+    """
+    if name in ("std", "var"):
+        return "correction" in names
+    return name in ("max", "min", "norm") and count == 1 and not names
+
+
 def _local(path: str, engine: str) -> str:
     """A function's name without its engine's: ``linalg.norm`` of ``mlx.core.linalg.norm``."""
     rest = path.partition(".")[2]
@@ -151,15 +177,49 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     """The call as a call of an operation, where its arguments have a place there; ``None`` if a person must decide."""
     arguments, keywords = node.args, node.keywords
     names = tuple([keyword.arg for keyword in keywords]) if keywords else ()
+    if path in _SPREAD and len(arguments) > 1:
+        return _gathered(node, path, names, file)
     plan = _plan(path, len(arguments), names, matrix.path_of(file.config))
     if plan is None or ast.Starred in map(type, arguments):
         return None
-    operation, changes, safety, places = plan
+    operation, changes, safety, places, missing = plan
+    given = [*arguments, *[keyword.value for keyword in keywords]] if keywords else arguments
+    for argument, parameter in zip(given, places, strict=True):
+        kind = type(argument)
+        if kind is ast.Constant:
+            if type(argument.value) is str and is_unheld(argument, parameter.role):  # type: ignore[attr-defined]
+                return None
+        elif (kind is ast.List or parameter.role == "DTypeLike") and is_unheld(argument, parameter.role):
+            return None
     if safety != UNSAFE:
-        given = [*arguments, *(keyword.value for keyword in keywords)]
         numbers = safety == _OF_NUMBERS and sum(place.role in _TENSORS for place in places) == 1
         safety = SAFE if all(_is_measured(*pair, numbers, file) for pair in zip(given, places, strict=True)) else UNSAFE
-    return Rewrite(operation, tuple(_edits(node, changes, file)) if changes else (), safety)
+    edits = tuple(_edits(node, changes, file)) if changes else ()
+    return Rewrite(operation, (*edits, last_argument(node, missing, file)) if missing else edits, safety)
+
+
+def is_unheld(node: ast.expr, role: str) -> bool:
+    """Whether an argument is written out, and no tensor and no dtype of one: text, ``dtype=object``."""
+    if role == "DTypeLike":
+        return isinstance(node, (ast.Constant, ast.Name, ast.Attribute)) and not _may_be_held(node)
+    if role not in _TENSORS:
+        return False
+    return _is_text(node) or (isinstance(node, ast.List) and any(map(_is_text, node.elts)))
+
+
+# Functions that take the lengths of axes one by one, where the operation takes a shape.
+_SPREAD = frozenset({"torch.empty", "torch.ones", "torch.zeros"})
+
+
+def _gathered(node: ast.Call, path: str, names: tuple[str | None, ...], file: File) -> Rewrite | None:
+    """A call whose arguments are the lengths of axes, with a shape of them."""
+    plan = _plan(path, 1, names, matrix.path_of(file.config))
+    if plan is None or ast.Starred in map(type, node.args):
+        return None
+    start, end = file.span(node.args[0])[0], file.span(node.args[-1])[1]
+    if b"(" in file.source.data[file.span(node.func)[1] : start].strip(b" \t\n")[1:]:
+        return None  # the first is in brackets, and where they end is not known
+    return Rewrite(plan.operation, (Edit(start, start, "("), Edit(end, end, ")")), UNSAFE)
 
 
 class _Plan(NamedTuple):
@@ -169,6 +229,7 @@ class _Plan(NamedTuple):
     changes: tuple[tuple[int, str], ...]
     safety: str
     places: tuple[Parameter, ...]
+    missing: str
 
 
 @cache
@@ -178,9 +239,16 @@ def _plan(path: str, count: int, names: tuple[str | None, ...], place: str) -> _
     if changes is None:
         return None
     places = _places(path, count, names, changes)
+    if path == "torch.nn.functional.gelu" and any(parameter.name == "approximate" for parameter in places):
+        return None  # a word there, a bool here
+    name, value = _DEFAULTS.get(path, ("", ""))
+    left_out = name != "" and all(parameter.name != name for parameter in places)
+    if left_out and not value:
+        return None
     loose = _LOOSE.get(path, ())
     differs = _ALL in loose or any(parameter.name in loose for parameter in places)
-    return _Plan(operation_for(path), changes, UNSAFE if differs else _safety(place, path, count, names), places)
+    safety = UNSAFE if differs or left_out else _safety(place, path, count, names)
+    return _Plan(operation_for(path), changes, safety, places, f"{name}={value}" if left_out else "")
 
 
 class _Signatures(NamedTuple):
@@ -199,7 +267,7 @@ def _signatures(path: str) -> _Signatures | None:
     engine = kinds.engine_of(path)
     operation = operation_for(path)
     record = catalogue.operation(operation) if operation else None
-    if record is None or differs(path):
+    if record is None:
         return None
     native = catalogue.function(path if engine != "jax" else f"numpy.{_local(path, engine)}")
     theirs = (catalogue.parameters(native) if native else None) or []
@@ -219,14 +287,14 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
     ``count`` arguments are given by place, the others by ``names``. ``None`` where one has no place.
     """
     signatures = _signatures(path)
-    if signatures is None or None in names:
+    if signatures is None or None in names or (differs(path) and not is_alike(last_of(path), count, names)):
         return None
     theirs, positional, variadic, by_name, required = signatures
     changes: list[tuple[int, str]] = []
     given: set[str] = set()
     for i in range(count):
         their = theirs[i] if i < len(theirs) else ""
-        meant = _KEYWORDS.get(their, their)
+        meant = _meant(their, by_name)
         if not changes and i < len(positional) and _same_place(their, meant, positional[i], i):
             given.add(positional[i].name)
         elif not changes and variadic and i >= len(positional):
@@ -237,13 +305,21 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
         else:
             return None
     for i, name in enumerate(names, count):
-        meant = name if name in by_name else _KEYWORDS.get(name or "", name)  # type: ignore[assignment]
+        meant = _meant(name or "", by_name)
         if meant not in by_name or meant in given:
             return None
         if meant != name:
             changes.append((i, meant))
         given.add(meant)
     return tuple(changes) if required <= given else None
+
+
+def _meant(their: str, by_name: frozenset[str]) -> str:
+    """What the operation calls a parameter; torch's ``dims`` are the axes of some and the axis of others."""
+    if their in by_name:
+        return their
+    meant = _KEYWORDS.get(their, their)
+    return "axis" if meant == "axes" and "axes" not in by_name else meant
 
 
 def _places(
@@ -270,6 +346,13 @@ def _edits(node: ast.Call, changes: tuple[tuple[int, str], ...], file: File) -> 
             keyword = node.keywords[place - count]
             start, _ = file.span(keyword)
             yield Edit(start, start + len((keyword.arg or "").encode()), name)
+
+
+def last_argument(node: ast.Call, text: str, file: File) -> Edit:
+    """The edit that adds a last argument to a call that has some."""
+    end = file.span(node)[1] - 1
+    before = file.source.data[file.span(node.func)[1] : end].rstrip()
+    return Edit(end, end, f"{' ' if before.endswith(b',') else ', '}{text}")
 
 
 def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
@@ -330,6 +413,7 @@ _LOOSE = {
     "torch.bincount": (_ALL,),
     "torch.broadcast_shapes": (_ALL,),
     "torch.get_default_dtype": (_ALL,),
+    "torch.unravel_index": (_ALL,),
 }
 _OF_ARRAYS = "safe, if all tensors are arrays"
 _OF_NUMBERS = "safe, if all tensors are arrays, or the only one is made of numbers"

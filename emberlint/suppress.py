@@ -14,12 +14,15 @@ from emberlint.source import Source
 _NOQA = re.compile(
     rb"#[ \t]*noqa(?P<colon>[ \t]*:[ \t]*(?P<codes>[A-Z]+[0-9]+(?:[ \t]*[, \t][ \t]*[A-Z]+[0-9]+)*))?", re.IGNORECASE
 )
-_IGNORE = re.compile(rb"#[ \t]*emberlint[ \t]*:[ \t]*ignore\[(?P<codes>[^\]\n]*)\]")
+_IGNORE = re.compile(rb"#[ \t]*emberlint[ \t]*:[ \t]*ignore(?![\w-])(?:\[(?P<codes>[^\]\n]*)\])?")
 _CODE = re.compile(rb"[A-Za-z]+[0-9]+|[^\s,]+")
 
 
 class Comment(NamedTuple):
-    """A suppression: the codes it names (none: all), where each of them is written, and the span of the whole."""
+    """A suppression: the codes it names, where each of them is written, and the span of the whole.
+
+    A ``noqa`` that names none silences all; one of emberlint's ``own`` comments has to name them.
+    """
 
     line: int
     start: int
@@ -29,7 +32,7 @@ class Comment(NamedTuple):
 
     def silences(self, code: str) -> bool:
         """Whether a finding with this code is silenced."""
-        return not self.codes or any(code == name for name, _, _ in self.codes)
+        return any(code == name for name, _, _ in self.codes) if self.codes else not self.own
 
 
 def comments(source: Source) -> list[Comment]:
@@ -47,8 +50,6 @@ def comments(source: Source) -> list[Comment]:
                     for m in _CODE.finditer(text)
                 )
             if text is not None and not own and not any(code.startswith("EMB") for code, _, _ in codes):
-                continue
-            if own and not codes:
                 continue
             found.append(Comment(source.place(match.start())[0], match.start(), match.end(), codes, own))
     return found
@@ -146,6 +147,10 @@ def _about(
 ) -> list[Finding]:
     found = []
     known = rules.modules()
+    if comment.own and not comment.codes and "EMB003" in codes and not project:
+        line, column = source.place(comment.start)
+        where = (source.path, line, column, line, column + comment.end - comment.start)
+        found.append(Finding("EMB003", "the suppression names no rule: write `# emberlint: ignore[EMB102]`", *where))
     for code, start, end in comment.codes:
         if not comment.own and not code.startswith("EMB"):
             continue

@@ -122,3 +122,10 @@ def binders(
 
 def has_keyword(node: ast.Call, name: str) -> bool:
     return any(keyword.arg == name for keyword in node.keywords)
+
+
+def last_part(node: ast.expr) -> ast.expr:
+    """The part of a condition whose truth decides last; that of the others in ``and`` and ``or`` was asked before."""
+    while type(node) is ast.BoolOp:
+        node = node.values[-1]
+    return node

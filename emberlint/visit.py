@@ -14,6 +14,7 @@ from emberlint.checks import NONE, Iteration, Truth
 from emberlint.file import File
 from emberlint.kinds import ARRAYS, CONSTANTS, TYPE_NAMES, Value
 from emberlint.results import BUILTIN_ANSWERS
+from emberlint.syntax import last_part
 
 Evaluator = Callable[[Any, File], Value | None]
 Executor = Callable[[Any, File], None]
@@ -93,8 +94,10 @@ def checked(node: Any, file: File) -> None:
 
 def truth(node: Any, file: File) -> Value | None:
     """The value of an expression whose truth is asked for."""
-    value = EVALUATE[type(node)](node, file)
-    if value is not None and value.kind in ARRAYS:
+    value = asked = EVALUATE[type(node)](node, file)
+    if type(node) is ast.BoolOp:
+        asked = file.value(last_part(node))
+    if asked is not None and asked.kind in ARRAYS:
         for check in file.checks.on.get(Truth, ()):
             check(node, file)
     return value

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Reports a code in a suppression that no rule has: a slip, or a rule that was renamed.
+Reports a code in a suppression that no rule has: a slip, or a rule that was renamed. So is `# emberlint: ignore` beside
+a finding, which names none at all.
 
 ## Why
 

@@ -37,8 +37,9 @@ for these keywords, and the arguments are known to be of the kinds it was measur
 written out or known to be integers, bools or shapes. Unsafe elsewhere: where it is not known what a value is (`np.ndim`
 takes any object), because of default dtypes (`np.zeros(3)` is float64, `ops.zeros(3)` is float32; `dtype=float` is
 float64 for NumPy and float32 for ember), or because of other inputs (`np.cumsum` of a number along an axis answers an
-array with one). No fix where an argument has no place in the operation (`out=`, `where=`) or the name means something
-else there.
+array with one). What a function takes for granted and the operation does not is written out (`F.normalize(x)` is
+`ops.normalize(x, axis=1)`). No fix where an argument has no place in the operation (`out=`, `where=`), is text or a
+dtype of objects, or where the name means something else there (`np.random.shuffle` changes its argument).
 """
 
 from __future__ import annotations
@@ -56,10 +57,13 @@ RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which 
 
 
 # What a call of the operation changes besides.
-_NOTES = dict.fromkeys(
-    ("numpy.diagonal", "numpy.trace", "jax.numpy.diagonal", "jax.numpy.trace"),
-    "of more than two axes it takes the last two, and not the first",
-)
+_NOTES = {
+    "numpy.bitwise_count": "it counts the bits of negative integers, and not those of their absolute values",
+    **dict.fromkeys(
+        [f"{place}.{name}" for place in ("numpy", "torch", "mlx.core", "jax.numpy") for name in ("diagonal", "trace")],
+        "of more than two axes it takes the last two, and not the first",
+    ),
+}
 
 
 def _is_foreign(name: str) -> bool:

@@ -26,9 +26,11 @@ angles = ops.linspace(0, 2 * ops.pi, 9, dtype=ops.float32)
 ## Fix safety
 
 Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which takes ember's dtypes), and for dtypes
-that are compared with the `.dtype` of something. Elsewhere unsafe: an object that goes into a table or to another
-library may have to be the engine's own, and ember's dtypes equal their names and each engine's, which `np.float32` does
-not.
+that are compared with the `.dtype` of that engine's arrays; ember's dtype goes to the left there (`ops.float32 ==
+x.dtype`), because MLX's finds itself unequal to everything else. Elsewhere unsafe: an object that goes into a table or
+to another library may have to be the engine's own, and ember's dtypes equal their names and each engine's, which
+`np.float32` does not (`x.dtype == np.float32` is false for a tensor of torch). So are floats in a file that asks
+whether something `is` one of them: `ops.nan` is another object than `np.nan`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from functools import cache
 
 from emberlint import catalogue, kinds, places
 from emberlint.file import File
-from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Fix
+from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Edit, Fix
 from emberlint.rewrite import rewritten
 from emberlint.rules import Rule
 from emberlint.visit import quietly
@@ -107,30 +109,67 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
         file.report(RULE, node, f"`{text}` is {engine}'s; use `xp.{portable}`", fix=fix)
         return
     bound, imports = file.import_name(file.config.namespace)
-    safety = SAFE if portable in catalogue.constants() else _safety(node, engine, file)
-    mend = None
-    if safety:
-        mend = Fix((*imports, file.edit(node, f"{bound}.{portable}")), safety, f"use `{bound}.{portable}`")
-    file.report(RULE, node, f"`{text}` is {engine}'s; use `{bound}.{portable}`", fix=mend)
+    ours = f"{bound}.{portable}"
+    edit = file.edit(node, ours)
+    if portable in catalogue.constants():
+        safety = UNSAFE if portable != "newaxis" and _is_asked_for(text, file) else SAFE
+    elif (beside := _dtype_beside(node, file)) is not None:
+        swapped = _swapped(node, ours, file)
+        safety = SAFE if swapped is not None and _is_of(beside, engine, file) else UNSAFE
+        edit = swapped or edit
+    else:
+        safety = _safety(node, engine, file)
+    mend = Fix((*imports, edit), safety, f"use `{ours}`") if safety else None
+    file.report(RULE, node, f"`{text}` is {engine}'s; use `{ours}`", fix=mend)
 
 
-_BEFORE = re.compile(rb"\.dtype\s*[!=]=\s*$")
-_AFTER = re.compile(rb"\s*[!=]=\s*[\w.]+\.dtype\b(?!\s*[.(\[])")
+def _is_asked_for(text: str, file: File) -> bool:
+    """Whether the file asks if something is the very object of a constant: ``x is np.nan``."""
+
+    def asked() -> bool:
+        data, name = file.source.data, text.encode()
+        if b" is " + name not in data and b" is not " + name not in data:
+            return False
+        return re.search(rb" is (?:not )?" + re.escape(name) + rb"\b", data) is not None
+
+    found: bool = file.shared(f"is {text}", asked)
+    return found
 
 
-def _is_beside_a_dtype(node: ast.Attribute | ast.Name, file: File) -> bool:
-    """Whether the other side of a comparison is the ``.dtype`` of something."""
-    return bool(_BEFORE.search(places.before(node, file)) or _AFTER.match(file.source.data, file.span(node)[1]))
+def _dtype_beside(node: ast.Attribute | ast.Name, file: File) -> ast.Attribute | None:
+    """The ``.dtype`` of something that a dtype alone is compared with, by ``==`` or ``!=``."""
+    comparison = file.comparison_of(node)
+    if comparison is None or len(comparison.ops) != 1 or type(comparison.ops[0]) not in (ast.Eq, ast.NotEq):
+        return None
+    other = comparison.comparators[0] if comparison.left is node else comparison.left
+    return other if type(other) is ast.Attribute and other.attr == "dtype" else None
+
+
+def _is_of(dtype: ast.Attribute, engine: str, file: File) -> bool:
+    """Whether a ``.dtype`` is that of the engine's arrays, or of something in a file that knows no other engine."""
+    owner = quietly(dtype.value, file)
+    if owner is not None and owner.is_array and owner.engine:
+        return owner.engine in (engine, kinds.EMBER)
+    return file.engines <= {engine, kinds.EMBER}
+
+
+def _swapped(node: ast.Attribute | ast.Name, ours: str, file: File) -> Edit | None:
+    """The edit that writes ember's dtype on the left of its comparison; ``None`` where a comment would be lost."""
+    comparison = file.comparison_of(node)
+    if comparison is None or comparison.left is node:
+        return file.edit(node, ours)
+    if "#" in file.text(comparison):
+        return None
+    sign = "==" if type(comparison.ops[0]) is ast.Eq else "!="
+    return file.edit(comparison, f"{ours} {sign} {file.text(comparison.left)}")
 
 
 def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
     """Safe where what a dtype is given to takes ember's as well; no fix where it is a call that stays the engine's."""
-    signs = file.signs_beside(node)
-    if len(signs) == 1 and isinstance(signs[0], (ast.Eq, ast.NotEq)) and _is_beside_a_dtype(node, file):
-        return SAFE
     call = file.given_to(node)
     if call is None:
-        return UNSAFE
+        # NumPy takes ember's dtypes, and other engines do not: their methods must go first.
+        return "" if engine != "numpy" and "." in places.callee(node, file) and not _is_taken(node, file) else UNSAFE
     # The function is evaluated after its arguments, so it is looked up here.
     callee = quietly(call.func, file)
     path = callee.path if callee is not None else ""
@@ -138,4 +177,11 @@ def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
         return SAFE
     if kinds.engine_of(path) not in ("", kinds.EMBER) and rewritten(call, path, file) is None:
         return ""
-    return UNSAFE
+    return "" if engine != "numpy" and not path and type(call.func) is ast.Attribute else UNSAFE
+
+
+def _is_taken(node: ast.Attribute | ast.Name, file: File) -> bool:
+    """Whether what a dtype is given to by its place is an operation."""
+    name = places.callee(node, file)
+    function = quietly(ast.parse(name, mode="eval").body, file) if not name.startswith(".") else None
+    return function is not None and kinds.engine_of(function.path) == kinds.EMBER

@@ -37,6 +37,7 @@ import ast
 
 from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
+from emberlint.places import is_viewed
 from emberlint.rules import Rule
 
 RULE = Rule("EMB106", "backend-method", "a method that one engine alone has, for its own machinery", fix="unsafe")
@@ -95,7 +96,9 @@ def check(node: ast.Call, file: File) -> None:
         text = f"{bound}.{call.format(inner)}" if call else inner
         shown = f"{bound}.{call.format('x')}" if call else "x"
         message = f"`.{name}()` is {owner.engine or 'one engine'}'s own; use `{shown}`"
-        fix = Fix((*imports, file.edit(node, text)), UNSAFE, f"write `{' '.join(text.split())}`")
+        fix = None
+        if name != "contiguous" or not is_viewed(node, file):
+            fix = Fix((*imports, file.edit(node, text)), UNSAFE, f"write `{' '.join(text.split())}`")
         file.report(RULE, node, message, fix=fix, because=owner)
     elif name in _ADVICE:
         file.report(RULE, node, f"`.{name}()` is {owner.engine or 'one engine'}'s own; {_ADVICE[name]}", because=owner)

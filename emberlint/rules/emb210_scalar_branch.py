@@ -24,9 +24,10 @@ def halves(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Safe where integers and bools are compared and joined by `and`, `or` and `not`: the values are the same. Unsafe for
-floats, which `ops` compares as float32 and Python as float64, and for sums, differences and products: `ops` computes in
-int64, and subtracts no bools.
+Safe where integers and bools are compared and joined by `and`, `or` and `not`, and only the truth of the answer counts
+(`if`, `while`, `assert`, `not`). Unsafe for floats, which `ops` compares as float32 and Python as float64, for sums,
+differences and products (`ops` computes in int64, and subtracts no bools), and where the answer itself may be taken
+further, as in `flag = ops.greater(n, 1) or default`.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ import ast
 
 from emberlint.calls import last_of
 from emberlint.checks import Truth
-from emberlint.evaluation import on_numbers
+from emberlint.evaluation import JOINING, on_numbers
 from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
+from emberlint.places import is_alone, is_asked
 from emberlint.rules import Rule
+from emberlint.syntax import last_part
 
 RULE = Rule("EMB210", "scalar-branch", "branch on an operation on Python numbers", fix="sometimes")
 
@@ -46,13 +49,15 @@ RULE = Rule("EMB210", "scalar-branch", "branch on an operation on Python numbers
 @RULE.on(Truth)
 def check(node: ast.expr, file: File) -> None:
     """A condition that ``ops`` computes from Python numbers."""
-    if type(node) is ast.BoolOp:
-        node = node.values[-1]
+    joined, node = type(node) is ast.BoolOp, last_part(node)
     found = on_numbers(node, file)
     if found is None or file.allowed is not None:
         return
-    text = found.text if "\n" not in found.text else f"({found.text})"
-    safety = SAFE if found.exact and not _computes(node, file) else UNSAFE
+    # Beside `not`, `and` and `or`, what is joined by `and` and `or` needs brackets.
+    bare = "\n" not in found.text and (found.strength > JOINING or is_alone(node, file))
+    text = found.text if bare else f"({found.text})"
+    asked = joined or is_asked(node, file)
+    safety = SAFE if found.exact and asked and not _computes(node, file) else UNSAFE
     fix = Fix((file.edit(node, text),), safety, f"compute in Python: `{found.text}`")
     file.report(
         RULE,

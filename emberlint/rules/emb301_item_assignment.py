@@ -46,12 +46,17 @@ def check(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete, file: F
     for target in targets:
         for part in _parts(target) if type(target) is not ast.Name else ():
             value = array(part.value, file)
-            if value is not None:
+            if value is not None and not _is_field(part):
                 message = (
                     f"assignment into `{file.text(part.value)}`: who else sees it differs by engine, and JAX raises; "
                     "use `ops.index_update` or `ops.where`"
                 )
                 file.report(RULE, part, message, because=value)
+
+
+def _is_field(node: ast.Subscript) -> bool:
+    """Whether a part is named: then the array is one of records, which no tensor is."""
+    return type(node.slice) is ast.Constant and type(node.slice.value) is str
 
 
 def _parts(target: ast.expr) -> Iterator[ast.Subscript]:

@@ -2,7 +2,7 @@
 
 ## What it does
 Finds a method or property of a tensor that one of the target engines lacks: `x.astype` (not on torch), `x.numel`
-(torch alone), `x.clip` (not on MLX).
+(torch alone), `x.clip` (not on MLX); `x.size(0)`, which torch alone calls, and torch's keywords (`x.sum(dim=0)`).
 
 ## Why
 `ops` answers the engine's own tensors, so what may be called on them is what all engines have.
@@ -20,8 +20,9 @@ def halved(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Safe where the operation has the same name and arguments as the method and the value is one of `ops`; unsafe for the
-tensors of one engine, whose methods may answer other dtypes.
+Safe where the operation has the same name and arguments as the method and the value is known to be one of `ops`: by a
+call, or by a `Tensor` of ember or of the project. Unsafe for the tensors of one engine, whose methods may answer other
+dtypes, and for the `Tensor` of another library. `x.size(0)` is `x.shape[0]`, which is safe.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from functools import cache
 from emberlint import catalogue, methods
 from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
-from emberlint.kinds import EMBER
+from emberlint.kinds import EMBER, Value
 from emberlint.rules import Rule
 from emberlint.rules.emb106_backend_method import NAMES as MACHINERY
 
 RULE = Rule("EMB315", "missing-method", "method that an engine lacks", fix="sometimes")
 
 # Those that answer the same values, dtypes, shapes and errors under the operation's name.
-_SAME = frozenset({"abs", "copy", "moveaxis", "ravel", "square"})
+_SAME = frozenset({"abs", "copy", "ravel", "square"})
 
 
 def _may_lack(name: str) -> bool:
@@ -58,17 +59,41 @@ def check_method(node: ast.Call, file: File) -> None:
     name = function.attr
     if name in MACHINERY and owner.engine != EMBER:
         return
-    engine = methods.is_lacking(name, file.config.targets)
-    if not engine:
+    message = _lack(node, name, owner, file)
+    if not message:
         return
     found = methods.moved(node, owner, file)
-    message = f"`.{name}()` is no method of {engine}'s arrays"
     if found is None:
         file.report(RULE, function, message, because=owner)
         return
-    safety = SAFE if owner.engine == EMBER and name in _SAME else UNSAFE
-    fix = Fix(found.edits, safety, f"call `ops.{found.operation}`")
-    file.report(RULE, function, f"{message}; use `ops.{found.operation}`", fix=fix, because=owner)
+    same = _is_part(node, file) if name == "size" else name in _SAME and _is_embers(owner, file)
+    fix = Fix(found.edits, SAFE if same else UNSAFE, found.described)
+    file.report(RULE, function, f"{message}; use `{found.use}`", fix=fix, because=owner)
+
+
+def _is_part(node: ast.Call, file: File) -> bool:
+    """Whether ``x.size(...)`` asks for all of a shape, or for what is known to be a part: the axis may be None."""
+    values = [file.value(given) for given in (*node.args, *(keyword.value for keyword in node.keywords))]
+    return all(value is not None and value.dtype == "int" for value in values)
+
+
+_TORCHS = frozenset({"dim", "dims", "keepdim"})
+
+
+def _lack(node: ast.Call, name: str, owner: Value, file: File) -> str:
+    """What an engine lacks of a method; empty if all have it so."""
+    engine = methods.is_lacking(name, file.config.targets)
+    if engine:
+        return f"`.{name}()` is no method of {engine}'s arrays"
+    others = [engine for engine in file.config.targets if engine != "torch"]
+    if not others or owner.engine not in ("torch", EMBER):
+        return ""
+    if name == "size":
+        return f"`.size` is no method of {others[0]}'s arrays"
+    for keyword in node.keywords:
+        if keyword.arg in _TORCHS:
+            return f"`.{name}()` of {others[0]}'s arrays has no `{keyword.arg}=`"
+    return ""
 
 
 @RULE.on(ast.Attribute, named=".size".__eq__)
@@ -79,8 +104,20 @@ def check_property(node: ast.Attribute, file: File) -> None:
     owner = file.value(node.value)
     if owner is None or not owner.is_array or owner.engine == "torch" or "torch" not in file.config.targets:
         return
-    fix = Fix(methods.property_moved(node, file), SAFE if owner.engine == EMBER else UNSAFE, "call `ops.size`")
+    fix = Fix(methods.property_moved(node, file), SAFE if _is_embers(owner, file) else UNSAFE, "call `ops.size`")
     file.report(RULE, node, "`.size` is a method on torch; use `ops.size`", fix=fix, because=owner)
+
+
+def _is_embers(value: Value, file: File) -> bool:
+    """Whether a tensor is one of ``ops`` for sure: by a call of it, or by a type that ember or the project names."""
+    own = {"ember_ml", file.config.namespace.partition(".")[0], file.module.partition(".")[0]}
+    return value.engine == EMBER and any(_roots(step.node, file) & own - {""} for step in value.chain())
+
+
+def _roots(node: ast.AST | None, file: File) -> set[str]:
+    """The libraries that a value has its function, or the type in its annotation, from."""
+    named = node.func if isinstance(node, ast.Call) else node.annotation if isinstance(node, ast.arg) else node
+    return {file.path(part).partition(".")[0] for part in ast.walk(named)} if named is not None else set()
 
 
 @cache

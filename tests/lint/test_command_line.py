@@ -229,9 +229,10 @@ def test_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert runner.run(["."], config._replace(ignore=("EMB101",))).cached == 0, "settings are a part of the key"
     monkeypatch.setattr(cache, "_linter", lambda: "another linter")
     assert runner.run(["."], config).cached == 0
-    for name in folder.glob("*.json"):
-        name.write_text("not json", encoding="utf-8")
-    assert runner.run(["."], config).findings == third.findings
+    for text in ("not json", "[]", '{"bad.py": [1], "good.py": null}'):
+        for name in folder.glob("*.json"):
+            name.write_text(text, encoding="utf-8")
+        assert runner.run(["."], config).findings == third.findings
 
 
 def test_the_cache_knows_files_by_size_and_time_and_then_by_content(project: Path) -> None:

@@ -234,3 +234,9 @@ def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
         except SyntaxError:
             continue
         assert [(f.code, f.line) for f in fast] == [(f.code, f.line) for f in thorough], path
+
+
+def test_a_message_is_one_line() -> None:
+    data = b"import numpy as np\n\nx = (np.\n     pi)\n"
+    messages = [finding.message for finding in engine.lint(data, "m.py", Config(select=("EMB103",))).findings]
+    assert messages == ["`np. pi` is numpy's; use `ops.pi`"]

@@ -8,8 +8,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
+import torch
 
 import ember_ml
 from emberlint import fixes
@@ -20,10 +22,10 @@ PARAMETERS = "x: np.ndarray, y: np.ndarray | None, t: torch.Tensor, m: mx.array,
 CONFIG = Config(select=("EMB1", "EMB2", "EMB3"), ignore=("EMB101",))
 
 
-def fixed(expression: str) -> str:
-    """An expression after the safe fixes, in a function with parameters of all kinds."""
+def fixed(expression: str, *, unsafe: bool = False) -> str:
+    """An expression after the safe fixes, or all, in a function with parameters of all kinds."""
     before = f"{HEAD}def f({PARAMETERS}):\n    return {expression}\n"
-    after = fixes.fixed(before.encode(), "module.py", CONFIG).data.decode()
+    after = fixes.fixed(before.encode(), "module.py", CONFIG, unsafe=unsafe).data.decode()
     return after.rpartition("    return ")[2].rstrip("\n")
 
 
@@ -59,6 +61,7 @@ def fixed(expression: str) -> str:
         "np.meshgrid(x, x)",
         "np.unravel_index(x, (2, 3))",
         "torch.bincount(t)",
+        "torch.unravel_index(t, (2, 3))",
         "torch.zeros(3, dtype=torch.get_default_dtype())",
         # NumPy's scalars have dtypes and methods.
         "x * np.sqrt(2.0)",
@@ -86,6 +89,12 @@ def fixed(expression: str) -> str:
         # Ember's dtypes equal their names.
         "u == np.float32",
         "type(u) == np.float64",
+        "t.dtype == np.float32",
+        "u.dtype == np.float32",
+        "a is np.nan",
+        "u if a is not np.inf else np.inf",
+        # The answer goes on, and not its truth alone.
+        "ops.greater(n, 1) or a",
         "1 if ops.subtract(b, True) else 2",
         "1 if ops.equal(ops.multiply(n, n), 0) else 2",
     ],
@@ -113,9 +122,15 @@ def test_what_may_differ_is_no_safe_fix(expression: str) -> None:
         ("t.std(unbiased=False)", "t.std(correction=0)"),
         ("1 if y == None else 2", "1 if y is None else 2"),
         ("t == None", "t is None"),
-        ("x.dtype == np.float32", "x.dtype == ops.float32"),
+        ("x.dtype == np.float32", "ops.float32 == x.dtype"),
+        ("m.dtype != mx.float32", "ops.float32 != m.dtype"),
         ("np.float32 != x.dtype", "ops.float32 != x.dtype"),
+        ("np.inf  # it is np.infinite", "ops.inf  # it is np.infinite"),
         ("1 if ops.greater(n, 1) else 2", "1 if n > 1 else 2"),
+        ("1 if ops.logical_or(n, b) else 2", "1 if n or b else 2"),
+        ("not ops.logical_and(1, n)", "not (1 and n)"),
+        ("1 if ops.logical_or(n, 1) and b else 2", "1 if (n or 1) and b else 2"),
+        ("1 if b and ops.logical_or(n, 1) else 2", "1 if b and (n or 1) else 2"),
     ],
 )
 def test_what_cannot_differ_is_one(before: str, after: str) -> None:
@@ -165,6 +180,55 @@ def test_safe_fixes_answer_the_same(call: str) -> None:
                 _assert_same(found, wanted)
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "np.random.shuffle(x)",
+        "np.where(x > 0, 'above', 'below')",
+        "np.empty(3, dtype=object)",
+        "torch.lu(t)",
+        "torch.nn.functional.gelu(t, approximate='tanh')",
+        "mx.linalg.lu(m)",
+        "mx.random.categorical(m)",
+    ],
+)
+def test_what_has_another_meaning_stays(expression: str) -> None:
+    assert fixed(expression, unsafe=True) == expression
+
+
+UNSAFE_CALLS = """
+    torch.mm(t, t.T); torch.transpose(t, 0, 1); torch.clamp(t, 0, 1); torch.unsqueeze(t, 1); torch.cat([t, t],
+    dim=1); torch.sum(t, 1, True); torch.mean(t, dim=1, keepdim=True); torch.max(t); torch.max(t, 1); torch.std(t);
+    torch.var(t, dim=0); torch.equal(t, t); torch.nanmedian(t); torch.median(t); torch.cummax(t, 0);
+    torch.gradient(t, dim=0); torch.softmax(t, 0); torch.zeros(2, 3); torch.ones(t.size(0), 3); torch.flip(t, (0,));
+    torch.take_along_dim(t, t.long().abs()); torch.norm(t); torch.norm(t, 1); torch.nonzero(t);
+    torch.unravel_index(torch.tensor([1, 5]), (2, 3)); torch.cosine_similarity(t[None], t[None]);
+    torch.nn.functional.normalize(t[None]); torch.nn.functional.softmax(t[None]); torch.nn.functional.mse_loss(t,
+    -t); torch.nn.functional.pad(t, (1, 2)); torch.sum(t, dtype=torch.float64); t.repeat(2, 3); t.size(0); t.size();
+    t.type(torch.int32); t.to(torch.float64); t.sum(dtype=torch.float64); t.byte(); t.median(); t.norm(1); t.max(1);
+    t.std(0); t.var(unbiased=False); t.view(-1); t.transpose(0, 1); t.unfold(0, 2, 1); t.transpose(0,
+    1).contiguous().view(-1); t.float().to(torch.half); t.new_zeros(3, dtype=torch.int32); t.type(); mx.softmax(m);
+    mx.softmax(m, axis=0); mx.zeros(3, mx.int32); mx.sum(m, 0, True); mx.var(m, ddof=1); m.astype(mx.int32)
+"""
+
+
+@pytest.mark.parametrize("call", [" ".join(call.split()) for call in UNSAFE_CALLS.split(";")])
+def test_unsafe_fixes_keep_the_values(call: str) -> None:
+    after = fixed(call, unsafe=True)
+    assert fixed(after, unsafe=True) == after
+    t = torch.tensor([[0.5, -1.5, 2.25], [3.0, -0.25, 1.0]])
+    with ember_ml.use_backend("mlx" if "m" in call.partition(".")[0] else "torch"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names = {"torch": torch, "mx": mx, "ops": ember_ml.ops, "t": t, "m": mx.array(t.numpy())}
+        wanted, found = (eval(text, dict(names)) for text in (call, after))
+    if isinstance(wanted, (str, tuple)):
+        assert type(found) is type(wanted)
+    for one, other in zip(*(part if isinstance(part, tuple) else (part,) for part in (found, wanted)), strict=True):
+        np.testing.assert_equal(np.shape(one), np.shape(other))
+        if not isinstance(other, str):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
+
+
 def _compiled(expression: str) -> Callable[..., Any]:
     names: dict[str, Any] = {"math": math, "np": np, "ops": ember_ml.ops}
     exec(f"def f(x, n, a):\n    return {expression}\n", names)
@@ -195,6 +259,32 @@ def _assert_same(found: Any, wanted: Any) -> None:
     assert np.asarray(found).dtype == np.asarray(wanted).dtype
     assert np.shape(found) == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-3 if np.asarray(wanted).dtype == "float16" else 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("library", "after"), [("ember_ml.types", "return ops.abs(x)"), ("tinygrad", "return x.abs()")]
+)
+def test_the_tensor_of_another_library_keeps_its_methods(library: str, after: str) -> None:
+    before = f"from {library} import Tensor\n\n\ndef f(x: Tensor | None):\n    return x.abs()\n"
+    assert fixes.fixed(before.encode(), "module.py", CONFIG).data.decode().endswith(f"    {after}\n")
+
+
+@pytest.mark.parametrize("connective", ["logical_and", "logical_or"])
+@pytest.mark.parametrize(
+    "form", ["not {}", "1 if not {} else 2", "1 if {} and b else 2", "1 if b or {} else 2", "[n for n in [1] if {}]"]
+)
+def test_conditions_keep_their_brackets(connective: str, form: str, backend: str) -> None:
+    before = form.format(f"ops.{connective}(n, ops.greater(n, 1))")
+    after = fixed(before)
+    assert "logical" not in after
+    for n, b in itertools.product((0, 1, 2), (False, True)):
+        assert eval(after, {"n": n, "b": b}) == eval(before, {"ops": ember_ml.ops, "n": n, "b": b})
+
+
+def test_dtypes_are_compared_on_every_engine(backend: str) -> None:
+    x = ember_ml.ops.asarray([1.0], dtype="float32")
+    assert eval(fixed("x.dtype == np.float32"), {"ops": ember_ml.ops, "x": x}) is True
+    assert eval(fixed("x.dtype != np.float32"), {"ops": ember_ml.ops, "x": x}) is False
 
 
 @pytest.mark.parametrize(

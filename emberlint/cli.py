@@ -236,16 +236,11 @@ def _is_excluded(path: str, config: Config) -> bool:
 def _fix(options: argparse.Namespace, config: Config) -> dict[str, int]:
     """Write the fixed files; how many findings of each code were mended."""
     from emberlint import source
-    from emberlint.config import ConfigError
 
     total: dict[str, int] = {}
     for path, before, after, mended in _fixed(options, config):
         if after != before:
-            try:
-                source.write(path, after)
-            except OSError as error:
-                # It names a temporary file, which nobody asked for.
-                raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+            source.write(path, after)
             for code, count in mended.items():
                 total[code] = total.get(code, 0) + count
     return total

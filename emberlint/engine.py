@@ -97,7 +97,7 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
         source = Source(data, path)
         tree = parse(source)
     except (SyntaxError, LookupError, UnicodeError) as error:
-        return Result([_unparsed(error, path)] if "EMB001" in codes else [])
+        return Result([unparsed(error, path)] if "EMB001" in codes else [])
     from emberlint import project
 
     where = configuration.relative(path, config)
@@ -119,7 +119,7 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
         try:
             findings = flow.run(file)
         except RecursionError:
-            findings = [_unparsed(SyntaxError("too deeply nested"), path)]
+            findings = [unparsed(SyntaxError("too deeply nested"), path)]
         finally:
             sys.setrecursionlimit(limit)
     comments = suppress.comments(source)
@@ -130,7 +130,8 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
     return Result(findings, suppressed, facts)
 
 
-def _unparsed(error: Exception, path: str) -> Finding:
+def unparsed(error: Exception, path: str) -> Finding:
+    """The finding in a file that Python does not take."""
     line = getattr(error, "lineno", None) or 1
     column = max((getattr(error, "offset", None) or 1) - 1, 0)
     message = getattr(error, "msg", None) or str(error)

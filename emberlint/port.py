@@ -78,18 +78,18 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
 def _read(
     data: bytes, path: str, config: Config, checks: Checks, module: str, package: str
 ) -> tuple[list[Finding], Source | None]:
-    """The findings of some checks in a file; nothing where it does not parse."""
+    """The findings of some checks in a file; the one finding, and no text, where it does not parse."""
     try:
         text = Source(data, path)
         tree = engine.parse(text)
-    except (SyntaxError, LookupError, UnicodeError):
-        return [], None
+    except (SyntaxError, LookupError, UnicodeError) as error:
+        return [engine.unparsed(error, path)], None
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
         return flow.run(File(text, tree, config, checks, module=module, package=package)), text
     except RecursionError:
-        return [], None
+        return [engine.unparsed(SyntaxError("too deeply nested"), path)], None
     finally:
         sys.setrecursionlimit(limit)
 
@@ -352,7 +352,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             source.write(one.path, one.after)
     sys.stdout.write(report(done))
-    return 0
+    return int(any(finding.code == "EMB001" for one in done for finding in one.left))
 
 
 def _diff(one: Ported) -> str:

@@ -154,7 +154,10 @@ def write(path: str, data: bytes) -> None:
     import tempfile
 
     path = os.path.realpath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".emberlint-")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".emberlint-")
+    except OSError as error:
+        raise _unwritten(path, error) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -165,6 +168,14 @@ def write(path: str, data: bytes) -> None:
             os.umask(umask)
             os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
+    except OSError as error:
+        os.unlink(temporary)
+        raise _unwritten(path, error) from error
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _unwritten(path: str, error: OSError) -> OSError:
+    """An error of writing that names the file, and not the temporary one, which nobody asked for."""
+    return OSError(error.errno, f"cannot be written: {error.strerror}", path)

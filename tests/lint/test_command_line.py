@@ -381,8 +381,9 @@ def test_a_baseline_is_named_before_its_paths(project: Path) -> None:
         (["why", "bad.py"], "give FILE:LINE"),
         (["why", "folder:1"], "emberlint: folder: Is a directory"),
         (["why", "absent.py:1"], "emberlint: absent.py: No such file or directory"),
-        (["baseline", "update", "--baseline", "folder"], "folder cannot be written: Is a directory"),
-        (["baseline", "update", "--baseline", "no/known.json"], "known.json cannot be written: No such file"),
+        (["port", "--from", "numpy", "absent"], "no such file or folder: absent"),
+        (["baseline", "update", "--baseline", "folder"], "folder: cannot be written: Is a directory"),
+        (["baseline", "update", "--baseline", "no/known.json"], "no/known.json: cannot be written: No such file"),
     ],
 )
 def test_mistakes_are_named(

@@ -279,3 +279,10 @@ def test_numpy_financial(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
+
+
+def test_a_file_that_does_not_parse_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("import numpy as np\nx = np.exp(\n", encoding="utf-8")
+    assert cli.main(["port", "--from", "numpy", str(path)]) == 1
+    assert "broken.py:2: does not parse: '(' was never closed" in capsys.readouterr().out

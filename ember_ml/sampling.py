@@ -330,17 +330,27 @@ def exp(xp: Any, x: Any, dtype: str) -> Any:
     return xp.where(x < least, 0.0 * series, series * power)
 
 
-def log_factorial(xp: Any, k: Any, dtype: str) -> Any:
-    """``log(k!)`` for whole numbers ``k``, by Stirling's series from 7 on."""
-    x = k + 1.0
-    few = x < 7.0
-    product = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0)
-    product = xp.where(few, product, 1.0 + 0.0 * x)
-    x = xp.where(few, x + 7.0, x)
+# Half the logarithm of 2 pi, and what ``(x - 1/2) log(x) - x`` and it leave of the logarithm of the gamma function
+# at 1, 2, 3, ...: there Stirling's series is not exact.
+HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+_LEFT = [math.lgamma(x) - (x - 0.5) * math.log(x) + x - HALF_LOG_TAU for x in range(1, 7)]
+
+
+def stirling(xp: Any, x: Any) -> Any:
+    """``log((x - 1)!) - ((x - 1/2) log(x) - x + log(2 pi) / 2)`` for whole numbers ``x``."""
     inverse = 1.0 / x
     square = inverse * inverse
-    tail = inverse * horner(square, (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12))
-    return (x - 0.5) * log(xp, x, dtype) - x + (0.5 * math.log(2 * math.pi) + tail) - log(xp, product, dtype)
+    series = inverse * horner(square, (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12))
+    for i, left in enumerate(_LEFT, 1):
+        series = xp.where(x == i, left + 0.0 * x, series)
+    return series
+
+
+def log_ratio(xp: Any, x: Any, y: Any, difference: Any, dtype: str) -> Any:
+    """``log(x / y)`` for positive numbers of this ``difference``, exact for a small one too."""
+    t = difference / y
+    near = (t < 0.25) & (t > -0.25)
+    return xp.where(near, _log(xp.where(near, t, 0.0 * t), 0.0 * t, dtype), log(xp, x / y, dtype))
 
 
 # Proposals that one element may see; the chance that none is accepted is below 1e-10 for each of the samplers.
@@ -450,8 +460,13 @@ def poissons(source: Source, rate: Any, dtype: str) -> Any:
         quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
         possible = (k >= 0.0) & ((us >= 0.013) | (v <= us))
         k = xp.where(k < 0.0, 0.0 * k, k)
+        # Stirling's formula, arranged so that no large numbers are subtracted: rates go up to 2**52.
+        x = k + 1.0
+        above = x - rate
         likely = log(xp, v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b), dtype) <= (
-            k * log(xp, rate, dtype) - rate - log_factorial(xp, k, dtype)
+            (above - (x - 0.5) * log_ratio(xp, x, rate, above, dtype))
+            - 0.5 * log(xp, rate, dtype)
+            - (stirling(xp, x) + HALF_LOG_TAU)
         )
         return k, quick | (possible & likely)
 
@@ -489,11 +504,16 @@ def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
         possible = (k >= 0.0) & (k <= n)
         mode = xp.floor((n + 1.0) * p)
         k = xp.where(possible, k, mode)
+        # By how much less likely than the mode: the factorials by Stirling's formula, arranged so that no large numbers
+        # are subtracted, since ``n`` goes up to 2**53.
+        above = k - mode
+        x, y = mode + 1.0, n - mode + 1.0
+        gain = y * p - x * q
         likely = log(xp, v * ((2.83 + 5.1 / b) * spread) / (a / (us * us) + b), dtype) <= (
-            (log_factorial(xp, mode, dtype) + log_factorial(xp, n - mode, dtype))
-            - log_factorial(xp, k, dtype)
-            - log_factorial(xp, n - k, dtype)
-            + (k - mode) * log(xp, p / q, dtype)
+            (above * log_ratio(xp, y * p, x * q, gain, dtype))
+            - (x + above - 0.5) * log_ratio(xp, x + above, x, above, dtype)
+            - (y - above - 0.5) * log_ratio(xp, y - above, y, -above, dtype)
+            + (stirling(xp, x) + stirling(xp, y) - stirling(xp, x + above) - stirling(xp, y - above))
         )
         return k, quick & possible | (possible & likely)
 

@@ -236,6 +236,7 @@ FAILURES: dict[str, Callable[[], Any]] = {
     "cholesky of a large matrix": lambda: ops.cholesky(np.diag(np.r_[np.ones(149), -1e-3]).astype(np.float32)),
     "cholesky in a batch": lambda: ops.cholesky(np.stack([np.eye(2), [[1, 2], [2, 1]]]).astype(np.float32)),
     "cholesky of nan": lambda: ops.cholesky(NAN),
+    "cholesky of infinity": lambda: ops.cholesky(ENDLESS),
     "complex cholesky": lambda: ops.cholesky(np.asarray([[1, 2j], [-2j, 1]], np.complex64)),
     "solve_triangular": lambda: ops.solve_triangular(SINGULAR * 0, SINGULAR),
     "logm_spd": lambda: ops.logm_spd(-np.eye(2, dtype=np.float32)),
@@ -244,6 +245,11 @@ FAILURES: dict[str, Callable[[], Any]] = {
     "svd of infinity": lambda: ops.svd(ENDLESS),
     "svdvals": lambda: ops.svdvals(NAN),
     "svdvals of infinity": lambda: ops.svdvals(ENDLESS),
+    "svdvals of infinities": lambda: ops.svdvals(np.full((3, 3), np.inf, np.float32)),
+    "eigvalsh": lambda: ops.eigvalsh(NAN),
+    "eigvalsh of infinity": lambda: ops.eigvalsh(ENDLESS),
+    "eigvalsh in a batch": lambda: ops.eigvalsh(np.stack([SINGULAR, NAN])),
+    "eigh of a single infinity": lambda: ops.eigh(np.full((1, 1), np.inf, np.float32)),
     "sqrtm_spd of infinity": lambda: ops.sqrtm_spd(np.diag([4.0, np.inf])),
     "eigh": lambda: ops.eigh(NAN),
     "eigh of infinity": lambda: ops.eigh(ENDLESS),
@@ -273,6 +279,140 @@ def test_unchecked_lifts_what_has_to_wait(backend: Backend) -> None:
     if backend.name == "mlx":
         with ember_ml.unchecked():
             ops.cholesky(-np.eye(2, dtype=np.float32))
+
+
+LOST: dict[str, tuple[np.ndarray, ...]] = {
+    "inv": (SINGULAR,),
+    "solve": (SINGULAR, np.eye(2, dtype=np.float32)),
+    "solve_triangular": (np.diag([1.0, 0.0]).astype(np.float32), np.eye(2, dtype=np.float32)),
+    "svd": (ENDLESS,),
+    "svdvals": (np.full((3, 3), np.inf, np.float32),),
+    "eigh": (ENDLESS,),
+    "eigvalsh": (NAN,),
+    "eig": (NAN,),
+    "eigvals": (NAN,),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_failure_that_nobody_looks_for_is_nan(backend: Backend, name: str) -> None:
+    """MLX may wait for ever for the thread in which LAPACK failed, and LAPACK end the process: neither is asked."""
+    if backend.name != "mlx":
+        return
+    single = getattr(ops.linearalg, name)
+    arrays = [ops.asarray(x) for x in LOST[name]]
+    batch = [ops.stack([x, ops.eye(x.shape[-1])]) for x in arrays]
+    with ember_ml.unchecked():
+        found = [single(*arrays), single(*batch)]
+    found += [ember_ml.compile(single)(*arrays), ember_ml.compile(single)(*batch)]
+    for i, answer in enumerate(found):
+        for part in answer if isinstance(answer, tuple) else (answer,):
+            values = host(part)
+            assert np.isnan(values[0] if i % 2 else values).any()
+            assert not i % 2 or np.isfinite(values[1]).all()
+
+
+def test_what_is_above_the_diagonal_does_not_count(backend: Backend) -> None:
+    x = np.asarray([[2.0, np.nan], [1.0, 2.0]], np.float32)
+    assert_close(host(ops.eigvalsh(x)), np.asarray([1.0, 3.0]), 1e-6)
+    assert_close(host(ops.eigh(x).eigenvalues), np.asarray([1.0, 3.0]), 1e-6)
+
+
+def test_triangles_keep_their_digits(backend: Backend) -> None:
+    """Rows of very different sizes: exchanging them, as for other matrices, would leave no digit."""
+    rng = np.random.default_rng(7)
+    x = np.tril(rng.normal(size=(40, 40))) * 10.0 ** rng.uniform(-4, 4, (40, 1))
+    b = rng.normal(size=40)
+    exact = np.zeros(40, np.longdouble)
+    for i in range(40):
+        exact[i] = (b[i] - x[i, :i].astype(np.longdouble) @ exact[:i]) / x[i, i]
+    for a, lower in ((x, True), (x[::-1, ::-1], False)):
+        found = host(ops.solve_triangular(a, b[:: 1 if lower else -1], lower=lower))[:: 1 if lower else -1]
+        assert np.max(np.abs(found / exact - 1)) < 1e-9
+    phased = (x[:12, :12] * (1 + 0.5j)).astype(np.complex64)
+    found = host(ops.solve_triangular(phased, b[:12].astype(np.complex64), lower=True))
+    assert np.max(np.abs(found * (1 + 0.5j) / exact[:12] - 1)) < 1e-2
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_diagonal_of_ones_is_not_looked_at(backend: Backend, lower: bool) -> None:
+    x = np.asarray([[np.nan, 2.0], [3.0, np.inf]])
+    expected = [1.0, -2.0] if lower else [-1.0, 1.0]
+    found = ops.solve_triangular(x, np.ones(2), lower=lower, unit_diagonal=True)
+    assert host(found).tolist() == expected
+
+
+def test_roots_of_large_matrices(backend: Backend) -> None:
+    assert_close(host(ops.sqrtm_spd(np.diag([4e30, 9e30]).astype(np.float32))), np.diag([2e15, 3e15]), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["sqrtm_spd", "logm_spd"])
+def test_equal_eigenvalues_have_slopes(backend: Backend, name: str, dtype: str) -> None:
+    """At four times the identity both slopes are a quarter, also where rounding tells the eigenvalues apart."""
+    turn = np.linalg.qr(np.random.default_rng(7).normal(size=(4, 4)))[0]
+    weights = np.arange(16.0).reshape(4, 4).astype(dtype)
+    for x in (np.eye(4) * 4, turn @ turn.T * 4):
+        slope = ember_ml.grad(lambda a: ops.sum(ops.multiply(getattr(ops.linearalg, name)(a), ops.asarray(weights))))
+        np.testing.assert_allclose(host(slope(ops.asarray(x.astype(dtype)))), weights / 4, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (6, 4), (4, 6)])
+def test_equal_singular_values_have_slopes(backend: Backend, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(7)
+    turned = np.linalg.qr(rng.normal(size=(max(shape), 4)))[0]
+    right, weights = rng.normal(size=(shape[0], 2)), rng.normal(size=(shape[1], 2))
+
+    def total(inverse: Callable[..., Any], x: Any) -> Any:
+        return ops.sum(ops.multiply(inverse(x, ops.asarray(right)), ops.asarray(weights)))
+
+    calls: tuple[Callable[..., Any], ...] = (
+        lambda x, b: ops.lstsq(x, b).solution,
+        lambda x, b: ops.matmul(ops.pinv(x), b),
+    )
+    for x in (np.eye(*shape), turned if shape[0] >= shape[1] else turned.T):
+        inverse = np.linalg.pinv(x)
+        # What Golub and Pereyra found, for the cotangent of the pseudo-inverse.
+        g = weights @ right.T
+        left, across = np.eye(shape[0]) - x @ inverse, np.eye(shape[1]) - inverse @ x
+        expected = -inverse.T @ g @ inverse.T + left @ g.T @ inverse @ inverse.T + inverse.T @ inverse @ g.T @ across
+        for call in calls:
+            slope = ember_ml.grad(lambda a, call=call: total(call, a))(ops.asarray(x))
+            np.testing.assert_allclose(host(slope), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["sqrtm_spd", "logm_spd", "pinv"])
+def test_functions_of_matrices_have_second_derivatives(backend: Backend, name: str) -> None:
+    def total(x: Any) -> Any:
+        symmetric = ops.multiply(ops.add(x, ops.matrix_transpose(x)), 0.5)
+        return ops.sum(ops.square(getattr(ops.linearalg, name)(symmetric)))
+
+    x, step = DEFINITE[0, :2, :2], 1e-5
+    found = host(ember_ml.hessian(total)(ops.asarray(x)))
+    for i in np.ndindex(2, 2):
+        off = np.zeros((2, 2))
+        off[i] = step
+        sides = [host(ember_ml.grad(total)(ops.asarray(x + sign * off))) for sign in (1, -1)]
+        np.testing.assert_allclose(found[i], (sides[0] - sides[1]) / (2 * step), atol=1e-6)
+
+
+def test_vectors_of_equal_eigenvalues_have_no_slope(backend: Backend) -> None:
+    def total(x: Any) -> Any:
+        values, vectors = ops.eigh(x)
+        return ops.add(ops.sum(ops.multiply(values, ops.asarray(np.arange(3.0)))), ops.sum(vectors[0]))
+
+    slope = host(ember_ml.grad(total)(ops.asarray(np.diag([1.0, 1.0, 2.0]))))
+    np.testing.assert_allclose(slope, [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]], atol=1e-12)
+
+
+def test_the_slope_of_a_singular_determinant_is_its_cofactors(backend: Backend) -> None:
+    x = np.asarray([[[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]], np.eye(3), np.zeros((3, 3))])
+    expected = np.asarray([[[4.0, 4.0, -4.0], [-2.0, -2.0, 2.0], [0.0, 0.0, 0.0]], np.eye(3), np.zeros((3, 3))])
+    slope = ember_ml.grad(lambda a: ops.sum(ops.det(a)))(ops.asarray(x))
+    np.testing.assert_allclose(host(slope), expected, atol=1e-9)
+    _, moved = ember_ml.jvp(ops.det, (ops.asarray(x),), (ops.asarray(np.broadcast_to(np.eye(3), x.shape).copy()),))
+    np.testing.assert_allclose(host(moved), [2.0, 3.0, 0.0], atol=1e-9)
+    assert host(ember_ml.grad(lambda a: ops.det(a))(ops.zeros((1, 1)))).tolist() == [[1.0]]
 
 
 MISTAKES: dict[str, Callable[[], Any]] = {

@@ -311,6 +311,32 @@ def test_discrete_distributions(name: str, parameters: tuple[Any, ...], law: Any
     assert abs(x.mean() - law.mean()) <= 4.5 * law.std() / np.sqrt(SOME)
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("poisson", (4e15,)), ("binomial", (10**15, 0.3)), ("binomial", (2**53, 0.5)), ("binomial", (2**53, 1e-9))],
+)
+def test_large_counts_are_normal(backend: Backend, name: str, parameters: tuple[Any, ...]) -> None:
+    n, p = parameters if name == "binomial" else (parameters[0], 0.0)
+    mean, spread = (n * p, np.sqrt(n * p * (1 - p))) if p else (n, np.sqrt(n))
+    x = (host(getattr(random, name)(SOME, *parameters, key=77)) - mean) / spread
+    assert scipy.stats.kstest(x, "norm").pvalue > 1e-3
+    assert abs(x.std() - 1) < 4.5 / np.sqrt(2 * SOME)
+
+
+@pytest.mark.usefixtures("on_the_engine")
+def test_large_counts_are_the_same_on_the_engine(backend: Backend) -> None:
+    def draws() -> list[np.ndarray]:
+        n, p = ops.asarray([2**53, 10**12, 20]), ops.asarray([0.3, 0.9, 0.5], dtype="float64")
+        rate = ops.asarray([4e15, 1e9, 10.0], dtype="float64")
+        return [host(random.binomial((200, 3), n, p, key=9)), host(random.poisson((200, 3), rate, key=9))]
+
+    found = draws()
+    with ember_ml.use_backend("numpy"):
+        expected = draws()
+    for answer, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(answer, wanted)
+
+
 def test_distributions_over_classes() -> None:
     with ember_ml.use_backend("numpy"):
         p = np.array([0.1, 0.0, 0.2, 0.3, 0.4])
@@ -621,6 +647,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "too many to choose": (lambda: random.choice(3, 4, replace=False), "4"),
     "nothing to choose from": (lambda: random.choice(0, 4), "0"),
     "too few keys": (lambda: random.split(random.key(1), -2), "-2"),
+    "an axis to choose along": (lambda: random.choice(ops.ones((2, 3)), 4, axis=2), "axis 2"),
+    "a number to choose from": (lambda: random.choice(2.5, 4), "axis 0"),
 }
 
 
@@ -650,6 +678,15 @@ def test_wrong_values(backend: Backend, name: str) -> None:
         lambda: random.randint(3, 0, 5, dtype="float32"),
         lambda: random.uniform(3, key="seven"),
         lambda: ops.set_seed(1.5),
+        lambda: random.key(1.5),
+        lambda: random.Generator("seven"),
+        lambda: random.fold_in(7, 1.5),
+        lambda: random.fold_in(random.key(7), ops.asarray(1.5)),
+        lambda: random.fold_in(random.key(7), ops.asarray([1, 2])),
+        lambda: random.bernoulli(3, 0.5j),
+        lambda: random.binomial(3, 5, 0.5j),
+        lambda: random.poisson(3, ops.asarray([1j, 2j, 3j])),
+        lambda: random.truncated_normal(3, low=ops.asarray([0.5])),
     ],
 )
 def test_wrong_kinds(backend: Backend, call: Callable[[], Any]) -> None:
@@ -679,6 +716,26 @@ def test_integers_of_numpy_are_integers(backend: Backend) -> None:
     assert host(random.bits(3, key=np.int64(7))).tolist() == host(random.bits(3, key=7)).tolist()
     ops.set_seed(np.uint64(2**63))
     assert ops.get_seed() == 2**63
+    assert host(random.key(np.uint64(2**63))).tolist() == host(random.key(2**63)).tolist()
+    assert random.Generator(np.int64(7)).get_state() == random.Generator(7).get_state()
+    for number in (np.int64(2**40), np.array(2**40), ops.asarray(2**40)):
+        assert host(random.fold_in(random.key(7), number)).tolist() == host(random.fold_in(7, 2**40)).tolist()
+
+
+def test_bounds_of_numpy_are_numbers(backend: Backend) -> None:
+    expected = host(random.truncated_normal(9, low=-0.7, high=1.3, key=7))
+    for low, high in ((np.float64(-0.7), np.float64(1.3)), (ops.asarray(-0.7, dtype="float64"), 1.3)):
+        np.testing.assert_array_equal(host(random.truncated_normal(9, low=low, high=high, key=7)), expected)
+    half = host(random.truncated_normal(9, low=np.float16(-0.5), high=np.float32(1.5), key=7))
+    np.testing.assert_array_equal(half, host(random.truncated_normal(9, low=-0.5, high=1.5, key=7)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_parameters_may_be_halves(backend: Backend, dtype: str) -> None:
+    few, many = ops.asarray([3.0, 4.0], dtype=dtype), ops.full(10, 0.1, dtype=dtype)
+    assert host(random.poisson(2, few, key=7)).tolist() == host(random.poisson(2, [3.0, 4.0], key=7)).tolist()
+    assert host(random.binomial(2, few, 0.5, key=7)).tolist() == host(random.binomial(2, [3, 4], 0.5, key=7)).tolist()
+    assert host(random.choice(10, 5, p=many, key=7)).max() < 10
 
 
 def test_a_device_without_double_precision_draws_the_same(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import functools as _functools
 import math as _math
-from collections.abc import Callable, Sequence
+import threading as _threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager as _contextmanager
 from typing import Any, NamedTuple
 
 from ember_ml import backend as _backends
 from ember_ml.contract import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
-from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
+from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
@@ -635,9 +637,64 @@ def pinv(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tensor:
     _check_matrix(x)
     if 0 in _shape(x):
         return creation.zeros_like(manipulation.matrix_transpose(x))
-    u, s, vh = svd(_wide(x), full_matrices=False)
-    inverse = _inverted(s, _tolerance(x, rtol))
-    return _like(x, matmul(math.multiply(_adjoint(vh), inverse[..., None, :]), _adjoint(u)))
+    wide = _wide(x)
+    u, s, vh = map(control.stop_gradient, svd(wide, full_matrices=False))
+    inverse = _pseudo_inverse(u, s, vh, _tolerance(x, rtol))
+    moved = _moved(wide, inverse)
+    return _like(x, inverse if moved is None else math.add(inverse, moved))
+
+
+def _pseudo_inverse(u: Any, s: Any, vh: Any, rtol: float | Tensor) -> Any:
+    return matmul(math.multiply(_adjoint(vh), _inverted(s, rtol)[..., None, :]), _adjoint(u))
+
+
+class _Slopes(_threading.local):
+    """Whether definitions give their answers slopes that those of the decompositions in them would not."""
+
+    wanted = True
+
+
+_slopes = _Slopes()
+
+
+@_contextmanager
+def _without_slopes() -> Iterator[None]:
+    """A block for an engine that asks a definition for its gradient apart, and need not pay for slopes before."""
+    before, _slopes.wanted = _slopes.wanted, False
+    try:
+        yield
+    finally:
+        _slopes.wanted = before
+
+
+def _change(x: Any) -> Any:
+    """Zeros that have the slope of ``x``; ``None`` where nobody asks for it."""
+    still = control.stop_gradient(x) if _slopes.wanted else x
+    return None if still is x else math.subtract(x, still)
+
+
+def _moved(a: Any, inverse: Any) -> Any:
+    """What a slope of ``a`` adds to its pseudo-inverse: zeros, with a first and a second derivative; ``None`` for none.
+
+    Singular vectors of equal singular values have no slope, but the pseudo-inverse has one.
+    """
+    change = _change(a)
+    if change is None:
+        return None
+    still = control.stop_gradient(a)
+    first = _slope_of_inverse(still, inverse, change)
+    second = _slope_of_inverse(a, math.add(inverse, first), change)
+    return math.multiply(math.add(first, second), 0.5)
+
+
+def _slope_of_inverse(a: Any, inverse: Any, change: Any) -> Any:
+    """By how much the pseudo-inverse of ``a`` changes: Golub and Pereyra (1973). What is small is multiplied first."""
+    straight = matmul(matmul(inverse, change), inverse)
+    before = matmul(inverse, matmul(_adjoint(inverse), _adjoint(change)))
+    after = matmul(matmul(_adjoint(change), _adjoint(inverse)), inverse)
+    outside = math.subtract(before, matmul(matmul(before, a), inverse))
+    inside = math.subtract(after, matmul(inverse, matmul(a, after)))
+    return math.subtract(math.add(outside, inside), straight)
 
 
 def _inverted(s: Any, rtol: float | Tensor) -> Any:
@@ -691,7 +748,7 @@ def solve_triangular(
     triangle = creation.tril(wide) if lower else creation.triu(wide)
     if unit_diagonal:
         eye = _identity(wide)
-        triangle = math.add(math.multiply(triangle, math.subtract(1, eye)), eye)
+        triangle = comparison.where(comparison.equal(eye, 0), triangle, eye)
     if adjoint:
         triangle, lower = _adjoint(triangle), not lower
     return _like(a, _substituted(triangle, right, lower))
@@ -701,7 +758,10 @@ def _substituted(a: Any, b: Any, lower: bool) -> Any:
     """Substitution by halves: all but small blocks on the diagonal is matrix products."""
     n = a.shape[-1]
     if n <= 64:
-        return solve(a, b)
+        if not lower:
+            return solve(a, b)
+        # Backwards it is an upper triangle, of which solve exchanges no rows: that would cost digits.
+        return manipulation.flip(solve(manipulation.flip(a, axis=(-2, -1)), manipulation.flip(b, axis=-2)), axis=-2)
     half = n // 2
     top, bottom = a[..., :half, :half], a[..., half:, half:]
     if lower:
@@ -734,15 +794,18 @@ def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqR
     columns = right[:, None] if _rank(b) == 1 else right
     if columns.shape[-2] != _shape(a)[-2]:
         raise ValueError(f"a matrix of shape {list(_shape(a))} and a right side of shape {list(_shape(b))} do not fit")
-    u, s, vh = svd(wide, full_matrices=False)
+    parts = svd(wide, full_matrices=False)
     rtol = _tolerance(a, rcond)
+    u, s, vh = map(control.stop_gradient, parts)
     share = math.multiply(_inverted(s, rtol)[..., :, None], matmul(_adjoint(u), columns))
     solution = matmul(_adjoint(vh), share)
+    moved = None if _change(wide) is None else _moved(wide, _pseudo_inverse(u, s, vh, rtol))
+    solution = solution if moved is None else math.add(solution, matmul(moved, columns))
     left = math.square(math.abs(math.subtract(columns, matmul(wide, solution))))
     residuals = stats.sum(left, axis=-2) if _shape(a)[-2] > _shape(a)[-1] else stats.sum(left, axis=-2)[..., :0]
     rank = stats.sum(comparison.greater(s, math.multiply(s[..., :1], rtol)), axis=-1)
     answer = solution[..., 0] if _rank(b) == 1 else solution
-    return LstsqResult(_like(a, answer), _like(a, residuals), rank, _like(a, s))
+    return LstsqResult(_like(a, answer), _like(a, residuals), rank, _like(a, parts.S))
 
 
 @op(floating, kinds="numeric")
@@ -895,7 +958,7 @@ def eigh(x: TensorLike, /) -> EigResult:
 
 @op(measured, kinds="numeric")
 def eigvalsh(x: TensorLike, /) -> Tensor:
-    """Eigenvalues of each symmetric or Hermitian matrix, rising.
+    """Eigenvalues of each symmetric or Hermitian matrix, rising; of its lower half, as ``eigh``.
 
     >>> [f"{v:.2f}" for v in eigvalsh([[2.0, 1.0], [1.0, 2.0]]).tolist()]
     ['1.00', '3.00']
@@ -978,7 +1041,7 @@ def logm_spd(x: TensorLike, /) -> Tensor:
     wide = _wide(x)
     # The only check that an engine makes before the values are known.
     cholesky(wide)
-    return _like(x, _by_eigenvalues(wide, math.log))
+    return _like(x, _by_eigenvalues(wide, math.log, _steepness_of_log))
 
 
 @op(floating, kinds="numeric")
@@ -993,15 +1056,55 @@ def sqrtm_spd(x: TensorLike, /) -> Tensor:
     if 0 in _shape(x):
         return creation.copy(x)
     # Zero eigenvalues come out a little negative: only what rounding cannot explain is refused.
-    slack = math.multiply(matrix_norm(wide, keepdims=True), 4 * _tolerance(x, None))
+    slack = math.multiply(matrix_norm(wide, ord=1, keepdims=True), 4 * _tolerance(x, None))
     slack = math.add(slack, dtypes.finfo(_dtype(wide)).smallest_normal)
     cholesky(math.add(wide, math.multiply(_identity(wide), slack)))
-    return _like(x, _by_eigenvalues(wide, lambda values: math.sqrt(math.maximum(values, 0.0))))
+    return _like(x, _by_eigenvalues(wide, _root, _steepness_of_root))
 
 
-def _by_eigenvalues(x: Any, function: Callable[[Any], Any]) -> Any:
+def _by_eigenvalues(x: Any, function: Callable[[Any], Any], steepness: Callable[[Any, Any], Any]) -> Any:
+    """A function of matrices, by that of numbers and the steepness of its chords.
+
+    Eigenvectors of equal eigenvalues have no slope, but the answer has one: that of Daletskii and Krein. So ``x`` less
+    itself, which is nothing but a slope, is multiplied by it; half of that with eigenvectors that move, for the second
+    derivative.
+    """
     values, vectors = eigh(x)
-    return matmul(math.multiply(vectors, function(values)[..., None, :]), _adjoint(vectors))
+    still, fixed = control.stop_gradient(values), control.stop_gradient(vectors)
+    answer = matmul(math.multiply(fixed, function(still)[..., None, :]), _adjoint(fixed))
+    change = _change(x)
+    if change is None:
+        return answer
+    change = math.multiply(change, 0.5)
+    for numbers, columns in ((values, vectors), (still, fixed)):
+        chords = steepness(numbers[..., :, None], numbers[..., None, :])
+        inner = math.multiply(matmul(matmul(_adjoint(columns), change), columns), chords)
+        answer = math.add(answer, matmul(matmul(columns, inner), _adjoint(columns)))
+    return answer
+
+
+def _root(x: Any) -> Any:
+    return math.sqrt(math.maximum(x, 0.0))
+
+
+def _steepness_of_root(x: Any, y: Any) -> Any:
+    """``(sqrt(x) - sqrt(y)) / (x - y)``; zero where it is infinite."""
+    positive = comparison.logical_and(comparison.greater(x, 0.0), comparison.greater(y, 0.0))
+    roots = math.add(*(math.sqrt(comparison.where(comparison.greater(one, 0.0), one, 1.0)) for one in (x, y)))
+    return comparison.where(positive, math.reciprocal(roots), 0.0)
+
+
+def _steepness_of_log(x: Any, y: Any) -> Any:
+    """``(log(x) - log(y)) / (x - y)``, finite for all positive numbers."""
+    large, small = math.maximum(x, y), math.minimum(x, y)
+    large = math.maximum(large, dtypes.finfo(_dtype(x)).smallest_normal)
+    part = math.divide(math.subtract(small, large), large)
+    near = comparison.greater(part, -0.5)
+    equal = comparison.equal(part, 0.0)
+    safe = comparison.where(comparison.logical_and(near, comparison.logical_not(equal)), part, -0.25)
+    close = math.divide(comparison.where(equal, 1.0, math.divide(math.log1p(safe), safe)), large)
+    apart = comparison.where(near, 1.0, math.subtract(large, small))
+    return comparison.where(near, close, math.divide(math.subtract(math.log(large), math.log(small)), apart))
 
 
 @op(free, differentiable=False)

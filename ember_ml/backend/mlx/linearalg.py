@@ -6,16 +6,27 @@ products, inverses, Cholesky factors and triangles with a positive diagonal keep
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend import single
+from ember_ml.backend import active, load, single
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.indexing import _seen
+from ember_ml.contract import definition_of
 from ember_ml.errors import LinAlgError, UnsupportedError
-from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
+from ember_ml.ops.linearalg import (
+    EigResult,
+    LstsqResult,
+    LUFactorResult,
+    LUResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+)
 from ember_ml.unchecked import is_checked
 
 
@@ -66,15 +77,51 @@ def slogdet(x: mx.array, /) -> SlogdetResult:
 @ruled
 def inv(x: mx.array, /) -> mx.array:
     a = _square(x)
-    answer = _settled(mx.linalg.inv(_doubled(a), stream=mx.cpu))[0]
-    return _halved(answer, a).astype(x.dtype)
+    doubled = _doubled(a)
+    # The inverse is that of the transpose, transposed: those pivots tell whether there is one.
+    regular = _regular(doubled, _pivots(doubled.swapaxes(-2, -1)))
+    return _halved(mx.linalg.inv(regular, stream=mx.cpu), a).astype(x.dtype)
+
+
+@contextmanager
+def _standing() -> Iterator[None]:
+    """A block for definitions whose gradient is asked for apart."""
+    from ember_ml.ops.linearalg import _without_slopes
+
+    with active(load("mlx")), _without_slopes():
+        yield
+
+
+@ruled
+def pinv(x: mx.array, /, *, rtol: Any = None) -> mx.array:
+    with _standing():
+        answer: mx.array = definition_of("pinv")(x, rtol=rtol)
+    return answer
 
 
 @ruled
 def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
     a, b = _together(x1, x2)
-    answer = _settled(mx.linalg.solve(_doubled(a), _doubled(b), stream=mx.cpu))[0]
-    return _column(_halved(answer, a), x2).astype(x1.dtype)
+    return _column(_halved(_solved(_doubled(a), _doubled(b)), a), x2).astype(x1.dtype)
+
+
+def _solved(a: mx.array, b: mx.array) -> mx.array:
+    return mx.linalg.solve(_regular(a, _pivots(a)), b, stream=mx.cpu)
+
+
+def _pivots(a: mx.array) -> mx.array:
+    """What elimination divides by."""
+    return mx.diagonal(mx.linalg.lu_factor(a, stream=mx.cpu)[0], 0, -2, -1)
+
+
+def _regular(a: mx.array, pivots: mx.array) -> mx.array:
+    """A matrix without zeros among its pivots, else an error; NaN in its place where nobody may look.
+
+    MLX itself raises an error in a thread of its own, and sometimes waits for that thread for ever.
+    """
+    if not _refuse(pivots != 0, "the matrix is singular"):
+        return mx.where((pivots != 0).all(-1)[..., None, None], a, mx.array(mx.nan, a.dtype))
+    return a
 
 
 @ruled
@@ -90,15 +137,18 @@ def solve_triangular(
     triangle, right = _together(a, b)
     triangle = mx.tril(triangle) if lower else mx.triu(triangle)
     if unit_diagonal:
-        eye = mx.eye(a.shape[-1]).astype(triangle.dtype)
-        triangle = triangle * (1 - eye) + eye
+        triangle = mx.where(mx.eye(a.shape[-1]) > 0, mx.array(1, triangle.dtype), triangle)
     if adjoint:
         triangle, lower = _adjoint(triangle), not lower
     if triangle.dtype == mx.complex64:
-        answer = mx.linalg.solve(_doubled(triangle), _doubled(right), stream=mx.cpu)
+        # Of an upper triangle no rows are exchanged, which would cost digits: a lower one is solved backwards.
+        step = -1 if lower else 1
+        answer = _solved(_doubled(triangle[..., ::step, ::step]), _doubled(right[..., ::step, :]))
+        answer = _halved(answer, triangle)[..., ::step, :]
     else:
+        triangle = _regular(triangle, mx.diagonal(triangle, 0, -2, -1))
         answer = mx.linalg.solve_triangular(triangle, right, upper=not lower, stream=mx.cpu)
-    return _column(_halved(_settled(answer)[0], triangle), b).astype(a.dtype)
+    return _column(answer, b).astype(a.dtype)
 
 
 def _together(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
@@ -117,6 +167,13 @@ def _column(answer: mx.array, right: mx.array) -> mx.array:
 
 
 @ruled
+def lstsq(a: mx.array, b: mx.array, /, rcond: Any = None) -> LstsqResult:
+    with _standing():
+        answer: LstsqResult = definition_of("lstsq")(a, b, rcond)
+    return answer
+
+
+@ruled
 def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
     a = mx.tril(_square(x))
     if a.dtype == mx.complex64:
@@ -126,7 +183,8 @@ def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
         a = a + mx.tril(a, -1).swapaxes(-2, -1)
     factor = mx.linalg.cholesky(_doubled(a), stream=mx.cpu)
     # MLX does not say that it stopped, but leaves what it stopped at on the diagonal.
-    _refuse(factor, mx.diagonal(factor, 0, -2, -1) > 0, "the matrix is not positive definite")
+    pivots = mx.diagonal(factor, 0, -2, -1)
+    _refuse((pivots > 0) & (pivots < mx.inf), "the matrix is not positive definite")
     factor = _halved(factor, a).astype(x.dtype)
     return _adjoint(factor) if upper else factor
 
@@ -165,13 +223,10 @@ def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
 
 @ruled
 def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
-    a = _matrix(x)
-    # Given an infinity, LAPACK may never come to an end. NumPy looks faster at what is there already.
-    seen = _seen(a) if is_checked() else None
-    if seen is not None and not np.isfinite(seen).all():
-        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
+    a, lost = _finite(_matrix(x), "singular values")
     answers: Any = mx.linalg.svd(a, stream=mx.cpu)
     u, s, vh = _settled(*answers)
+    u, s, vh = _marked(u, lost), _marked(s[..., None], lost)[..., 0], _marked(vh, lost)
     k = s.shape[-1]
     if not full_matrices:
         u, vh = u[..., :, :k], vh[..., :k, :]
@@ -185,33 +240,33 @@ def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
 
 @ruled
 def svdvals(x: mx.array, /) -> mx.array:
-    answer: Any = mx.linalg.svd(_matrix(x), compute_uv=False, stream=mx.cpu)
-    values = _settled(answer)[0]
-    _refuse(values, mx.isfinite(values), "the singular values did not converge: the matrix holds NaN or infinities")
-    return _narrow(values, x)
+    a, lost = _finite(_matrix(x), "singular values")
+    answer: Any = mx.linalg.svd(a, compute_uv=False, stream=mx.cpu)
+    return _narrow(_marked(_settled(answer)[0][..., None], lost)[..., 0], x)
 
 
 @ruled
 def eig(x: mx.array, /) -> EigResult:
     # MLX conjugates the eigenvectors of complex matrices.
-    values, vectors = _settled(*mx.linalg.eig(_real(_general(x)), stream=mx.cpu))
+    a, lost = _general(x)
+    values, vectors = _settled(*mx.linalg.eig(_real(a), stream=mx.cpu))
     order = _order(values)
     vectors = mx.take_along_axis(vectors, mx.broadcast_to(order[..., None, :], vectors.shape), -1)
-    return EigResult(mx.take_along_axis(values, order, -1), _fixed(vectors))
+    values = mx.take_along_axis(values, order, -1)
+    return EigResult(_marked(values[..., None], lost)[..., 0], _marked(_fixed(vectors), lost))
 
 
 @ruled
 def eigvals(x: mx.array, /) -> mx.array:
-    values = _settled(mx.linalg.eigvals(_general(x), stream=mx.cpu))[0]
-    return mx.take_along_axis(values, _order(values), -1)
+    a, lost = _general(x)
+    values = _settled(mx.linalg.eigvals(a, stream=mx.cpu))[0]
+    return _marked(mx.take_along_axis(values, _order(values), -1)[..., None], lost)[..., 0]
 
 
-def _general(x: mx.array) -> mx.array:
+def _general(x: mx.array) -> tuple[mx.array, mx.array | None]:
     if x.dtype == mx.float64:
         raise UnsupportedError("the eigenvalues of float64 matrices are complex128, which the mlx engine has not")
-    a = _square(x)
-    _refuse(a, mx.isfinite(a), "the eigenvalues did not converge: the matrix holds NaN or infinities")
-    return a
+    return _finite(_square(x), "eigenvalues")
 
 
 def _order(values: mx.array) -> mx.array:
@@ -224,17 +279,52 @@ def _order(values: mx.array) -> mx.array:
 
 @ruled
 def eigh(x: mx.array, /) -> EigResult:
-    values, vectors = mx.linalg.eigh(_square(x), stream=mx.cpu)
-    _settled(values, vectors)
-    # A sum is NaN where anything is.
-    sound = mx.isfinite(values.sum() + vectors.sum())
-    _refuse(vectors, sound, "the eigenvalues did not converge: the matrix holds NaN or infinities")
-    return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
+    a, lost = _finite(_square(x), "eigenvalues", lower=True)
+    values, vectors = _settled(*mx.linalg.eigh(a, stream=mx.cpu))
+    values, vectors = _marked(values[..., None], lost)[..., 0], _marked(_fixed(vectors), lost)
+    return EigResult(_narrow(values, x), _narrow(vectors, x))
 
 
 @ruled
 def eigvalsh(x: mx.array, /) -> mx.array:
-    return _narrow(_settled(mx.linalg.eigvalsh(_square(x), stream=mx.cpu))[0], x)
+    a, lost = _finite(_square(x), "eigenvalues", lower=True)
+    values = _settled(mx.linalg.eigvalsh(a, stream=mx.cpu))[0]
+    return _narrow(_marked(values[..., None], lost)[..., 0], x)
+
+
+def _finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.array | None]:
+    """A matrix for LAPACK, or an error; where nobody may look, zeros for one that is not finite, and which are such.
+
+    Given NaN or infinities, LAPACK may never come to an end, or end the process.
+    """
+    # NumPy looks faster at what is there already.
+    seen = _seen(x) if is_checked() else None
+    if seen is None:
+        sound = mx.isfinite(mx.tril(x) if lower else x).all((-2, -1), keepdims=True)
+        return mx.where(sound, x, mx.zeros_like(x)), mx.logical_not(sound)
+    if not np.isfinite(seen).all() and not (lower and np.isfinite(np.tril(seen)).all()):
+        raise LinAlgError(f"the {what} did not converge: the matrix holds NaN or infinities")
+    return x, None
+
+
+def _marked(answer: mx.array, lost: mx.array | None) -> mx.array:
+    """The answer, NaN for the matrices that are lost."""
+    # A complex NaN as a constant is more than MLX's compiler can write.
+    return answer if lost is None else answer + mx.where(lost, mx.nan, 0.0).astype(answer.dtype)
+
+
+@ruled
+def logm_spd(x: mx.array, /) -> mx.array:
+    with _standing():
+        answer: mx.array = definition_of("logm_spd")(x)
+    return answer
+
+
+@ruled
+def sqrtm_spd(x: mx.array, /) -> mx.array:
+    with _standing():
+        answer: mx.array = definition_of("sqrtm_spd")(x)
+    return answer
 
 
 def _fixed(vectors: mx.array) -> mx.array:
@@ -319,12 +409,14 @@ def _settled(*answers: mx.array) -> tuple[mx.array, ...]:
     return answers
 
 
-def _refuse(answer: mx.array, sound: Any, message: str) -> None:
-    """Raise unless all of ``sound`` is true; compiled code has no values to look at."""
+def _refuse(sound: mx.array, message: str) -> bool:
+    """Raise unless all of ``sound`` is true, which compiled code has no values to tell; whether it was told."""
     if is_checked():
         try:
             fine = bool(mx.all(sound))
         except ValueError:
-            return
+            return False
         if not fine:
             raise LinAlgError(message)
+        return True
+    return False

@@ -7,7 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, linalg
 
+from ember_ml.backend.torch.core import is_pushed
 from ember_ml.backend.torch.indexing import _is_true
+from ember_ml.backend.torch.transform import is_bent
+from ember_ml.contract import definition_of
 from ember_ml.errors import LinAlgError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -71,7 +74,27 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
 
 
 def det(x: Tensor, /) -> Tensor:
-    return linalg.det(_wide(x)).to(x.dtype)
+    a = _wide(x)
+    answer = linalg.det(a)
+    if (x.requires_grad or is_pushed(x)) and _may_look() and _is_true(answer.all()) is False:
+        # torch's own slope of a determinant of zero is zero more often than not.
+        lost = answer.detach() == 0
+        matrices = lost[..., None, None]
+        still = torch.where(matrices, a.detach(), 0)
+        slope = (_cofactors(still) * (torch.where(matrices, a, 0) - still)).sum((-2, -1))
+        regular = linalg.det(torch.where(matrices, torch.eye(a.shape[-1], dtype=a.dtype, device=a.device), a))
+        answer = torch.where(lost, slope, regular)
+    return answer.to(x.dtype)
+
+
+def _cofactors(a: Tensor) -> Tensor:
+    """The slopes of determinants, from singular values and vectors."""
+    u, s, vh = linalg.svd(a, full_matrices=False)
+    ones = torch.ones_like(s[..., :1])
+    before = torch.cat([ones, s[..., :-1]], -1).cumprod(-1)
+    after = torch.cat([s[..., 1:], ones], -1).flip(-1).cumprod(-1).flip(-1)
+    others = before * after * linalg.det(u @ vh)[..., None]
+    return (u.conj() * others[..., None, :]) @ vh.conj()
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
@@ -208,15 +231,33 @@ def _order(values: Tensor) -> Tensor:
 
 
 def eigh(x: Tensor, /) -> EigResult:
-    values, vectors = linalg.eigh(_wide(x))
-    # A sum is NaN where anything is, and quicker to look at.
-    if _may_look() and bool(torch.isnan(values.sum() + vectors.sum())):
-        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+    a = _wide(x)
+    values, vectors = linalg.eigh(a)
+    _check_lower(x)
+    if (x.requires_grad or is_pushed(x)) and _may_look() and _is_true((values[..., 1:] == values[..., :-1]).any()):
+        values, vectors = _tied(a, values.detach(), vectors.detach())
     return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
 
 
+def _tied(a: Tensor, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, some of them equal, and vectors with slopes: none where equal values turn vectors, not NaN."""
+    change = vectors.mH @ (a - a.detach()) @ vectors
+    gaps = values[..., None, :] - values[..., :, None]
+    turns = change * torch.where(gaps == 0, 0, 1 / torch.where(gaps == 0, 1, gaps))
+    return values + torch.diagonal(change, 0, -2, -1).real, vectors + vectors @ turns
+
+
 def eigvalsh(x: Tensor, /) -> Tensor:
-    return _narrow(linalg.eigvalsh(_wide(x)), x)
+    values = linalg.eigvalsh(_wide(x))
+    _check_lower(x)
+    return _narrow(values, x)
+
+
+def _check_lower(x: Tensor) -> None:
+    """Raise unless the lower half is finite: LAPACK may answer with numbers all the same."""
+    # A sum is finite only if everything is, and quicker to look at.
+    if _may_look() and _is_true(x.sum().isfinite()) is False and _is_true(x.tril().isfinite().all()) is False:
+        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
 
 
 def expm(x: Tensor, /) -> Tensor:
@@ -226,6 +267,10 @@ def expm(x: Tensor, /) -> Tensor:
 def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
         raise ValueError(f"points of {x.shape[-1]} and of {y.shape[-1]} coordinates have no distance")
+    if is_bent():
+        # torch's own has one derivative, on the way back.
+        distances: Tensor = definition_of("cdist")(x, y, p)
+        return distances
     a, b = _wide(x), _wide(y)
     if not is_by_product(x, y, p):
         return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from agreement import host, leaves
+from agreement import dtypes_of_device, host, leaves
 
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
@@ -99,7 +99,8 @@ CORNERS = [
     at("logaddexp2", [1.0, -2.0], [1.0, -2.0], to=([HALF, HALF], [HALF, HALF])),
     at("fmod", [0.0, -0.0, 5.0], [3.0, 3.0, -3.0], to=([1, 1, 1], [0, 0, 1])),
     at("i0", [20.0, -20.0], to=[42454973.385127775, -42454973.385127775]),
-    at("sinc", [0.0], to=[0]),
+    at("hypot", [1e-30, -1e30], [0.0, 1e30], to=([1, -ROOT], [0, ROOT])),
+    at("sinc", [0.0, 1e-20, -1e-30], to=[0, 0, 0]),
 ]
 
 # Where an engine's own slope is left as it is, with the reason. The key's last part, if there is one, is the number of
@@ -155,15 +156,26 @@ def test_slopes_at_corners(corner: Corner, row: int, dtype: str, backend: Backen
     assert agree == (known is None), f"{got} for {expected}" if known is None else f"no longer so: {known}"
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize(
     ("name", "z", "slope"),
-    [("sign", 0j, 0j), ("abs", 0j, 0j), ("acos", 0j, -1 - 1j), ("acos", complex(0, -0.0), -1 - 1j)],
+    [
+        ("sign", 0j, 0j),
+        ("abs", 0j, 0j),
+        ("acos", 0j, -1 - 1j),
+        ("acos", complex(0, -0.0), -1 - 1j),
+        ("acos", 0.6 + 0j, -1.25 - 1.25j),
+        ("acos", complex(0.6, -0.0), -1.25 - 1.25j),
+    ],
 )
-def test_complex_slopes_at_zero(name: str, z: complex, slope: complex, backend: Backend) -> None:
+def test_complex_slopes_at_zero(name: str, z: complex, slope: complex, dtype: str, backend: Backend) -> None:
+    if dtype not in dtypes_of_device(backend):
+        pytest.skip(f"{backend.name} has no {dtype} here")
+
     def total(x: Any) -> Any:
         answer = REGISTRY[name].call(x)
         return ops.sum(ops.add(ops.real(answer), ops.imag(answer)))
 
     with np.errstate(all="ignore"):
-        got = host(transform.grad(total)(ops.asarray([z], dtype="complex64")))
-    np.testing.assert_allclose(got, [slope], atol=1e-6)
+        got = host(transform.grad(total)(ops.asarray([z] * 5, dtype=dtype)))
+    np.testing.assert_allclose(got, [slope] * 5, atol=1e-6)

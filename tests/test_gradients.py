@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from samples.gradients import MORE, SEEN, THROUGH, WITHOUT
 import ember_ml
 from ember_ml import gradients as gradient_rules
 from ember_ml import ops, transform
-from ember_ml.backend import Backend
+from ember_ml.backend import Backend, load
 from ember_ml.contract import REGISTRY, TENSOR, Operation
 from ember_ml.errors import UnsupportedError
 
@@ -207,11 +208,14 @@ def some_of(size: int, seed: int) -> list[int]:
     return sorted(np.random.default_rng(seed).choice(size, ENTRIES, replace=False).tolist())
 
 
-def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
-    """The gradients for the places of a case, by an engine."""
+def native_in(backend: Backend) -> Callable[[np.ndarray], Any]:
+    """What makes a tensor of an array."""
+    return lambda array: backend.convert(array, None, backend.device)
 
-    def native(array: np.ndarray) -> Any:
-        return backend.convert(array, None, backend.device)
+
+def projection(operation: Operation, backend: Backend, case: Case) -> Callable[[list[Any]], Any]:
+    """The function of the tensors at the places of a case that is differentiated."""
+    native = native_in(backend)
 
     def projected(xs: list[Any]) -> Any:
         found = answers(operation, replaced(case.call, dict(zip(case.places, xs, strict=True)), native))
@@ -224,8 +228,14 @@ def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.nda
         # A number if there was nothing to add.
         return ops.asarray(total)
 
+    return projected
+
+
+def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
+    """The gradients for the places of a case, by an engine."""
+    tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
     with np.errstate(all="ignore"):
-        return [host(g) for g in transform.grad(projected)([native(case.arrays[i]) for i in case.places])]
+        return [host(g) for g in transform.grad(projection(operation, backend, case))(tensors)]
 
 
 def by_engine(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
@@ -236,8 +246,19 @@ def by_engine(operation: Operation, backend: Backend, case: Case) -> list[np.nda
         except UnsupportedError:
             if "complex128" in backend.dtypes:
                 raise
-    narrow = replaced(case.call, {}, lambda a: a.astype(SINGLE.get(a.dtype.name, a.dtype)))
-    return gradients(operation, backend, Case(narrow, case.places))
+    return gradients(operation, backend, narrowed(case))
+
+
+def narrowed(case: Case) -> Case:
+    """The case in single precision."""
+    return Case(replaced(case.call, {}, lambda a: a.astype(SINGLE.get(a.dtype.name, a.dtype))), case.places)
+
+
+@cache
+def by_numpy(operation: Operation, number: int) -> list[np.ndarray]:
+    """The gradients of a case that the rules of this library give."""
+    with ember_ml.use_backend("numpy"):
+        return gradients(operation, load("numpy"), cases(operation)[number])
 
 
 @every
@@ -251,20 +272,70 @@ def test_gradients_are_the_differences(operation: Operation, backend: Backend) -
             assert g.shape == x.shape
             single = g.dtype != x.dtype
             assert not single or (x.dtype.name not in backend.dtypes or "complex128" not in backend.dtypes)
-            # MLX rounds Python numbers to single precision, also where they meet float64.
-            least = 2e-3 if single else 2e-4 if backend.name == "mlx" else 0.0
-            tolerance = max(slopes.tolerance, least)
+            tolerance = max(slopes.tolerance, 2e-3 if single else 0.0)
             scale = max(1.0, float(np.abs(slopes.values).max(initial=0.0)))
-            np.testing.assert_allclose(
-                g.reshape(-1)[slopes.entries].real,
-                slopes.values,
-                rtol=tolerance,
-                atol=tolerance / 10 * scale,
-                err_msg=f"call {number}, array {place}: {case.call}",
-            )
+            got, where = g.reshape(-1)[slopes.entries], f"call {number}, array {place}: {case.call}"
+            np.testing.assert_allclose(got.real, slopes.values, tolerance, tolerance / 10 * scale, err_msg=where)
+            if not single:
+                same = by_numpy(operation, number)[case.places.index(place)].reshape(-1)[slopes.entries]
+                np.testing.assert_allclose(got, same, 1e-9, 1e-9 * scale, err_msg=f"as on NumPy, {where}")
             settled += len(slopes.entries)
     assert settled, "no entry of any sample has a derivative"
     CHECKED[backend.name] += settled
+
+
+@every
+def test_tangents_are_the_gradients_transposed(operation: Operation, backend: Backend) -> None:
+    double = "complex128" in backend.dtypes and operation.name != "cast"
+    case = cases(operation)[0] if double else narrowed(cases(operation)[0])
+    rng = np.random.default_rng(0)
+    along = [rng.normal(size=case.arrays[i].shape).astype(case.arrays[i].dtype) for i in case.places]
+    native = native_in(backend)
+    tensors, tangents = [native(case.arrays[i]) for i in case.places], [native(t) for t in along]
+    with np.errstate(all="ignore"):
+        found = gradients(operation, backend, case)
+        _, moved = transform.jvp(projection(operation, backend, case), (tensors,), (tangents,))
+    parts = [np.conj(g) * t for g, t in zip(found, along, strict=True)]
+    if all(np.isfinite(part).all() for part in parts):
+        scale = sum(float(np.abs(part).sum()) for part in parts)
+        expected = sum(float(part.sum().real) for part in parts)
+        tolerance = (1e-9 if double else 1e-4) * max(1.0, scale)
+        assert abs(float(host(moved)) - expected) <= tolerance, str(case.call)
+
+
+# Second derivatives that an engine does not have, and says so.
+ONCE = {("mlx", "segment_prod")}
+
+
+@every
+def test_second_derivatives_are_those_of_numpy(operation: Operation, backend: Backend) -> None:
+    case = next((c for c in cases(operation) if all(a.dtype.kind != "c" for a in c.arrays)), None)
+    if case is None:
+        return
+
+    def bends(backend: Backend) -> list[np.ndarray]:
+        slope = transform.grad(projection(operation, backend, case))
+
+        def size(xs: list[Any]) -> Any:
+            squares = [ops.sum(ops.square(g)) for g in slope(xs)]
+            return sum(squares[1:], squares[0])
+
+        tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
+        with ember_ml.use_backend(backend.name), np.errstate(all="ignore"):
+            return [host(g) for g in transform.grad(size)(tensors)]
+
+    if (backend.name, operation.name) in ONCE:
+        with pytest.raises(RuntimeError, match="not implemented"):
+            bends(backend)
+        return
+    try:
+        found = bends(backend)
+    except UnsupportedError:
+        assert "complex128" not in backend.dtypes
+        return
+    for got, expected in zip(found, bends(load("numpy")), strict=True):
+        scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
+        np.testing.assert_allclose(got, expected, 1e-6, 1e-6 * scale, err_msg=str(case.call))
 
 
 @every_other

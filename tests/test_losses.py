@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import sklearn.metrics
 import torch
+from agreement import host
 from samples import calls
 from torch.nn import functional
 
@@ -16,6 +18,7 @@ from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.contract import REGISTRY, Operation
 
+INF = math.inf
 RNG = np.random.default_rng(11)
 TRUE, GUESS = RNG.normal(size=(2, 6, 5)) * 2
 LABELS = RNG.integers(0, 2, (6, 5)).astype(float)
@@ -196,6 +199,27 @@ def test_logits_are_not_rounded_to_probabilities_first(backend: Backend) -> None
     # The probability of the truth is 1 less 4.5e-5: a difference of rounded numbers would not have these digits.
     surely = on_host(ops.binary_crossentropy([1.0], [10.0], from_logits=True))
     np.testing.assert_allclose(surely, np.log1p(np.exp(-10.0)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_infinite_logits_cost_nothing_where_they_are_right(dtype: str, backend: Backend) -> None:
+    if dtype == "float64" and not backend.has_float64():
+        pytest.skip(f"{backend.name} has no {dtype} here")
+    truth = ops.asarray([0.0, 1.0, 0.0, 1.0, 0.5, 0.5, 1.0], dtype=dtype)
+    logits = ops.asarray([-INF, INF, INF, -INF, INF, -INF, math.nan], dtype=dtype)
+    expected = [0, 0, INF, INF, INF, INF, math.nan]
+    for loss in (ops.binary_crossentropy, ops.focal_loss):
+        found = loss(truth, logits, from_logits=True, reduction="none")
+        np.testing.assert_array_equal(host(found).astype(float), expected)
+        compiled = transform.compile(lambda y, x, loss=loss: loss(y, x, from_logits=True, reduction="none"))
+        np.testing.assert_array_equal(host(compiled(truth, logits)).astype(float), expected)
+    assert float(ops.binary_crossentropy(truth[:2], logits[:2], from_logits=True)) == 0
+
+
+def test_slopes_at_infinite_logits(backend: Backend) -> None:
+    truth, logits = ops.asarray([0.0, 1.0, 0.0, 1.0, 0.5, 0.0]), ops.asarray([-INF, INF, INF, -INF, -INF, 0.0])
+    slopes = transform.grad(lambda x: ops.binary_crossentropy(truth, x, from_logits=True, reduction="sum"))(logits)
+    np.testing.assert_array_equal(host(slopes), [0, 0, 1, -1, -0.5, 0.5])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

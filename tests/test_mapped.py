@@ -115,3 +115,49 @@ def _every_warning(backend: Backend) -> Iterator[None]:
         yield
     finally:
         torch.set_warn_always(before)
+
+
+MATRIX = np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)
+SHIFTS = np.array([1.0, 3.0, 0.0], np.float32)
+
+
+@transform.custom_gradient
+def _unlike(x: Any, y: Any) -> Any:
+    """A product with gradients that no other rule would give."""
+    return ops.multiply(x, y), lambda g: (ops.multiply(g, 7.0), ops.multiply(g, 11.0))
+
+
+RULED: dict[str, Callable[[Any, Any], Any]] = {
+    "solve": lambda t, e: ops.solve(_shifted(t), ops.multiply(e, [1.0, 2.0])),
+    "solve of both": lambda t, e: ops.solve(_shifted(ops.add(t, e)), ops.multiply(ops.add(t, e), [1.0, 2.0])),
+    "triangle": lambda t, e: ops.solve_triangular(_shifted(t), ops.multiply(e, [[1.0], [2.0]])),
+    "inverse": lambda t, e: ops.inv(_shifted(ops.multiply(t, e))),
+    "Cholesky": lambda t, e: ops.cholesky(_shifted(ops.multiply(t, e))),
+    "QR": lambda t, e: ops.qr(_shifted(ops.multiply(t, e)))[1],
+    "eigenvalues": lambda t, e: ops.eigvalsh(_shifted(ops.multiply(t, e))),
+    "determinant": lambda t, e: ops.logdet(_shifted(ops.multiply(t, e))),
+    "own rule": lambda t, e: _unlike(ops.exp(t), e),
+    "own rule of both": lambda t, e: _unlike(ops.multiply(t, e), ops.add(t, e)),
+    "mapped twice": lambda t, e: transform.vmap(lambda b: _unlike(ops.multiply(t, b), e))(ops.asarray(SHIFTS)),
+}
+
+
+def _shifted(t: Any) -> Any:
+    return ops.add(MATRIX, ops.multiply(t, ops.eye(2)))
+
+
+@pytest.mark.parametrize("case", RULED)
+def test_gradients_of_rules_go_through_vmap(backend: Backend, case: str) -> None:
+    """They are those of the loop over the slices, in first and second derivatives."""
+    rows, t = [ops.asarray(e) for e in SHIFTS], ops.asarray(0.3)
+
+    def mapped(t: Any) -> Any:
+        return ops.sum(ops.sin(transform.vmap(lambda e: RULED[case](t, e))(ops.stack(rows))))
+
+    def looped(t: Any) -> Any:
+        return ops.sum(ops.sin(ops.stack([RULED[case](t, e) for e in rows])))
+
+    for derived in (transform.grad, lambda f: transform.grad(transform.grad(f)), transform.hessian):
+        np.testing.assert_allclose(host(derived(mapped)(t)), host(derived(looped)(t)), rtol=1e-4, atol=1e-4)
+    second = transform.grad(transform.grad(looped))(t)
+    np.testing.assert_allclose(host(transform.hessian(looped)(t)), host(second), rtol=1e-4, atol=1e-4)

@@ -86,6 +86,34 @@ def test_float64_is_computed_in_float64(name: str, backend: Backend) -> None:
     np.testing.assert_allclose(host(answer), oracle(x), rtol=tolerance, atol=4e-15 if name != "erfc" else 0)
 
 
+RIGHT = np.pi * np.arange(-9, 10) / 2
+# First slopes, second slopes, and where.
+SLOPES = {
+    "sin": (np.cos, lambda x: -np.sin(x), RIGHT),
+    "cos": (lambda x: -np.sin(x), lambda x: -np.cos(x), RIGHT),
+    "tan": (lambda x: 1 + np.tan(x) ** 2, lambda x: 2 * np.tan(x) * (1 + np.tan(x) ** 2), f64(0.7, -3.0, 1.57, 1e4)),
+    "exp": (np.exp, np.exp, np.linspace(-740, 709, 201)),
+    "log2": (lambda x: 1 / (x * np.log(2)), lambda x: -1 / (x * x * np.log(2)), POSITIVE),
+    "log10": (lambda x: 1 / (x * np.log(10)), lambda x: -1 / (x * x * np.log(10)), POSITIVE),
+}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_of_float64_are_computed_in_float64(name: str, backend: Backend) -> None:
+    first, second, x = SLOPES[name]
+    slope = transform.grad(lambda x: ops.sum(getattr(ops, name)(x)))
+    bend = transform.grad(lambda x: ops.sum(slope(x)))
+    inside = ops.asarray(x, dtype="float64")
+    np.testing.assert_allclose(host(slope(inside)), first(x), rtol=1e-13, atol=1e-15 if x is RIGHT else 1e-322)
+    np.testing.assert_allclose(host(bend(inside)), second(x), rtol=1e-13, atol=1e-15 if x is RIGHT else 1e-322)
+
+
+@pytest.mark.parametrize("x", [1.0, -1.0, 3.0, 7.0, 0.25, 1e-3])
+def test_the_slope_of_sinc_holds_at_its_zeros(x: float, backend: Backend) -> None:
+    found = transform.grad(ops.sinc)(ops.asarray(x, dtype="float64"))
+    np.testing.assert_allclose(float(found), (math.cos(math.pi * x) - np.sinc(x)) / x, rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["erf", "erfc", "erfinv", "lgamma", "digamma", "i0", "cbrt", "sinc"])
 def test_float32_keeps_most_of_its_digits(name: str, backend: Backend) -> None:
     oracle, x = ORACLES[name]

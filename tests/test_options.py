@@ -13,7 +13,7 @@ from samples import Call, calls, given
 
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import COUNT, COUNTS, REGISTRY, SCALAR, Operation, Parameter
+from ember_ml.contract import COUNT, COUNTS, FLAG, REGISTRY, SCALAR, Operation, Parameter
 
 
 def options(role: str, fits: Callable[[Any], bool]) -> list[Any]:
@@ -118,3 +118,26 @@ def test_one_integer_is_one(operation: Operation, parameter: Parameter, call: Ca
         bound.arguments[parameter.name] = wrong
         with pytest.raises(TypeError):
             operation.call(*bound.args, **bound.kwargs)
+
+
+WRONG = {SCALAR: ["two", [1, 2], {"a": 1}], FLAG: ["yes", [True], None], COUNTS: ["two", 1.5, (0, "one"), (0.5,)]}
+
+
+def other_options() -> list[Any]:
+    """The operations and their options that are numbers, flags, or several integers."""
+    return [
+        pytest.param(operation, parameter, id=f"{operation.name}-{parameter.name}")
+        for operation in REGISTRY.values()
+        for parameter in operation.parameters
+        if parameter.role in WRONG and not parameter.variadic
+    ]
+
+
+@pytest.mark.parametrize(("operation", "parameter"), other_options())
+def test_options_of_a_wrong_kind_are_named(operation: Operation, parameter: Parameter, backend: Backend) -> None:
+    """The same mistake has the same class and words on every engine, not those of the function that noticed."""
+    arguments = bound_on(operation, lambda array: backend.convert(array, None, backend.device))
+    for wrong in WRONG[parameter.role]:
+        if wrong is not None or not parameter.optional:
+            with pytest.raises(TypeError, match=rf"{operation.name} takes .* for {parameter.name}, not "):
+                answer(operation, arguments, parameter.name, wrong)

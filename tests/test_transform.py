@@ -367,6 +367,32 @@ class TestForwardAndReverse:
         (pulled,) = pull(ops.asarray(against))
         close((host(moved) * against).sum(), (host(pulled) * along).sum(), 1e-4)
 
+    def test_one_tensor_that_is_answered_twice(self, backend: Backend) -> None:
+        def twice(x: Any) -> Any:
+            y = ops.square(x)
+            return y, y
+
+        def weighed(pair: Any) -> Any:
+            return ops.add(ops.sum(pair[0]), ops.multiply(ops.sum(pair[1]), 3.0))
+
+        x, slopes = ops.asarray(X), 8 * X
+        ones = np.ones_like(X)
+        close(vjp(twice, x)[1]((ops.asarray(ones), ops.asarray(3 * ones)))[0], slopes)
+        close(vjp(lambda x: (x, x), x)[1]((ops.asarray(ones), ops.asarray(3 * ones)))[0], 4 * ones)
+        blocks = [host(block) for block in jacobian(twice)(x)]
+        np.testing.assert_array_equal(blocks[0], blocks[1])
+        close(grad(lambda x: weighed(checkpoint(twice)(x)))(x), slopes)
+        ruled = custom_gradient(lambda x: (twice(x), lambda a, b: ops.multiply(ops.add(a, b), ops.multiply(x, 2.0))))
+        close(grad(lambda x: weighed(ruled(x)))(x), slopes)
+        close(jvp(ops.add, (x, x), (x, x))[1], 2 * X)
+
+    def test_the_slope_of_a_sign_is_a_tensor_like_others(self, backend: Backend) -> None:
+        x = ops.asarray(X)
+        bend = grad(lambda x: ops.sum(grad(lambda x: ops.sum(ops.abs(x)))(x)))(x)
+        np.testing.assert_array_equal(host(bend), np.zeros_like(X))
+        assert ops.add(bend, x).tolist() == X.tolist()
+        assert np.asarray(bend).tolist() == np.zeros_like(X).tolist()
+
     def test_jvp_of_constants_is_zero(self, backend: Backend) -> None:
         _, tangent = jvp(lambda x: (ops.asarray(1.0), x), (ops.asarray(X),), (ops.asarray(X),))
         close(tangent[0], 0.0)

@@ -30,6 +30,14 @@ def test_positions_and_axes_are_numbers_of_numpy(backend: Backend) -> None:
     np.testing.assert_allclose(host(vmap(lambda d: d["a"][0], ({"a": (np.int64(1),)},))({"a": (x,)})), X.T)
 
 
+@pytest.mark.parametrize("transform", [grad, jacobian, hessian])
+def test_errors_name_the_transform_that_was_asked_for(backend: Backend, transform: Any) -> None:
+    with pytest.raises(TypeError, match=f"{transform.__name__} takes floating tensors"):
+        transform(ops.sum)(ops.asarray([1]))
+    with pytest.raises(TypeError, match=f"{transform.__name__} takes a function that answers"):
+        transform(lambda x: "no tensor")(ops.asarray(X))
+
+
 @pytest.mark.parametrize("axis", [True, 1.0, np.float32(0), "0"])
 def test_other_numbers_are_no_axes(backend: Backend, axis: Any) -> None:
     x = ops.asarray(X)

@@ -122,11 +122,20 @@ def _binary_crossentropy(y_true: Any, y_pred: Any, logits: bool, smoothing: floa
 def _binary(y_true: Any, y_pred: Any, logits: bool) -> Any:
     """The binary cross-entropy of every element."""
     if logits:
-        for_true, for_false = activations._softplus(-y_pred), activations._softplus(y_pred)
-    else:
-        inside = _inside(y_pred)
-        for_true, for_false = -math.log(inside), -math.log1p(-inside)
-    return math.add(y_true * for_true, (1 - y_true) * for_false)
+        return _binary_of_logits(y_true, y_pred)
+    inside = _inside(y_pred)
+    return math.add(y_true * -math.log(inside), (1 - y_true) * -math.log1p(-inside))
+
+
+def _binary_of_logits(y_true: Any, y_pred: Any) -> Any:
+    """A straight line on the side of the logit that is wrong, and what is left beside it."""
+    is_yes = y_pred > 0
+    # Not the magnitude, which has no slope at zero.
+    size = comparison.where(is_yes, y_pred, -y_pred)
+    wrong = comparison.where(is_yes, 1 - y_true, y_true)
+    # What is impossible, and known to be, costs nothing.
+    known = comparison.logical_and(comparison.equal(wrong, 0), comparison.equal(size, _math.inf))
+    return math.add(wrong * comparison.where(known, 0, size), math.log1p(math.exp(-size)))
 
 
 @op(floating, kinds="real")

@@ -1059,9 +1059,11 @@ def _hypot(x: Any, y: Any) -> Tensor:
 
 
 def _sinc(x: Any) -> Tensor:
-    zero = x == 0
-    angle = comparison.where(zero, 1, x) * _math.pi
-    return comparison.where(zero, 1, sin(angle) / angle)
+    # Near zero, the slope of the quotient is a difference of what is nearly equal, divided by what is nearly nothing.
+    near = comparison.less(abs(x), 0.5 * _casts.finfo(x.dtype).eps ** 0.25)
+    angle = comparison.where(near, 1, x) * _math.pi
+    small = comparison.where(near, x, 0) * _math.pi
+    return comparison.where(near, 1 - square(small) / 6, sin(angle) / angle)
 
 
 def _heaviside(x: Any, y: Any) -> Tensor:

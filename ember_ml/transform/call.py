@@ -358,10 +358,10 @@ class STILL:
 _NUMBERS = (bool, int, float, complex)
 
 # The transforms that answer derivatives.
-_DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian"})
+_DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian"})
 
 # Those that may run a function more than once. What it does to models that it reaches is to be done once.
-_REPEATED = frozenset({"vjp", "jacobian", "vmap"})
+_REPEATED = frozenset({"vjp", "jvp", "jacobian", "hessian", "vmap"})
 
 
 def _shown(answer: Any) -> str:

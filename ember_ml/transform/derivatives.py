@@ -129,10 +129,15 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
     >>> jacobian(ops.square)(ops.asarray([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    return _jacobian("jacobian", f, argnums)
+
+
+def _jacobian(name: str, f: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
+    """The same for the transform of that name, which errors tell."""
     positions = _positions(argnums)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = Call("jacobian", f, args, kwargs, _chosen(positions, args))
+        call = Call(name, f, args, kwargs, _chosen(positions, args))
         outputs, passing, pull = call.engine.vjp(call.flat, call.tensors)
         call.close(passing)
         # For each output and input, in this order.
@@ -141,7 +146,7 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
         found = [call.gradients(row) for row in blocks]
         return call.answer(found if isinstance(argnums, Sequence) else [gradients[0] for gradients in found])
 
-    return named(transformed, f, "jacobian")
+    return named(transformed, f, name)
 
 
 def _rows(pull: Callable[..., Any], outputs: Sequence[Any], place: int, inputs: Sequence[Any]) -> list[Any]:
@@ -171,7 +176,7 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     >>> hessian(lambda x: ops.sum(ops.power(x, 3.0)))(ops.asarray([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return named(jacobian(jacobian(f, argnums), argnums), f, "hessian")
+    return named(_jacobian("hessian", _jacobian("hessian", f, argnums), argnums), f, "hessian")
 
 
 def _positions(argnums: Any) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import mlx.core as mx
 
 from ember_ml import gradients, tree
+from ember_ml.backend.mlx import mapping
 from ember_ml.contract import REGISTRY
 from ember_ml.errors import UnsupportedError
 
@@ -58,21 +59,17 @@ def _computed(
         answers.append(function(*_placed(args, places, tensors), **kwargs))
         return tuple(_arrays(answers[-1]))
 
-    custom = mx.custom_function(flat)
-
-    @custom.vjp
     def pull(primals: Any, cotangents: Any, outputs: Any) -> Any:
         rule = None if refused else _rule(operation)
         if rule is None:
             raise UnsupportedError(f"{operation.name} has no gradient on the mlx engine for {args[places[0]].dtype}")
-        primals = primals if isinstance(primals, (list, tuple)) else (primals,)
         g, answer = [_cotangent(one) for one in cotangents], outputs
         if isinstance(answers[-1], mx.array):
             (g,), (answer,) = g, outputs
         found = rule(places, g, answer, _placed(args, places, primals), kwargs)
         return tuple(gradients.conjugate(one) for one in found)
 
-    outputs: Any = custom(*(args[i] for i in places))
+    outputs: Any = mapping.custom(flat, pull)(*(args[i] for i in places))
     found = iter(outputs)
     return tree.map(lambda leaf: next(found) if isinstance(leaf, mx.array) else leaf, answers[-1])
 

@@ -21,8 +21,6 @@ from mlx.core import (
     floor,
     log,
     log1p,
-    log2,
-    log10,
     maximum,
     minimum,
     multiply,
@@ -34,7 +32,6 @@ from mlx.core import (
     sqrt,
     square,
     subtract,
-    tan,
     trunc,
 )
 from mlx.core import degrees as rad2deg
@@ -161,10 +158,19 @@ def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
 def exp(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.exp(x)
-    # MLX computes float64 in float32 here, but not in expm1. Halves keep the answer from underflow, the limit its
-    # gradient from 0 times infinity.
-    half = mx.expm1(mx.minimum(mx.abs(x), 1400) * 0.5) + 1
-    return mx.where(x < 0, mx.square(1 / half), mx.where(mx.isnan(x), x, mx.expm1(x) + 1))
+    # MLX computes float64 in float32 here, but not in expm1: of what is left beside a power of two, which has no slope.
+    whole = mx.clip(mx.round(mx.stop_gradient(x) * _double(1 / math.log(2))), -1074, 1023)
+    rest = x - whole * _double(_LOG2) - whole * _double(_LOG2_REST)
+    return (mx.expm1(rest) + 1) * mx.power(_double(2), whole)
+
+
+# The logarithm of two in two parts. Products of the first, which has 32 digits, with exponents are exact.
+_LOG2, _LOG2_REST = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+
+
+def _double(value: float) -> mx.array:
+    """A number that meets float64 whole: MLX rounds those of Python to single precision."""
+    return mx.array(value, mx.float64)
 
 
 def exp2(x: mx.array, /) -> mx.array:
@@ -192,6 +198,14 @@ def tanh(x: mx.array, /) -> mx.array:
     a, b = mx.real(x), mx.imag(x)
     limit = _complex(mx.sign(a), copysign(mx.zeros_like(b), b))
     return mx.where(mx.isinf(a) & mx.isfinite(b), limit, mx.tanh(x))
+
+
+def log2(x: mx.array, /) -> mx.array:
+    return mx.log2(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_log2(x)
+
+
+def log10(x: mx.array, /) -> mx.array:
+    return mx.log10(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_log10(x)
 
 
 def logaddexp(x: mx.array, y: mx.array, /) -> mx.array:
@@ -241,27 +255,47 @@ def hypot(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype.size == 2:
         return hypot(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
     x, y = mx.abs(x), mx.abs(y)
-    large, small = _ordered(x, y)
+    large = mx.stop_gradient(mx.maximum(x, y))
     plain = mx.logical_and(large > 0, large < mx.inf)
-    ratio = mx.where(plain, small, 0) / mx.where(plain, large, 1)
+    # In units of the larger one, which has no slope of its own there; at zero and beyond all numbers, there are none.
+    unit = mx.where(plain, large, 1)
+    squares = mx.where(plain, mx.square(x / unit) + mx.square(y / unit), 1)
     infinite = mx.logical_or(x == mx.inf, y == mx.inf)
-    return mx.where(infinite, mx.inf, large * mx.sqrt(1 + ratio * ratio))
+    return mx.where(infinite, mx.inf, mx.where(plain, unit * mx.sqrt(squares), large))
 
 
 def sin(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
         # MLX forgets the sign of zero.
         return mx.where(x == 0, x, mx.sin(x))
+    return _double_sin(x)
+
+
+def cos(x: mx.array, /) -> mx.array:
+    return mx.cos(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_cos(x)
+
+
+def tan(x: mx.array, /) -> mx.array:
+    return mx.tan(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_tan(x)
+
+
+def _sin(x: mx.array) -> mx.array:
     # MLX computes float64 in float32 here, but not in tan.
     t = mx.tan(x * 0.5)
     return 2 * t / (1 + t * t)
 
 
-def cos(x: mx.array, /) -> mx.array:
-    if x.itemsize < 8 or x.dtype != mx.float64:
-        return mx.cos(x)
+def _cos(x: mx.array) -> mx.array:
     t = mx.tan(x * 0.5)
     return (1 - t) * (1 + t) / (1 + t * t)
+
+
+# The slopes of MLX itself are those of float32 in float64 too.
+_double_sin: Callable[[mx.array], mx.array] = ruled(_sin, "sin")
+_double_cos: Callable[[mx.array], mx.array] = ruled(_cos, "cos")
+_double_tan: Callable[[mx.array], mx.array] = ruled(lambda x: mx.tan(x), "tan")
+_double_log2: Callable[[mx.array], mx.array] = ruled(lambda x: mx.log2(x), "log2")
+_double_log10: Callable[[mx.array], mx.array] = ruled(lambda x: mx.log10(x), "log10")
 
 
 def rint(x: mx.array, /) -> mx.array:
@@ -301,10 +335,14 @@ def nan_to_num(
 _UNSIGNED = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 
+def _magnitude(x: mx.array) -> mx.array:
+    """The magnitude of integers in their unsigned dtype, which alone holds that of the lowest one."""
+    return mx.abs(x).view(_UNSIGNED[x.dtype.size])
+
+
 def gcd(x: mx.array, y: mx.array, /) -> mx.array:
     dtype = x.dtype
-    # The magnitude of the lowest integer is one that only the unsigned type holds.
-    x, y = (mx.abs(n).view(_UNSIGNED[dtype.size]) for n in (x, y))
+    x, y = _magnitude(x), _magnitude(y)
     # Euclid's algorithm takes the most steps for neighbours in Fibonacci's sequence.
     for _ in range(12 * dtype.size):
         x, y = mx.where(y == 0, x, y), mx.where(y == 0, 0, mx.remainder(x, mx.maximum(y, 1)))
@@ -312,7 +350,9 @@ def gcd(x: mx.array, y: mx.array, /) -> mx.array:
 
 
 def lcm(x: mx.array, y: mx.array, /) -> mx.array:
-    return mx.abs(mx.floor_divide(x, mx.maximum(gcd(x, y), 1)) * y)
+    dtype = x.dtype
+    x, y = _magnitude(x), _magnitude(y)
+    return (mx.floor_divide(x, mx.maximum(gcd(x, y), 1)) * y).view(dtype)
 
 
 def ldexp(x: mx.array, y: mx.array, /) -> mx.array:

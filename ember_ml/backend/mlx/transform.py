@@ -36,22 +36,28 @@ def vjp(f: Flat, tensors: Sequence[mx.array]) -> tuple[Tensors, Tensors, Callabl
     def pulled(cotangents: Sequence[mx.array]) -> Sequence[mx.array]:
         if not tensors or not cotangents:
             return [mx.zeros_like(x) for x in tensors]
-        return mx.vjp(lambda *xs: f(*xs)[0], list(tensors), list(cotangents))[1]
+        return mx.vjp(lambda *xs: _apart(f(*xs)[0]), list(tensors), list(cotangents))[1]
 
     return outputs, aux, pulled
 
 
+def _apart(outputs: Sequence[mx.array]) -> Sequence[mx.array]:
+    """The outputs, each an array of its own: of two that are one, MLX forgets a cotangent."""
+    return [mx.contiguous(x) for x in outputs] if len(outputs) > 1 else outputs
+
+
 def jvp(f: Flat, tensors: Sequence[mx.array], tangents: Sequence[mx.array]) -> tuple[Tensors, Tensors, Tensors]:
-    """The outputs of ``f``, how they move, and what passes by."""
-    passing: list[Tensors] = []
+    """The outputs of ``f``, how they move, and what passes by.
 
-    def first(*xs: mx.array) -> Tensors:
-        outputs, aux = f(*xs)
-        passing.append(aux)
-        return outputs
-
-    outputs, moved = mx.jvp(first, list(tensors), list(tangents))
-    return tuple(outputs), tuple(moved), passing[-1]
+    It is the pullback of the pullback: MLX's own knows no assignments and no decompositions, none of our gradients, and
+    only the slopes of float32 in float64.
+    """
+    outputs, aux, pull = vjp(f, tensors)
+    if not tensors or not outputs:
+        return outputs, tuple(mx.zeros_like(x) for x in outputs), aux
+    start = [mx.zeros_like(x) for x in outputs]
+    moved = mx.vjp(lambda *cotangents: _apart(pull(cotangents)), start, list(tangents))[1]
+    return outputs, tuple(moved), aux
 
 
 def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: Sequence[mx.array]) -> Tensors:
@@ -69,7 +75,7 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[mx.array]) -> Tensor
         outputs = f(*xs)
         counts.append(len(outputs))
         # MLX ends the process where there is none.
-        return outputs or (mx.zeros(()),)
+        return tuple(_apart(outputs)) or (mx.zeros(()),)
 
     found: Any = mx.checkpoint(filled)(*tensors)
     return tuple(found[: counts[0]])
@@ -79,19 +85,12 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[mx.array]) ->
     """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
     if not tensors:
         return f()[0]
-    custom = mx.custom_function(lambda *xs: f(*xs)[0])
 
-    @custom.vjp
     def pulled(primals: Any, cotangents: Any, _: Any) -> Any:
         # Run again, so that the rule speaks of these primals: gradients of gradients then see them.
-        return tuple(f(*_several(primals))[1](_several(cotangents)))
+        return f(*primals)[1](cotangents)
 
-    found: Any = custom(*tensors)
-    return tuple(found)
-
-
-def _several(tensors: Any) -> Sequence[mx.array]:
-    return tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+    return tuple(mapping.custom(lambda *xs: tuple(_apart(f(*xs)[0])), pulled)(*tensors))
 
 
 def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:

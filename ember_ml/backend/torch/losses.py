@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ember_ml.backend.torch.indexing import _check, _check_unseen
+from ember_ml.backend.torch.indexing import _check, _check_unseen, _is_true
+from ember_ml.backend.torch.transform import is_bent
 from ember_ml.contract import REGISTRY
 from ember_ml.shapes import check_sequences
 
@@ -47,16 +48,19 @@ def binary_crossentropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    if not from_logits or label_smoothing:
-        return _defined(
-            "binary_crossentropy",
-            y_true,
-            y_pred,
-            from_logits=from_logits,
-            label_smoothing=label_smoothing,
-            reduction=reduction,
-        )
-    return _elementwise(functional.binary_cross_entropy_with_logits, y_true, y_pred, reduction)
+    if from_logits and not label_smoothing and not torch.compiler.is_compiling():
+        losses = _elementwise(functional.binary_cross_entropy_with_logits, y_true, y_pred, reduction)
+        # Of infinite logits, torch makes NaN. Elsewhere than on the CPU, to look would cost more than the loss.
+        if not losses.is_cpu or _is_true(~(losses.sum() if losses.ndim else losses).isnan()):
+            return losses
+    return _defined(
+        "binary_crossentropy",
+        y_true,
+        y_pred,
+        from_logits=from_logits,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
 
 
 def sparse_categorical_crossentropy(
@@ -105,8 +109,8 @@ def ctc_loss(
     mask_index: int = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    if torch.compiler.is_compiling() or y_pred.shape[0] == 0:
-        # It cannot trace PyTorch's own, which takes no empty batch either.
+    if torch.compiler.is_compiling() or is_bent() or 0 in y_pred.shape[:1]:
+        # It cannot trace PyTorch's own, which has one derivative and takes no empty batch.
         lengths = (target_length, output_length)
         return _defined("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
     check_sequences(y_true, y_pred, target_length, output_length, mask_index)

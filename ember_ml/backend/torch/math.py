@@ -31,7 +31,6 @@ from torch import (
     fmin,
     hypot,
     i0,
-    lcm,
     lgamma,
     log,
     log2,
@@ -127,9 +126,12 @@ def acos(x: torch.Tensor, /) -> torch.Tensor:
     answer = torch.acos(x)
     if not x.is_complex():
         return answer
-    # torch loses the sign of an imaginary part that is zero. A gradient does not come through copysign there.
+    # torch loses the sign of an imaginary part that is zero. A gradient does not come through copysign there, and a
+    # zero only has another sign: its slope is the same.
     above = answer.imag
-    return torch.complex(answer.real, torch.where(above.signbit() == x.imag.signbit(), -above, above))
+    still = above.detach()
+    mirrored = torch.where(still == 0, -still - (still - above), -above)
+    return torch.complex(answer.real, torch.where(above.signbit() == x.imag.signbit(), mirrored, above))
 
 
 def tanh(x: torch.Tensor, /) -> torch.Tensor:
@@ -160,6 +162,12 @@ def nan_to_num(
 def gcd(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
     # It is negative beside the lowest integer, whose magnitude the dtype does not hold.
     return torch.gcd(x, y).abs()
+
+
+def lcm(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
+    # torch divides by a divisor of -1 beside the lowest integer, which ends the process.
+    divisor = gcd(x, y)
+    return torch.div(x.abs(), torch.where(divisor == 0, 1, divisor), rounding_mode="trunc") * y.abs()
 
 
 def ldexp(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:

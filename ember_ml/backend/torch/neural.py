@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from ember_ml.backend.torch.indexing import _is_true
+from ember_ml.backend.torch.transform import is_bent
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
 from ember_ml.contract import definition_of
 from ember_ml.shapes import axes_of, axis_of, check_recurrent
@@ -268,6 +269,9 @@ def dot_product_attention(
     added = allowed if bias is None else bias if allowed is None else torch.where(allowed, bias, -torch.inf)
     if added is not None and added.ndim < 2:
         added = added.expand(q.shape[-2], k.shape[-2])
+    if is_bent():
+        # torch's own kernels only know the way back, and once.
+        return _attention(q, k, v, allowed, bias, scale, is_causal).transpose(1, 2)
     answer = F.scaled_dot_product_attention(
         q, k, v, attn_mask=added, is_causal=lone, scale=scale, enable_gqa=repeats > 1
     )

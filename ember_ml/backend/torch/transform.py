@@ -17,6 +17,8 @@ import torch.utils.checkpoint
 from torch._C._functorch import peek_interpreter_stack
 
 from ember_ml.backend.torch import mapping
+from ember_ml.backend.torch.core import is_pushing
+from ember_ml.errors import UnsupportedError
 
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
@@ -41,6 +43,11 @@ def _functional() -> bool:
 def is_last() -> bool:
     """Whether there is one gradient around the caller, which nothing will differentiate or take again."""
     return _depth.value == 1 and _depth.is_last
+
+
+def is_bent() -> bool:
+    """Whether torch differentiates forward, or a gradient of a gradient is computed around the caller."""
+    return _depth.value > 1 or is_pushing()
 
 
 def is_traced(x: torch.Tensor) -> bool:
@@ -79,7 +86,15 @@ def jvp(f: Flat, tensors: Sequence[torch.Tensor], tangents: Sequence[torch.Tenso
     if not tensors:
         outputs, aux = f()
         return outputs, tuple(torch.zeros_like(x) for x in outputs), aux
-    outputs, moved, aux = torch.func.jvp(f, tuple(tensors), tuple(tangents), has_aux=True)  # type: ignore[misc]
+    try:
+        outputs, moved, aux = torch.func.jvp(f, tuple(tensors), tuple(tangents), has_aux=True)  # type: ignore[misc]
+    except (RuntimeError, UnsupportedError, ValueError) as error:
+        if torch.compiler.is_compiling() or not isinstance(error.__cause__ or error, (RuntimeError, UnsupportedError)):
+            raise
+        # Some of torch's functions only know the way back: then it is the pullback of the pullback.
+        outputs, pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
+        _, push = torch.func.vjp(lambda *xs: pull(xs), *map(torch.zeros_like, outputs))  # type: ignore[misc]
+        moved = push(tuple(tangents))
     return outputs, moved, aux
 
 
@@ -116,10 +131,12 @@ def _pulled(
     if not places or not leaves:
         return [torch.zeros_like(x) for x in leaves]
     given = None if cotangents is None else [cotangents[i] for i in places]
-    return torch.autograd.grad(
+    found = torch.autograd.grad(
         [outputs[i] for i in places], leaves, given, retain_graph=keep, create_graph=again, allow_unused=True,
         materialize_grads=True,
     )  # fmt: skip
+    # Of the slope of a sign, torch makes a zero that is nowhere in memory, and that others cannot read.
+    return [torch.zeros_like(x) if x._is_zerotensor() else x for x in found]
 
 
 def _detached(tensors: Tensors) -> Tensors:

@@ -241,11 +241,11 @@ def within(backend: Backend, definition: Callable[..., Any]) -> Callable[..., An
     def run(*args: Any, **kwargs: Any) -> Any:
         if backends.current() is backend:
             return definition(*args, **kwargs)
-        token = backends.enter(backend)
+        block = backends.enter(backend)
         try:
             return definition(*args, **kwargs)
         finally:
-            backends.leave(token)
+            backends.leave(block)
 
     return run
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
@@ -41,6 +42,7 @@ class Door:
         self.tensors = tuple(p for p in places if p.role in (TENSOR, INDEX, MASK))
         self.settings = tuple(p for p in places if p.role in (DTYPE, DEVICE))
         self.scalars = tuple(p.at for p in places if p.role == SCALAR)
+        self.options = tuple((p.at, p.role, p.name, p.optional) for p in places if p.role in (SCALAR, FLAG))
         self.flags = tuple(p.at for p in places if p.role == FLAG)
         self.counts = tuple(p for p in places if p.role == COUNT)
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
@@ -64,11 +66,10 @@ class Door:
         for index, _, many, _, _ in self.tensors:
             value = values[index]
             for item in self.items(value) if many else (value,):
-                species = species_of(type(item))
-                while species == SEQUENCE and len(item):
-                    item = item[0]
-                    species = species_of(type(item))
-                if type(species) is Backend and species is not found:
+                outer = species_of(type(item))
+                for species in map(species_of, leaf_types(item)) if outer == SEQUENCE else (outer,):
+                    if type(species) is not Backend or species is found:
+                        continue
                     if found is not None:
                         raise TypeError(
                             f"{self.operation.name} was given tensors of two engines, {found.name} and {species.name}; "
@@ -91,11 +92,11 @@ class Door:
         if found or backends.current() is backend:
             answer = self.pass_on(self.operation.call, natives)
         else:
-            token = backends.enter(backend)
+            block = backends.enter(backend)
             try:
                 answer = self.pass_on(self.operation.call, natives)
             finally:
-                backends.leave(token)
+                backends.leave(block)
         if answer is natives[0] and self.operation.law is free:
             return values[0]
         return answer if self.operation.hosts else portable.closed(answer, backend)
@@ -152,6 +153,7 @@ class Door:
             elif met is not None and self.operation.law is accumulated:
                 wide = accumulated.answer(met) if accumulated.answer else met
                 admitted[index] = None if wide is met else backend.dtypes[wide.name]
+        self.check_options(values)
         for index in self.scalars:
             value = values[index]
             if species_of(type(value)) == HOST and not len(getattr(value, "shape", (0,))):
@@ -166,6 +168,33 @@ class Door:
             if type(value) is not int and not (value is None and optional):
                 admitted[index] = self.count(value, name)
         return tuple(admitted)
+
+    def check_options(self, values: tuple[Any, ...]) -> None:
+        """Numbers are numbers, flags flags: engines take others here and there, or complain in words of their own."""
+        for index, role, name, optional in self.options:
+            value = values[index]
+            if isinstance(value, _NO_NUMBERS) or (value is None and not optional):
+                wanted = "a number" if role == SCALAR else "True or False"
+                raise TypeError(f"{self.operation.name} takes {wanted} for {name}, not {_written(value)}")
+
+    def misfit(self, error: Exception, values: tuple[Any, ...]) -> TypeError | None:
+        """What is wrong with an option that is to hold integers, if something is, and ``error`` does not say more."""
+        import inspect  # its import takes longer than that of this module, and errors are rare
+
+        defaults = inspect.signature(self.operation.call).parameters
+        for value, parameter in zip(values, self.operation.parameters, strict=True):
+            if parameter.role == COUNTS and not parameter.variadic:
+                if value is None and defaults[parameter.name].default is None:
+                    continue
+                several = isinstance(value, (list, tuple))
+                if isinstance(error, TypeError) and parameter.many and isinstance(value, int):
+                    wanted = "a sequence of integers"
+                elif all(hasattr(type(item), "__index__") for item in (value if several else [value])):
+                    continue
+                else:
+                    wanted = "integers" if parameter.many else "an integer or a sequence of integers"
+                return TypeError(f"{self.operation.name} takes {wanted} for {parameter.name}, not {_written(value)}")
+        return None
 
     def count(self, value: Any, name: str) -> Any:
         """``value`` as an integer: engines here and there take a tuple of one, or cut off a fraction."""
@@ -186,7 +215,7 @@ class Door:
             raise TypeError(
                 f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
             )
-        return backend.convert(value, dtype, self.device(backend, values))
+        return backend.convert(listed(value), dtype, self.device(backend, values))
 
     def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The device of the first tensor that lives on ``backend``, else its default device."""
@@ -295,7 +324,10 @@ class Door:
         changed = any(new is not old for new, old in zip(plain, values, strict=True))
         if changed and isinstance(error, _COMPLAINTS):
             return self(*plain)
-        raise self.explained(backend, error, values)
+        wrong = self.misfit(error, values) if isinstance(error, _COMPLAINTS) else None
+        if wrong is not None:
+            wrong.__cause__ = error
+        raise self.explained(backend, wrong or error, values)
 
     def by_reference(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The answer computed by NumPy on the host: torch, for one, has few kernels for uint16 to uint64."""
@@ -353,6 +385,9 @@ class Door:
 NUMBER, SEQUENCE, HOST, NONE, UNKNOWN = "number", "sequence", "host", "none", "unknown"
 
 _NUMBERS = (bool, int, float, complex)
+_LISTS = (list, tuple, range)
+_NO_NUMBERS = (str, bytes, list, tuple, dict, set)
+_PLAIN_TYPES = frozenset(_NUMBERS)
 
 # What engines say of arguments. Other exceptions are no mistakes, such as that by which torch ends a recomputation.
 _COMPLAINTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError)
@@ -383,6 +418,26 @@ def species_of(kind: type) -> Backend | str:
     if found is None:
         found = _species[kind] = _classify(kind)
     return found
+
+
+def leaf_types(value: Any) -> set[type]:
+    """The types of what a nested sequence holds, its ranges among them."""
+    found: set[type] = set()
+    level: Any = () if type(value) is range else value
+    while True:
+        kinds = set(map(type, level))
+        if kinds <= _PLAIN_TYPES:
+            return found | kinds
+        nested = {kind for kind in kinds if species_of(kind) == SEQUENCE and kind is not range}
+        found |= kinds - nested
+        if not nested:
+            return found
+        level = list(chain.from_iterable(level if nested == kinds else (row for row in level if type(row) in nested)))
+
+
+def listed(value: Any) -> Any:
+    """``value``; of a sequence that is neither a list nor a tuple nor a range, the list of what it holds."""
+    return value if isinstance(value, _LISTS) or species_of(type(value)) != SEQUENCE else list(value)
 
 
 def home_of(x: Any) -> Backend | None:
@@ -469,6 +524,12 @@ def _read(how: Callable[[Any], Any], value: Any) -> Any:
         return how(value)
     except (TypeError, ValueError, RuntimeError):
         return value
+
+
+def _written(value: Any) -> str:
+    """An option as it was given, if that is short; for messages."""
+    text = repr(value) if value is None or isinstance(value, _NO_NUMBERS) else ""
+    return text if 0 < len(text) <= 60 else describe(value)
 
 
 def _own_dtype(backend: Backend, value: Any) -> EmberDType:

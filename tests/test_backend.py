@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,17 @@ def test_a_choice_is_made_at_the_first_use(home: Path, monkeypatch: pytest.Monke
     assert get_backend() == "numpy"
     monkeypatch.setenv("EMBER_ML_BACKEND", "abacus")
     assert get_backend() == "numpy"
+
+
+def test_there_may_be_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.delenv(backends.VARIABLE, raising=False)
+    assert get_backend() == ember_ml.auto_select_backend()[0]
+    with pytest.raises(RuntimeError, match="home directory"):
+        set_backend("numpy", persist=True)
 
 
 def test_an_empty_file_chooses_nothing(home: Path) -> None:
@@ -339,6 +350,89 @@ def test_one_block_can_be_entered_again_and_within_itself() -> None:
                 assert get_backend() == ENGINES[-1]
             assert get_backend() == ENGINES[-1]
         assert get_backend() == "numpy"
+
+
+def test_one_block_can_be_open_in_many_threads_and_tasks() -> None:
+    set_backend("numpy")
+    block = use_backend(ENGINES[-1])
+    inside, outside = threading.Barrier(4, timeout=30), threading.Barrier(4, timeout=30)
+    seen: list[str] = []
+
+    def work() -> None:
+        with block:
+            inside.wait()
+            seen.append(get_backend())
+            outside.wait()
+        seen.append(get_backend())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(seen) == sorted([ENGINES[-1], "numpy"] * 4)
+
+    async def task(turns: int) -> list[str]:
+        with block:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            found = get_backend()
+        return [found, get_backend()]
+
+    async def tasks() -> list[list[str]]:
+        return await asyncio.gather(*map(task, (3, 1, 2)))
+
+    assert asyncio.run(tasks()) == [[ENGINES[-1], "numpy"]] * 3
+    assert backends.calm() is backends.load("numpy")
+
+
+@other
+def test_a_block_that_ends_elsewhere_ends() -> None:
+    """A generator may be closed by another thread, after a later block was opened, or by the loop that it ran in."""
+    set_backend("numpy")
+
+    def generator() -> Iterator[str]:
+        with use_backend(OTHERS[0]):
+            yield get_backend()
+
+    started = generator()
+    assert next(started) == OTHERS[0]
+    with use_backend(ENGINES[-1]):
+        thread = threading.Thread(target=started.close)  # type: ignore[attr-defined]
+        thread.start()
+        thread.join(30)
+        assert get_backend() == ENGINES[-1]
+    assert get_backend() == "numpy"
+
+    async def numbers() -> AsyncIterator[int]:
+        with use_backend(OTHERS[0]):
+            yield 1
+            yield 2
+
+    async def first() -> int:
+        async for number in numbers():
+            return number
+        return 0
+
+    assert asyncio.run(first()) == 1
+    assert get_backend() == "numpy"
+    assert backends.calm() is backends.load("numpy")
+
+
+def test_a_task_that_outlives_its_block_leaves_it() -> None:
+    set_backend("numpy")
+
+    async def late() -> str:
+        await asyncio.sleep(0)
+        return get_backend()
+
+    async def start() -> str:
+        with use_backend(ENGINES[-1]):
+            task = asyncio.create_task(late())
+        with use_backend("numpy"):
+            return await task
+
+    assert asyncio.run(start()) == "numpy"
 
 
 def test_a_block_ends_with_an_exception() -> None:

@@ -128,6 +128,16 @@ def test_packing_is_that_of_numpy(backend: Backend, axis: int | None, order: Any
         )
 
 
+def test_nothing_is_filled_up_with_zeros(backend: Backend) -> None:
+    """NumPy's ``unpackbits`` leaves what was in memory there."""
+    for shape, axis in (((0,), None), ((0, 3), None), ((2, 0), 1), ((0, 3), 0)):
+        for _ in range(10):
+            filled = host(ops.unpackbits(ops.zeros(shape, dtype="uint8"), axis, 64))
+            assert filled.shape[axis or 0] == 64
+            assert not filled.any()
+            np.full(filled.shape, 255, np.uint8)  # what the next answer may find in its memory
+
+
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"])
 def test_floats_have_no_bits(backend: Backend, name: str) -> None:
     for x, y in ([1.0], [2]), ([1], 2.0), ([1], [2j]):

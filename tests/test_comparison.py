@@ -120,6 +120,12 @@ def test_membership_is_numpy(backend: Backend) -> None:
             np.testing.assert_array_equal(answer, np.isin(x, members, invert=invert))
 
 
+def test_members_may_be_a_turned_matrix(backend: Backend) -> None:
+    members = ops.matrix_transpose(ops.asarray([[1, 2, 3], [4, 5, 6]]))
+    for x in (members, ops.asarray([0, 2, 6, 7]), ops.asarray(4)):
+        np.testing.assert_array_equal(host(ops.isin(x, members)), np.isin(host(x), host(members)))
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     x=hnp.arrays(np.int32, hnp.array_shapes(max_dims=2, max_side=6), elements=st.integers(-3, 3)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array as buffers
 import math
+import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.dtypes import as_dtype, default_float, set_default_float
+from ember_ml.nn.tensor import EmberTensor
 
 OTHERS = [name for name in ember_ml.get_available_backends() if name != "numpy"]
 
@@ -165,6 +168,15 @@ class TestHost:
         assert isinstance(answer, backend.tensors)
         assert answer.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
+    @pytest.mark.parametrize("source", ember_ml.get_available_backends())
+    @pytest.mark.parametrize("dtype", ["bool", "uint8", "float32", "bfloat16"])
+    def test_dlpack_of_one_number(self, backend: Backend, source: str, dtype: str) -> None:
+        with ember_ml.use_backend(source):
+            given = ops.max(ops.asarray([0, 1], dtype=dtype))
+        for x in (given, EmberTensor(given)):
+            assert ops.dtype(ops.from_dlpack(x)) == dtype
+            assert float(ops.to_numpy(ops.from_dlpack(x))) == 1.0
+
     def test_what_speaks_no_dlpack_is_a_type_error(self, backend: Backend) -> None:
         with pytest.raises(TypeError, match="__dlpack__"):
             ops.from_dlpack([1, 2])
@@ -243,6 +255,55 @@ def test_values_that_cannot_be(backend: Backend) -> None:
             call()
     with pytest.raises(TypeError):
         ops.full(2, 1j, dtype="float32")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint16", "bfloat16", "float64", "complex64"])
+def test_data_that_another_thread_reads(dtype: str, backend: Backend) -> None:
+    """MLX computes in the thread that has asked, and nowhere else."""
+    data = [host(ops.asarray(values, dtype=dtype)) for values in ([0, 1], [], 1, [[1, 0], [0, 0]])]
+    pickled = [pickle.dumps(EmberTensor(ops.asarray(array))) for array in data]
+    made: list[Any] = []
+
+    def read() -> None:
+        made.extend(ops.asarray(array) for array in data)
+        made.extend(pickle.loads(text) for text in pickled)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    for x, expected in zip(made, [*data, *data], strict=True):
+        assert_same(ops.to_numpy(x), expected)
+
+
+def test_complex_numbers_beside_a_default_of_float64(backend: Backend) -> None:
+    ops.set_default_dtype("float64")
+    try:
+        x = ops.ones(2)
+        for call in (
+            lambda: ops.asarray(1j),
+            lambda: ops.full(2, 1j),
+            lambda: ops.multiply(1j, 2.0),
+            lambda: ops.asarray([x[0], 1j]),
+            lambda: ops.positive([1j, x[0]]),
+        ):
+            if "complex128" in backend.dtypes:
+                assert ops.dtype(call()) == "complex128"
+            else:
+                with pytest.raises(ember_ml.UnsupportedError, match="complex128"):
+                    call()
+    finally:
+        ops.set_default_dtype("float32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
+def test_an_imaginary_part_is_not_dropped(dtype: str, backend: Backend) -> None:
+    x = ops.asarray([1 + 2j, 3j])
+    for value in (x, ops.to_numpy(x), [x, x], list(ops.to_numpy(x)), EmberTensor(x)):
+        with pytest.raises(TypeError, match=f"cannot cast .*complex64 to .*{dtype}: take the real part first"):
+            ops.asarray(value, dtype=dtype)
+    with pytest.raises(TypeError, match="take the real part first"):
+        ops.full(2, x[0], dtype=dtype)
+    assert ops.asarray(x, dtype="bool").tolist() == [True, True]
 
 
 def test_devices(backend: Backend) -> None:

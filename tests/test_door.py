@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import array
 import inspect
+import math
 import traceback
-from collections import UserList
+from collections import UserList, deque
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from agreement import assert_same, dtype_name, host
 from samples import calls, given, values
 
 import ember_ml
-from ember_ml import nn, ops, tree
+from ember_ml import nn, ops, transform, tree
 from ember_ml.backend import Backend, get_available_backends, load
 from ember_ml.contract import FLAG, REGISTRY, TENSOR, Operation, op, operation_of
 from ember_ml.dtypes import adapt, as_dtype, compared, floating, free, kept, promoted
@@ -291,6 +292,60 @@ def test_sequences_of_tensors_are_stacked(backend: Backend) -> None:
     assert host(ops.add([x, x], 1.0)).tolist() == [[2.0, 3.0], [2.0, 3.0]]
     assert host(ops.add([x[0], x[1]], 1.0)).tolist() == [2.0, 3.0]
     assert dtype_name(ops.add([ops.cast(x, "float16"), ops.cast(x, "float16")], 1.0)) == "float16"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8"])
+def test_a_tensor_anywhere_in_a_sequence_decides(dtype: str, backend: Backend) -> None:
+    x, row = ops.cast(3, dtype), ops.cast([3, 4], dtype)
+    for sequence, expected in (
+        ([x, 1], [3, 1]),
+        ([1, x], [1, 3]),
+        ((1, x), [1, 3]),
+        (deque([1, x]), [1, 3]),
+        ([[1, 2], [x, 1]], [[1, 2], [3, 1]]),
+        ([row, [1, 2]], [[3, 4], [1, 2]]),
+        ([[1, 2], row], [[1, 2], [3, 4]]),
+        ([[row], [[x, 1]]], [[[3, 4]], [[3, 1]]]),
+    ):
+        for answer in (ops.asarray(sequence), ops.positive(sequence), ops.stack([sequence, sequence])[1]):
+            assert ops.dtype(answer) == dtype, sequence
+            assert ops.to_numpy(answer).tolist() == expected
+    raised = "float32" if dtype == "int8" else dtype
+    for sequence in ([x, 1.5], [1.5, x], [row, [1.5, 2.0]], [[1.5, 2.0], row]):
+        assert ops.dtype(ops.asarray(sequence)) == ops.dtype(ops.positive(sequence)) == raised, sequence
+
+
+def test_gradients_flow_through_a_tensor_anywhere_in_a_sequence(backend: Backend) -> None:
+    def turned(angle: Any) -> Any:
+        return ops.sum(ops.matmul([[1.0, ops.negative(ops.sin(angle))], [ops.sin(angle), 1.0]], [1.0, 2.0]))
+
+    functions = {
+        turned: -math.cos(0.5),
+        lambda w: ops.sum([2.0, w * 1]): 1.0,
+        lambda w: ops.sum([[1.0], [w * 1]]): 1.0,
+        lambda w: ops.sum(ops.multiply([1.0, w], deque([w, 3.0]))): 4.0,
+        lambda w: ops.sum([[1.0, 2.0], ops.stack([w, w])]): 2.0,
+    }
+    for function, expected in functions.items():
+        for call in (transform.grad(function), transform.compile(transform.grad(function))):
+            assert float(call(ops.asarray(0.5))) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ember_ml.get_available_backends()[1:])
+def test_a_sequence_computes_where_its_tensors_live(name: str) -> None:
+    with ember_ml.use_backend(name):
+        x = ops.asarray(2.0)
+    with ember_ml.use_backend("numpy"):
+        assert isinstance(ops.positive([1.0, x]), type(x))
+        assert isinstance(ops.asarray([1.0, x]), np.ndarray)
+
+
+@pytest.mark.parametrize("sequence", [deque([1.5, 2.0]), [deque([1.5, 2.0])], UserList([1.5, 2.0])])
+def test_any_sequence_of_numbers_is_read_as_a_list(sequence: Any, backend: Backend) -> None:
+    for answer in (ops.asarray(sequence), ops.positive(sequence), nn.tensor.EmberTensor(sequence)):
+        assert ops.dtype(answer) == "float32"
+    with pytest.raises(ValueError, match="uint8 cannot hold 300"):
+        ops.asarray(deque([300]), dtype="uint8")
 
 
 def test_a_number_beside_a_mask_is_a_number(backend: Backend) -> None:

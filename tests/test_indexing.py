@@ -124,6 +124,27 @@ def test_mixed_indices(backend: object, shape: tuple[int, ...], data: st.DataObj
     same(ops.index_add(x, key, values), added)
 
 
+def test_one_row_added_at_a_table_of_places(backend: object) -> None:
+    """NumPy's ``add.at`` reads beyond a row of values that its table of places repeats."""
+    places = np.array([[0, 2], [2, 2], [-3, 1]])
+    for row in (np.array([1.0, 10.0], np.float32), np.array([5.0], np.float32)):
+        expected = np.bincount(places.ravel() % 3, np.broadcast_to(row, places.shape).ravel(), minlength=3)
+        for key in (places, (places,), (..., places), (None, places)):
+            same(ops.index_add(np.zeros(3, np.float32), key, row), expected)
+        same(nn.tensor.EmberTensor(ops.zeros(3)).at[places].add(row), expected)
+
+
+@pytest.mark.parametrize("key", [np.s_[-6::-3], np.s_[-5::-1], np.s_[3:1], np.s_[9:], np.s_[[]], np.s_[None, -6::-3]])
+def test_gradients_of_an_update_of_nothing(backend: object, key: Any) -> None:
+    x, values = np.arange(4, dtype=np.float32), np.zeros((0,), np.float32)
+    for update in (ops.index_update, ops.index_add):
+        slopes = transform.grad(lambda x, v, update=update: ops.sum(update(x, key, v) * x), argnums=(0, 1))(
+            ops.asarray(x), ops.asarray(values)
+        )
+        same(slopes[0], 2 * x)
+        same(slopes[1], values)
+
+
 SINGLE_BOOLS = (True, np.False_, np.array(True))
 BESIDE = (True, None, ..., 1, slice(1, 2), slice(None, None, -1), np.array([1, 0]), np.array([True, False]))
 KEYS = [

@@ -224,6 +224,8 @@ BAD_VALUES = [
     lambda: ops.fliplr([1]),
     lambda: ops.flipud(1),
     lambda: ops.roll([1, 2], (1, 2), axis=(0, 0, 0)),
+    lambda: ops.roll(ops.zeros((2, 0)), 1, axis=2),
+    lambda: ops.roll(ops.zeros((2, 0)), (1, 1), axis=(0, -3)),
     lambda: ops.rot90([1]),
     lambda: ops.rot90([[1]], 1, (0, 0)),
     lambda: ops.pad([1], -1),

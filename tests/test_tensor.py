@@ -519,6 +519,19 @@ def test_dlpack(home: Backend) -> None:
         x.__dlpack__(dl_device=(7, 0))  # Vulkan, which no engine has
 
 
+def test_dlpack_of_a_reversed_tensor(home: Backend) -> None:
+    """torch ends the process where it is handed negative strides."""
+    for x, expected in ((on(home, X)[::-1], X[::-1]), (on(home, X)[:, ::-2], X[:, ::-2])):
+        np.testing.assert_array_equal(np.from_dlpack(x), expected)
+        assert min((0, *np.from_dlpack(x).strides)) == 0
+        for name in ember_ml.get_available_backends():
+            with ember_ml.use_backend(name):
+                same(tensor.from_dlpack(x), expected)
+    torch = pytest.importorskip("torch")
+    for read in (torch.from_dlpack, torch.as_tensor, torch.tensor):
+        np.testing.assert_array_equal(read(on(home, X)[::-1]).numpy(), X[::-1])
+
+
 def test_repr(home: Backend) -> None:
     x = on(home, X)
     assert repr(x) == (

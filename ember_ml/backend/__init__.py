@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import cache, wraps
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -102,9 +102,10 @@ class Backend:
     ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
     tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
     native function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
-    device computes in it), ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a
-    call is made that NumPy computes, out of sight of the engine's gradients) and ``own`` (what computes an operation,
-    in place of the look-up by name).
+    device computes in it), ``forwards`` (a tensor without negative strides, which not every reader of DLPack takes),
+    ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a call is made that NumPy
+    computes, out of sight of the engine's gradients) and ``own`` (what computes an operation, in place of the look-up
+    by name).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -131,6 +132,7 @@ class Backend:
         self.find_device: Callable[..., Any] = core.find_device
         self.devices: Callable[[], list[str]] = core.devices
         self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
+        self.forwards: Callable[[Any], Any] = getattr(core, "forwards", lambda x: x)
         self.device: Any = None
         if hasattr(core, "own"):
             self.own = core.own  # type: ignore[method-assign]
@@ -182,6 +184,15 @@ def submodule(package: ModuleType, name: str) -> ModuleType | None:
     return importlib.import_module(full)
 
 
+class Block:
+    """A block in which a backend is active, and the one around it. It is over everywhere once it is closed."""
+
+    __slots__ = ("closed", "name", "outer")
+
+    def __init__(self, name: str, outer: Block | None) -> None:
+        self.name, self.outer, self.closed = name, outer, False
+
+
 class _State:
     """The process-wide choice. It outlives a reload of this module."""
 
@@ -193,7 +204,7 @@ class _State:
         self.loaded: dict[str, Backend] = {}
         self.listeners: list[Callable[[], None]] = []
         self.hosts: list[Callable[[Backend], None]] = []
-        self.context: ContextVar[str] = ContextVar("ember_ml_backend", default="")
+        self.context: ContextVar[Block | None] = ContextVar("ember_ml_backend", default=None)
 
 
 _state: _State = globals().get("_state") or _State()
@@ -286,7 +297,16 @@ def current() -> Backend:
 
 def here() -> str:
     """The name that the innermost ``use_backend`` block around the caller chose; empty outside of any."""
-    return _state.context.get()
+    block = _innermost()
+    return "" if block is None else block.name
+
+
+def _innermost() -> Block | None:
+    """The innermost open block around the caller: another thread may have closed one that this one is in."""
+    block = _state.context.get()
+    while block is not None and block.closed:
+        block = block.outer
+    return block
 
 
 def calm() -> Backend | None:
@@ -308,10 +328,12 @@ def _first_choice() -> tuple[str, str]:
     name = os.environ.get(VARIABLE, "").strip()
     if name:
         return name, f"environment variable {VARIABLE}"
-    path = choice_file()
+    path = None
     try:
+        path = choice_file()
         name = path.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, RuntimeError):
+        # Who has no home has no file there.
         name = ""
     except (OSError, UnicodeDecodeError) as error:
         raise BackendNotFoundError(
@@ -431,7 +453,7 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._tokens: list[Token[str]] = []
+        self._blocks: list[Block] = []
 
     def __call__(self, function: F) -> F:
         import inspect  # slow to import, and needed only where a function is decorated
@@ -452,12 +474,18 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
         return type(self)(self.name)
 
     def __enter__(self) -> None:
-        self._tokens.append(enter(load(self.name, "use_backend")))
+        self._blocks.append(enter(load(self.name, "use_backend")))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        leave(self._tokens.pop())
+        block = _innermost()
+        while block is not None and block not in self._blocks:
+            block = block.outer
+        # There is none where a generator that waits in its block is closed by another thread or task.
+        block = block or self._blocks[-1]
+        self._blocks.remove(block)
+        leave(block)
 
 
 def _awaited(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -500,18 +528,21 @@ def active(backend: Backend) -> AbstractContextManager[None]:
     return nullcontext() if current() is backend else use_backend(backend.name)
 
 
-def enter(backend: Backend) -> Token[str]:
+def enter(backend: Backend) -> Block:
     """Open a block in this context; ``leave`` closes it."""
     with _state.lock:
         _state.blocks += 1
         if _state.blocks == 1:
             _announce()
-    return _state.context.set(backend.name)
+    block = Block(backend.name, _innermost())
+    _state.context.set(block)
+    return block
 
 
-def leave(token: Token[str]) -> None:
-    """Close the block that ``enter`` opened."""
-    _state.context.reset(token)
+def leave(block: Block) -> None:
+    """Close the block that ``enter`` opened, in this context or another."""
+    block.closed = True
+    _state.context.set(_innermost())
     with _state.lock:
         _state.blocks -= 1
         if _state.blocks == 0:

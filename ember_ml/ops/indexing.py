@@ -894,6 +894,6 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
 
 def _check_kth(x: Any, kth: int | Sequence[int], axis: int) -> None:
     size = _shape(x)[_axis(axis, len(_shape(x)))]
-    for k in (kth,) if isinstance(kth, int) else kth:
+    for k in map(_operator.index, (kth,) if isinstance(kth, int) else kth):
         if not -size <= k < size:
             raise ValueError(f"there is no element {k} in an axis of {size}")

@@ -154,6 +154,8 @@ CALLS = {
         call(X[:1], i([0, 1], [2, 3])),
         call(CUBE, np.zeros((2, 1, 4), np.int64), axis=1),
         call(LINE, NONE),
+        call(X, np.zeros((1, 0), np.int64), axis=1),
+        call(CUBE, np.zeros((0, 1, 1), np.int64), axis=0),
     ],
     "put_along_axis": [
         call(X, i([0, 3], [1, 1], [2, -1]), f([7.0, 8.0], [9.0, 10.0], [11.0, 12.0]), axis=1),

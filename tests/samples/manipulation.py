@@ -174,6 +174,7 @@ CALLS = {
         call(V, 1),
         call(EMPTY, 2),
         call(V, np.array([1, 5])),
+        call(V, [-(2**40), 2, 2**62]),
     ],
     "array_split": [
         call(V, 4),

@@ -202,6 +202,11 @@ CALLS: dict[str, list[Call]] = {
         call(ints([12, -18], [0, 7]), ints(8, 5)),
         call(ints(0, 0, 3), ints(0, 5, -7)),
         call(np.array([12, 10], np.int8), np.array([8, 4], np.int8)),
+        *(
+            call(np.array([[np.iinfo(kind).min], [6]], kind), np.array([np.iinfo(kind).min, -1, 0, 1, 5, 7, 15], kind))
+            for kind in (np.int8, np.int16, np.int32, np.int64)
+        ),
+        call(np.array([200, 7], np.uint8), np.array([8, 0], np.uint8)),
     ],
     "ldexp": [
         call(GRID, ints(3, -1, 0, 2)),

@@ -20,6 +20,7 @@ from ember_ml.backend.numpy.core import devices as devices
 from ember_ml.backend.numpy.core import error_class as error_class
 from ember_ml.backend.numpy.core import find_device as find_device
 from ember_ml.backend.numpy.core import lift as lift
+from ember_ml.backend.numpy.sequences import assembled
 from ember_ml.contract import REGISTRY, Operation, within
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops import creation, dtypes, indexing, manipulation, math
@@ -78,7 +79,9 @@ def convert(value: Any, dtype: Any, device: Any) -> Any:
     if type(value) in _BOXES:
         return value if dtype is None else cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_boxes(value):
-        return manipulation.stack([convert(item, dtype, device) for item in value])
+        return assembled(
+            value, dtype, host.DTYPES.__getitem__, lambda leaf, own: convert(leaf, own, device), manipulation.stack
+        )
     return host.convert(value, dtype, device)
 
 

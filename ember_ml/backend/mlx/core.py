@@ -10,8 +10,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from ember_ml import backend as backends
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
+from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
 from ember_ml.errors import AxisError, PrecisionWarning
 
@@ -27,24 +29,24 @@ _OF_HOST = {host: own for own, host in _HOST_OF.items()}
 def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.array:
     """``value`` as an array of ``dtype``, or of the dtype that Python numbers and host arrays have by default."""
     if type(value) in (bool, int, float, complex):
-        return _number(value, dtype or DTYPES[default_dtype(type(value)).name])
+        return _number(value, dtype or named(default_dtype(type(value)).name))
     if isinstance(value, mx.array):
         return value if dtype is None else value.astype(dtype)
-    if isinstance(value, (list, tuple)) and _holds_tensors(value):
-        return mx.stack([convert(item, dtype, device) for item in value])
-    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype]))
+    has_tensors, has_arrays = held(value)
+    if has_tensors:
+        return assembled(value, dtype, named, lambda leaf, own: convert(leaf, own, device), mx.stack)
+    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype], has_arrays))
+
+
+def named(name: str) -> mx.Dtype:
+    """The engine's own dtype of that name; an ``UnsupportedError`` if it has none."""
+    return DTYPES[name] if name in DTYPES else backends.load("mlx").dtype(name)
 
 
 def _number(value: Any, dtype: mx.Dtype) -> mx.array:
     if type(value) is int and not -1 << 63 <= value < 1 << 63:
         return from_host(parse(value, _HOST_OF[dtype]))
     return mx.array(value, dtype)
-
-
-def _holds_tensors(value: Any) -> bool:
-    while isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    return isinstance(value, mx.array)
 
 
 def from_host(array: np.ndarray[Any, Any]) -> mx.array:
@@ -62,12 +64,18 @@ def from_host(array: np.ndarray[Any, Any]) -> mx.array:
     dtype = _OF_HOST[array.dtype]
     if array.size == 0:
         # MLX reads memory that is not its own when it reduces an empty array made from a host array.
-        return mx.zeros(array.shape, dtype)
+        return _made(mx.zeros(array.shape, dtype))
     if dtype == mx.bfloat16:
-        return mx.array(array.view(np.uint16)).view(mx.bfloat16)
+        return _made(mx.array(array.view(np.uint16)).view(mx.bfloat16))
     if dtype == mx.float64:
         return mx.array(array, dtype=mx.float64)
     return mx.array(array)
+
+
+def _made(x: mx.array) -> mx.array:
+    """``x``, evaluated: only the thread that has asked for a computation can do it, and data are for any."""
+    mx.eval(x)
+    return x
 
 
 def has_float64() -> bool:
@@ -109,6 +117,14 @@ def to_host(x: mx.array) -> np.ndarray[Any, Any]:
     if x.dtype == mx.bfloat16:
         return np.array(x.view(mx.uint16)).view(HOST_DTYPES["bfloat16"])
     return np.array(x)
+
+
+def forwards(x: mx.array) -> mx.array:
+    """``x``, or a copy if its strides are negative: torch ends the process where DLPack hands it such."""
+    if not x.size:
+        return x
+    buffer: Any = x.view(mx.uint16) if x.dtype == mx.bfloat16 else x
+    return mx.contiguous(x) if min((0, *(memoryview(buffer).strides or ()))) < 0 else x
 
 
 def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:

@@ -8,21 +8,19 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host, placing
+from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host, named, placing
 from ember_ml.backend.mlx.core import to_host as _to_host
 from ember_ml.backend.numpy import creation as host
 from ember_ml.backend.numpy.creation import (
-    NUMBERS,
-    _assembled,
     _check_copy,
+    _check_exporter,
     _check_matrix,
-    _check_number,
     _columns,
-    _holds_tensors,
     _host_values,
-    _kind,
     _numbers,
 )
+from ember_ml.backend.numpy.sequences import assembled, check_number, held, kind_of
+from ember_ml.door import listed
 from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 
@@ -32,18 +30,20 @@ def asarray(
     if isinstance(obj, mx.array):
         if dtype is not None and obj.dtype != dtype:
             _check_copy(copy, shared=False)
+            if obj.dtype == mx.complex64 and dtype != mx.bool_:
+                raise TypeError(f"cannot cast {obj.dtype} to {dtype}: take the real part first")
             return obj.astype(dtype, stream=device)
         return mx.array(obj) if copy else obj
+    obj = listed(obj)
     _check_copy(copy, shared=False)
-    _check_number(obj, None if dtype is None else as_dtype(dtype))
-    if _holds_tensors(obj):
-        return _assembled(obj, dtype, DTYPES, lambda leaf, own: asarray(leaf, dtype=own), mx.stack)
+    check_number(obj, None if dtype is None else as_dtype(dtype))
+    if held(obj)[0]:
+        return assembled(obj, dtype, named, lambda leaf, own: asarray(leaf, dtype=own), mx.stack)
     return convert(_host_values(obj), dtype, device)
 
 
 def from_dlpack(x: object, /, *, device: mx.Device | None = None, copy: bool | None = None) -> mx.array:
-    if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
+    _check_exporter(x)
     return asarray(x, copy=copy)
 
 
@@ -56,7 +56,7 @@ def _float() -> mx.Dtype:
 
 
 def _of_number(value: object) -> mx.Dtype:
-    return DTYPES[default_dtype(_kind(value)).name]
+    return named(default_dtype(kind_of(value)).name)
 
 
 def _lengths(shape: Any) -> tuple[int, ...]:

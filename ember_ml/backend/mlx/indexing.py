@@ -33,7 +33,9 @@ def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.
     axis = _axis(axis, x.ndim)
     indices = _checked(indices, -x.shape[axis], x.shape[axis])
     if not indices.size:
-        return mx.zeros(indices.shape, x.dtype)
+        sides = [(*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)]
+        shape = mx.broadcast_shapes(*sides)
+        return mx.zeros((*shape[:axis], indices.shape[axis], *shape[axis:]), x.dtype)
     return mx.take_along_axis(x, indices, axis)
 
 
@@ -66,7 +68,10 @@ def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
         return _masked(x, tensors[0], values)
     answer = mx.array(x)
     if not tensors:
-        answer[_key(parts)] = _spread(values, answer[_key(parts)].shape)
+        values = _spread(values, answer[_key(parts)].shape)
+        # MLX's gradient of nothing, taken backwards from before the start, is one of something.
+        if values.size:
+            answer[_key(parts)] = values
         return answer
     axis, rows, places, values = _by_rows(*_unmasked(answer, parts), values)
     if not values.size:

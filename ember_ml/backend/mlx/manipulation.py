@@ -106,7 +106,9 @@ def unstack(x: mx.array, /, *, axis: int = 0) -> tuple[mx.array, ...]:
 def array_split(x: mx.array, /, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
     axis, parts = _axis(axis, x.ndim), _parts(indices_or_sections)
     if isinstance(parts, list):
-        return list(mx.split(x, parts, axis)) if parts else [x]
+        # MLX counts in 32 bits, and ends the process beyond them.
+        ends = [max(-x.shape[axis], min(part, x.shape[axis])) for part in parts]
+        return list(mx.split(x, ends, axis)) if ends else [x]
     if parts < 1:
         raise ValueError(f"an axis cannot be split into {parts} parts")
     length, more = divmod(x.shape[axis], parts)

@@ -26,6 +26,9 @@ def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bit
     x = np.ravel(x) if axis is None else np.moveaxis(x, axis, -1)
     octets = np.ascontiguousarray(x.astype(x.dtype.newbyteorder(order))).view(np.uint8)
     bits = np.unpackbits(octets, axis=-1, count=count, bitorder=bitorder)  # type: ignore[call-overload]
+    if not octets.shape[-1]:
+        # NumPy does not write the zeros that ``count`` asks for beyond the end of nothing.
+        bits = np.zeros_like(bits)
     return bits if axis is None else np.moveaxis(bits, -1, axis)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import as_dtype, default_dtype, holds, shown
 from ember_ml.errors import AxisError, LinAlgError
 
@@ -26,14 +27,20 @@ def convert(value: Any, dtype: np.dtype[Any] | None, device: str | None) -> np.n
     return parse(value, dtype)
 
 
-def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
-    """A host array from a number, a nested sequence, a host array or a foreign tensor. All engines read through it."""
+def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = None) -> np.ndarray[Any, Any]:
+    """A host array from a number, a nested sequence, a host array or a foreign tensor. All engines read through it.
+
+    Args:
+        has_arrays: what ``held`` says of a sequence, where it was asked already.
+    """
     if type(value) in (bool, int, float, complex):
         dtype = dtype or DTYPES[default_dtype(type(value)).name]
         return np.asarray(value if dtype.kind in "iu" else short(value), dtype=dtype)
     if isinstance(value, TENSORS):
         array = np.asarray(value)
     elif isinstance(value, (list, tuple, range)):
+        if held(value)[1] if has_arrays is None else has_arrays:
+            return assembled(value, dtype, DTYPES.__getitem__, parse, np.asarray)
         array = _from_sequence(value, dtype)
     else:
         array = _from_foreign(value)
@@ -45,7 +52,11 @@ def parse(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     if known is not array.dtype:
         # NumPy has two integers of 64 bits, which are equal; other engines know the one.
         array = array.view(known)
-    return array if dtype is None or known is dtype else array.astype(dtype)
+    if dtype is None or known is dtype:
+        return array
+    if known.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"cannot cast {known} to {dtype}: take the real part first")
+    return array.astype(dtype)
 
 
 def short(number: Any) -> Any:
@@ -135,6 +146,11 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
 def to_host(x: Any) -> np.ndarray[Any, Any]:
     """``x`` itself, as an array."""
     return np.asarray(x)
+
+
+def forwards(x: Any) -> Any:
+    """``x``, or a copy if its strides are negative: torch ends the process where DLPack hands it such."""
+    return x.copy() if min((0, *x.strides)) < 0 else x
 
 
 def text(array: np.ndarray[Any, Any], indent: int) -> str:

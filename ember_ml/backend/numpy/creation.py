@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,13 +9,13 @@ from numpy import diag
 
 from ember_ml.backend import Backend, load
 from ember_ml.backend.numpy.core import DTYPES, parse
+from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
 from ember_ml.contract import REGISTRY
-from ember_ml.door import species_of
+from ember_ml.door import listed, species_of
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, holds, promote, shown
 from ember_ml.shortcut import BOXES
 
 Array = np.ndarray[Any, Any]
-NUMBERS = (bool, int, float, complex)
 
 
 def asarray(
@@ -25,12 +23,14 @@ def asarray(
 ) -> Array:
     if BOXES and _holds_boxes(obj):
         return load("autograd").convert(obj, dtype, device)
-    _check_number(obj, None if dtype is None else as_dtype(dtype))
-    if _holds_tensors(obj) or _holds_arrays(obj):
-        x, source = _assembled(obj, dtype, DTYPES, _leaf, np.stack), None
+    obj = listed(obj)
+    check_number(obj, None if dtype is None else as_dtype(dtype))
+    has_tensors, has_arrays = held(obj)
+    if has_tensors:
+        x, source = assembled(obj, dtype, DTYPES.__getitem__, _leaf, np.asarray), None
     else:
         source = None if isinstance(obj, (*NUMBERS, list, tuple, range)) else _host_values(obj)
-        x = parse(obj if source is None else source, dtype)
+        x = parse(obj if source is None else source, dtype, has_arrays)
     if source is None:
         _check_copy(copy, shared=False)
         return x
@@ -42,16 +42,6 @@ def asarray(
 def _holds_boxes(value: object) -> bool:
     """Whether a gradient is being traced through ``value``."""
     return any(map(_holds_boxes, value)) if isinstance(value, (list, tuple)) else type(value) in BOXES
-
-
-def _check_number(value: object, dtype: EmberDType | None) -> None:
-    """A number that the dtype cannot hold is an error; engines differ in what they would make of it."""
-    if isinstance(value, (int, float)):
-        dtype = dtype or default_dtype(_kind(value))
-        if not holds(dtype, value):
-            raise ValueError(f"{dtype.name} cannot hold {shown(value)}")
-    elif isinstance(value, complex) and dtype is not None and dtype.kind != "complex floating":
-        raise TypeError(f"{dtype.name} cannot hold {value}")
 
 
 def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:
@@ -71,8 +61,6 @@ def _home(value: object) -> Backend | None:
 
 def _host_values(value: Any) -> Any:
     """A tensor of any engine as a host array, without a copy where that is possible; anything else as it is."""
-    if _holds_arrays(value):
-        return _assembled(value, None, DTYPES, _leaf, np.stack)
     home = _home(value)
     if home is None:
         return value
@@ -80,54 +68,6 @@ def _host_values(value: Any) -> Any:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError):
         return home.to_host(value)
-
-
-def _holds_tensors(value: object) -> bool:
-    """Whether a nested sequence holds tensors of some engine."""
-    return isinstance(value, (list, tuple)) and any(
-        isinstance(species_of(kind), Backend) for kind in _leaf_types(value)
-    )
-
-
-def _holds_arrays(value: object) -> bool:
-    """Whether a nested sequence holds host arrays, or host scalars of several kinds: NumPy's promotion is not ours."""
-    if not isinstance(value, (list, tuple)):
-        return False
-    kinds = _leaf_types(value)
-    hosted = {kind for kind in kinds if issubclass(kind, (np.ndarray, np.generic))}
-    return bool(hosted) and (len(kinds) > 1 or issubclass(hosted.pop(), np.ndarray))
-
-
-def _leaf_types(value: Sequence[Any]) -> set[type]:
-    kinds = set(map(type, value))
-    if list in kinds or tuple in kinds:
-        kinds = kinds.union(*(_leaf_types(row) for row in value if isinstance(row, (list, tuple))))
-    return kinds - {list, tuple}
-
-
-def _assembled(
-    value: Any,
-    dtype: Any,
-    dtypes: dict[str, Any],
-    convert: Callable[[Any, Any], Any],
-    stack: Callable[[list[Any]], Any],
-) -> Any:
-    """A nested sequence that holds tensors, put together by an engine's own functions.
-
-    The tensors are promoted to one dtype, to which the numbers among them adapt.
-    """
-    leaves, shape = _flattened(value)
-    items = [leaf if _is_number(leaf) else convert(leaf, None) for leaf in leaves]
-    if dtype is None:
-        common = reduce(promote, [as_dtype(item.dtype) for item in items if not _is_number(item)])
-        common = reduce(adapt, [_kind(item) for item in items if _is_number(item)], common)
-        dtype = dtypes[common.name]
-    x = stack([convert(item, dtype) for item in items])
-    return x.reshape((*shape, *x.shape[1:]))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, NUMBERS) and not isinstance(value, np.generic)
 
 
 def _numbers(*values: Any) -> list[Any]:
@@ -143,26 +83,16 @@ def _number(value: Any) -> Any:
     return value.item()
 
 
-def _kind(number: object) -> type:
-    return next(kind for kind in NUMBERS if isinstance(number, kind))
-
-
-def _flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """The leaves of a nested sequence, and the lengths of its levels."""
-    level, lengths = [value], []
-    while any(isinstance(item, (list, tuple)) for item in level):
-        sizes = {len(item) if isinstance(item, (list, tuple)) else -1 for item in level}
-        if len(sizes) > 1:
-            raise ValueError("cannot make a tensor of a nested sequence with rows of different lengths")
-        lengths.append(sizes.pop())
-        level = [item for row in level for item in row]
-    return level, tuple(lengths)
-
-
 def from_dlpack(x: object, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    if not hasattr(x, "__dlpack__"):
+    _check_exporter(x)
+    is_tensor = isinstance(x, (np.ndarray, np.generic)) or _home(x) is not None
+    return asarray(x if is_tensor else np.from_dlpack(x), copy=copy)  # type: ignore[arg-type]
+
+
+def _check_exporter(x: object) -> None:
+    """NumPy's scalars are its 0-d tensors, though they speak no DLPack."""
+    if not hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
         raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
-    return asarray(np.from_dlpack(x) if _home(x) is None else x, copy=copy)
 
 
 def to_numpy(x: Any, /) -> Array:
@@ -174,7 +104,7 @@ def _float() -> np.dtype[Any]:
 
 
 def _of_number(value: object) -> np.dtype[Any]:
-    return DTYPES[default_dtype(_kind(value)).name]
+    return DTYPES[default_dtype(kind_of(value)).name]
 
 
 def zeros(shape: Any, *, dtype: np.dtype[Any] | None = None, device: str | None = None) -> Array:

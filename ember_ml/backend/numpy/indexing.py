@@ -67,6 +67,9 @@ def index_update(x: Any, index: object, values: Any, /) -> Any:
 def index_add(x: Any, index: object, values: Any, /) -> Any:
     answer = np.array(x)
     key = _key(_parts(index, answer.shape))
+    if answer.ndim == values.ndim == 1 and any(np.ndim(part) > 1 for part in key):
+        # NumPy reads beyond a row of values that a table of places repeats.
+        values = np.broadcast_to(values, answer[key].shape)
     try:
         np.add.at(answer, key, values)
     except ValueError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy import broadcast_to, matrix_transpose, moveaxis, ravel, swapaxes, transpose
 from numpy import transpose as permute_dims
 
-from ember_ml.backend.numpy.creation import _check_number
+from ember_ml.backend.numpy.sequences import check_number
 from ember_ml.dtypes import as_dtype
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
@@ -99,7 +100,8 @@ def flip(x: Array, /, *, axis: Any = None) -> Array:
 
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
-    return np.roll(x, _shape(shift), axis)
+    # NumPy would cut off a fraction.
+    return np.roll(x, tuple(map(operator.index, _shape(shift))), axis)
 
 
 def pad(x: Array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:
@@ -150,7 +152,7 @@ def _constants(value: Any, x: Any) -> list[tuple[Any, Any]]:
     pairs = _pairs(value, x.ndim)
     dtype = as_dtype(x.dtype)
     for number in {number for pair in pairs for number in pair}:
-        _check_number(number, dtype)
+        check_number(number, dtype)
     return pairs
 
 

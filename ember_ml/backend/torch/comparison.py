@@ -60,4 +60,5 @@ def isin(
 ) -> torch.Tensor:
     if x.dtype is torch.bool:
         x, test_elements = x.to(torch.uint8), test_elements.to(torch.uint8)
-    return torch.isin(x, test_elements, assume_unique=assume_unique, invert=invert)
+    # torch takes no matrix of elements to look for whose rows are not one after the other.
+    return torch.isin(x, test_elements.reshape(-1), assume_unique=assume_unique, invert=invert)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from ember_ml import backend as backends
 from ember_ml import dtypes, tree
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
+from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
 from ember_ml.errors import AxisError, LinAlgError, UnsupportedError
 
@@ -38,13 +40,15 @@ def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
         return _number(value, dtype or DTYPES[default_dtype(type(value)).name], device)
     if isinstance(value, torch.Tensor):
         return value.to(device=device, dtype=dtype)
-    if isinstance(value, (list, tuple)) and _holds_tensors(value):
-        return torch.stack([convert(item, dtype, device) for item in value])
+    has_tensors, has_arrays = held(value)
+    if has_tensors:
+        beside = device or device_in(value)
+        return assembled(value, dtype, DTYPES.__getitem__, lambda leaf, own: convert(leaf, own, beside), torch.stack)
     if torch.compiler.is_compiling() and isinstance(value, (list, tuple, range)):
         return _traced(value, dtype, device)
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         return _from_dlpack(value).to(device=device, dtype=dtype)
-    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype]), device)
+    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype], has_arrays), device)
 
 
 def _number(value: Any, dtype: torch.dtype, device: torch.device | None) -> torch.Tensor:
@@ -71,10 +75,9 @@ def _traced(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
     return x
 
 
-def _holds_tensors(value: Any) -> bool:
-    while isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    return isinstance(value, torch.Tensor)
+def device_in(value: Any) -> torch.device | None:
+    """The device of the first of this engine's tensors in a nested sequence."""
+    return next((leaf.device for leaf in tree.leaves(value) if isinstance(leaf, torch.Tensor)), None)
 
 
 def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:
@@ -100,18 +103,34 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:
     """The values of ``x`` as a host array."""
-    x = x.detach().cpu().resolve_conj().resolve_neg()
     if x.dtype is torch.bfloat16:
-        return x.view(torch.int16).numpy().view(HOST_DTYPES["bfloat16"])
-    return x.numpy()
+        return x.detach().view(torch.int16).numpy(force=True).view(HOST_DTYPES["bfloat16"])
+    return x.numpy(force=True)
 
 
 def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """What ``run`` computes out of torch's sight: asking for its gradient is an error, not zero."""
-    traced = [x for x in tree.leaves(values) if isinstance(x, torch.Tensor) and x.requires_grad]
-    if traced and torch.is_grad_enabled() and operation.differentiable:
+    back = torch.is_grad_enabled()
+    tensors = [x for x in tree.leaves(values) if isinstance(x, torch.Tensor)]
+    traced = [x for x in tensors if (back and x.requires_grad) or is_pushed(x)]
+    if is_pushing() and operation.definition is not None:
+        # The definition is made of what torch can differentiate forward.
+        args, kwargs = operation.door.given(values)
+        with backends.active(backends.load("torch")):
+            return operation.definition(*args, **kwargs)
+    if traced and operation.differentiable:
         raise UnsupportedError(f"{operation.name} has no gradient on the torch engine for {str(traced[0].dtype)[6:]}")
     return run(*values)
+
+
+def is_pushed(x: torch.Tensor) -> bool:
+    """Whether a tangent of ``x`` goes forward with it."""
+    return is_pushing() and forward_ad.unpack_dual(x).tangent is not None
+
+
+def is_pushing() -> bool:
+    """Whether torch differentiates forward."""
+    return forward_ad._current_level >= 0
 
 
 def beside(x: torch.Tensor) -> torch.device:

@@ -10,21 +10,19 @@ import torch
 from torch import diag
 
 from ember_ml.backend.numpy.creation import (
-    NUMBERS,
-    _assembled,
     _check_copy,
+    _check_exporter,
     _check_matrix,
-    _check_number,
     _check_signs,
     _columns,
-    _holds_tensors,
     _home,
     _host_values,
-    _kind,
     _numbers,
 )
-from ember_ml.backend.torch.core import DTYPES, convert, from_host, parse
+from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
+from ember_ml.backend.torch.core import DTYPES, convert, device_in, from_host, parse
 from ember_ml.backend.torch.core import to_host as _to_host
+from ember_ml.door import listed
 from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 Tensor = torch.Tensor
@@ -40,21 +38,25 @@ def asarray(
     device: torch.device | None = None,
     copy: bool | None = None,
 ) -> Tensor:
+    obj = listed(obj)
     if isinstance(obj, (*NUMBERS, list, tuple, range)):
         _check_copy(copy, shared=False)
-        _check_number(obj, _PORTABLE.get(dtype))
-        if _holds_tensors(obj):
-            return _assembled(
-                obj, dtype, DTYPES, lambda leaf, own: asarray(leaf, dtype=own, device=device), torch.stack
+        check_number(obj, _PORTABLE.get(dtype))
+        if held(obj)[0]:
+            beside = device or device_in(obj)
+            return assembled(
+                obj, dtype, DTYPES.__getitem__, lambda leaf, own: asarray(leaf, dtype=own, device=beside), torch.stack
             )
-        return convert(_host_values(obj), dtype, device)
+        return convert(obj, dtype, device)
     source = obj if isinstance(obj, Tensor) else _imported(obj)
+    is_shared = source is not None
     if source is None:
-        _check_copy(copy, shared=False)
-        return from_host(parse(_host_values(obj), None), device).to(dtype=dtype)
+        source = from_host(parse(_host_values(obj), None), device)
+    if dtype is not None and source.is_complex() and not dtype.is_complex and dtype is not torch.bool:
+        raise TypeError(f"cannot cast {source.dtype} to {dtype}: take the real part first")
     x = source.to(device=device, dtype=dtype)
-    _check_copy(copy, x is source)
-    return x.clone() if copy and x is source else x
+    _check_copy(copy, is_shared and x is source)
+    return x.clone() if copy and is_shared and x is source else x
 
 
 def _imported(obj: Any) -> Tensor | None:
@@ -70,8 +72,7 @@ def _imported(obj: Any) -> Tensor | None:
 
 
 def from_dlpack(x: object, /, *, device: torch.device | None = None, copy: bool | None = None) -> Tensor:
-    if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
+    _check_exporter(x)
     return asarray(x, device=device, copy=copy)
 
 
@@ -84,7 +85,7 @@ def _float() -> torch.dtype:
 
 
 def _of_number(value: object) -> torch.dtype:
-    return DTYPES[default_dtype(_kind(value)).name]
+    return DTYPES[default_dtype(kind_of(value)).name]
 
 
 def zeros(shape: Any, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
@@ -100,7 +101,7 @@ def full(
 ) -> Tensor:
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if type(fill_value) in NUMBERS:
-        _check_number(fill_value, _PORTABLE.get(dtype))
+        check_number(fill_value, _PORTABLE.get(dtype))
         try:
             return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
         except (OverflowError, RuntimeError):

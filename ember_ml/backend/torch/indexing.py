@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, argwhere, masked_select
 
 from ember_ml.backend.numpy.indexing import Part, parts_of
-from ember_ml.backend.torch.core import DTYPES, convert
+from ember_ml.backend.torch.core import DTYPES, convert, is_pushing
 from ember_ml.dtypes import default_float
 from ember_ml.shapes import axis_of as _axis
 from ember_ml.unchecked import is_checked, shift
@@ -295,6 +295,8 @@ def _aligned(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[in
 
 def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:
     spread = places.reshape(-1, *(1,) * (x.ndim - axis - 1)).expand(updates.shape)
+    if how == "prod" and is_pushing():
+        raise NotImplementedError("torch takes products for constants where it differentiates forward")
     return x.scatter_reduce(axis, spread, updates, how)
 
 

@@ -149,6 +149,9 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
         return torch.roll(x, sum(_shape(shift)))
     shifts, axes = _shape(shift), _shape(axis)
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if not x.numel():
+        # torch does not look at the axes then.
+        axes = tuple(_axis(one, x.ndim) for one in axes)
     if not shifts and not axes:
         return x
     return torch.roll(x, shifts, axes * len(shifts) if len(axes) == 1 else axes)

@@ -65,6 +65,12 @@ class EmberTensor:
         def __getattr__(self, name: str) -> Any:
             """The methods that operations are, which checkers cannot see."""
 
+        # Not the bool of `object`, which some checkers take it for otherwise.
+        def __eq__(self, other: Any) -> EmberTensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> EmberTensor: ...  # type: ignore[override]
+    else:
+        __eq__, __ne__ = binary("equal"), binary("not_equal")
+
     __add__, __radd__, __iadd__ = binary("add"), reflected("add"), assigning("add")
     __sub__, __rsub__, __isub__ = binary("subtract"), reflected("subtract"), assigning("subtract")
     __mul__, __rmul__, __imul__ = binary("multiply"), reflected("multiply"), assigning("multiply")
@@ -81,7 +87,6 @@ class EmberTensor:
     __ilshift__ = assigning("bitwise_left_shift")
     __rshift__, __rrshift__ = binary("bitwise_right_shift"), reflected("bitwise_right_shift")
     __irshift__ = assigning("bitwise_right_shift")
-    __eq__, __ne__ = binary("equal"), binary("not_equal")  # type: ignore[assignment] # not the bool of `object`
     __lt__, __le__, __gt__, __ge__ = binary("less"), binary("less_equal"), binary("greater"), binary("greater_equal")
     __neg__, __pos__, __abs__, __invert__ = unary("negative"), unary("positive"), unary("abs"), unary("bitwise_invert")
 
@@ -353,8 +358,11 @@ class EmberTensor:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        native = self.home.forwards(self.native)
+        if copy is not None and not copy and native is not self.native:
+            raise BufferError("a tensor whose elements run backwards is handed over as a copy only")
         try:
-            return self.native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+            return native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         except (AssertionError, NotImplementedError, RuntimeError) as error:
             # The standard's word for what cannot be handed over; each engine has one of its own.
             raise BufferError(f"the {self.backend} engine cannot hand over the tensor: {error}") from error

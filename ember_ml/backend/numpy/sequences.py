@@ -1,0 +1,95 @@
+"""Nested sequences that hold tensors, put together by the functions of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ember_ml.backend import Backend
+from ember_ml.door import leaf_types, species_of
+from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, holds, promote, shown
+
+NUMBERS = (bool, int, float, complex)
+
+
+def held(value: object) -> tuple[bool, bool]:
+    """Whether a nested sequence holds tensors of some engine, and whether host arrays or scalars of several kinds.
+
+    Host scalars of one kind alone are read as quickly as numbers; of several, NumPy's promotion is not ours.
+    """
+    if not isinstance(value, (list, tuple)):
+        return False, False
+    kinds = leaf_types(value)
+    hosted = [kind for kind in kinds if issubclass(kind, (np.ndarray, np.generic))]
+    has_arrays = bool(hosted) and (len(kinds) > 1 or issubclass(hosted[0], np.ndarray))
+    return any(isinstance(species_of(kind), Backend) for kind in kinds), has_arrays
+
+
+def assembled(
+    value: Any,
+    dtype: Any,
+    named: Callable[[str], Any],
+    convert: Callable[[Any, Any], Any],
+    stack: Callable[[list[Any]], Any],
+) -> Any:
+    """A nested sequence that holds tensors, put together by an engine's own functions.
+
+    The tensors are promoted to one dtype, to which the numbers among them adapt.
+    """
+    leaves, shape = _flattened(value)
+    items: list[Any] = []
+    numbers: list[Any] = []
+    own: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, NUMBERS) and not isinstance(leaf, np.generic):
+            numbers.append(leaf)
+            items.append(leaf)
+        else:
+            items.append(convert(leaf, dtype))
+            own.append(items[-1].dtype)
+    if dtype is None and not numbers and all(one == own[0] for one in own):
+        x = stack(items)
+    else:
+        if dtype is None:
+            common = reduce(adapt, map(kind_of, numbers), reduce(promote, map(as_dtype, own)))
+            dtype = named(common.name)
+        for number in numbers:
+            check_number(number, as_dtype(dtype))
+        x = stack([convert(item, dtype) for item in items])
+    return x.reshape((*shape, *x.shape[1:])) if len(shape) > 1 else x
+
+
+def check_number(value: object, dtype: EmberDType | None) -> None:
+    """A number that the dtype cannot hold is an error; engines differ in what they would make of it."""
+    if isinstance(value, (int, float)):
+        dtype = dtype or default_dtype(kind_of(value))
+        if not holds(dtype, value):
+            raise ValueError(f"{dtype.name} cannot hold {shown(value)}")
+    elif isinstance(value, complex) and dtype is not None and dtype.kind != "complex floating":
+        raise TypeError(f"{dtype.name} cannot hold {value}")
+
+
+def kind_of(number: object) -> type:
+    """The type of Python's numbers that ``number`` is one of."""
+    return next(kind for kind in NUMBERS if isinstance(number, kind))
+
+
+def _flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """The leaves of a nested sequence, and the lengths of its levels. Tensors beside sequences are taken apart."""
+    level, lengths = [value], []
+    while any(issubclass(kind, (list, tuple)) for kind in set(map(type, level))):
+        sizes = {_length(item) for item in level}
+        if len(sizes) > 1:
+            raise ValueError("cannot make a tensor of a nested sequence with rows of different lengths")
+        lengths.append(sizes.pop())
+        level = [item for row in level for item in row]
+    return level, tuple(lengths)
+
+
+def _length(item: Any) -> int:
+    if isinstance(item, (list, tuple)):
+        return len(item)
+    return next(iter(getattr(item, "shape", ())), -1)

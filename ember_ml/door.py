@@ -324,10 +324,7 @@ class Door:
         changed = any(new is not old for new, old in zip(plain, values, strict=True))
         if changed and isinstance(error, _COMPLAINTS):
             return self(*plain)
-        wrong = self.misfit(error, values) if isinstance(error, _COMPLAINTS) else None
-        if wrong is not None:
-            wrong.__cause__ = error
-        raise self.explained(backend, wrong or error, values)
+        raise self.explained(backend, error, values)
 
     def by_reference(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The answer computed by NumPy on the host: torch, for one, has few kernels for uint16 to uint64."""
@@ -356,13 +353,17 @@ class Door:
             try:
                 return back(self.pass_on(self.operation.runs[reference.name], hosted))
             except Exception as error:
-                raise self.explained(reference, error, values) from error.__cause__
+                explained = self.explained(reference, error, values)
+                raise explained from explained.__cause__
 
         opaque = getattr(backend.core, "opaque", None)
         return run(*values) if opaque is None else opaque(self.operation, run, values)
 
     def explained(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Exception:
         """The error in its agreed class, with a note that names the operation, its tensors and the engine."""
+        wrong = self.misfit(error, values) if isinstance(error, _COMPLAINTS) else None
+        if wrong is not None:
+            wrong.__cause__, error = error, wrong
         wanted = None if isinstance(error, EmberError) else backend.error_class(error)
         if isinstance(error, (OverflowError, ZeroDivisionError)):
             wanted = ValueError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_same, host
+from agreement import assert_same, host, is_on_cpu
 
 import ember_ml
 from ember_ml import nn, ops, optim, transform
@@ -391,7 +391,8 @@ class TestForwardAndReverse:
         bend = grad(lambda x: ops.sum(grad(lambda x: ops.sum(ops.abs(x)))(x)))(x)
         np.testing.assert_array_equal(host(bend), np.zeros_like(X))
         assert ops.add(bend, x).tolist() == X.tolist()
-        assert np.asarray(bend).tolist() == np.zeros_like(X).tolist()
+        if is_on_cpu(backend):
+            assert np.asarray(bend).tolist() == np.zeros_like(X).tolist()
 
     def test_jvp_of_constants_is_zero(self, backend: Backend) -> None:
         _, tangent = jvp(lambda x: (ops.asarray(1.0), x), (ops.asarray(X),), (ops.asarray(X),))

@@ -76,7 +76,7 @@ def index_update(x: Tensor, index: object, values: Tensor, /) -> Tensor:
     x, parts, turned = _forward(x, _parts(index, x))
     if any(_is_places(part.value) for part in parts):
         axis, rows, places, values = _by_rows(x, parts, values)
-        answer = rows.index_copy(axis, places, _settled(places, rows.shape[axis], values, axis)).reshape(x.shape)
+        answer = _assigned(rows, axis, places, values).reshape(x.shape)
     else:
         answer = x.clone()
         answer[_key(parts)] = values
@@ -434,12 +434,13 @@ def _spread(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     return values.broadcast_to(shape)
 
 
-def _settled(places: Tensor, size: int, values: Tensor, axis: int) -> Tensor:
-    """The values in which all for one place are its last one, so that the order of writing does not matter.
-
-    Only the last one itself carries a gradient.
-    """
+def _assigned(rows: Tensor, axis: int, places: Tensor, values: Tensor) -> Tensor:
+    """The rows after the last of the values for each place was written there, which alone carries a gradient."""
     order = torch.arange(places.shape[0], device=places.device)
-    last = torch.full((size,), -1, device=places.device).scatter_reduce(0, places, order, "amax")[places]
+    last = torch.full((rows.shape[axis],), -1, device=places.device).scatter_reduce(0, places, order, "amax")[places]
     is_last = (last == order).reshape(-1, *(1,) * (values.ndim - axis - 1))
-    return torch.where(is_last, values, values.detach().index_select(axis, last))
+    if is_pushing() and (values.is_floating_point() or values.is_complex()):
+        # A GPU writes in any order, and the tangents of one place are not alike. Negative zeros change no sum.
+        return rows.index_fill(axis, places, -0.0).index_add(axis, places, torch.where(is_last, values, -0.0))
+    # All values for one place are its last one, so that the order of writing does not matter.
+    return rows.index_copy(axis, places, torch.where(is_last, values, values.detach().index_select(axis, last)))

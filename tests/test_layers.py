@@ -246,6 +246,14 @@ def test_second_derivatives_of_batch_norm_are_torchs(backend: Backend) -> None:
         np.testing.assert_allclose(host(one), slope, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_statistics_of_another_shape_are_refused(count: int, backend: Backend) -> None:
+    x, right, wrong = ops.ones((count, 3)), ops.ones(3), ops.ones((0, 3))
+    for given in ((wrong, right), (right, wrong), (right, right, -1, wrong), (right, right, -1, None, wrong)):
+        with pytest.raises(ValueError, match="have the shape"):
+            ops.batch_standardization(x, *given)
+
+
 def test_batch_norm_keeps_the_statistics_that_others_hold(backend: Backend) -> None:
     layer = nn.BatchNorm(2)
     mean, variance = layer.running_mean, layer.running_var

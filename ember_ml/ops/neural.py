@@ -607,6 +607,9 @@ def _batch_standardization(
     rest = tuple(i for i in range(x.ndim) if i not in axes)
     count = _math.prod([x.shape[i] for i in rest])
     if not count:
+        for one in (mean, variance, offset, scale):
+            if one is not None:
+                _along(one, x, axes)  # which looks at the shape
         return x, control.stop_gradient(mean), control.stop_gradient(variance)
     own_mean = stats.mean(x, axis=rest, keepdims=True)
     centred = math.subtract(x, own_mean)

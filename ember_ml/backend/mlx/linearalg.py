@@ -226,7 +226,7 @@ def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
     a, lost = _finite(_matrix(x), "singular values")
     answers: Any = mx.linalg.svd(a, stream=mx.cpu)
     u, s, vh = _settled(*answers)
-    u, s, vh = _marked(u, lost), _marked(s[..., None], lost)[..., 0], _marked(vh, lost)
+    u, s, vh = _marked(u, lost), _marked(s, lost), _marked(vh, lost)
     k = s.shape[-1]
     if not full_matrices:
         u, vh = u[..., :, :k], vh[..., :k, :]
@@ -242,7 +242,7 @@ def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: mx.array, /) -> mx.array:
     a, lost = _finite(_matrix(x), "singular values")
     answer: Any = mx.linalg.svd(a, compute_uv=False, stream=mx.cpu)
-    return _narrow(_marked(_settled(answer)[0][..., None], lost)[..., 0], x)
+    return _narrow(_marked(_settled(answer)[0], lost), x)
 
 
 @ruled
@@ -253,14 +253,14 @@ def eig(x: mx.array, /) -> EigResult:
     order = _order(values)
     vectors = mx.take_along_axis(vectors, mx.broadcast_to(order[..., None, :], vectors.shape), -1)
     values = mx.take_along_axis(values, order, -1)
-    return EigResult(_marked(values[..., None], lost)[..., 0], _marked(_fixed(vectors), lost))
+    return EigResult(_marked(values, lost), _marked(_fixed(vectors), lost))
 
 
 @ruled
 def eigvals(x: mx.array, /) -> mx.array:
     a, lost = _general(x)
     values = _settled(mx.linalg.eigvals(a, stream=mx.cpu))[0]
-    return _marked(mx.take_along_axis(values, _order(values), -1)[..., None], lost)[..., 0]
+    return _marked(mx.take_along_axis(values, _order(values), -1), lost)
 
 
 def _general(x: mx.array) -> tuple[mx.array, mx.array | None]:
@@ -281,7 +281,7 @@ def _order(values: mx.array) -> mx.array:
 def eigh(x: mx.array, /) -> EigResult:
     a, lost = _finite(_square(x), "eigenvalues", lower=True)
     values, vectors = _settled(*mx.linalg.eigh(a, stream=mx.cpu))
-    values, vectors = _marked(values[..., None], lost)[..., 0], _marked(_fixed(vectors), lost)
+    values, vectors = _marked(values, lost), _marked(_fixed(vectors), lost)
     return EigResult(_narrow(values, x), _narrow(vectors, x))
 
 
@@ -289,7 +289,7 @@ def eigh(x: mx.array, /) -> EigResult:
 def eigvalsh(x: mx.array, /) -> mx.array:
     a, lost = _finite(_square(x), "eigenvalues", lower=True)
     values = _settled(mx.linalg.eigvalsh(a, stream=mx.cpu))[0]
-    return _narrow(_marked(values[..., None], lost)[..., 0], x)
+    return _narrow(_marked(values, lost), x)
 
 
 def _finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.array | None]:
@@ -308,9 +308,12 @@ def _finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.a
 
 
 def _marked(answer: mx.array, lost: mx.array | None) -> mx.array:
-    """The answer, NaN for the matrices that are lost."""
+    """The answer, matrices or vectors, with NaN for the matrices that are lost."""
+    if lost is None:
+        return answer
+    lost = lost if answer.ndim == lost.ndim else lost[..., 0]
     # A complex NaN as a constant is more than MLX's compiler can write.
-    return answer if lost is None else answer + mx.where(lost, mx.nan, 0.0).astype(answer.dtype)
+    return answer + mx.where(lost, mx.nan, 0.0).astype(answer.dtype)
 
 
 @ruled

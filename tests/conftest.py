@@ -14,7 +14,7 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.contract import REGISTRY
 
-pytest_plugins = ["triples"]
+pytest_plugins = ["judging", "pytester", "triples"]
 
 DEVICE = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
 

@@ -1078,6 +1078,8 @@ def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     whole = rint(divide(subtract(x, rest), y))
     # Among zeros and infinities there is no such pair, and the sign of a zero is the quotient's.
     paired = comparison.logical_and(comparison.isfinite(whole), comparison.not_equal(whole, 0))
+    # Only an infinite divisor of the other sign leaves an infinite remainder: it goes into ``x`` minus once.
+    quotient = comparison.where(comparison.isinf(rest), -1, quotient)
     return comparison.where(paired, whole, quotient), rest
 
 
@@ -1174,7 +1176,7 @@ def _erfc_tail(x: Any) -> Any:
 
 
 def _erfinv(x: Any) -> Tensor:
-    """A rational estimate, and two steps of Newton's method; near 1 they look at the distance from 1."""
+    """A rational estimate, and two steps of Halley's method; near 1 they look at the distance from 1."""
     size: Any = abs(x)
     inside = size < 1
     outer: Any = comparison.logical_and(inside, size > 0.7)
@@ -1187,8 +1189,10 @@ def _erfinv(x: Any) -> Tensor:
     tail = _horner(depth, (-1.970840454, -1.624906493, 3.429567803, 1.641345311))
     tail = tail / _horner(depth, (1.0, 3.543889200, 1.637067800))
     for _ in range(2):
-        middle = middle - (_erf(middle) - central) / (2 / _math.sqrt(_math.pi) * exp(-middle * middle))
-        tail = tail - (distance - _erfc(tail)) / (2 / _math.sqrt(_math.pi) * exp(-tail * tail))
+        step: Any = (_erf(middle) - central) / (2 / _math.sqrt(_math.pi) * exp(-middle * middle))
+        middle = middle - step / (1 + middle * step)
+        step = (distance - _erfc(tail)) / (2 / _math.sqrt(_math.pi) * exp(-tail * tail))
+        tail = tail - step / (1 + tail * step)
     edge = comparison.where(comparison.equal(size, 1), copysign(_math.inf, x), _math.nan)
     return comparison.where(inside, comparison.where(outer, copysign(tail, x), middle), edge)
 
@@ -1206,8 +1210,10 @@ def _lgamma(x: Any) -> Tensor:
     value = comparison.where(small, series, _stirling(comparison.where(small, 3, y)))
     fraction: Any = comparison.where(negative_, x, -0.5)
     fraction = fraction - rint(fraction)
-    reflected = _math.log(_math.pi) - log(abs(sin(_math.pi * fraction))) - value
-    infinite = comparison.isinf(x)
+    # The product of pi and a subnormal number has few digits left.
+    sine = comparison.where(abs(fraction) < 1e-9, fraction, sin(_math.pi * fraction) / _math.pi)  # type: ignore[operator]
+    reflected: Any = -log(abs(sine)) - value  # type: ignore[operator]
+    infinite = comparison.logical_or(comparison.isinf(x), comparison.equal(fraction, 0))
     return comparison.where(infinite, _math.inf, comparison.where(negative_, reflected, value))
 
 
@@ -1258,7 +1264,7 @@ def _i0(x: Any) -> Tensor:
     for k in range(30, 0, -1):
         tail = tail * inverse * ((2 * k - 1) ** 2 / k) + 1
     half = exp(far / 2)
-    return comparison.where(inside, series, half * (half * tail / sqrt(2 * _math.pi * far)))
+    return comparison.where(inside, series, half * (half * tail / (_math.sqrt(2 * _math.pi) * sqrt(far))))
 
 
 def _polyval(p: Any, x: Any) -> Tensor:

@@ -1,0 +1,50 @@
+"""The contract judges what it says, and no less than it did."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import test_contract
+import test_differential
+import test_oracles
+from floors import FLOORS
+from judging import CHECKS, ENGINES
+
+assert all(module.pytestmark.name == "contract" for module in (test_contract, test_differential, test_oracles))
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+def test_no_check_judges_fewer_operations(check: str) -> None:
+    judged = Counter(engine for _, engine in CHECKS[check])
+    floors = {engine: floor for engine, floor in FLOORS.get(check, {}).items() if engine in ENGINES}
+    fewer = {engine: (judged[engine], floor) for engine, floor in floors.items() if judged[engine] < floor}
+    assert not fewer, "operations judged, and the floor"
+
+
+def test_every_floor_is_that_of_a_check() -> None:
+    assert set(FLOORS) <= set(CHECKS)
+
+
+CASES = """
+import pytest
+from agreement import expect, expect_error
+
+pytestmark = pytest.mark.contract
+
+@pytest.mark.parametrize("case", ["asserts", "raises", "nothing"])
+def test_check(case):
+    if case == "asserts":
+        expect(1 + 1 == 2)
+    if case == "raises":
+        with expect_error(ValueError):
+            int("x")
+"""
+
+
+def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\nmarkers = ['contract: a check']\n")
+    pytester.makepyfile(CASES)
+    result = pytester.runpytest_inprocess("-p", "judging", "-p", "no:xdist", "-p", "no:randomly")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*this case made no assertion*"])

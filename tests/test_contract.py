@@ -154,7 +154,7 @@ def test_results_are_tensors_of_the_engine(operation: Operation, backend: Backen
     for call in calls(operation):
         if storable(backend, call, operation):
             for path, leaf in leaves(run(operation, backend, call)):
-                if not path.endswith(".length"):
+                if not isinstance(leaf, (bool, int)):
                     expect(isinstance(leaf, backend.tensors + backend.scalars), f"{path} is a {type(leaf)}")
 
 
@@ -192,7 +192,13 @@ def has_tensors(operation: Operation) -> bool:
     return bool(tensor_arguments(operation, calls(operation)[0]))
 
 
-@pairs(lambda operation, backend: has_tensors(operation))
+def has_dtype_rule(operation: Operation, backend: Backend) -> bool:
+    """Whether there is a rule to hold: one for the result or the arguments, or else the reference's dtypes."""
+    has_rule = operation.law.answer is not None or len(operation.dtypes) < len(DTYPES)
+    return has_tensors(operation) and (has_rule or (backend.name != "numpy" and is_steady(operation)))
+
+
+@pairs(has_dtype_rule)
 def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
     call = calls(operation)[0]
     count = len(tensor_arguments(operation, call))

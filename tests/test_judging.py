@@ -45,6 +45,6 @@ def test_check(case):
 def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester) -> None:
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\nmarkers = ['contract: a check']\n")
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_inprocess("-p", "judging", "-p", "no:xdist", "-p", "no:randomly")
+    result = pytester.runpytest_inprocess("-p", "judging", "-p", "no:xdist")
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*this case made no assertion*"])

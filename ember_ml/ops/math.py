@@ -1211,8 +1211,8 @@ def _lgamma(x: Any) -> Tensor:
     fraction: Any = comparison.where(negative_, x, -0.5)
     fraction = fraction - rint(fraction)
     # The product of pi and a subnormal number has few digits left.
-    sine = comparison.where(abs(fraction) < 1e-9, fraction, sin(_math.pi * fraction) / _math.pi)  # type: ignore[operator]
-    reflected: Any = -log(abs(sine)) - value  # type: ignore[operator]
+    sine = comparison.where(abs(fraction) < 1e-9, fraction, sin(_math.pi * fraction) / _math.pi)
+    reflected: Any = -log(abs(sine)) - value
     infinite = comparison.logical_or(comparison.isinf(x), comparison.equal(fraction, 0))
     return comparison.where(infinite, _math.inf, comparison.where(negative_, reflected, value))
 

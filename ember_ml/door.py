@@ -367,7 +367,7 @@ class Door:
         wanted = None if isinstance(error, EmberError) else backend.error_class(error)
         if isinstance(error, (OverflowError, ZeroDivisionError)):
             wanted = ValueError
-        if wanted is not None and not isinstance(error, wanted):
+        if wanted is not None and type(error) is not wanted:
             translated = wanted(str(error))
             translated.__cause__ = error
             error = translated

@@ -58,9 +58,15 @@ def transposed(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, 
         pads = pads_of(padding, rank)
     pads = tuple((low, high - add) for (low, high), add in zip(pads, more, strict=True))
     whole = tuple((size - 1) * stride + span for size, stride, span in zip(sizes, strides, spans, strict=True))
-    if min(size - low - high for size, (low, high) in zip(whole, pads, strict=True)) < 1:
+    found = Windows(whole, kernel, spans, strides, dilation, pads, sizes)
+    if min(trimmed(found)) < 1:
         raise ValueError(f"padding {padding!r} leaves nothing of a transposed convolution's {list(whole)}")
-    return Windows(whole, kernel, spans, strides, dilation, pads, sizes)
+    return found
+
+
+def trimmed(found: Windows) -> tuple[int, ...]:
+    """The sizes of a transposed convolution's output, after ``pads`` are cut off."""
+    return tuple(size - low - high for size, (low, high) in zip(found.sizes, found.pads, strict=True))
 
 
 def pools(sizes: tuple[int, ...], pool_size: Any, strides: Any, padding: Any) -> Windows:
@@ -133,7 +139,10 @@ def spatial(shape: Any, data_format: str) -> tuple[int, ...]:
     """The sizes of the axes that are neither batch nor channels."""
     if not 3 <= len(shape) <= 5:
         raise ValueError(f"one to three axes beside batch and channels are needed, not a shape of {list(shape)}")
-    return tuple(shape[1:-1]) if is_last(data_format) else tuple(shape[2:])
+    sizes = tuple(shape[1:-1]) if is_last(data_format) else tuple(shape[2:])
+    if 0 in sizes:
+        raise ValueError(f"spatial axes must not be empty, got a shape of {list(shape)}")
+    return sizes
 
 
 def check_kernel(shape: Any, kernel: Any, data_format: str, groups: int, across: bool = False) -> None:
@@ -149,14 +158,23 @@ def check_kernel(shape: Any, kernel: Any, data_format: str, groups: int, across:
         raise ValueError(f"the kernel {list(kernel)} takes {given} channels, not {wanted}")
 
 
-def check_attention(query: Any, key: Any, value: Any) -> int:
-    """How many query heads each head of keys and values serves."""
+def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> int:
+    """How many query heads each head of keys and values serves.
+
+    Queries, keys and values are given by their shapes, mask and bias as they are.
+    """
     shown = f"queries {list(query)}, keys {list(key)} and values {list(value)}"
     if not len(query) == len(key) == len(value) == 4:
         raise ValueError(f"attention takes the axes (batch, length, heads, size), not {shown}")
-    if key[:3] != value[:3] or query[0] != key[0] or query[3] != key[3] or not key[2] or query[2] % key[2]:
+    heads, shared = query[2], key[2]
+    if key[:3] != value[:3] or query[0] != key[0] or query[3] != key[3] or not heads or not shared or heads % shared:
         raise ValueError(f"attention cannot bring together {shown}")
-    return int(query[2] // key[2])
+    scores = (query[0], heads, query[1], key[1])
+    for name, one in (("mask", mask), ("bias", bias)):
+        shape = () if one is None else tuple(one.shape)
+        if len(shape) > 4 or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(scores), strict=False)):
+            raise ValueError(f"dot_product_attention: {name} must broadcast to {list(scores)}, got {list(shape)}")
+    return int(heads // shared)
 
 
 def folding(shape: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Windows:

@@ -68,6 +68,43 @@ def test_conv_transpose_is_torch(
         assert_close(answer, channels_last(expected), 1e-4)
 
 
+@pytest.mark.parametrize(
+    ("run", "x", "kernel", "result"),
+    [
+        (ops.conv, (0, 6, 4), (3, 4, 5), (0, 4, 5)),
+        (ops.conv, (2, 6, 0), (3, 0, 5), (2, 4, 5)),
+        (ops.conv, (2, 6, 4), (3, 4, 0), (2, 4, 0)),
+        (ops.conv_transpose, (0, 6, 4), (3, 5, 4), (0, 8, 5)),
+        (ops.conv_transpose, (2, 6, 0), (3, 5, 0), (2, 8, 5)),
+        (ops.conv_transpose, (2, 6, 4), (3, 0, 4), (2, 8, 0)),
+    ],
+)
+def test_empty_convolutions_have_gradients_and_are_mapped(
+    backend: Backend, run: Any, x: tuple[int, ...], kernel: tuple[int, ...], result: tuple[int, ...]
+) -> None:
+    tensors = ops.ones(x), ops.ones(kernel)
+    total = lambda *both: ops.sum(run(*both))  # noqa: E731
+    for gradient, tensor in zip(ember_ml.grad(total, (0, 1))(*tensors), tensors, strict=True):
+        assert gradient.shape == tensor.shape
+        assert not host(gradient).any()
+    mapped = ember_ml.vmap(run, in_axes=(0, None))(ops.ones((3, *x)), tensors[1])
+    assert tuple(mapped.shape) == (3, *result)
+    assert not host(mapped).any()
+
+
+def test_spatial_axes_must_not_be_empty(backend: Backend) -> None:
+    x, kernel = ops.ones((2, 0, 4)), ops.ones((3, 4, 4))
+    for run in (
+        lambda: ops.conv(x, kernel, padding=2),
+        lambda: ops.conv_transpose(x, kernel),
+        lambda: ops.max_pool(x, 2, padding="same"),
+        lambda: ops.average_pool(x, 2, padding=1),
+        lambda: ops.adaptive_average_pool(x, 2),
+    ):
+        with pytest.raises(ValueError, match="must not be empty"):
+            run()
+
+
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     size=st.integers(1, 9),

@@ -871,6 +871,8 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
         count = _operator.index(bins)
     except TypeError:
         edges = creation.asarray(bins, dtype=dtype, device=device.get_device(flat))
+        if _shape(edges) == (0,):
+            raise ValueError("histogram: bins must have at least one edge, got none") from None
         falls = len(_shape(edges)) != 1 or comparison.any(comparison.less(_of(edges)[1:], _of(edges)[:-1]))
         if bool(falls):
             raise ValueError("the edges of bins must rise, in one axis") from None

@@ -739,6 +739,8 @@ def solve_triangular(
     [1.0, 1.0]
     """
     _check_square(a)
+    if not _rank(b):
+        raise ValueError("solve_triangular: b must have one axis or more, got a 0-d tensor")
     wide, right = _wide(a), _wide(b)
     if _rank(b) == 1:
         return _like(

@@ -211,7 +211,7 @@ def _is_traced(q: Any) -> bool:
 def _levels(q: Any, scale: float) -> tuple[list[float], tuple[int, ...]]:
     """The numbers in ``q``, one after the other, and its shape."""
     if hasattr(q, "tolist"):
-        q = q.tolist()
+        return _levels(q.tolist(), scale)[0], tuple(q.shape)
     if not isinstance(q, list | tuple | range):
         if not 0 <= q <= scale:
             raise ValueError(f"q must be between 0 and {scale:g}, not {q}")

@@ -31,10 +31,9 @@ def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.
     if indices.ndim != x.ndim:
         raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
+    shape = mx.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
     indices = _checked(indices, -x.shape[axis], x.shape[axis])
     if not indices.size:
-        sides = [(*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)]
-        shape = mx.broadcast_shapes(*sides)
         return mx.zeros((*shape[:axis], indices.shape[axis], *shape[axis:]), x.dtype)
     return mx.take_along_axis(x, indices, axis)
 
@@ -108,10 +107,7 @@ def argwhere(x: mx.array, /) -> mx.array:
 
 
 def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: mx.array | None = None) -> mx.array:
-    if x1.ndim != 1:
-        raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
-    if side not in ("left", "right"):
-        raise ValueError(f"the side is left or right, not {side!r}")
+    host.check_search(x1, side, sorter)
     # MLX does not know by itself that places do not change with the elements.
     x1, x2 = mx.stop_gradient(x1), mx.stop_gradient(x2)
     if sorter is not None:
@@ -418,6 +414,7 @@ def _masked(x: mx.array, part: Part, values: mx.array) -> mx.array:
         if seen is not None and seen.sum() != count:
             raise ValueError(f"{count} values do not fit the {seen.sum()} places of a mask")
         if count == 0:
+            _spread(values, (*x.shape[:axis], 0, *behind))  # a ValueError if the other axes do not fit
             return mx.array(x)
         order = mx.cumsum(mask.reshape(-1).astype(mx.int64)) - 1
         values, shape = mx.take(values, mx.clip(order, 0, count - 1), axis), mask.shape

@@ -10,6 +10,7 @@ import numpy as np
 
 from ember_ml.backend.mlx.core import convert
 from ember_ml.backend.numpy.manipulation import (
+    _check_alike,
     _check_lengths,
     _check_parts,
     _constants,
@@ -20,7 +21,7 @@ from ember_ml.backend.numpy.manipulation import (
     _widths,
     _windows,
 )
-from ember_ml.errors import UnsupportedError
+from ember_ml.errors import AxisError, UnsupportedError
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
 
@@ -48,7 +49,7 @@ def ravel(x: mx.array, /) -> mx.array:
 
 
 def transpose(x: mx.array, /, axes: Sequence[int] | None = None) -> mx.array:
-    return mx.transpose(x) if axes is None else mx.transpose(x, _axes(axes, x.ndim))
+    return mx.transpose(x) if axes is None else permute_dims(x, axes)
 
 
 def permute_dims(x: mx.array, /, axes: Sequence[int]) -> mx.array:
@@ -95,7 +96,11 @@ def concat(arrays: Sequence[mx.array], /, *, axis: int | None = 0) -> mx.array:
 
 def stack(arrays: Sequence[mx.array], /, *, axis: int = 0) -> mx.array:
     if arrays:
-        axis = _axis(axis, arrays[0].ndim + 1)
+        try:
+            axis = _axis(axis, arrays[0].ndim + 1)
+        except AxisError:
+            _check_alike(arrays)
+            raise
     return mx.stack(list(arrays), axis)
 
 

@@ -25,6 +25,7 @@ from ember_ml.windows import (
     shares,
     spatial,
     transposed,
+    trimmed,
     windows,
 )
 
@@ -44,11 +45,18 @@ def conv(
 ) -> mx.array:
     check_kernel(x.shape, kernel.shape, data_format, groups)
     found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    if not (x.size and kernel.size):
+        return _restored(_empty_sum(x, kernel, found.counts, kernel.shape[-1]), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
         return _restored(_by_places(inner, kernel, found, groups), data_format)
     options = {"stride": found.strides, "kernel_dilation": found.dilation, "padding": _ends(found.pads)}
     return _restored(_in_groups(inner, mx.moveaxis(kernel, -1, 0), groups, options), data_format)
+
+
+def _empty_sum(x: mx.array, kernel: mx.array, sizes: tuple[int, ...], channels: int) -> mx.array:
+    """Convolution of empty arrays: zeros. MLX 0.32 divides by their lengths, which ends the process."""
+    return following(following(mx.zeros((x.shape[0], *sizes, channels), x.dtype), x), kernel)
 
 
 def _in_groups(x: mx.array, filters: mx.array, groups: int, options: dict[str, Any]) -> mx.array:
@@ -92,6 +100,8 @@ def conv_transpose(
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
     found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    if not (x.size and kernel.size):
+        return _restored(_empty_sum(x, kernel, trimmed(found), kernel.shape[-2] * groups), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
         whole = _spread(inner, kernel, found, groups)
@@ -202,7 +212,7 @@ def dot_product_attention(
     scale: float | None = None,
     is_causal: bool = False,
 ) -> mx.array:
-    repeats = check_attention(query.shape, key.shape, value.shape)
+    repeats = check_attention(query.shape, key.shape, value.shape, mask, bias)
     factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (x.swapaxes(1, 2) for x in (query, key, value))
     rows, columns = q.shape[-2], k.shape[-2]
@@ -235,6 +245,8 @@ def _attention(
 ) -> mx.array:
     """Attention in float64, which MLX's own computes in float32."""
     scores = (q * factor) @ k.swapaxes(-1, -2)
+    if not k.shape[-2]:
+        return scores @ v
     scores = scores if bias is None else scores + bias
     seen = scores if allowed is None else mx.where(allowed, scores, -math.inf)
     peak = mx.stop_gradient(mx.max(seen, -1, keepdims=True))

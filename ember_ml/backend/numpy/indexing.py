@@ -11,6 +11,7 @@ from numpy import argwhere
 
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.dtypes import default_float
+from ember_ml.shapes import axis_of as _axis
 
 _Array = np.ndarray[Any, Any]
 
@@ -18,6 +19,10 @@ _Array = np.ndarray[Any, Any]
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     if axis is not None and x.ndim == 0:
         raise np.exceptions.AxisError(axis, 0)
+    if not x.size:
+        # NumPy does not look at the indices where the result is empty.
+        size = 0 if axis is None else x.shape[_axis(axis, x.ndim)]
+        _check(indices, -size, size)
     return np.take(x, indices, axis=axis)
 
 
@@ -97,11 +102,19 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    if x1.ndim != 1:
-        raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
+    check_search(x1, side, sorter)
     if sorter is not None:
         x1 = np.take(x1, sorter)
     return np.searchsorted(_ordered(x1), _ordered(x2), side=side)  # type: ignore[call-overload]
+
+
+def check_search(x1: Any, side: str, sorter: Any) -> None:
+    """Raise unless these are arguments that ``searchsorted`` takes, on any engine."""
+    for name, one in (("x1", x1), ("sorter", sorter)):
+        if one is not None and one.ndim != 1:
+            raise ValueError(f"searchsorted: {name} must have one axis, got {one.ndim}")
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:

@@ -62,6 +62,13 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     return np.stack(arrays, axis)
 
 
+def _check_alike(arrays: Sequence[Any]) -> None:
+    """Tensors to be stacked have one shape: that is said before an axis is found wrong."""
+    shapes = [tuple(x.shape) for x in arrays]
+    if len(set(shapes)) > 1:
+        raise ValueError(f"stack: arrays must have one shape, got {', '.join(map(str, shapes))}")
+
+
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return np.unstack(x, axis=_axis(axis, x.ndim))
 
@@ -101,7 +108,10 @@ def flip(x: Array, /, *, axis: Any = None) -> Array:
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
     # NumPy would cut off a fraction.
-    return np.roll(x, tuple(map(operator.index, _shape(shift))), axis)
+    shifts = tuple(map(operator.index, _shape(shift)))
+    if not x.ndim and len(shifts) == 1 and axis in ((), []):
+        return x  # np.roll takes no axes for some only if there are axes
+    return np.roll(x, shifts, axis)
 
 
 def pad(x: Array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:

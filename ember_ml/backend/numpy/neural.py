@@ -22,6 +22,7 @@ from ember_ml.windows import (
     shares,
     spatial,
     transposed,
+    trimmed,
     windows,
 )
 
@@ -43,6 +44,8 @@ def conv(
 ) -> Array:
     check_kernel(x.shape, kernel.shape, data_format, groups)
     found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    if not (x.size and kernel.size):
+        return _restored(np.zeros((len(x), *found.counts, kernel.shape[-1]), x.dtype), x, data_format)
     wide, filters = _padded(_channels_last(_wide(x), data_format), found, 0), _wide(kernel)
     run = _by_channel if groups > 1 and kernel.shape[-2] == 1 else _by_columns
     return _restored(run(wide, filters, found, groups), x, data_format)
@@ -102,6 +105,8 @@ def conv_transpose(
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
     found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    if not (x.size and kernel.size):
+        return _restored(np.zeros((len(x), *trimmed(found), kernel.shape[-2] * groups), x.dtype), x, data_format)
     wide, filters = _channels_last(_wide(x), data_format), _wide(kernel)
     inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(found.kernel)
     rows = np.moveaxis(wide.reshape(-1, groups, inner), 1, 0)
@@ -211,7 +216,7 @@ def dot_product_attention(
     scale: float | None = None,
     is_causal: bool = False,
 ) -> Array:
-    repeats = check_attention(query.shape, key.shape, value.shape)
+    repeats = check_attention(query.shape, key.shape, value.shape, mask, bias)
     factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (_wide(x).swapaxes(1, 2) for x in (query, key, value))
     if repeats > 1:

@@ -25,6 +25,8 @@ from torch import le as less_equal
 from torch import lt as less
 from torch import ne as not_equal
 
+from ember_ml.backend.torch.stats import check_axes
+
 
 def isclose(
     x: torch.Tensor, y: torch.Tensor, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
@@ -48,10 +50,12 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
 
 
 def all(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    check_axes(x, axis)
     return torch.all(x if x.dtype is not torch.uint8 else x != 0, dim=axis, keepdim=keepdims)
 
 
 def any(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
+    check_axes(x, axis)
     return torch.any(x if x.dtype is not torch.uint8 else x != 0, dim=axis, keepdim=keepdims)
 
 

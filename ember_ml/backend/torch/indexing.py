@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, argwhere, masked_select
 
-from ember_ml.backend.numpy.indexing import Part, parts_of
+from ember_ml.backend.numpy.indexing import Part, check_search, parts_of
 from ember_ml.backend.torch.core import DTYPES, convert, is_pushing
 from ember_ml.dtypes import default_float
 from ember_ml.shapes import axis_of as _axis
@@ -100,7 +100,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    _check_search(x1, side)
+    check_search(x1, side, sorter)
     if sorter is not None:
         x1 = take(x1, sorter)
     if x1.dtype is torch.bool:
@@ -314,13 +314,6 @@ def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Ten
         limits = torch.iinfo(data.dtype)
         empty = limits.max if empty > 0 else limits.min
     return torch.full((count, *data.shape[1:]), empty, dtype=data.dtype, device=data.device)
-
-
-def _check_search(x1: Tensor, side: str) -> None:
-    if x1.ndim != 1:
-        raise ValueError(f"searchsorted searches a tensor with one axis, not {x1.ndim}")
-    if side not in ("left", "right"):
-        raise ValueError(f"the side is left or right, not {side!r}")
 
 
 def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:

@@ -19,6 +19,7 @@ from ember_ml.ops.linearalg import (
     QRResult,
     SlogdetResult,
     SVDResult,
+    _check_square,
 )
 from ember_ml.shapes import is_by_product
 from ember_ml.unchecked import is_checked
@@ -70,6 +71,9 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
     if axis == () or axis == []:
         # torch takes this to mean all axes.
         return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
+    if ord < 0 and not x.numel():
+        # torch refuses the norm of no elements.
+        return definition_of("vector_norm")(x, axis=axis, keepdims=keepdims, ord=ord)
     return _narrow(linalg.vector_norm(_wide(x), ord, axis, keepdims), x)
 
 
@@ -128,6 +132,7 @@ def solve_triangular(
     adjoint: bool = False,
     unit_diagonal: bool = False,
 ) -> Tensor:
+    _check_square(a)
     triangle, right = _wide(a), _wide(b)
     if not unit_diagonal and _may_look() and bool((torch.diagonal(triangle, 0, -2, -1) == 0).any()):
         raise LinAlgError("the matrix is singular: there is a zero on its diagonal")

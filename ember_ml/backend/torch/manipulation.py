@@ -9,6 +9,7 @@ import torch
 from torch import ravel
 
 from ember_ml.backend.numpy.manipulation import (
+    _check_alike,
     _check_parts,
     _constants,
     _counts,
@@ -99,14 +100,21 @@ def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
 def concat(arrays: list[Tensor], /, *, axis: int | None = 0) -> Tensor:
     if axis is None:
         return torch.cat([x.reshape(-1) for x in arrays])
-    if len({x.ndim for x in arrays}) > 1:
+    ranks = {x.ndim for x in arrays}
+    if ranks == {1}:
+        axis = _axis(axis, 1)  # torch leaves out tensors of the shape (0,), and takes any axis if all have it
+    if len(ranks) > 1:
         _axis(axis, arrays[0].ndim)
         raise ValueError("tensors to be concatenated have the same number of dimensions")
     return torch.cat(arrays, axis)
 
 
 def stack(arrays: list[Tensor], /, *, axis: int = 0) -> Tensor:
-    return torch.stack(arrays, axis)
+    try:
+        return torch.stack(arrays, axis)
+    except IndexError:
+        _check_alike(arrays)
+        raise
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:

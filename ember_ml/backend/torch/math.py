@@ -63,6 +63,7 @@ from torch import sub as subtract
 
 from ember_ml.backend import takes_numbers
 from ember_ml.backend.torch.core import lift
+from ember_ml.backend.torch.stats import check_axes
 
 
 @takes_numbers
@@ -119,6 +120,7 @@ def log1p(x: torch.Tensor, /) -> torch.Tensor:
 
 def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
     axis = tuple(range(x.ndim)) if axis is None else axis
+    check_axes(x, axis)
     return torch.logsumexp(x, axis, keepdims) if isinstance(axis, int) or len(axis) or x.ndim == 0 else +x
 
 

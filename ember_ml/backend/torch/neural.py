@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from ember_ml.windows import (
     shares,
     spatial,
     transposed,
+    trimmed,
     windows,
 )
 
@@ -50,6 +52,8 @@ def conv(
 ) -> torch.Tensor:
     check_kernel(x.shape, kernel.shape, data_format, groups)
     found = windows(spatial(x.shape, data_format), tuple(kernel.shape[:-2]), strides, padding, dilation_rate)
+    if not (x.numel() and kernel.numel()):
+        return _restored(_empty_sum(x, kernel, kernel.shape[-1], found.counts), data_format)
     inner, pads = _padded(_channels_first(x, data_format), found, 0.0, even=True)
     filters = kernel.movedim((-1, -2), (0, 1))
     answer = _CONV[len(pads)](inner, filters, None, found.strides, pads, found.dilation, groups)
@@ -70,6 +74,8 @@ def conv_transpose(
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
     found = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
+    if not (x.numel() and kernel.numel()):
+        return _restored(_empty_sum(x, kernel, kernel.shape[-2] * groups, trimmed(found)), data_format)
     inner = _channels_first(x, data_format)
     filters = kernel.movedim((-1, -2), (0, 1))
     shared = [max(min(pair), 0) for pair in found.pads]
@@ -77,6 +83,15 @@ def conv_transpose(
     answer = run(inner, filters, None, found.strides, shared, 0, groups, found.dilation)
     rest = [(both - low, both - high) for both, (low, high) in zip(shared, found.pads, strict=True)]
     return _restored(_widened(answer, rest, 0.0), data_format)
+
+
+def _empty_sum(x: torch.Tensor, kernel: torch.Tensor, channels: int, sizes: tuple[int, ...]) -> torch.Tensor:
+    """Convolution of empty tensors: zeros, with a gradient for both.
+
+    torch 2.13 refuses most of these shapes, and mistakes an input without channels for one without a batch.
+    """
+    none = x.flatten()[:0].sum() + kernel.flatten()[:0].sum()
+    return x.new_zeros((x.shape[0], channels, *sizes)) + none
 
 
 def max_pool(
@@ -258,7 +273,7 @@ def dot_product_attention(
     scale: float | None = None,
     is_causal: bool = False,
 ) -> torch.Tensor:
-    repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape))
+    repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), mask, bias)
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     # torch scales the infinities that stand for its own causal mask too.
     lone = is_causal and mask is None and bias is None and (scale is None or scale > 0)
@@ -446,8 +461,11 @@ def fold(
 ) -> torch.Tensor:
     found = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
     sizes, inside = framed(found)
-    whole = F.fold(x, sizes, found.kernel, found.dilation, 0, found.strides)
-    return whole[(slice(None), slice(None), *inside)]
+    taps = prod(found.kernel)
+    # torch refuses columns without channels.
+    columns = x if x.shape[1] else x.new_zeros((x.shape[0], taps, x.shape[2]))
+    whole = F.fold(columns, sizes, found.kernel, found.dilation, 0, found.strides)
+    return whole[(slice(None), slice(x.shape[1] // taps), *inside)]
 
 
 def unfold(x: torch.Tensor, /, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> torch.Tensor:
@@ -455,7 +473,7 @@ def unfold(x: torch.Tensor, /, kernel_size: Any, dilation: Any = 1, padding: Any
         raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(x.shape)}")
     found = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
     inner, pads = _padded(x, found, 0.0, even=True)
-    return F.unfold(inner, found.kernel, found.dilation, pads, found.strides)
+    return _pooled(F.unfold, inner, found.kernel, found.dilation, pads, found.strides)
 
 
 def _channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ember_ml.backend.torch.dtypes import cast
-from ember_ml.shapes import axes_of
+from ember_ml.shapes import axes_of, axis_of
 
 
 def sum(
@@ -18,7 +18,7 @@ def sum(
     x = _uncut(x, dtype)
     if dtype is torch.uint64 or x.dtype is torch.uint64:
         return _unsigned(sum, x, dtype, axis=axis, keepdims=keepdims)
-    if _is_nothing(axis):
+    if _is_nothing(x, axis):
         return x if dtype is None else x.to(dtype)
     return torch.sum(x, axis, keepdims, dtype=dtype)
 
@@ -28,9 +28,18 @@ def _uncut(x: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return cast(x, dtype) if dtype is not None and x.is_complex() else x
 
 
-def _is_nothing(axis: Any) -> bool:
+def _is_nothing(x: torch.Tensor, axis: Any) -> bool:
     """Whether ``axis`` names no axis: torch takes that to mean all of them."""
-    return axis == () or axis == []
+    if not isinstance(axis, (tuple, list)):
+        return False
+    check_axes(x, axis)
+    return not axis
+
+
+def check_axes(x: torch.Tensor, axis: Any) -> None:
+    """Refuse several axes of a 0-d tensor: torch takes 0 and -1 there, NumPy only as one integer."""
+    if not x.ndim and isinstance(axis, (tuple, list)):
+        axes_of(axis, 0)
 
 
 def _unsigned(run: Any, x: torch.Tensor, dtype: torch.dtype | None, **options: Any) -> torch.Tensor:
@@ -48,7 +57,7 @@ def prod(
     x = _uncut(x, dtype)
     if dtype is torch.uint64 or x.dtype is torch.uint64:
         return _unsigned(prod, x, dtype, axis=axis, keepdims=keepdims)
-    if _is_nothing(axis):
+    if _is_nothing(x, axis):
         return x if dtype is None else x.to(dtype)
     if (dtype or x.dtype) in (torch.float16, torch.bfloat16):
         # Unlike sums, products are not accumulated in float32.
@@ -76,7 +85,7 @@ def _product(numbers: Any) -> int:
 
 
 def mean(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-    return x if _is_nothing(axis) else torch.mean(x, axis, keepdims)
+    return x if _is_nothing(x, axis) else torch.mean(x, axis, keepdims)
 
 
 def var(x: torch.Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> torch.Tensor:
@@ -89,7 +98,7 @@ def std(x: torch.Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdi
 
 def _spread(run: Any, x: torch.Tensor, axis: Any, correction: float, keepdims: bool) -> torch.Tensor:
     freedom = _count(x, axis) - correction
-    if freedom > 0 and x.numel() and not _is_nothing(axis):
+    if freedom > 0 and x.numel() and not _is_nothing(x, axis):
         return run(x, axis, correction=correction, keepdim=keepdims)
     # torch warns where nothing is left to divide by, or there is no answer to give.
     deviation = sum((x - mean(x, axis=axis, keepdims=True)).abs(), axis=axis, keepdims=keepdims)
@@ -108,7 +117,7 @@ def max(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torc
         _refuse_nothing(x, axis)
     if axis is None and not keepdims:
         return torch.amax(x)
-    return x if _is_nothing(axis) else torch.amax(x, () if axis is None else axis, keepdims)
+    return x if _is_nothing(x, axis) else torch.amax(x, () if axis is None else axis, keepdims)
 
 
 def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
@@ -116,7 +125,7 @@ def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torc
         _refuse_nothing(x, axis)
     if axis is None and not keepdims:
         return torch.amin(x)
-    return x if _is_nothing(axis) else torch.amin(x, () if axis is None else axis, keepdims)
+    return x if _is_nothing(x, axis) else torch.amin(x, () if axis is None else axis, keepdims)
 
 
 def _refuse_nothing(x: torch.Tensor, axis: Any) -> None:
@@ -158,8 +167,13 @@ def _accumulated(
 
 
 def cummax(x: torch.Tensor, /, *, axis: int) -> torch.Tensor:
-    return torch.cummax(x, axis).values
+    return _running(torch.cummax, x, axis)
 
 
 def cummin(x: torch.Tensor, /, *, axis: int) -> torch.Tensor:
-    return torch.cummin(x, axis).values
+    return _running(torch.cummin, x, axis)
+
+
+def _running(run: Any, x: torch.Tensor, axis: int) -> torch.Tensor:
+    """``run`` along an axis, which torch 2.13 does not look at where there are no elements."""
+    return run(x, axis).values if x.numel() else run(x, axis_of(axis, x.ndim)).values

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from emberlint import source
 from emberlint.config import Config, ConfigError
 from emberlint.findings import Finding
 from emberlint.report import Sources
-from emberlint.source import write
 
 VERSION = 1
 
@@ -49,8 +49,7 @@ def _hash(text: str) -> str:
 def read(path: str) -> dict[str, Any]:
     """The entries of a baseline file; one that is not there is an error that says how to make it."""
     try:
-        with open(path, encoding="utf-8") as file:
-            table = json.load(file)
+        table = json.loads(source.read(path))
     except FileNotFoundError:
         raise ConfigError(f"no baseline at {path}; `emberlint baseline update` writes one") from None
     except (OSError, ValueError) as error:
@@ -72,7 +71,7 @@ def entries_of(findings: list[Finding], sources: Sources, root: str) -> dict[str
 
 def save(path: str, entries: dict[str, Any]) -> None:
     """Write a baseline file."""
-    write(path, (json.dumps({"version": VERSION, "findings": entries}, indent=1) + "\n").encode())
+    source.write(path, (json.dumps({"version": VERSION, "findings": entries}, indent=1) + "\n").encode())
 
 
 def split(
@@ -106,8 +105,7 @@ def pruned(path: str, stale: Iterable[str]) -> int:
 
 def stale_findings(path: str, entries: dict[str, Any], stale: list[str]) -> list[Finding]:
     """A finding for each stale entry, at its line of the baseline file."""
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = source.read(path).decode().splitlines()
     found = []
     for name in stale:
         entry = entries[name]

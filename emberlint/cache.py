@@ -13,7 +13,7 @@ import time
 from functools import cache
 from typing import Any
 
-from emberlint import __version__
+from emberlint import __version__, source
 from emberlint.config import Config
 from emberlint.engine import Result
 from emberlint.findings import from_json
@@ -89,8 +89,7 @@ class Cache:
 
     def _read(self) -> dict[str, Any]:
         try:
-            with open(self.path, "rb") as file:
-                entries = _decoded(file.read())
+            entries = _decoded(source.read(self.path))
         except (OSError, ValueError):
             return {}
         return entries if isinstance(entries, dict) else {}
@@ -125,8 +124,6 @@ class Cache:
         """Save what is new; a folder that cannot be written is no error."""
         if not self.enabled or not self.fresh:
             return
-        from emberlint.source import write
-
         folder = os.path.dirname(self.path)
         try:
             if not os.path.isdir(folder):
@@ -134,7 +131,7 @@ class Cache:
                 with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
                     file.write("*\n")
             self._forget_old(folder)
-            write(self.path, _encoded({**self.entries, **self.fresh}))
+            source.write(self.path, _encoded({**self.entries, **self.fresh}))
         except OSError:
             return
 

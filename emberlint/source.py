@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
@@ -147,6 +149,43 @@ def _encoding(data: bytes) -> str:
         if line.strip() and not line.lstrip().startswith(b"#"):
             break
     return "utf-8"
+
+
+# A tree of a larger file would not fit into memory.
+_LARGEST = 1 << 26
+_SMALLEST = 1 << 16
+_SPECIAL = {
+    stat.S_IFIFO: "FIFO",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "character device",
+    stat.S_IFBLK: "block device",
+}
+
+
+def read(path: str) -> bytes:
+    """The bytes of a regular file; ``OSError`` for anything else.
+
+    It never waits: a file may have become a FIFO since it was listed. Of a file that grows, it is about as much as
+    there was when it was opened.
+    """
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        status = os.fstat(file.fileno())
+        require_regular(path, status)
+        # Some file systems report no size, so a little more than the size is asked for.
+        return file.read(max(status.st_size, _SMALLEST))
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def require_regular(path: str, status: os.stat_result) -> None:
+    """Raise ``OSError`` unless a status is that of a regular file which can be linted."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "unknown type")
+        raise OSError(errno.EINVAL, f"Not a regular file ({kind})", path)
+    if status.st_size > _LARGEST:
+        raise OSError(errno.EFBIG, f"Larger than {_LARGEST >> 20} MiB", path)
 
 
 def write(path: str, data: bytes) -> None:

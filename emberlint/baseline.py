@@ -17,6 +17,7 @@ from emberlint import source
 from emberlint.config import Config, ConfigError
 from emberlint.findings import Finding
 from emberlint.report import Sources
+from emberlint.schema import Each, Fields, fault
 
 VERSION = 1
 
@@ -46,18 +47,40 @@ def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
+_ENTRIES = Each(Fields({"code": str, "path": str, "message": str}))
+
+
 def read(path: str) -> dict[str, Any]:
     """The entries of a baseline file; one that is not there is an error that says how to make it."""
     try:
-        table = json.loads(source.read(path))
+        table = source.read_json(path)
     except FileNotFoundError:
         raise ConfigError(f"no baseline at {path}; `emberlint baseline update` writes one") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"the baseline {path} cannot be read: {error}") from error
-    if not isinstance(table, dict) or table.get("version") != VERSION or not isinstance(table.get("findings"), dict):
-        raise ConfigError(f"{path} is no baseline of this version; `emberlint baseline update` writes one anew")
-    entries: dict[str, Any] = table["findings"]
+    if not isinstance(table, dict) or table.get("version") != VERSION:
+        raise ConfigError(
+            f"{path} is no baseline of version {VERSION}; remove it, and `emberlint baseline update` writes a new one"
+        )
+    wrong = fault(table.get("findings"), _ENTRIES, "findings")
+    entries: dict[str, Any] = {} if wrong else table["findings"]
+    wrong = wrong or _fault_of_paths(entries)
+    if wrong:
+        raise ConfigError(f"{path}: {wrong}")
     return entries
+
+
+def _fault_of_paths(entries: dict[str, Any]) -> str:
+    """The first path of some entries that no file can have, as a message; empty if there is none."""
+    for name, entry in entries.items():
+        try:
+            encoded = os.fsencode(entry["path"])
+        except UnicodeEncodeError:
+            encoded = b"\0"
+        if b"\0" in encoded:
+            shown = json.dumps(entry["path"])
+            return f'findings[{json.dumps(name)}]["path"] must be the path of a file, got {shown}'
+    return ""
 
 
 def entries_of(findings: list[Finding], sources: Sources, root: str) -> dict[str, Any]:

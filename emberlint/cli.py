@@ -453,6 +453,8 @@ def _baseline(arguments: list[str]) -> int:
     config = settings(options)
     path = os.path.join(config.root, config.baseline or "emberlint-baseline.json")
     if options.action == "update":
+        if os.path.exists(path) and not os.path.isdir(path):
+            baseline.read(path)  # a file that is no baseline may be anything, so it is not replaced
         run = runner.run(options.paths, config._replace(baseline=""))
         if _warn(run.unread):
             sys.stderr.write("emberlint: the baseline is not written, because its entries for these would be lost\n")

@@ -363,9 +363,8 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             source.write(one.path, one.after)
     sys.stdout.write(report(done))
-    for one in unread:
-        sys.stderr.write(one.warning())
     if unread:
+        sys.stderr.write("".join(path.warning() for path in unread))
         return 2
     return int(any(finding.code == "EMB001" for one in done for finding in one.left))
 

@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from emberlint import source
 from emberlint.config import Config, ConfigError
 from emberlint.findings import Finding
 from emberlint.report import Sources
-from emberlint.source import write
+from emberlint.schema import Each, Fields, fault
 
 VERSION = 1
 
@@ -46,19 +47,40 @@ def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
+_ENTRIES = Each(Fields({"code": str, "path": str, "message": str}))
+
+
 def read(path: str) -> dict[str, Any]:
     """The entries of a baseline file; one that is not there is an error that says how to make it."""
     try:
-        with open(path, encoding="utf-8") as file:
-            table = json.load(file)
+        table = source.read_json(path)
     except FileNotFoundError:
         raise ConfigError(f"no baseline at {path}; `emberlint baseline update` writes one") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"the baseline {path} cannot be read: {error}") from error
-    if not isinstance(table, dict) or table.get("version") != VERSION or not isinstance(table.get("findings"), dict):
-        raise ConfigError(f"{path} is no baseline of this version; `emberlint baseline update` writes one anew")
-    entries: dict[str, Any] = table["findings"]
+    if not isinstance(table, dict) or table.get("version") != VERSION:
+        raise ConfigError(
+            f"{path} is no baseline of version {VERSION}; remove it, and `emberlint baseline update` writes a new one"
+        )
+    wrong = fault(table.get("findings"), _ENTRIES, "findings")
+    entries: dict[str, Any] = {} if wrong else table["findings"]
+    wrong = wrong or _fault_of_paths(entries)
+    if wrong:
+        raise ConfigError(f"{path}: {wrong}")
     return entries
+
+
+def _fault_of_paths(entries: dict[str, Any]) -> str:
+    """The first path of some entries that no file can have, as a message; empty if there is none."""
+    for name, entry in entries.items():
+        try:
+            encoded = os.fsencode(entry["path"])
+        except UnicodeEncodeError:
+            encoded = b"\0"
+        if b"\0" in encoded:
+            shown = json.dumps(entry["path"])
+            return f'findings[{json.dumps(name)}]["path"] must be the path of a file, got {shown}'
+    return ""
 
 
 def entries_of(findings: list[Finding], sources: Sources, root: str) -> dict[str, Any]:
@@ -72,7 +94,7 @@ def entries_of(findings: list[Finding], sources: Sources, root: str) -> dict[str
 
 def save(path: str, entries: dict[str, Any]) -> None:
     """Write a baseline file."""
-    write(path, (json.dumps({"version": VERSION, "findings": entries}, indent=1) + "\n").encode())
+    source.write(path, (json.dumps({"version": VERSION, "findings": entries}, indent=1) + "\n").encode())
 
 
 def split(
@@ -106,8 +128,7 @@ def pruned(path: str, stale: Iterable[str]) -> int:
 
 def stale_findings(path: str, entries: dict[str, Any], stale: list[str]) -> list[Finding]:
     """A finding for each stale entry, at its line of the baseline file."""
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = source.read(path).decode().splitlines()
     found = []
     for name in stale:
         entry = entries[name]

@@ -8,7 +8,7 @@ from typing import Any
 from emberlint.bindings import bind
 from emberlint.file import File
 from emberlint.kinds import ARRAYS, SCALAR, SEQUENCE, SHAPE, Value, merged
-from emberlint.narrowing import narrowed
+from emberlint.narrowing import narrowed, of_case
 from emberlint.results import element_of
 from emberlint.scopes import Env
 from emberlint.syntax import dotted, stored
@@ -133,6 +133,7 @@ def _match(node: ast.Match, file: File) -> None:
             name = getattr(part, "name", None) or getattr(part, "rest", None)
             if isinstance(name, str):
                 file.env[name] = None
+        file.env.update(of_case(node.subject, case.pattern, file))
         if case.guard is not None:
             truth(case.guard, file)
         block(case.body, file)

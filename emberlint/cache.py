@@ -13,7 +13,7 @@ import time
 from functools import cache
 from typing import Any
 
-from emberlint import __version__
+from emberlint import __version__, source
 from emberlint.config import Config
 from emberlint.engine import Result
 from emberlint.findings import from_json
@@ -61,20 +61,34 @@ def _measured(config: Config) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}"
 
 
-def _decoded(data: bytes) -> Any:
-    """A table from its JSON; without the collector, which would walk it over and over while it grows."""
+def _packed(table: dict[str, Any]) -> bytes:
+    """A table as JSON that begins with a digest of itself, so that what anybody else wrote is told apart."""
+    # There are no circles in it to look for.
+    text = json.dumps(table, separators=(",", ":"), check_circular=False).encode()
+    return _head(text) + text + b"}"
+
+
+def _head(text: bytes) -> bytes:
+    return b'{"digest":"' + digest(text).encode() + b'","entries":'
+
+
+_LENGTH = len(_head(b""))
+
+
+def _unpacked(data: bytes) -> dict[str, Any]:
+    """The table that was packed; an empty one if the data is anything else."""
+    text = data[_LENGTH:-1]
+    if data[:_LENGTH] != _head(text):
+        return {}
+    # A collector would walk the table over and over while it grows.
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return json.loads(data)
+        table: dict[str, Any] = json.loads(text)
+        return table
     finally:
         if enabled:
             gc.enable()
-
-
-def _encoded(table: dict[str, Any]) -> bytes:
-    """The JSON of a table, in which there are no circles to look for."""
-    return json.dumps(table, separators=(",", ":"), check_circular=False).encode()
 
 
 class Cache:
@@ -89,22 +103,20 @@ class Cache:
 
     def _read(self) -> dict[str, Any]:
         try:
-            with open(self.path, "rb") as file:
-                entries = _decoded(file.read())
-        except (OSError, ValueError):
+            return _unpacked(source.read(self.path, sys.maxsize))
+        except OSError:
             return {}
-        return entries if isinstance(entries, dict) else {}
 
     def untouched(self, path: str) -> Result | None:
         """The result for a file that nobody has written to since, as far as its size and its time tell."""
-        entry = self._entry(path)
+        entry = self.entries.get(path)
         if entry is None or entry[4] is None or entry[4] != stamp(path):
             return None
         return self._result(entry)
 
     def get(self, path: str, content: str) -> Result | None:
         """The result for a file with this content, if it is known."""
-        entry = self._entry(path)
+        entry = self.entries.get(path)
         if entry is None or entry[0] != content:
             return None
         return self._result(entry)
@@ -113,11 +125,6 @@ class Cache:
         """Keep the result for a file; ``seen`` is its stamp from before it was read."""
         self.fresh[path] = [content, result.suppressed, result.findings, result.facts, seen]
 
-    def _entry(self, path: str) -> list[Any] | None:
-        entry = self.entries.get(path)
-        # Somebody else may have written to the file.
-        return entry if type(entry) is list and len(entry) == 5 else None
-
     def _result(self, entry: list[Any]) -> Result:
         return Result([from_json(row) for row in entry[2]], entry[1], entry[3])
 
@@ -125,8 +132,6 @@ class Cache:
         """Save what is new; a folder that cannot be written is no error."""
         if not self.enabled or not self.fresh:
             return
-        from emberlint.source import write
-
         folder = os.path.dirname(self.path)
         try:
             if not os.path.isdir(folder):
@@ -134,7 +139,7 @@ class Cache:
                 with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
                     file.write("*\n")
             self._forget_old(folder)
-            write(self.path, _encoded({**self.entries, **self.fresh}))
+            source.write(self.path, _packed({**self.entries, **self.fresh}))
         except OSError:
             return
 

@@ -15,7 +15,7 @@ from emberlint.output import standard_output
 if TYPE_CHECKING:
     from emberlint.config import Config
     from emberlint.findings import Finding
-    from emberlint.runner import Run
+    from emberlint.runner import Run, Unread
 
 CLEAN, FOUND, ERROR, INTERRUPTED, PIPE_BROKEN = 0, 1, 2, 130, 141
 
@@ -32,7 +32,8 @@ commands:
 
 silence one line with `# noqa: EMB102` or `# emberlint: ignore[EMB102] the reason`.
 settings are read from [tool.emberlint] of the nearest pyproject.toml.
-exit status: 0 clean, 1 findings, 2 wrong usage, bad configuration or an internal error.
+exit status: 0 clean, 1 findings, 2 wrong usage, bad configuration, an internal error or a path that cannot be read;
+what can be read is checked all the same.
 """
 
 
@@ -206,8 +207,9 @@ def _lint(arguments: list[str]) -> int:
     if options.diff:
         return _diff(options, config)
     mended: dict[str, int] = {}
+    is_complete = True
     if options.fix:
-        mended = _fix(options, config)
+        mended, is_complete = _fix(options, config)
     run = runner.run(options.paths, config, jobs=options.jobs, cached=not options.no_cache)
     if options.fix and run.stale:
         from emberlint import baseline
@@ -223,7 +225,16 @@ def _lint(arguments: list[str]) -> int:
         folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
         findings = changed.only(findings, changed.changed(options.diff_base, folder))
     _print(findings, run, mended, options)
+    if _warn(run.unread) or not is_complete:
+        return ERROR
     return FOUND if findings else CLEAN
+
+
+def _warn(unread: Iterable[Unread]) -> bool:
+    """Say what was not checked; whether there is any."""
+    lines = [one.warning() for one in unread]
+    sys.stderr.write("".join(lines))
+    return bool(lines)
 
 
 def _is_excluded(path: str, config: Config) -> bool:
@@ -233,29 +244,46 @@ def _is_excluded(path: str, config: Config) -> bool:
     return any(configuration.matches(where, pattern) for pattern in config.exclude)
 
 
-def _fix(options: argparse.Namespace, config: Config) -> dict[str, int]:
-    """Write the fixed files; how many findings of each code were mended."""
+def _fix(options: argparse.Namespace, config: Config) -> tuple[dict[str, int], bool]:
+    """Write the fixed files; how many findings of each code were mended, and whether every file could be written."""
     from emberlint import source
 
     total: dict[str, int] = {}
-    for path, before, after, mended in _fixed(options, config):
-        if after != before:
+    is_complete = True
+    for path, before, after, mended in _fixed(options, config, []):
+        if after == before:
+            continue
+        try:
             source.write(path, after)
-            for code, count in mended.items():
-                total[code] = total.get(code, 0) + count
-    return total
+        except OSError as error:
+            sys.stderr.write(f"emberlint: warning: {path}: {error.strerror}\n")
+            is_complete = False
+            continue
+        for code, count in mended.items():
+            total[code] = total.get(code, 0) + count
+    return total, is_complete
 
 
-def _fixed(options: argparse.Namespace, config: Config) -> list[tuple[str, bytes, bytes, dict[str, int]]]:
-    from emberlint import engine, fixes, runner
+def _fixed(
+    options: argparse.Namespace, config: Config, unread: list[Unread]
+) -> list[tuple[str, bytes, bytes, dict[str, int]]]:
+    """The files that have fixes, before and after, and how many findings of each code were mended.
+
+    What cannot be read is added to ``unread``.
+    """
+    from emberlint import engine, fixes, runner, source
 
     safe = ("safe", "unsafe") if options.unsafe_fixes else ("safe",)
     run = runner.run(options.paths, config, jobs=options.jobs, cached=not options.no_cache)
+    unread += run.unread
     todo = dict.fromkeys(f.path for f in run.findings if f.fix is not None and f.fix.safety in safe)
     done = []
     for path in todo:
-        with open(path, "rb") as file:
-            before = file.read()
+        try:
+            before = source.read(path)
+        except OSError as error:
+            unread.append(runner.Unread(path, str(error.strerror)))
+            continue
         module, package = engine.module_of(path)
         fixed = fixes.fixed(before, path, config, unsafe=options.unsafe_fixes, module=module, package=package)
         done.append((path, before, fixed.data, fixed.mended))
@@ -266,7 +294,8 @@ def _diff(options: argparse.Namespace, config: Config) -> int:
     import difflib
 
     changed = 0
-    for path, before, after, _ in _fixed(options, config):
+    unread: list[Unread] = []
+    for path, before, after, _ in _fixed(options, config, unread):
         if after == before:
             continue
         changed += 1
@@ -275,6 +304,8 @@ def _diff(options: argparse.Namespace, config: Config) -> int:
         for line in difflib.unified_diff(old, new, path, path):
             sys.stdout.write(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     sys.stderr.write(f"{_files(changed)} would change.\n" if changed else "nothing would change.\n")
+    if _warn(unread):
+        return ERROR
     return FOUND if changed else CLEAN
 
 
@@ -308,6 +339,8 @@ def _print(findings: list[Finding], run: Run, mended: dict[str, int], options: a
         text = f"no findings in {_files(len(run.files))}"
     if mended:
         text += f"; {sum(mended.values())} mended"
+    if run.unread:
+        text += f"; {len(run.unread)} path{'s were' if len(run.unread) != 1 else ' was'} not checked"
     sys.stdout.write(text + ".\n")
     if options.verbose:
         read = f"{_files(len(run.files))} read, {run.cached} known from the cache"
@@ -378,7 +411,7 @@ def _rules(arguments: list[str]) -> int:
 
 
 def _why(arguments: list[str]) -> int:
-    from emberlint import why
+    from emberlint import source, why
 
     made = _Parser(prog="emberlint why", description="What is known of the values on a line, and how.")
     made.add_argument("place", metavar="FILE:LINE", help="such as model.py:12; a column after it is not looked at")
@@ -390,8 +423,7 @@ def _why(arguments: list[str]) -> int:
         path, line = (shorter, number) if shorter and number.isdecimal() and line.isdecimal() else (path, line)
     if not path or not line.isdecimal():
         made.error("give FILE:LINE, such as model.py:12")
-    with open(path, "rb") as file:
-        count = len(file.read().splitlines())
+    count = len(source.read(path).splitlines())
     if not 1 <= int(line) <= count:
         made.error(f"{path} has {count} lines, and no line {line}")
     sys.stdout.write(why.told(path, int(line)))
@@ -421,7 +453,13 @@ def _baseline(arguments: list[str]) -> int:
     config = settings(options)
     path = os.path.join(config.root, config.baseline or "emberlint-baseline.json")
     if options.action == "update":
-        findings = [f for f in runner.run(options.paths, config._replace(baseline="")).findings if f.code != "EMB001"]
+        if os.path.exists(path) and not os.path.isdir(path):
+            baseline.read(path)  # a file that is no baseline may be anything, so it is not replaced
+        run = runner.run(options.paths, config._replace(baseline=""))
+        if _warn(run.unread):
+            sys.stderr.write("emberlint: the baseline is not written, because its entries for these would be lost\n")
+            return ERROR
+        findings = [finding for finding in run.findings if finding.code != "EMB001"]
         baseline.save(path, baseline.entries_of(findings, Sources(), config.root))
         sys.stdout.write(f"{len(findings)} findings written to {os.path.relpath(path)}.\n")
         return CLEAN
@@ -434,7 +472,7 @@ def _baseline(arguments: list[str]) -> int:
             sys.stdout.write(f"{count:>6}  {code}\n")
         sys.stdout.write(f"{len(entries)} findings in {_files(len({entry['path'] for entry in entries.values()}))}.\n")
         return CLEAN
-    stale = runner.run(options.paths, config._replace(baseline=path)).stale
-    left = baseline.pruned(path, stale)
-    sys.stdout.write(f"{len(stale)} stale entries removed, {left} left.\n")
-    return CLEAN
+    run = runner.run(options.paths, config._replace(baseline=path))
+    left = baseline.pruned(path, run.stale)
+    sys.stdout.write(f"{len(run.stale)} stale entries removed, {left} left.\n")
+    return ERROR if _warn(run.unread) else CLEAN

@@ -211,6 +211,13 @@ def is_backend(path: str) -> bool:
 
 
 @cache
+def is_manager(path: str) -> bool:
+    """Whether a file is next to the backends and chooses among them: ``backend/__init__.py``."""
+    parts = path.split("/")
+    return len(parts) > 1 and parts[-2] in _FOLDERS and not is_backend(path)
+
+
+@cache
 def backend_of(path: str) -> str:
     """The engine whose backend a file belongs to, by its folders; empty for others."""
     from emberlint.kinds import ENGINES

@@ -38,7 +38,7 @@ from emberlint.kinds import (
     merged,
     reference,
 )
-from emberlint.narrowing import narrowed
+from emberlint.narrowing import named_engines, narrowed
 from emberlint.results import PLAIN, combined, element_of, first_array, stronger, worded
 from emberlint.visit import EVALUATE, checked, evaluate, evaluates, iterated, shown, truth
 
@@ -175,7 +175,7 @@ def _compare(node: ast.Compare, file: File) -> Value | None:
             value = BOOL
     if value is not None:
         file.known[node] = value
-    if any_hot(values):
+    if any_hot(values) or named_engines(node, file):
         checked(node, file)
     return value
 

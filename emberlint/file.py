@@ -11,7 +11,7 @@ from emberlint.config import NAMESPACE
 from emberlint.findings import Edit, Finding, Fix
 from emberlint.interest import Interest, Places
 from emberlint.kinds import CONSTANTS, REFERENCE, Value
-from emberlint.scopes import Body, Class, Env, Functions, Import, Scopes
+from emberlint.scopes import BACKEND, Body, Class, Env, Functions, Import, Scopes, engines_of
 from emberlint.source import ENDS, UNDOTTED
 from emberlint.syntax import binders
 
@@ -170,6 +170,13 @@ class File:
     def given_to(self, node: ast.AST) -> ast.Call | None:
         """The call that a node is the ``dtype=`` of."""
         return self.given.get(node)
+
+    def active_backends(self) -> frozenset[str]:
+        """The engines one of which is the active backend wherever this place is reached; empty if nothing says so."""
+        for scope in (self.env, *self.outer):
+            if BACKEND in scope:
+                return engines_of(scope)
+        return frozenset()
 
     def comparison_of(self, node: ast.AST) -> ast.Compare | None:
         """The comparison that a name or attribute is a side of."""

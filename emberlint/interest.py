@@ -18,6 +18,7 @@ from emberlint.kinds import EMBER, ENGINES, REFERENCE, TENSOR, Value, engine_of
 from emberlint.source import ENDS, UNDOTTED, Source
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_BACKEND = re.compile(rb"\b\w*(?:backend|BACKEND)(?:_name|_NAME)?\b")
 _WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
 _ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
@@ -95,6 +96,7 @@ class Interest:
             return
         self.all = False
         self.warm |= names
+        backends = self._backends()
         undotted: set[bytes] = set()
         if frontend and ast.FunctionDef not in checks.on:
             # Of a backend there is no more to find than branches on its name: what is taken from it by a dot is nothing
@@ -108,13 +110,21 @@ class Interest:
             # What is made of tensors is a tensor, until one of these words makes a host value of it.
             self.host = True
             names = (names - self._tensors - _NO_HOST) | _TO_HOST
-        self._places = self.places(names, undotted)
+        self.warm |= backends
+        self._places = self.places(names | backends, undotted)
 
     def note(self, name: str, value: Value) -> None:
         """Take in that a name stands for an array, for something of an engine's, or for an object of a class."""
         if self._fixed or (self.host and (value.kind == TENSOR or (value.kind == REFERENCE and _is_tensors(value)))):
             return
         self.fresh.add(name)
+
+    def _backends(self) -> set[bytes]:
+        """The words of the text that a backend's name may be called by, besides the plain one."""
+        data = self.source.data
+        if b"backend" not in data and b"BACKEND" not in data:
+            return set()
+        return set(_BACKEND.findall(data)) - {b"backend"}
 
     def _imported(self, roots: Iterable[bytes]) -> set[bytes] | None:
         """The names that make a function worth a visit; ``None`` if all of it is."""

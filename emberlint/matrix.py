@@ -6,15 +6,21 @@ engine.
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cache
 from typing import Any
 
+from emberlint import source
 from emberlint.config import Config, ConfigError
+from emberlint.schema import Each, Fields, fault
 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ember_ml", "tools", "matrix.lock.json")
 FORMAT = 1
+_MEASURED = Fields(
+    {"status": str, "dtypes": Each(str), "keywords": Each(str)}, {"differences": [Fields({"input": str})]}
+)
+_NATIVE = Fields({}, {"keywords": dict, "parameters": list})
+SHAPE = Fields({"operations": Each(Fields({"engines": Each(_MEASURED)}))}, {"native": Each(Each(_NATIVE))})
 
 
 def path_of(config: Config) -> str:
@@ -36,12 +42,14 @@ def load(config: Config) -> dict[str, Any] | None:
 @cache
 def _read(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            matrix = json.load(file)
+        matrix = source.read_json(path)
     except (OSError, ValueError) as error:
         raise ConfigError(f"the matrix {path} cannot be read: {error}") from error
     if not isinstance(matrix, dict) or matrix.get("format") != FORMAT:
         raise ConfigError(f"{path} is no matrix of format {FORMAT}; `ember-ml ops measure` writes one")
+    wrong = fault(matrix, SHAPE, "matrix") if path != _OWN else ""
+    if wrong:
+        raise ConfigError(f"{path}: {wrong}")
     return matrix
 
 

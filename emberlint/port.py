@@ -26,6 +26,7 @@ from emberlint.findings import UNSAFE, Edit, Finding, Fix
 from emberlint.kinds import DTYPE, EMBER, SCALAR, SEQUENCE
 from emberlint.rewrite import differs, is_unheld, last_argument, operation_for
 from emberlint.rules import Rule
+from emberlint.runner import Unread
 from emberlint.source import Source
 
 # The rules whose fixes a port makes, and those that are about one engine's names and apply to the one that is left.
@@ -282,12 +283,21 @@ def _is_text(node: ast.expr) -> bool:
     return type(node) is ast.Constant and isinstance(node.value, str)
 
 
-def port(paths: list[str], origin: str, config: Config, *, tests: bool = False) -> Iterator[Ported]:
-    """Every file under some paths, ported; tests stay as they are unless they are asked for."""
-    for path in runner.files(paths, config):
+def port(
+    paths: list[str], origin: str, config: Config, unread: list[Unread], *, tests: bool = False
+) -> Iterator[Ported]:
+    """Every file under some paths, ported; tests stay as they are unless they are asked for.
+
+    What cannot be read is added to ``unread``.
+    """
+    for path in runner.files(paths, config, unread):
         if tests or not _is_test(path):
-            with open(path, "rb") as file:
-                yield ported(file.read(), path, origin, config)
+            try:
+                data = source.read(path)
+            except OSError as error:
+                unread.append(Unread(path, str(error.strerror)))
+                continue
+            yield ported(data, path, origin, config)
 
 
 def _is_test(path: str) -> bool:
@@ -343,7 +353,8 @@ def main(arguments: list[str] | None = None) -> int:
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = configuration.load(folder)
-    done = list(port(options.paths, options.origin, config, tests=options.tests))
+    unread: list[Unread] = []
+    done = list(port(options.paths, options.origin, config, unread, tests=options.tests))
     for one in done:
         if one.before == one.after:
             continue
@@ -352,6 +363,9 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             source.write(one.path, one.after)
     sys.stdout.write(report(done))
+    if unread:
+        sys.stderr.write("".join(path.warning() for path in unread))
+        return 2
     return int(any(finding.code == "EMB001" for one in done for finding in one.left))
 
 

@@ -13,9 +13,12 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
+from emberlint import kinds
 from emberlint.config import Config
 from emberlint.file import File
 from emberlint.findings import Finding, Fix
+from emberlint.narrowing import narrowed, of_case
+from emberlint.scopes import engines_of
 from emberlint.syntax import dotted
 
 # Line and column of the beginning and of the end.
@@ -23,7 +26,7 @@ Span = Sequence[int]
 
 
 class Imported(NamedTuple):
-    """An import: the full name of what is imported, where, and whether it runs with the module."""
+    """An import: the full name of what is imported, where, and whether it runs with the module on every backend."""
 
     path: str
     span: Span
@@ -60,18 +63,15 @@ def facts(file: File) -> dict[str, Any]:
     imports: list[list[Any]] = []
     stars: list[str] = []
     found: dict[str, Any] = {"imports": imports, "stars": stars}
-    for node, eager in _imports(file.tree.body, True):
+    for node, runs, active in _imports(file.tree.body, file, True, frozenset()):
         span = [node.lineno, node.col_offset, node.end_lineno, node.end_col_offset]
         if type(node) is ast.Import:
-            imports += [[name.name, span, eager] for name in node.names]
-            continue
-        base = file.resolve(node)
-        for name in node.names:
-            if name.name == "*":
-                stars.append(base)
-                imports.append([base, span, eager])
-            else:
-                imports.append([f"{base}.{name.name}", span, eager])
+            paths = [name.name for name in node.names]
+        else:
+            base = file.resolve(node)
+            stars += [base for name in node.names if name.name == "*"]
+            paths = [base if name.name == "*" else f"{base}.{name.name}" for name in node.names]
+        imports += [[path, span, runs and _engine(path) not in active] for path in paths]
     parts = file.where.split("/")
     if "ops" in parts[:-1] or "backend" in parts[:-1] or "backends" in parts[:-1]:
         found["functions"] = [
@@ -82,21 +82,32 @@ def facts(file: File) -> dict[str, Any]:
     return found
 
 
-def _imports(body: list[Any], eager: bool) -> Iterator[tuple[Any, bool]]:
+def _engine(path: str) -> str:
+    """The engine that an import loads: itself, or the one whose backend it is; empty if it is no engine's."""
+    return kinds.engine_of(path) or configuration.backend_of(path.replace(".", "/"))
+
+
+def _imports(
+    body: list[Any], file: File, runs: bool, active: frozenset[str]
+) -> Iterator[tuple[Any, bool, frozenset[str]]]:
+    """The imports at the top of a module: whether they run with it, and the engines that the active backend is then."""
     for node in body:
         kind = type(node)
         if kind is ast.Import or kind is ast.ImportFrom:
-            yield node, eager
+            yield node, runs, active
         elif kind is ast.If:
             typing = dotted(node.test).endswith("TYPE_CHECKING")
-            yield from _imports(node.body, eager and not typing)
-            yield from _imports(node.orelse, eager)
+            yes, no = narrowed(node.test, file)
+            yield from _imports(node.body, file, runs and not typing, engines_of(yes) or active)
+            yield from _imports(node.orelse, file, runs, engines_of(no) or active)
+        elif kind is ast.Match:
+            for case in node.cases:
+                engines = engines_of(of_case(node.subject, case.pattern, file))
+                yield from _imports(case.body, file, runs, engines or active)
         elif kind is ast.Try:
-            yield from _imports(node.body, eager)
-            for handler in node.handlers:
-                yield from _imports(handler.body, eager)
-            yield from _imports(node.orelse, eager)
-            yield from _imports(node.finalbody, eager)
+            blocks = (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody)
+            for part in blocks:
+                yield from _imports(part, file, runs, active)
 
 
 def _defined(node: Any, file: File) -> list[Any]:

@@ -11,13 +11,16 @@ from typing import Any
 
 from emberlint import __version__, rules
 from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Edit, Finding, Fix, by_path
-from emberlint.source import Source
+from emberlint.source import Source, read
 
 FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
 
 
 class Sources:
-    """The sources that findings point into, read when first asked for; ``texts`` are the bytes of those that were."""
+    """The sources that findings point into, read when first asked for; ``texts`` are the bytes of those that were.
+
+    What can no longer be read is empty.
+    """
 
     def __init__(self, texts: Mapping[str, bytes] | None = None) -> None:
         self.known: dict[str, Source] = {}
@@ -27,11 +30,7 @@ class Sources:
         found = self.known.get(path)
         if found is None:
             try:
-                if path in self.texts:
-                    found = Source(self.texts[path], path)
-                else:
-                    with open(path, "rb") as file:
-                        found = Source(file.read(), path)
+                found = Source(self.texts[path] if path in self.texts else read(path), path)
             except (OSError, UnicodeError, LookupError):
                 found = Source(b"", path)
             self.known[path] = found

@@ -5,13 +5,14 @@ whole.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import repeat
 from typing import NamedTuple
 
 from emberlint import config as configuration
-from emberlint import engine
+from emberlint import engine, source
 from emberlint.cache import Cache, digest, stamp
 from emberlint.config import Config
 from emberlint.engine import Result
@@ -21,11 +22,22 @@ _SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "s
 _PARALLEL = 48  # fewer files than this are not worth starting a process for
 
 
+class Unread(NamedTuple):
+    """A path that cannot be read, and why."""
+
+    path: str
+    reason: str
+
+    def warning(self) -> str:
+        """The line that tells the user."""
+        return f"emberlint: warning: {self.path}: {self.reason}; not checked\n"
+
+
 class Run(NamedTuple):
     """What a run found, in which files; how many findings comments silenced, and how many files the cache knew.
 
     ``known`` counts the findings that the baseline holds, ``stale`` names its entries that nothing answers to.
-    ``texts`` are the bytes of the files that were read.
+    ``texts`` are the bytes of the files that were read, ``unread`` what could not be.
     """
 
     findings: list[Finding]
@@ -35,24 +47,29 @@ class Run(NamedTuple):
     known: int = 0
     stale: tuple[str, ...] = ()
     texts: Mapping[str, bytes] = {}
+    unread: tuple[Unread, ...] = ()
 
 
-def files(paths: Iterable[str], config: Config) -> Iterator[str]:
-    """The Python files under some paths, in order; a file that is named is taken whatever it is called."""
+def files(paths: Iterable[str], config: Config, unread: list[Unread]) -> Iterator[str]:
+    """The Python files under some paths, in order; a file that is named is taken whatever it is called.
+
+    What cannot be read is added to ``unread``: a folder without permission, a link that leads nowhere, a FIFO.
+    """
     for path in paths:
         if os.path.isdir(path):
-            yield from _under(path, config)
-        elif os.path.exists(path):
-            yield path
-        else:
+            yield from _under(path, config, unread)
+        elif not os.path.lexists(path):
             raise FileNotFoundError(f"no such file or folder: {path}")
+        elif _is_file(path, unread):
+            yield path
 
 
-def _under(folder: str, config: Config) -> Iterator[str]:
+def _under(folder: str, config: Config, unread: list[Unread]) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
+    except OSError as error:
+        unread.append(Unread(folder, str(error.strerror)))
         return
     for entry in found:
         name = entry.name
@@ -63,16 +80,36 @@ def _under(folder: str, config: Config) -> Iterator[str]:
             configuration.matches(configuration.relative(path, config), p) for p in config.exclude
         ):
             continue
-        if entry.is_dir(follow_symlinks=False):
+        try:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            is_file = entry.is_file(follow_symlinks=False)
+        except OSError as error:
+            unread.append(Unread(path, str(error.strerror)))
+            continue
+        if is_folder:
             if name not in _SKIPPED:
-                yield from _under(path, config)
-        elif name.endswith(".py") and entry.is_file():
+                yield from _under(path, config, unread)
+        elif name.endswith(".py") and (is_file or _is_file(path, unread)):
             yield path
+
+
+def _is_file(path: str, unread: list[Unread]) -> bool:
+    """Whether a path leads to a regular file; a link to a folder is none, and not followed."""
+    try:
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
+            return False
+        source.require_regular(path, status)
+    except OSError as error:
+        unread.append(Unread(path, str(error.strerror)))
+        return False
+    return True
 
 
 def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = True) -> Run:
     """Lint the files under some paths."""
-    listed = list(dict.fromkeys(files(paths, config)))
+    unread: list[Unread] = []
+    listed = list(dict.fromkeys(files(paths, config, unread)))
     cache = Cache(config, cached)
     results: dict[str, Result] = {}
     todo: list[tuple[str, bytes, str]] = []
@@ -84,10 +121,9 @@ def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = T
             continue
         stamps[path] = stamp(path)
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            data = source.read(path)
         except OSError as error:
-            results[path] = Result([Finding("EMB001", f"cannot be read: {error.strerror}", path, 1, 0, 1, 1)])
+            unread.append(Unread(path, str(error.strerror)))
             continue
         content = digest(data)
         known = cache.get(path, content)
@@ -99,12 +135,14 @@ def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = T
         results[path] = result
         cache.put(path, content, result, stamps[path])
     cache.write()
+    listed = [path for path in listed if path in results]
+    texts = {path: data for path, data, _ in todo}
     findings = [finding for path in listed for finding in results[path].findings]
     suppressed = sum(result.suppressed for result in results.values())
-    more, silent = _project(listed, results, config)
+    more, silent = _project(listed, results, config, texts)
     findings += more
-    texts = {path: data for path, data, _ in todo}
-    done = Run(findings, listed, suppressed + silent, len(listed) - len(todo), texts=texts)
+    missed = tuple(dict.fromkeys(unread))
+    done = Run(findings, listed, suppressed + silent, len(listed) - len(todo), texts=texts, unread=missed)
     return _without_known(done, config) if config.baseline else done
 
 
@@ -170,16 +208,18 @@ def _reserve() -> tuple[object, ...]:
     return (*small[::1024], large[-1])
 
 
-def _project(listed: list[str], results: dict[str, Result], config: Config) -> tuple[list[Finding], int]:
+def _project(
+    listed: list[str], results: dict[str, Result], config: Config, texts: Mapping[str, bytes]
+) -> tuple[list[Finding], int]:
     """The findings of the rules about all files at once, and how many of them comments silence."""
     from emberlint import suppress
-    from emberlint.source import Source
 
     codes = [code for code in engine.selected(config) if code in suppress.PROJECT]
     if not codes:
         return [], 0
     from emberlint import rules
     from emberlint.project import Project
+    from emberlint.report import Sources
 
     checks = [check for check in (rules.load(code).project_check for code in codes) if check is not None]
     if not checks:
@@ -196,12 +236,12 @@ def _project(listed: list[str], results: dict[str, Result], config: Config) -> t
     by_path: dict[str, list[Finding]] = {path: [] for path in listed if (results[path].facts or {}).get("suppressions")}
     for finding in project.findings:
         by_path.setdefault(finding.path, []).append(finding)
+    sources = Sources(texts)
     for path, found in by_path.items():
-        with open(path, "rb") as file:
-            source = Source(file.read(), path)
+        text = sources[path]
         where = configuration.relative(path, config)
-        comments = suppress.comments(source)
-        kept, quiet = suppress.applied(found, comments, source, engine.selected(config), config, where, project=True)
+        comments = suppress.comments(text)
+        kept, quiet = suppress.applied(found, comments, text, engine.selected(config), config, where, project=True)
         silent += quiet
         left += kept
     left.sort(key=lambda finding: (finding.path, finding.line, finding.column, finding.code))

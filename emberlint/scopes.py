@@ -10,6 +10,15 @@ from emberlint.kinds import INSTANCE, Value
 Env = dict[str, Value | None]
 Scopes = tuple[Env, ...]
 
+# The entry of a scope for the active backend, where a condition says which it is; no name is written so.
+BACKEND = "<backend>"
+
+
+def engines_of(known: Env) -> frozenset[str]:
+    """The engines one of which is the active backend, as a scope or a condition tells; empty if it does not."""
+    value = known.get(BACKEND)
+    return frozenset(value.engine.split(",")) - {""} if value is not None else frozenset()
+
 
 class Class:
     """What is known of a class of the file: its attributes, its methods and the full names of its bases.

@@ -8,15 +8,14 @@ from emberlint import config as configuration
 from emberlint import engine, flow
 from emberlint.file import File
 from emberlint.kinds import ARRAYS, SCALAR, SEQUENCE, SHAPE
-from emberlint.source import Source
+from emberlint.source import Source, read
 
 _TOLD = frozenset({*ARRAYS, SCALAR, SHAPE, SEQUENCE})
 
 
 def told(path: str, line: int) -> str:
     """The text that the command prints."""
-    with open(path, "rb") as opened:
-        data = opened.read()
+    data = read(path)
     config = configuration.load(os.path.dirname(path) or ".")
     module, package = engine.module_of(path)
     try:

@@ -4,7 +4,8 @@
 
 Reports `import numpy`, `from torch import ...` and the like in a file that is not part of a backend. Which files may
 import which engine is set by `layers`; without it, `backend/<engine>/` may import that engine, and NumPy. Imports for
-type checkers only (`if TYPE_CHECKING:`) are let be.
+type checkers only (`if TYPE_CHECKING:`) are let be, and those that run only where their engine is the active backend
+(`if backend() == "torch":`), which EMB108 reports as a branch.
 
 ## Why
 
@@ -69,7 +70,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     allowed = file.allowed or frozenset()
     for path, alias in zip(paths, node.names, strict=True):
         engine = path.partition(".")[0]
-        if engine not in _ENGINES or engine in allowed:
+        if engine not in _ENGINES or engine in allowed or engine in file.active_backends():
             continue
         if file.allowed is not None and configuration.backend_of(file.where):
             continue  # a backend that imports another engine is EMB112's

@@ -2,8 +2,9 @@
 
 ## What it does
 
-Reports a comparison of `get_backend()` (or of a tensor's `.backend`) with an engine's name in a frontend, and a
-`match` on it.
+Reports a comparison of a backend's name with that of an engine in a frontend, and a `match` on it. A backend's name is
+what `get_backend()` and a tensor's `.backend` return, and anything that is called so: `backend()`, `config.backend`,
+`os.environ["KERAS_BACKEND"]`. The module that chooses among the backends (`backend/__init__.py`) is let be.
 
 ## Why
 
@@ -34,27 +35,30 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import kinds
+from emberlint import config as configuration
 from emberlint.file import File
+from emberlint.narrowing import named_engines, of_case
 from emberlint.rules import Rule
 
-RULE = Rule("EMB108", "backend-branch", "a branch on the name of the active backend")
+
+def _is_no_manager(where: str) -> bool:
+    return not configuration.is_manager(where)
+
+
+RULE = Rule("EMB108", "backend-branch", "a branch on the name of the active backend", files=_is_no_manager)
 
 
 @RULE.on(ast.Compare)
 def check(node: ast.Compare, file: File) -> None:
     """Comparisons of a backend's name with that of an engine."""
-    if file.allowed is not None:
-        return
-    sides = [node.left, *node.comparators]
-    if any(_is_name(side, file) for side in sides) and any(_has_engine(side) for side in sides):
+    if file.allowed is None and named_engines(node, file):
         _report(node, file)
 
 
 @RULE.on(ast.Match)
 def check_match(node: ast.Match, file: File) -> None:
     """Patterns that a backend's name is matched with."""
-    if file.allowed is None and _is_name(node.subject, file):
+    if file.allowed is None and any(of_case(node.subject, case.pattern, file) for case in node.cases):
         _report(node.subject, file)
 
 
@@ -63,22 +67,3 @@ def _report(node: ast.expr, file: File) -> None:
     file.report(
         RULE, node, f"`{text}` branches on the backend's name; put the difference under one name in `backend/<engine>/`"
     )
-
-
-def _is_name(node: ast.expr, file: File) -> bool:
-    value = file.value(node)
-    if value is not None:
-        return value.path == "get_backend"
-    if isinstance(node, ast.Attribute) and node.attr == "backend":
-        owner = file.value(node.value)
-        return owner is not None and owner.is_array
-    if isinstance(node, ast.Call):
-        called = node.func
-        return isinstance(called, ast.Name) and called.id == "get_backend"
-    return False
-
-
-def _has_engine(node: ast.expr) -> bool:
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return any(_has_engine(element) for element in node.elts)
-    return isinstance(node, ast.Constant) and node.value in kinds.ENGINES

@@ -2,7 +2,8 @@
 
 ## What it does
 
-Reports an import of `backend.<engine>` (or of something in it) from a file outside of `backend/`.
+Reports an import of `backend.<engine>` (or of something in it) from a file outside of `backend/`. One that runs only
+where the engine is the active backend is let be; EMB108 reports the branch.
 
 ## Why
 
@@ -52,7 +53,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     for alias, path in file.imported(node):
         engine = configuration.backend_of(path.replace(".", "/")) if "backend" in path else ""
-        if engine:
+        if engine and engine not in file.active_backends():
             file.report(
                 RULE,
                 alias,

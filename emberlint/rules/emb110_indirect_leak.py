@@ -3,7 +3,8 @@
 ## What it does
 
 Follows the imports of a frontend module that run when it is imported, and reports the one that leaves the frontend
-for a module which imports an engine, itself or through others. Direct imports are EMB101's and EMB109's.
+for a module which imports an engine, itself or through others. Direct imports are EMB101's and EMB109's. Those that run
+only where the engine is the active backend (`if backend() == "torch":`) lead to none.
 
 ## Why
 

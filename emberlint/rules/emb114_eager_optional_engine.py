@@ -4,7 +4,8 @@
 
 Reports an import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one, that runs when a module is
 imported which may import it but is not that engine's backend: the manager of the backends, a tool, a test helper. An
-import in a function, or in a `try` that handles its failure, is let be.
+import in a function, in a `try` that handles its failure, or in a branch that is taken only where the engine is the
+active backend is let be.
 
 ## Why
 
@@ -36,7 +37,6 @@ There is no fix: the import must move to where the engine is used.
 from __future__ import annotations
 
 import ast
-from functools import cache
 
 from emberlint import config as configuration
 from emberlint import kinds
@@ -59,23 +59,16 @@ RULE = Rule(
 _OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
 
 
-@cache
-def _is_manager(where: str) -> bool:
-    """Whether a file stands beside the backends and chooses among them."""
-    parts = where.split("/")
-    return len(parts) > 1 and parts[-2] in ("backend", "backends")
-
-
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     """Eager imports of an optional engine outside of its backend."""
     if file.typing or file.guarded or file.function is not None:
         return
-    if file.allowed is None and not _is_manager(file.where):
+    if file.allowed is None and not configuration.is_manager(file.where):
         return
     for alias, path in file.imported(node):
         root = path.partition(".")[0]
         engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
-        if engine in _OPTIONAL:
+        if engine in _OPTIONAL and engine not in file.active_backends():
             message = f"`{path}` is imported with the module, so {engine} is no longer optional"
             file.report(RULE, alias, f"{message}; import it inside of a function")

@@ -56,7 +56,7 @@ def main() -> int:
         for package in PACKAGES:
             shutil.copytree(Path(source) / package, folder / package)
             before = passed(folder, package, "")
-            done = list(port.port([str(folder / package)], "numpy", Config(root=name)))
+            done = list(port.port([str(folder / package)], "numpy", Config(root=name), []))
             for one in done:
                 Path(one.path).write_bytes(one.after)
             changes = sum(one.rewritten.total() for one in done)

@@ -295,9 +295,9 @@ def test_files(project: Path) -> None:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("import torch\n", encoding="utf-8")
-    found = list(runner.files(["."], Config(root=str(project), exclude=("deep/skipped",))))
+    found = list(runner.files(["."], Config(root=str(project), exclude=("deep/skipped",)), []))
     assert found == ["bad.py", "deep/er/a.py", "good.py"]
-    assert list(runner.files(["a.txt"], Config())) == ["a.txt"]
+    assert list(runner.files(["a.txt"], Config(), [])) == ["a.txt"]
 
 
 def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
             pytest.fail("this case made no assertion: collect the check over pairs that it applies to", pytrace=False)
         given = pyfuncitem.callspec.params
         if "operation" in given:
-            judged = [pyfuncitem.originalname, given["operation"].name, given.get("backend", "any engine")]
+            operation = given["operation"]
+            judged = [
+                pyfuncitem.originalname,
+                f"{operation.category}.{operation.name}",
+                given.get("backend", "any engine"),
+            ]
             pyfuncitem.user_properties.append((_JUDGED, judged))
     return result
 

@@ -7,11 +7,13 @@ from collections import Counter
 import pytest
 import test_contract
 import test_differential
+import test_empty
 import test_oracles
 from floors import FLOORS
 from judging import CHECKS, ENGINES
 
-assert all(module.pytestmark.name == "contract" for module in (test_contract, test_differential, test_oracles))
+MODULES = (test_contract, test_differential, test_empty, test_oracles)
+assert all(module.pytestmark.name == "contract" for module in MODULES)
 
 
 @pytest.mark.parametrize("check", sorted(CHECKS))

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types mutants bench clean
 
 demo: .venv/.installed
 	$(BIN)/ember-ml demo
@@ -16,6 +16,9 @@ lint: .venv/.installed
 
 types: .venv/.installed
 	$(BIN)/mypy
+
+mutants: .venv/.installed
+	$(BIN)/python tests/mutants.py
 
 bench: .venv/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'

@@ -17,7 +17,6 @@ from emberlint.kinds import (
     SAYS,
     SEQUENCE,
     Value,
-    array_type,
     engine_of,
     merged,
 )
@@ -47,9 +46,9 @@ def annotated(node: Any, file: File) -> Value | None:
         found = BUILTIN_TYPES.get(node.id)
         if found is not None and not file.is_bound(node.id):
             return found
-        return _instance(file.lookup(node.id), node)
+        return _instance(file.lookup(node.id), node, file)
     if kind is ast.Attribute:
-        return _instance(file.value(node) or evaluate(node, file), node)
+        return _instance(file.value(node) or evaluate(node, file), node, file)
     if kind is ast.Constant:
         if node.value is None:
             return NOTHING
@@ -75,7 +74,7 @@ def _quoted(node: ast.Constant, file: File) -> Value | None:
         file.checks = checks
 
 
-def _instance(value: Value | None, node: ast.AST) -> Value | None:
+def _instance(value: Value | None, node: ast.AST, file: File) -> Value | None:
     """What an object of a type is."""
     if value is None:
         return None
@@ -83,7 +82,7 @@ def _instance(value: Value | None, node: ast.AST) -> Value | None:
         return Value(INSTANCE, node=value.node, path=value.path)
     if value.kind != REFERENCE:
         return None
-    known = array_type(value.path)
+    known = file.array_type(value.path)
     if known is not None:
         return Value(*known, node, SAYS)
     if value.path == "torch.Size":

@@ -87,7 +87,7 @@ def _call(node: ast.Call, file: File) -> Value | None:
     target = EVALUATE[kind](function, file)
     if target is not None and target.kind == REFERENCE:
         path = target.path
-        value = _engine(path, node, arguments)
+        value = _engine(path, node, arguments, file)
         if value is not None:
             file.known[node] = value
         if hot or target.hot or path == "importlib.import_module":
@@ -134,11 +134,11 @@ def _object(target: Value, node: ast.Call, file: File) -> Value | None:
     return None
 
 
-def _engine(path: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
+def _engine(path: str, node: ast.Call, arguments: list[Value | None], file: File) -> Value | None:
     """What an imported function answers."""
     found = kinds.answer(path)
     if found is None:
-        return _special(path, node, arguments) if _is_special(path) else None
+        return _special(path, node, arguments, file) if _is_special(path) else None
     word, engine = found
     if word in ARRAYS:
         name = path.rpartition(".")[2]
@@ -162,13 +162,13 @@ def _is_special(path: str) -> bool:
     return (
         root in ("numpy", "torch", "mlx", "copy")
         or rest.endswith(("get_backend", "backend.backend"))
-        or kinds.array_type(path) is not None
+        or kinds.array_type(path, frozenset({root})) is not None
     )
 
 
-def _special(path: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
+def _special(path: str, node: ast.Call, arguments: list[Value | None], file: File) -> Value | None:
     """What an imported function answers that no table tells of."""
-    known = kinds.array_type(path)
+    known = file.array_type(path)
     if known is not None:
         return Value(*known, node, CALL)
     root, _, rest = path.partition(".")

@@ -64,6 +64,11 @@ def parameters(record: dict[str, Any]) -> list[Parameter] | None:
     return found
 
 
+def engines() -> tuple[str, ...]:
+    """The engines whose functions and methods are known."""
+    return tuple(load()["engines"])
+
+
 @cache
 def methods(engine: str) -> frozenset[str]:
     """The methods and properties of an engine's arrays."""

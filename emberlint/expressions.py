@@ -117,7 +117,7 @@ def _property(owner: Value, node: ast.Attribute) -> Value | None:
     word = ATTRIBUTES.get(name)
     if word is None:
         return Value(STRING, node=node, path="get_backend") if name == "backend" else None
-    if word == "same":
+    if word == "same" or word == owner.engine:
         return Value(owner.kind, owner.engine, node, ATTRIBUTE, owner, dtype=owner.dtype)
     if word == SHAPE:
         return Value(SHAPE, node=node, reason=ATTRIBUTE, source=owner, dtype="int", element=INT)

@@ -10,7 +10,7 @@ from emberlint.checks import NONE, Checks
 from emberlint.config import NAMESPACE
 from emberlint.findings import Edit, Finding, Fix
 from emberlint.interest import Interest, Places
-from emberlint.kinds import CONSTANTS, REFERENCE, Value
+from emberlint.kinds import CONSTANTS, REFERENCE, Value, array_type
 from emberlint.scopes import BACKEND, Body, Class, Env, Functions, Import, Scopes, engines_of
 from emberlint.source import ENDS, UNDOTTED
 from emberlint.syntax import binders
@@ -59,6 +59,7 @@ class File:
         "loops",
         "module",
         "outer",
+        "own",
         "package",
         "pending",
         "renames",
@@ -91,6 +92,7 @@ class File:
         self.package = package
         self.where = where
         self.allowed = engines
+        self.own = frozenset({module.partition(".")[0], config.namespace.partition(".")[0]})
         self.renames = config.namespace != NAMESPACE
         self.interest = Interest(source, thorough)
         self.findings: list[Finding] = []
@@ -187,6 +189,10 @@ class File:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
+
+    def array_type(self, path: str) -> tuple[str, str] | None:
+        """The kind and engine of the objects of a class by its full name, if they are arrays."""
+        return array_type(path, self.own)
 
     # Full names.
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from emberlint import catalogue
 from emberlint.kinds import EMBER, HOST, TENSOR, Value
 from emberlint.source import ANY
 
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 # `x : ndarray` and `x, y : (N,) array` as numpydoc has them, `x (np.ndarray): ...` as Google's style has them.
 _NUMPYDOC = re.compile(r"^[ \t]*(\*{0,2}\w+(?:[ \t]*,[ \t]*\*{0,2}\w+)*)[ \t]*:[ \t]+(\S.*)$", re.MULTILINE)
 _GOOGLE = re.compile(r"^[ \t]*(\w+)[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:", re.MULTILINE)
-_ARRAY = re.compile(r"\b(?:ndarrays?|[Aa]rrays?|[Tt]ensors?|matrix|matrices)\b(?![-_ ]?like)")
-# What makes it more than an array: another type beside it, or a container of them.
+_ARRAY = re.compile(
+    r"(?<![\w.])(?:(?:np|numpy|torch|jnp|jax|mx|mlx|core|tf|cp|cupy)\.)*"
+    r"(?:ndarrays?|[Aa]rrays?|[Tt]ensors?|matrix|matrices)\b(?!\.\w|[-_ ]?like)"
+)
+# What makes it more than an array: another type next to it, or a container of them.
 _OTHER = re.compile(
     r"\b(?:floats?|ints?|integers?|scalars?|numbers?|str|strings?|bool|lists?|tuples?|sequences?|iterables?|dict|callable|function|"
-    r"optional|None|DataFrame|Series|sparse|objects?|instances?|types?|names?|of arrays|class)\b|[-_ ]like\b"
+    r"optional|None|DataFrame|Series|sparse|objects?|instances?|types?|names?|of arrays|class|"
+    r"memoryviews?|buffers?|bytes|ctypes|storages?)\b|[-_ ]like\b"
 )
 _SECTIONS = re.compile(
     r"^[ \t]*(?:Returns?|Yields?|Raises|Notes|References|Examples?|See Also)[ \t]*:?[ \t]*$", re.MULTILINE
@@ -33,7 +39,9 @@ _SECTIONS = re.compile(
 # `x.shape` and its like, and `x[:, 0]`: what only arrays have.
 _NAMES = rb"\.(?:shape|dtype|ndim|astype|reshape|ravel|flatten|flat|squeeze|transpose|T)\b"
 _USED = re.compile(_NAMES + rb"|\[(?:[^\[\]\n]*,)?[^\[\]\n,:]*:[^\[\]\n,]*,")
-_FRAME = re.compile(rb"\.(?:iloc|loc|columns|groupby|values|index|crs|geometry|name|chunks|items|keys|append)\b")
+_ATTRIBUTE = re.compile(rb"\.([A-Za-z]\w*)")
+_TYPES = re.compile(rb"isinstance\(\s*(\w+)\s*,\s*(\([^()]*\)|[\w.]+)")
+_OTHER_TYPE = re.compile(rb"\b(?:memoryview|bytes|bytearray|mmap|array\.array|ctypes\.\w+|\w*(?:Storage|Buffer))\b")
 
 _SIGNS = (b".", b"[")
 
@@ -56,7 +64,7 @@ def parameters(
             if name in names:
                 found[name] = _array(engine, names[name], DOCUMENTED)
         for name in names:
-            if name not in found and _is_used(name, node, file):
+            if name not in found and _is_used(name, node, engine, file):
                 found[name] = _array(engine, names[name], USED)
     for name, value in passed.items():
         if name in names:
@@ -102,8 +110,8 @@ def _docstring(node: Any) -> str:
     return ""
 
 
-def _is_used(name: str, node: Any, file: File) -> bool:
-    """Whether a function uses a name as only arrays are used, and not as a data frame is."""
+def _is_used(name: str, node: Any, engine: str, file: File) -> bool:
+    """Whether a function uses a name as only arrays are used, and not as anything else is."""
     source = file.source
     starts, data = source.starts, source.data
     start, end = starts[node.body[0].lineno - 1], starts[node.end_lineno]
@@ -117,10 +125,29 @@ def _is_used(name: str, node: Any, file: File) -> bool:
             continue
         for place in source.uses(text, first, end, ANY):
             after = place + length
-            if _FRAME.match(data, after, end) is not None:
-                return False
+            if sign == b".":
+                attribute = _ATTRIBUTE.match(data, after, end)
+                if attribute is not None and attribute[1] not in _attributes(engine):
+                    return False
             used = used or _USED.match(data, after, end) is not None
-    return used
+    return used and not _is_asked_for(word, data, start, end)
+
+
+@cache
+def _attributes(engine: str) -> frozenset[bytes]:
+    """The attributes of an engine's arrays; those of all engines together where the engine's own are not known."""
+    known = catalogue.engines()
+    names = (catalogue.methods(one) for one in ([engine] if engine in known else known))
+    return frozenset(name.encode() for name in frozenset[str]().union(*names))
+
+
+def _is_asked_for(word: bytes, data: bytes, start: int, end: int) -> bool:
+    """Whether a function asks if a name is a buffer that is no array: ``isinstance(x, memoryview)``."""
+    if data.find(b"isinstance", start, end) < 0:
+        return False
+    return any(
+        match[1] == word and _OTHER_TYPE.search(match[2]) is not None for match in _TYPES.finditer(data, start, end)
+    )
 
 
 def is_helper(name: str, file: File) -> bool:

@@ -261,13 +261,17 @@ TYPE_NAMES = {"Tensor": EMBER, "EmberTensor": EMBER, "KerasTensor": ""}
 
 
 @cache
-def array_type(path: str) -> tuple[str, str] | None:
-    """The kind and engine of the objects of a class by its full name, if they are arrays."""
+def array_type(path: str, own: frozenset[str] = frozenset()) -> tuple[str, str] | None:
+    """The kind and engine of the objects of a class by its full name, if they are arrays.
+
+    ``Tensor`` is the name of many classes; only ember's counts, and those of the packages that are a file's ``own``.
+    """
     found = _TYPES.get(path)
     if found is None:
-        last = path.rpartition(".")[2]
+        root, last = path.partition(".")[0], path.rpartition(".")[2]
         if last in TYPE_NAMES and engine_of(path) in ("", EMBER):
-            return TENSOR, TYPE_NAMES[last]
+            is_own = last != "Tensor" or root == "ember_ml" or root in own
+            return (TENSOR, TYPE_NAMES[last]) if is_own else None
     return found
 
 
@@ -428,14 +432,15 @@ METHODS |= {
     "topk": SEQUENCE,
     "nonzero": "nonzero",
 }
+# "torch": the same kind, on torch's tensors alone; NumPy's ``x.data`` is a buffer.
 ATTRIBUTES = {
     "T": "same",
     "mT": "same",
     "H": "same",
     "real": "same",
     "imag": "same",
-    "data": "same",
-    "grad": "same",
+    "data": "torch",
+    "grad": "torch",
     "flat": "same",
     "shape": SHAPE,
     "ndim": "int",

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from emberlint.file import File
-from emberlint.kinds import CHECKED, ENGINES, NOTHING, NUMBER, STRING, TENSOR, Value, array_type, engine_of, merged
+from emberlint.kinds import CHECKED, ENGINES, NOTHING, NUMBER, STRING, TENSOR, Value, engine_of, merged
 from emberlint.scopes import BACKEND, Env, engines_of
 
 
@@ -154,5 +154,5 @@ def _instance(types: Any, test: ast.AST, file: File) -> Value | None:
     if kind is ast.Name and types.id in ("int", "float", "bool", "complex") and not file.is_bound(types.id):
         return NUMBER
     path = file.path(types)
-    known = array_type(path) if path else None
+    known = file.array_type(path) if path else None
     return Value(*known, test, CHECKED) if known is not None else None

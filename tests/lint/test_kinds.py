@@ -240,3 +240,81 @@ def test_a_message_is_one_line() -> None:
     data = b"import numpy as np\n\nx = (np.\n     pi)\n"
     messages = [finding.message for finding in engine.lint(data, "m.py", Config(select=("EMB103",))).findings]
     assert messages == ["`np. pi` is numpy's; use `ops.pi`"]
+
+
+def kind_in(text: str, name: str, module: str = "") -> str:
+    """The kind and engine of the last read of a name in a module; ``?`` if it is unknown."""
+    source = Source(textwrap.dedent(text).encode())
+    package = module.rpartition(".")[0]
+    file = File(source, engine.parse(source), Config(), module=module, package=package, thorough=True)
+    flow.run(file)
+    for node, value in reversed(file.known.items()):
+        if file.text(node) == name:
+            return " ".join(part for part in (value.kind, value.engine) if part)
+    return "?"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        # OpenVINO's tensors are buffers that are filled through NumPy; those of CUTLASS are known to its compiler only.
+        ("import openvino as ov\nt = ov.Tensor(kind, shape)\nshown(t)", "t"),
+        ("import openvino as ov\nt = ov.Tensor(kind, shape)\nshown(t.data)", "t.data"),
+        ("from cutlass import cute\ndef f(m: cute.Tensor):\n    return shown(m)", "m"),
+        ("import openvino as ov\ndef f(m):\n    assert isinstance(m, ov.Tensor)\n    return shown(m)", "m"),
+        ("import numpy as np\nx = np.zeros(3)\nshown(x.data)", "x.data"),
+        ("import numpy as np\nx = memoryview(np.zeros(3))\nshown(x)", "x"),
+        ("import torch\nx = torch.zeros(3).untyped_storage()\nshown(x)", "x"),
+        ("import torch\nx = torch.UntypedStorage(3)\nshown(x)", "x"),
+    ],
+)
+def test_buffers_of_others_are_no_tensors(text: str, name: str) -> None:
+    assert kind_in(text, name) == "?"
+
+
+def test_tensors_of_the_file_s_own_package_are_tensors() -> None:
+    text = "from shop.types import Tensor\nimport numpy\ndef f(x: Tensor):\n    return shown(x)"
+    assert kind_in(text, "x", "shop.ops.math") == "tensor ember"
+    assert kind_in(text, "x", "other.ops.math") == "?"
+    relative = "from ..types import Tensor\ndef f(x: Tensor):\n    return shown(x)"
+    assert kind_in(relative, "x", "shop.ops.math") == "tensor ember"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("return x.shape, shown(x, torch)", "tensor torch"),
+        ("return x.dtype, isinstance(x, torch.Tensor), shown(x, torch)", "tensor torch"),
+        ("return x.dtype, isinstance(x, torch.TypedStorage), shown(x, torch)", "?"),
+        ("return x.dtype, isinstance(x, (torch.Tensor, torch.UntypedStorage)), shown(x, torch)", "?"),
+        ("return x.shape, isinstance(x, memoryview), shown(x, torch)", "?"),
+        ("return x.shape, x.release(), shown(x, torch)", "?"),
+        ("return x.ndim, x.typecode, shown(x, torch)", "?"),
+        ("return x.shape, x.indptr, shown(x, torch)", "?"),
+        ("return x.shape, x.iloc[0], shown(x, torch)", "?"),
+        ("return x.shape, x._version, shown(x, torch)", "tensor torch"),
+        ("return x.shape, other.release(), shown(x, torch)", "tensor torch"),
+    ],
+)
+def test_parameters_that_are_used_as_arrays_are(body: str, kind: str) -> None:
+    assert kind_in(f"import torch\ndef f(x):\n    {body}\n", "x") == kind
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("ndarray", "host numpy"),
+        ("np.ndarray of shape (3,)", "host numpy"),
+        ("numpy.ndarray", "host numpy"),
+        ("array, shape (3,)", "host numpy"),
+        ("array.array", "?"),
+        ("pyarrow.Array", "?"),
+        ("ctypes array", "?"),
+        ("typed memoryview or ndarray", "?"),
+        ("array or buffer", "?"),
+        ("array-like", "?"),
+    ],
+)
+def test_parameters_that_are_documented_as_arrays_are(written: str, kind: str) -> None:
+    text = f'import numpy as np\ndef f(x):\n    """A function.\n\n    x : {written}\n    """\n    return shown(x, np)\n'
+    assert kind_in(text, "x") == kind

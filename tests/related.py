@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from planted import Bug, names, units
 
-BY_OPERATION = ("tests/test_contract.py", "tests/test_differential.py", "tests/test_gradients.py")
+BY_OPERATION = tuple(f"tests/test_{name}.py" for name in ("contract", "oracles", "differential", "empty", "gradients"))
 AT_MOST = 8
 """The number of operations of a place that are tested: a helper may serve a whole category."""
 

@@ -27,7 +27,9 @@ import difflib
 import gc
 import hashlib
 import importlib
+import itertools
 import json
+import math
 import os
 import random
 import shutil
@@ -96,40 +98,26 @@ class Project:
         }
 
     def sample(self, count: int, seed: int, paths: Iterable[str], excluded: Iterable[str]) -> list[Bug]:
-        """``count`` bugs, or all there are: each file has its share, and in it rare kinds have more than theirs."""
-        found = {
-            path: bugs(path, source)
-            for path, source in self.sources.items()
-            if (not paths or _matches(path, paths)) and not _matches(path, excluded)
-        }
-        total = sum(map(len, found.values()))
-        count = min(count, total)
-        draw = random.Random(seed)
-        order = draw.sample(sorted(found), len(found))
-        places = [(number + draw.random()) * total / count for number in range(count)]
-        chosen: list[Bug] = []
-        before = 0
-        for path in order:
-            inside = sum(before <= place < before + len(found[path]) for place in places)
-            before += len(found[path])
-            chosen += self._drawn(found[path], inside, random.Random(f"{seed} {path}"))
-        return draw.sample(chosen, len(chosen))
+        """``count`` bugs, or all there are: each file has its share, and in it rare kinds have more than theirs.
 
-    def _drawn(self, found: list[Bug], count: int, draw: random.Random) -> list[Bug]:
-        """Some bugs of one file: a kind is drawn by the root of how many there are, then one of that kind."""
-        by_kind: dict[str, list[Bug]] = {}
+        Each bug draws a rank of its own, so that the sample changes with a file no further than that file, wherever it is.
+        """
+        ranked: list[tuple[float, Bug]] = []
+        for path, source in self.sources.items():
+            if (not paths or _matches(path, paths)) and not _matches(path, excluded):
+                ranked += self._ranked(bugs(path, source), seed)
+        ranked.sort(key=lambda pair: pair[0], reverse=True)
+        found = (bug for _, bug in ranked if is_one(bug, self.sources[bug.path]))
+        return list(itertools.islice(found, count))
+
+    def _ranked(self, found: list[Bug], seed: int) -> Iterator[tuple[float, Bug]]:
+        """The bugs of one file with their ranks: a kind weighs the root of how many there are."""
+        kinds = Counter(bug.kind for bug in found)
+        whole = sum(number**0.5 for number in kinds.values())
         for bug in found:
-            by_kind.setdefault(bug.kind, []).append(bug)
-        chosen: list[Bug] = []
-        while len(chosen) < count and by_kind:
-            weights = [len(several) ** 0.5 for several in by_kind.values()]
-            kind = draw.choices(list(by_kind), weights)[0]
-            bug = by_kind[kind].pop(draw.randrange(len(by_kind[kind])))
-            if not by_kind[kind]:
-                del by_kind[kind]
-            if is_one(bug, self.sources[bug.path]):
-                chosen.append(bug)
-        return chosen
+            weight = len(found) / whole * kinds[bug.kind] ** -0.5
+            name = (seed, bug.function, bug.kind, *bug.lines(self.sources[bug.path]))
+            yield math.log(random.Random(repr(name)).random()) / weight, bug
 
     def reason(self, bug: Bug) -> str | None:
         """Why a bug is none, where it is known to be none."""

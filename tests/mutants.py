@@ -100,7 +100,7 @@ class Project:
     def sample(self, count: int, seed: int, paths: Iterable[str], excluded: Iterable[str]) -> list[Bug]:
         """``count`` bugs, or all there are: each file has its share, and in it rare kinds have more than theirs.
 
-        Each bug draws a rank of its own, so that the sample changes with a file no further than that file, wherever it is.
+        Each bug draws a rank of its own: a change to one file leaves the bugs of all others in the sample.
         """
         ranked: list[tuple[float, Bug]] = []
         for path, source in self.sources.items():

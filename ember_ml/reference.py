@@ -16,8 +16,8 @@ from types import ModuleType
 
 from ember_ml import backend as backends
 from ember_ml import ops
-from ember_ml.contract import REGISTRY, Operation
-from ember_ml.dtypes import DTYPES, KINDS, LAWS, PROMOTION, EmberDType
+from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
 
 _HEAD = """# Operations
 
@@ -41,7 +41,7 @@ def operations() -> str:
         rows = [
             [
                 f"`{operation.name}{signature(operation.call)}`" + _other_names(operation),
-                operation.law.name,
+                operation.rule.name,
                 _first_line(operation.call),
                 *(
                     "body" if engine.provider(operation) == "defined" else engine.provider(operation)
@@ -69,7 +69,7 @@ def promotion() -> str:
 
 def laws() -> str:
     """The dtype laws."""
-    return table(["law", "what it says"], [[f"`{law.name}`", law.sentence] for law in LAWS.values()])
+    return table(["law", "what it says"], [[f"`{law.name}`", law.sentence] for law in DTYPE_RULES.values()])
 
 
 def providers() -> str:

@@ -21,7 +21,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, TENSOR, Operation
+from ember_ml.dispatch import REGISTRY, TENSOR, Operation
 from ember_ml.dtypes import DTYPES, as_dtype, doubled, promote
 from ember_ml.errors import AxisError, UnsupportedError
 
@@ -62,7 +62,7 @@ def tolerance(operation: Operation) -> float | None:
 
 def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
     """Whether the engine has every dtype that the call's arrays have, and those that it, or the operation, asks for."""
-    if operation is not None and operation.law is doubled and not backend.has_float64():
+    if operation is not None and operation.rule is doubled and not backend.has_float64():
         return False
     found = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, str) and value in DTYPES]
     call.map(lambda array: found.append(dtype_name(array)))
@@ -222,7 +222,7 @@ def test_dtype_law_holds(operation: Operation, backend: Backend) -> None:
                     run(operation, backend, case)
                 continue
             answer = run(operation, backend, case)
-            if operation.law.answer is not None:
+            if operation.rule.result is not None:
                 for path, leaf in leaves(answer):
                     if isinstance(leaf, backend.tensors):
                         assert dtype_name(leaf) == expected, path
@@ -240,14 +240,14 @@ def dtypes_of(answer: Any) -> list[str]:
 
 def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ...]) -> str | type[Exception]:
     """The dtype that the law gives, or the class of error where the dtypes do not go together."""
-    law, given_dtypes = operation.law, [as_dtype(name) for name in dtypes]
-    if law.meet == "apart":
+    law, given_dtypes = operation.rule, [as_dtype(name) for name in dtypes]
+    if law.mode == "separate":
         wrong = any(d.name not in operation.dtypes for d in given_dtypes)
         return TypeError if wrong else ""
     common = given_dtypes[0]
     rank = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating": 2, "complex floating": 3}
     for other in given_dtypes[1:]:
-        if law.meet == "first":
+        if law.mode == "first":
             if rank[other.kind] > rank[common.kind]:
                 return TypeError
             continue
@@ -257,10 +257,10 @@ def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ..
             return TypeError
     if common.name not in operation.dtypes:
         return TypeError
-    entered = law.enter(common)
+    entered = law.compute(common)
     if entered.name not in dtypes_of_device(backend):
         return UnsupportedError
-    return law.answer(common).name if law.answer else ""
+    return law.result(common).name if law.result else ""
 
 
 @every_operation

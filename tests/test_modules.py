@@ -20,7 +20,7 @@ from agreement import assert_same, host
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
-from ember_ml.door import home_of
+from ember_ml.dispatch import backend_of
 from ember_ml.nn import Buffer, Linear, Module, ModuleDict, ModuleList, Parameter, Sequential
 from ember_ml.nn.tensor import EmberTensor
 

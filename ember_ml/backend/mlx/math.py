@@ -37,11 +37,11 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
-from ember_ml.backend import single, takes_numbers
+from ember_ml.backend import native_for, takes_numbers
 from ember_ml.backend.mlx.comparison import _none
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.manipulation import view_as_complex
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 
 _ZERO = mx.array(0)
 _CPU = mx.Device(mx.cpu)
@@ -67,7 +67,7 @@ def _stream_of(x: mx.array) -> mx.Device | None:
 
 
 @takes_numbers
-@single(mx.floor_divide)
+@native_for(mx.floor_divide, "real floating")
 def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype in _REAL:
         return mx.floor_divide(x, y)
@@ -84,7 +84,7 @@ def _real_remainder(x: mx.array, y: mx.array) -> mx.array:
 
 
 @takes_numbers
-@single(_real_remainder)
+@native_for(_real_remainder, "real floating")
 def remainder(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype in _REAL:
         return _real_remainder(x, y if isinstance(y, mx.array) else mx.array(y, x.dtype))
@@ -107,7 +107,7 @@ def _traps(y: mx.array) -> mx.array:
 
 
 @takes_numbers
-@single(mx.power)
+@native_for(mx.power, "real floating")
 def power(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype not in _SIGNED:
         return _complex_power(x, mx.array(y, x.dtype)) if x.dtype == mx.complex64 else mx.power(x, y)

@@ -10,7 +10,7 @@ from torch import Tensor, linalg
 from ember_ml.backend.torch.core import is_pushed
 from ember_ml.backend.torch.indexing import _is_true
 from ember_ml.backend.torch.transform import is_bent
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.errors import LinAlgError
 from ember_ml.ops.linearalg import (
     EigResult,

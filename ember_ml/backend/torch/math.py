@@ -62,13 +62,13 @@ from torch import pow as power
 from torch import sub as subtract
 
 from ember_ml.backend import takes_numbers
-from ember_ml.backend.torch.core import lift
+from ember_ml.backend.torch.core import scalar_like
 
 
 @takes_numbers
 def floor_divide(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if x.is_floating_point():
-        return torch.div(x, y if isinstance(y, torch.Tensor) else lift(y, x)).floor_()
+        return torch.div(x, y if isinstance(y, torch.Tensor) else scalar_like(y, x)).floor_()
     if not isinstance(y, torch.Tensor):
         return torch.floor_divide(x, y) if y else torch.zeros_like(x)
     trap = _traps(y)
@@ -79,7 +79,7 @@ def floor_divide(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
 def remainder(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if not x.is_floating_point():
         return torch.remainder(x, y.masked_fill(_traps(y), 1) if isinstance(y, torch.Tensor) else y or 1)
-    y = y if isinstance(y, torch.Tensor) else lift(y, x)
+    y = y if isinstance(y, torch.Tensor) else scalar_like(y, x)
     rest = torch.remainder(x, y)
     # A zero has the sign of the divisor too.
     if not rest.requires_grad:

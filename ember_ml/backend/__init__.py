@@ -75,18 +75,19 @@ def takes_numbers(function: F) -> F:
     return function
 
 
-def native_for(native: Callable[..., Any], *dtypes: str) -> Callable[[F], F]:
+def native_for(native: Callable[..., Any], *dtypes: str, bare: bool = False) -> Callable[[F], F]:
     """A decorator for a function of a backend that only some dtypes need, as a workaround for what the engine lacks.
 
     Args:
         native: the engine's own function, which is right for the others.
-        dtypes: those others: names of dtypes, or of kinds as ``isdtype`` knows them. Tensors of these dtypes go straight
-            to ``native``; the function takes them too.
+        dtypes: those others: names of dtypes, or of kinds as ``isdtype`` knows them. Tensors of these dtypes go
+            straight to ``native``; the function takes them too.
+        bare: only calls without any keyword argument do, and ``native`` is given the positional arguments alone.
     """
     names = frozenset(name for one in dtypes for name in ([one] if one in DTYPES else [d.name for d in of_kind(one)]))
 
     def mark(function: F) -> F:
-        function.native_for = native, names  # type: ignore[attr-defined]
+        function.native_for = native, names, bare  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -102,7 +103,7 @@ class Backend:
     native function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
     device computes in it), ``forwards`` (a tensor without negative strides, which not every reader of DLPack takes),
     ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a call is made that NumPy
-    computes, out of sight of the engine's gradients), ``substitute`` (tells the engine's compiler of the Python function
+    computes, out of sight of the engine's gradients), ``substitute`` (tells the engine's compiler which Python function
     to trace for a call) and ``own`` (what computes an operation, in place of the look-up by name).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """

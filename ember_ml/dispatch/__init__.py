@@ -7,17 +7,17 @@ The life of one call, ``ops.add(x, y)``:
 2. The fast path (``fast.py``, or its twin in C, ``_fast.c``) looks up the types and dtypes of ``x`` and ``y`` in the
    operation's table. If they are tensors of one engine, of one dtype that needs no cast, and all options have plain
    types, the engine's function is called with the arguments as they are. That is the usual case, and the end.
-3. Two tensors, or a tensor and a number, that need a cast go by the promotion table (``promotion.py``): look up the
-   common dtype, cast, call.
-4. Everything else takes the general path (``general.py``). Are there ``EmberTensor`` arguments? They are unwrapped, the
+3. Anything else takes the general path (``general.py``). It begins with the promotion table (``promotion.py``): two
+   tensors, or a tensor and a number, that need a cast are cast to the common dtype that the table has for them.
+4. Everything else takes the rest of the general path. Are there ``EmberTensor`` arguments? They are unwrapped, the
    operation is called again, and its result is wrapped (``wrapping.py``).
 5. Which backend computes? That of the tensors among the arguments (``tensor_types.py``); the active one if there are
    none. Tensors of two engines are a ``TypeError``.
 6. Numbers, sequences and host arrays become tensors of that backend, on the device of the tensors that are there; the
    dtype rule says what they are cast to; options become the plain types that all engines agree on.
 7. The backend's function is called: the engine's own, or the operation's body with that backend active.
-8. If the engine raises: where it has no kernel for the dtypes, NumPy computes; otherwise the error gets its agreed class
-   and a note that names the call (``errors.py``).
+8. If the engine raises: where it has no kernel for the dtypes, NumPy computes; otherwise the error gets its agreed
+   class and a note that names the call (``errors.py``).
 """
 
 from ember_ml.dispatch.operation import REGISTRY as REGISTRY

@@ -31,17 +31,25 @@ typedef struct {
     PyObject *scalar_like;
 } Engine;
 
-/* A tensor type: its engine, and how the dtype of an instance is read. */
+/* How an attribute of a tensor is read. */
+typedef struct {
+    PyObject *name;
+    PyGetSetDef *getset; /* where it is written in C */
+    PyObject *fget;      /* where it is a property */
+} Attribute;
+
+/* A tensor type: its engine, and the attributes that the fast path looks at. */
 typedef struct {
     PyTypeObject *type;
     Py_ssize_t engine;
-    PyGetSetDef *getset; /* for an attribute that is written in C */
-    PyObject *fget;      /* for a property */
+    Attribute dtype, itemsize;
 } TensorType;
 
 /* What one operation does with the tensors of one engine; `first` is the most frequent dtype. */
 typedef struct {
     PyObject *first, *first_run, *runs, *any_run;
+    PyObject *bare_runs; /* NULL if there are none */
+    long width;
     int raw;
 } Row;
 
@@ -70,7 +78,7 @@ static Py_ssize_t engines_count;
 static TensorType *types;
 static size_t types_size, types_count;
 
-static PyObject *dtype_name; /* "dtype" */
+static PyObject *dtype_name, *itemsize_name; /* "dtype", "itemsize" */
 
 static size_t
 slot_of(TensorType *table, size_t size, PyTypeObject *type)
@@ -93,15 +101,28 @@ find_type(PyObject *value)
 }
 
 static inline PyObject *
-dtype_of(TensorType *type, PyObject *value)
+read_attribute(Attribute *attribute, PyObject *value)
 {
-    if (type->getset != NULL) {
-        return type->getset->get(value, type->getset->closure);
+    if (attribute->getset != NULL) {
+        return attribute->getset->get(value, attribute->getset->closure);
     }
-    if (type->fget != NULL) {
-        return PyObject_CallOneArg(type->fget, value);
+    if (attribute->fget != NULL) {
+        return PyObject_CallOneArg(attribute->fget, value);
     }
-    return PyObject_GetAttr(value, dtype_name);
+    return PyObject_GetAttr(value, attribute->name);
+}
+
+/* 1 if the elements of a tensor have so many bytes, 0 if not, -1 on error. */
+static inline int
+has_width(TensorType *type, PyObject *value, long width)
+{
+    PyObject *itemsize = read_attribute(&type->itemsize, value);
+    if (itemsize == NULL) {
+        return -1;
+    }
+    long own = PyLong_AsLong(itemsize);
+    Py_DECREF(itemsize);
+    return own == -1 && PyErr_Occurred() ? -1 : own == width;
 }
 
 /* 1 if two dtypes of an engine are the same, 0 if not, -1 on error. */
@@ -111,15 +132,51 @@ same_dtype(Engine *engine, PyObject *a, PyObject *b)
     return a == b ? 1 : engine->stable ? 0 : PyObject_RichCompareBool(a, b, Py_EQ);
 }
 
-/* The function for a dtype, borrowed; NULL without an error if there is none. */
-static inline PyObject *
-run_of(Engine *engine, Row *row, PyObject *dtype)
+/* The value of a dtype in a dictionary, a new reference; NULL without an error if there is none. */
+static PyObject *
+find_dtype(PyObject *dict, PyObject *dtype)
 {
-    int same = row->first == NULL ? 0 : same_dtype(engine, dtype, row->first);
-    if (same != 0) {
-        return same > 0 ? row->first_run : NULL;
+    /* Comparing dtypes may run Python code, which may bind the row again. */
+    Py_INCREF(dict);
+    PyObject *found = Py_XNewRef(PyDict_GetItemWithError(dict, dtype));
+    Py_DECREF(dict);
+    return found;
+}
+
+/* The function for a dtype, a new reference; NULL without an error if there is none. `bare` says whether no option is
+   given, and afterwards whether the function takes none. */
+static PyObject *
+run_of(Engine *engine, Row *row, PyObject *dtype, int *bare)
+{
+    if (*bare) {
+        PyObject *run = row->bare_runs == NULL ? NULL : find_dtype(row->bare_runs, dtype);
+        if (run != NULL || PyErr_Occurred()) {
+            return run;
+        }
+        *bare = 0;
     }
-    return PyDict_GetItemWithError(row->runs, dtype);
+    if (dtype == row->first) {
+        return Py_NewRef(row->first_run);
+    }
+    PyObject *runs = row->runs;
+    if (!engine->stable && row->first != NULL) {
+        PyObject *first = Py_NewRef(row->first), *first_run = Py_NewRef(row->first_run);
+        Py_INCREF(runs);
+        int same = PyObject_RichCompareBool(dtype, first, Py_EQ);
+        Py_DECREF(first);
+        if (same != 0) {
+            Py_DECREF(runs);
+            if (same < 0) {
+                Py_CLEAR(first_run);
+            }
+            return first_run;
+        }
+        Py_DECREF(first_run);
+        PyObject *run = find_dtype(runs, dtype);
+        Py_DECREF(runs);
+        return run;
+    }
+    return find_dtype(runs, dtype);
 }
 
 static int
@@ -150,39 +207,42 @@ is_small_number(PyObject *value)
 /* What is found among the values of a call: the engine and dtype of its tensors, one of them, and a number's place. */
 typedef struct {
     Py_ssize_t engine;
-    PyTypeObject *type;
+    TensorType *type;
     PyObject *dtype, *like;
     int number;
+    int any; /* whether the dtype does not matter */
 } Match;
 
 /* Takes one tensor into account: 1 if it fits, 0 if not, -1 on error. */
 static int
 match_one(Function *self, Match *match, int role, PyObject *value)
 {
-    TensorType *type = find_type(value);
-    if (type == NULL) {
-        return 0;
-    }
-    if (match->engine < 0) {
-        match->engine = type->engine;
-        match->type = type->type;
-    }
-    else if (type->engine != match->engine) {
-        if (holds_type(engines[type->engine].guests, match->type)) {
-            match->engine = type->engine;
-            match->type = type->type;
+    TensorType *type = match->type;
+    if (type == NULL || type->type != Py_TYPE(value)) {
+        type = find_type(value);
+        if (type == NULL) {
+            return 0;
         }
-        else if (!holds_type(engines[match->engine].guests, type->type)) {
+        if (match->type == NULL || holds_type(engines[type->engine].guests, match->type->type)) {
+            match->type = type;
+            match->engine = type->engine;
+        }
+        else if (type->engine != match->engine && !holds_type(engines[match->engine].guests, type->type)) {
+            return 0;
+        }
+        if (match->engine >= self->rows_count || self->rows[match->engine].runs == NULL) {
             return 0;
         }
     }
-    if (match->engine >= self->rows_count || self->rows[match->engine].runs == NULL) {
-        return 0;
+    Row *row = &self->rows[match->engine];
+    if (row->any_run != NULL && (match->any || match->dtype == NULL)) {
+        int wide = row->width == 0 ? self->single : has_width(type, value, row->width);
+        if (wide != 0 || match->any) {
+            match->any = wide > 0;
+            return wide;
+        }
     }
-    if (self->single && self->rows[match->engine].any_run != NULL) {
-        return 1;
-    }
-    PyObject *dtype = dtype_of(type, value);
+    PyObject *dtype = read_attribute(&type->dtype, value);
     if (dtype == NULL) {
         return -1;
     }
@@ -250,7 +310,8 @@ match_values(Function *self, PyObject *const *values, Match *match)
             else if (check.optional && value == Py_None) {
                 fits = 1;
             }
-            else if (check.role == TENSOR && match->dtype != NULL && match->number < 0 && is_small_number(value)) {
+            else if (check.role == TENSOR && (match->dtype != NULL || match->any) && match->number < 0 &&
+                     is_small_number(value)) {
                 match->number = check.at;
                 fits = 1;
             }
@@ -267,6 +328,9 @@ match_values(Function *self, PyObject *const *values, Match *match)
     }
     if (match->number >= 0) {
         Engine *engine = &engines[match->engine];
+        if (match->any) {
+            return self->rows[match->engine].raw;
+        }
         return PySet_Contains(PyFloat_CheckExact(values[match->number]) ? engine->floats : engine->ints, match->dtype);
     }
     return 1;
@@ -274,7 +338,7 @@ match_values(Function *self, PyObject *const *values, Match *match)
 
 /* The function that computes on what was found, a new reference; NULL without an error if the general path has to. */
 static PyObject *
-find_run(Function *self, Match *match)
+find_run(Function *self, Match *match, int *bare)
 {
     Engine *engine = &engines[match->engine];
     if (PyList_GET_ITEM(engine->active, 0) != Py_True) {
@@ -292,16 +356,17 @@ find_run(Function *self, Match *match)
     Row *row = &self->rows[match->engine];
     PyObject *run;
     if (match->dtype != NULL) {
-        run = run_of(engine, row, match->dtype);
+        run = run_of(engine, row, match->dtype, bare);
     }
-    else if (self->single && row->any_run != NULL) {
-        run = row->any_run;
+    else if (match->any) {
+        *bare = 0;
+        run = Py_NewRef(row->any_run);
     }
     else {
         /* Indices or masks alone, whose dtype was looked at. */
-        run = PyDict_GetItemWithError(row->runs, self->checks[0].role == INDEX ? engine->index : engine->mask);
+        *bare = 0;
+        run = find_dtype(row->runs, self->checks[0].role == INDEX ? engine->index : engine->mask);
     }
-    Py_XINCREF(run);
     return run;
 }
 
@@ -388,7 +453,8 @@ call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames
     }
     Match match = {.engine = -1, .number = -1};
     int fits = match_values(self, values, &match);
-    PyObject *run = fits > 0 ? find_run(self, &match) : NULL;
+    int bare = !plain && kwnames == NULL && count == self->positional && match.number < 0;
+    PyObject *run = fits > 0 ? find_run(self, &match, &bare) : NULL;
     PyObject *result = NULL;
     if (run == NULL) {
         if (fits >= 0 && !PyErr_Occurred()) {
@@ -411,7 +477,7 @@ call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames
             Py_DECREF(scalar);
         }
     }
-    else if (plain) {
+    else if (plain || bare) {
         result = PyObject_Vectorcall(run, args, nargsf, NULL);
     }
     else {
@@ -448,6 +514,7 @@ Function_traverse(PyObject *op, visitproc visit, void *arg)
         Py_VISIT(self->rows[i].first_run);
         Py_VISIT(self->rows[i].runs);
         Py_VISIT(self->rows[i].any_run);
+        Py_VISIT(self->rows[i].bare_runs);
     }
     return 0;
 }
@@ -459,6 +526,7 @@ clear_row(Row *row)
     Py_CLEAR(row->first_run);
     Py_CLEAR(row->runs);
     Py_CLEAR(row->any_run);
+    Py_CLEAR(row->bare_runs);
 }
 
 static void
@@ -517,16 +585,18 @@ Function_reduce(PyObject *op, PyObject *Py_UNUSED(ignored))
     return Py_NewRef(((Function *)op)->qualname);
 }
 
-PyDoc_STRVAR(bind_doc, "bind(engine, first, runs, any_run, raw)\n--\n\nSet the row of an engine.");
+PyDoc_STRVAR(bind_doc, "bind(engine, first, runs, any_run, width, raw, bare_runs)\n--\n\nSet the row of an engine.");
 
 static PyObject *
 Function_bind(PyObject *op, PyObject *args)
 {
     Function *self = (Function *)op;
     Py_ssize_t engine;
-    PyObject *first, *runs, *any_run;
+    PyObject *first, *runs, *any_run, *bare_runs;
+    long width;
     int raw;
-    if (!PyArg_ParseTuple(args, "nOO!Op:bind", &engine, &first, &PyDict_Type, &runs, &any_run, &raw)) {
+    if (!PyArg_ParseTuple(args, "nOO!OlpO!:bind", &engine, &first, &PyDict_Type, &runs, &any_run, &width, &raw,
+                          &PyDict_Type, &bare_runs)) {
         return NULL;
     }
     if (engine < 0 || engine >= engines_count) {
@@ -551,6 +621,8 @@ Function_bind(PyObject *op, PyObject *args)
         .first_run = Py_XNewRef(first_run),
         .runs = Py_NewRef(runs),
         .any_run = any_run == Py_None ? NULL : Py_NewRef(any_run),
+        .bare_runs = PyDict_GET_SIZE(bare_runs) == 0 ? NULL : Py_NewRef(bare_runs),
+        .width = width,
         .raw = raw,
     };
     Row old = self->rows[engine];
@@ -675,6 +747,27 @@ failed:
     return NULL;
 }
 
+/* Finds out how an attribute is read from instances of a type; -1 on error. */
+static int
+find_attribute(PyTypeObject *type, PyObject *name, Attribute *found)
+{
+    found->name = name;
+    PyObject *attribute = PyObject_GetAttr((PyObject *)type, name);
+    if (attribute == NULL) {
+        PyErr_Clear(); /* instances may have it all the same */
+        return 0;
+    }
+    if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type) && PyType_IsSubtype(type, PyDescr_TYPE(attribute))) {
+        found->getset = ((PyGetSetDescrObject *)attribute)->d_getset; /* lives as long as the type */
+    }
+    else if (Py_IS_TYPE(attribute, &PyProperty_Type)) {
+        found->fget = PyObject_GetAttrString(attribute, "fget");
+    }
+    int failed = PyErr_Occurred() != NULL;
+    Py_DECREF(attribute);
+    return failed ? -1 : 0;
+}
+
 /* Adds a tensor type, in a table of its own size or twice that. */
 static int
 add_type(PyTypeObject *type, Py_ssize_t engine)
@@ -691,7 +784,7 @@ add_type(PyTypeObject *type, Py_ssize_t engine)
                 table[slot_of(table, size, types[i].type)] = types[i];
             }
         }
-        PyMem_Free(types);
+        /* The old table stays: a call that is under way may hold a part of it. It is a few kilobytes, once or twice. */
         types = table;
         types_size = size;
     }
@@ -701,22 +794,9 @@ add_type(PyTypeObject *type, Py_ssize_t engine)
         return 0;
     }
     TensorType made = {.type = type, .engine = engine};
-    PyObject *attribute = PyObject_GetAttr((PyObject *)type, dtype_name);
-    if (attribute == NULL) {
-        PyErr_Clear(); /* instances may have it all the same */
+    if (find_attribute(type, dtype_name, &made.dtype) < 0 || find_attribute(type, itemsize_name, &made.itemsize) < 0) {
+        return -1;
     }
-    else if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type) &&
-             PyType_IsSubtype(type, ((PyDescrObject *)attribute)->d_type)) {
-        made.getset = ((PyGetSetDescrObject *)attribute)->d_getset; /* lives as long as the type */
-    }
-    else if (Py_IS_TYPE(attribute, &PyProperty_Type)) {
-        made.fget = PyObject_GetAttrString(attribute, "fget");
-        if (made.fget == NULL) {
-            Py_DECREF(attribute);
-            return -1;
-        }
-    }
-    Py_XDECREF(attribute);
     Py_INCREF(type);
     *entry = made;
     types_count++;
@@ -785,7 +865,8 @@ PyMODINIT_FUNC
 PyInit__fast(void)
 {
     dtype_name = PyUnicode_InternFromString("dtype");
-    if (dtype_name == NULL) {
+    itemsize_name = PyUnicode_InternFromString("itemsize");
+    if (dtype_name == NULL || itemsize_name == NULL) {
         return NULL;
     }
     Function_Type.tp_base = &PyCFunction_Type;

@@ -17,7 +17,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
 from ember_ml.dispatch.roles import COUNT, DEVICE, DTYPE, FLAG, INDEX, MASK, SCALAR, TENSOR, TENSOR_ROLES
-from ember_ml.dtypes import DTYPES, EmberDType, accumulated, bfloat16, of_kind, wide_of
+from ember_ml.dtypes import (
+    DTYPES,
+    EmberDType,
+    accumulated,
+    bfloat16,
+    compared,
+    default_float,
+    float32,
+    floating,
+    magnitude,
+    of_kind,
+    promoted,
+    wide_of,
+)
 
 if TYPE_CHECKING:
     from ember_ml.backend import Backend
@@ -26,7 +39,7 @@ if TYPE_CHECKING:
 _c: Any = None
 if os.environ.get("EMBER_ML_PURE_PYTHON", "") in ("", "0"):
     try:
-        from ember_ml.dispatch import _fast as _c  # type: ignore[no-redef]
+        from ember_ml.dispatch import _fast as _c  # type: ignore[attr-defined, no-redef]
     except ImportError:
         # It was not built: there was no compiler.
         _c = None
@@ -59,17 +72,23 @@ class Engine(NamedTuple):
 class Row(NamedTuple):
     """What one operation does with the tensors of one engine.
 
-    ``runs`` maps the dtypes that need no cast to the functions that compute on them; ``any_run`` is the function where
-    it is the same whatever the dtype. ``raw`` says whether the second operand may be a Python number.
+    ``runs`` maps the dtypes that need no cast to the functions that compute on them. ``any_run`` is called without a
+    look at the dtypes, on tensors of ``width`` bytes per element, or whatever they have if that is zero. ``raw`` says
+    whether the second operand may be a Python number. ``bare_runs`` are called with the positional arguments alone if
+    all of these are given, and no keyword argument. ``active`` is the engine's.
     """
 
-    engine: Engine
-    runs: dict[Any, Callable[..., Any]]
+    active: list[bool]
     any_run: Callable[..., Any] | None
+    width: int
+    runs: dict[Any, Callable[..., Any]]
+    engine: Engine
     raw: bool
+    bare_runs: dict[Any, Callable[..., Any]]
 
 
-Table = dict[type, Row]
+# Rows are plain tuples here, which Python takes apart faster than named ones; identity tells whether two are the same.
+Table = dict[type, Any]
 
 # By name.
 ENGINES: dict[str, Engine] = {}
@@ -127,16 +146,42 @@ backends.on_change(_follow)
 
 def row_of(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row:
     """What ``operation`` does with the tensors of ``backend``, of which ``run`` computes it."""
-    direct, direct_dtypes = getattr(run, "native_for", (None, ()))
-    runs: dict[Any, Callable[..., Any]] = {}
-    for name, own in backend.dtypes.items():
-        if _needs_no_cast(operation, DTYPES[name]):
-            runs[own] = direct if name in direct_dtypes else run
+    native, names, bare = getattr(run, "native_for", (run, (), False))
+    ready = {own: name in names for name, own in backend.dtypes.items() if _needs_no_cast(operation, DTYPES[name])}
+    runs = {own: native if direct and not bare else run for own, direct in ready.items()}
+    bare_runs = {own: native for own, direct in ready.items() if direct and bare}
+    any_run, width = _any_run(operation, backend, runs)
+    takes = backend.raw_numbers is None or operation.name in backend.raw_numbers
+    raw = all(hasattr(f, "takes_numbers") if isinstance(f, FunctionType) else takes for f in runs.values())
+    engine = ENGINES[backend.name]
+    return Row(engine.active, any_run, width, runs, engine, raw, bare_runs)
+
+
+def _any_run(operation: Operation, backend: Backend, runs: dict[Any, Callable[..., Any]]) -> tuple[Any, int]:
+    """The function that may be called without a look at dtypes, and the bytes per element that its tensors must have.
+
+    That is one for all dtypes; or, on an engine that makes a new dtype object on every access, which costs twice as
+    much as an item size, a native one for the dtypes of four bytes, among which the engine promotes as we do.
+    """
+    tensors = operation.tensors
+    single = len(tensors) == 1 and tensors[0].role == TENSOR and not tensors[0].many
     # NumPy has dtypes that are none of ours, such as those of the other byte order.
-    is_one = not backend.is_host and len(runs) == len(backend.dtypes) and len(set(map(id, runs.values()))) == 1
-    native = backend.raw_numbers is None or operation.name in backend.raw_numbers
-    raw = all(hasattr(f, "takes_numbers") if isinstance(f, FunctionType) else native for f in runs.values())
-    return Row(ENGINES[backend.name], runs, run if is_one else None, raw)
+    if single and not backend.is_host and len(runs) == len(backend.dtypes) and len(set(map(id, runs.values()))) == 1:
+        return next(iter(runs.values())), 0
+    run = runs.get(backend.dtypes["float32"])
+    if (
+        (single or (len(operation.parameters) == 2 and _is_plain(operation)))
+        and not backend.stable_dtypes
+        and operation.rule in (promoted, floating, magnitude, compared)
+        and default_float() is float32
+        and not isinstance(run, FunctionType)
+        and all(name in operation.dtypes and runs.get(backend.dtypes[name], run) is run for name in _FOUR_BYTES)
+    ):
+        return run, 4
+    return None, 0
+
+
+_FOUR_BYTES = ("float32", "int32", "uint32")
 
 
 def _needs_no_cast(operation: Operation, dtype: EmberDType) -> bool:
@@ -160,19 +205,27 @@ def python_call(
     """A function that calls an operation by its table.
 
     Args:
-        general: called with the values of all parameters where the table says nothing.
+        general: called with the values of all parameters where the table has no function for them.
         retry: called with the error that the engine raised, and the values.
     """
+    if _is_plain(operation) and len(operation.parameters) == 1:
+        return _unary(table, general, retry)
+    if _is_plain(operation) and len(operation.parameters) == 2:
+        return _binary(table, general, retry)
     bind = binder(operation)
-    parameters = operation.parameters
-    plain = all(p.role == TENSOR and not p.many and not p.keyword and not p.optional for p in parameters)
-    if plain and len(parameters) == 1:
-        return _unary(table, bind, general, retry)
-    if plain and len(parameters) == 2:
-        return _binary(table, bind, general, retry)
     if not _has_fast_path(operation):
         return _general_only(bind, general)
     return _with_options(operation, table, bind, general, retry)
+
+
+def _is_plain(operation: Operation) -> bool:
+    """Whether all parameters are tensors, required and positional."""
+    required = all(default is REQUIRED for default in operation.defaults)
+    return (
+        required
+        and operation.positional_only == len(operation.parameters)
+        and all(p.role == TENSOR and not p.many and not p.optional for p in operation.parameters)
+    )
 
 
 def _has_fast_path(operation: Operation) -> bool:
@@ -180,43 +233,39 @@ def _has_fast_path(operation: Operation) -> bool:
     return bool(operation.tensors) and not any(p.variadic for p in operation.parameters)
 
 
-def _unary(table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != 1:
-            args = bind(args, kwargs)
-        (x,) = args
+def _unary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
+    def call(x: Any, /) -> Any:
         row = table.get(type(x))
-        if row is not None and (row.engine.active[0] or is_active(row.engine)):
-            run = row.any_run or row.runs.get(x.dtype)
-            if run is not None:
-                try:
-                    return run(x)
-                except Exception as error:
-                    return retry(error, x)
+        if row is not None:
+            active, any_run, width, runs, engine, _, _ = row
+            if active[0] or is_active(engine):
+                run = any_run if any_run and (not width or x.itemsize == width) else runs.get(x.dtype)
+                if run is not None:
+                    try:
+                        return run(x)
+                    except Exception as error:
+                        return retry(error, x)
         return general(x)
 
     return call
 
 
-def _binary(table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != 2:
-            args = bind(args, kwargs)
-        x, y = args
+def _binary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
+    def call(x: Any, y: Any, /) -> Any:
         row = table.get(type(x))
-        if row is None:
-            return general(x, y)
         kind = type(y)
-        if kind is not type(x):
+        if kind is not type(x) and row is not None:
             if kind is float or (kind is int and 0 <= y < 128):
                 return number(row, x, y)
             row = _common(table, row, kind)
-            if row is None:
-                return general(x, y)
-        if row.engine.active[0] or is_active(row.engine):
-            dtype = x.dtype
-            if dtype is y.dtype or (not row.engine.stable and dtype == y.dtype):
-                run = row.runs.get(dtype)
+        if row is not None:
+            active, any_run, width, runs, engine, _, _ = row
+            if active[0] or is_active(engine):
+                if any_run and x.itemsize == width == y.itemsize:
+                    run = any_run
+                else:
+                    dtype, other = x.dtype, y.dtype
+                    run = runs.get(dtype) if dtype is other or (not engine.stable and dtype == other) else None
                 if run is not None:
                     try:
                         return run(x, y)
@@ -224,25 +273,32 @@ def _binary(table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., 
                         return retry(error, x, y)
         return general(x, y)
 
-    def number(row: Row, x: Any, y: Any) -> Any:
-        dtype = x.dtype
-        run = row.runs.get(dtype)
-        if run is None or dtype not in row.engine.numbers[type(y)] or not is_active(row.engine):
+    def number(row: Any, x: Any, y: Any) -> Any:
+        _, any_run, width, runs, engine, raw, _ = row
+        if any_run and raw and x.itemsize == width:
+            run = any_run
+        else:
+            dtype = x.dtype
+            run = runs.get(dtype) if dtype in engine.numbers[type(y)] else None
+        if run is None or not is_active(engine):
             return general(x, y)
         try:
-            return run(x, y if row.raw else row.engine.scalar_like(y, x))
+            return run(x, y if raw else engine.scalar_like(y, x))
         except Exception as error:
             return retry(error, x, y)
 
     return call
 
 
-def _common(table: Table, row: Row, kind: type) -> Row | None:
-    """The row for tensors of ``row`` together with one of another type."""
+def _common(table: Table, row: Any, kind: type) -> Any:
+    """The row for tensors of ``row`` together with one of another type, if there is one."""
     other = table.get(kind)
-    if other is None or other is row or kind in row.engine.guests:
-        return row if other is not None else None
-    return other if set(row.engine.types) & set(other.engine.guests) else None
+    if other is None or other is row:
+        return other
+    mine, its = row[4], other[4]
+    if kind in mine.guests:
+        return row
+    return other if any(own in its.guests for own in mine.types) else None
 
 
 def _general_only(bind: Any, general: Any) -> Callable[..., Any]:
@@ -254,55 +310,73 @@ def _general_only(bind: Any, general: Any) -> Callable[..., Any]:
 
 def _with_options(operation: Operation, table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
     """Any number of tensors, with options: these must be of the plain types that all engines agree on."""
-    options = tuple((i, p.role, p.optional) for i, p in enumerate(operation.parameters) if p.role in _CHECKED)
-    operands = tuple(
-        (i, p.role, p.many, p.optional) for i, p in enumerate(operation.parameters) if p.role in TENSOR_ROLES
-    )
-    keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
-    positional = len(operation.parameters) - len(keywords)
-    single = len(operands) == 1 and not operands[0][2]
+    parameters = operation.parameters
+    options = tuple((i, _plain_types(p.role, p.optional)) for i, p in enumerate(parameters) if p.role in _PLAIN_TYPES)
+    operands = tuple((i, p.role, p.many, p.optional) for i, p in enumerate(parameters) if p.role in TENSOR_ROLES)
+    single = len(operands) == 1 and operands[0][1:] == (TENSOR, False, False)
+    first = operands[0][0]
+    names = tuple(p.name for p in parameters if p.keyword)
+    positional = len(parameters) - len(names)
+    defaults = dict(zip(names, operation.defaults[positional:], strict=True))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
-        for at, role, optional in options:
-            value = values[at]
-            if not (value is None if role in _UNSET else type(value) in _PLAIN_TYPES[role] or (optional and value is None)):
+        for at, plain in options:
+            if type(values[at]) not in plain:
                 return general(*values)
-        row, dtype, like, number = _match(table, operands, single, values)
-        if row is None or not (row.engine.active[0] or is_active(row.engine)):
+        if single:
+            x = values[first]
+            row, dtype, like, number = table.get(type(x)), None, x, None
+        else:
+            row, dtype, like, number = _match(table, operands, values)
+        if row is None:
             return general(*values)
-        run = row.any_run if dtype is None else row.runs.get(dtype)
+        active, any_run, width, runs, engine, raw, bare_runs = row
+        if not (active[0] or is_active(engine)):
+            return general(*values)
+        if single and any_run and (not width or like.itemsize == width):
+            run = any_run
+        else:
+            dtype = like.dtype if single else dtype
+            run = runs.get(dtype)
         if run is None:
             return general(*values)
         given = values
         try:
-            if number is not None and not row.raw:
-                scalar = row.engine.scalar_like(values[number], like)
-                given = (*values[:number], scalar, *values[number + 1 :])
-            return run(*given[:positional], **{name: given[at] for at, name in keywords})
+            if bare_runs and not kwargs and len(args) == positional and number is None and dtype in bare_runs:
+                return bare_runs[dtype](*args)
+            if number is not None and not raw:
+                given = (*values[:number], engine.scalar_like(values[number], like), *values[number + 1 :])
+            keywords = dict(zip(names, given[positional:], strict=True)) if kwargs else defaults
+            return run(*given[:positional], **keywords)
         except Exception as error:
             return retry(error, *values)
 
     return call
 
 
-# What an option must be for the fast path: engines disagree on other values.
-_UNSET = (DTYPE, DEVICE)
-_PLAIN_TYPES: dict[str, tuple[type, ...]] = {FLAG: (bool,), SCALAR: (float, int), COUNT: (int,)}
-_CHECKED = (*_UNSET, *_PLAIN_TYPES)
+# The types of options on which all engines agree; dtypes and devices are not given.
+_PLAIN_TYPES: dict[str, tuple[type, ...]] = {
+    DTYPE: (type(None),),
+    DEVICE: (type(None),),
+    FLAG: (bool,),
+    SCALAR: (float, int),
+    COUNT: (int,),
+}
+
+
+def _plain_types(role: str, optional: bool) -> tuple[type, ...]:
+    return (*_PLAIN_TYPES[role], type(None)) if optional else _PLAIN_TYPES[role]
 
 
 _NO_MATCH = (None, None, None, None)
 
 
-def _match(
-    table: Table, operands: tuple[Any, ...], single: bool, values: tuple[Any, ...]
-) -> tuple[Row | None, Any, Any, int | None]:
-    """The row for the tensors among the values, their dtype if it matters, one of them, and the place of a number."""
-    row: Row | None = None
-    dtype: Any = None
-    like: Any = None
-    number: int | None = None
+def _match(table: Table, operands: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, Any, Any, int | None]:
+    """The row for the tensors among the values, their dtype, one of them, and the place of a number."""
+    row: Any = None
+    engine: Any = None
+    dtype = like = number = None
     for at, role, many, optional in operands:
         value = values[at]
         if many:
@@ -314,31 +388,19 @@ def _match(
             number = at
             continue
         for x in value if many else (value,):
-            found = table.get(type(x))
-            if found is None:
-                return _NO_MATCH
+            row = table.get(type(x)) if row is None else _common(table, row, type(x))
             if row is None:
-                row = found
-            elif found is not row:
-                common = _common(table, row, type(x))
-                if common is None:
-                    return _NO_MATCH
-                row = common
-            if single and row.any_run is not None:
-                return row, None, None, None
-            own = x.dtype
-            if role != TENSOR:
-                required = row.engine.index if role == INDEX else row.engine.mask
-                if own is not required and (row.engine.stable or own != required):
-                    return _NO_MATCH
-            elif dtype is None:
-                dtype, like = own, x
-            elif own is not dtype and (row.engine.stable or own != dtype):
                 return _NO_MATCH
-    if row is not None and dtype is None:
+            engine, own = row[4], x.dtype
+            required = dtype if role == TENSOR else engine.index if role == INDEX else engine.mask
+            if required is None:
+                dtype, like = own, x
+            elif own is not required and (engine.stable or own != required):
+                return _NO_MATCH
+    if engine is not None and dtype is None:
         # Indices or masks alone, whose dtype was looked at.
-        dtype = row.engine.index if operands[0][1] == INDEX else row.engine.mask
-    if number is not None and (row is None or dtype not in row.engine.numbers[type(values[number])]):
+        dtype = engine.index if operands[0][1] == INDEX else engine.mask
+    if number is not None and dtype not in engine.numbers[type(values[number])]:
         return _NO_MATCH
     return row, dtype, like, number
 
@@ -355,10 +417,13 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     positional = sum(not p.keyword and not p.variadic for p in parameters)
     variadic = any(p.variadic for p in parameters)
     defaults = operation.defaults
+    least = max((i + 1 for i, default in enumerate(defaults) if default is REQUIRED), default=0)
     wrong = binding_error(operation)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         count = len(args)
+        if not kwargs and least <= count <= positional:
+            return args + defaults[count:]
         if count > positional:
             if not variadic:
                 raise wrong(args, kwargs)
@@ -399,6 +464,8 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
 def make_call(operation: Operation) -> Callable[..., Any]:
     """What users call: the closure, or the extension's function that behaves in the same way."""
     call = python_call(operation, operation.table, operation.general, operation.general.retry)
+    # Python names a function by this in the error for arguments that do not fit.
+    call.__qualname__ = operation.function.__qualname__
     parameters = operation.parameters
     if _c is None or not _has_fast_path(operation) or len(parameters) > _MOST_PARAMETERS:
         return call
@@ -418,9 +485,11 @@ def make_call(operation: Operation) -> Callable[..., Any]:
 def bind(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row:
     """Let ``run`` compute the operation on the tensors of ``backend``."""
     row = row_of(operation, backend, run)
-    operation.table.update(dict.fromkeys(row.engine.types, row))
+    operation.table.update(dict.fromkeys(row.engine.types, tuple(row)))
     if _c is not None and isinstance(operation.call, _c.Function):
-        operation.call.bind(_numbers[backend.name], backend.dtypes["float32"], row.runs, row.any_run, row.raw)
+        operation.call.bind(
+            _numbers[backend.name], backend.dtypes["float32"], row.runs, row.any_run, row.width, row.raw, row.bare_runs
+        )
     return row
 
 

@@ -91,7 +91,9 @@ class GeneralPath:
 
     def retry(self, error: Exception, *values: Any) -> Any:
         """The result after the engine raised ``error`` on the fast path, if there is one; else the error is raised."""
-        if isinstance(error, (RuntimeError, OverflowError)) and any(type(values[s.at]) in NUMBERS for s in self.tensors):
+        if isinstance(error, (RuntimeError, OverflowError)) and any(
+            type(values[s.at]) in NUMBERS for s in self.tensors
+        ):
             # An engine may refuse a number that it would take as a tensor, such as one that a half rounds to infinity.
             return self(*values)
         result, failure = self.recover(self.find_backend(values), error, values)
@@ -380,9 +382,7 @@ _NUMPY = ("numpy", *backends.HIDDEN)
 
 def _lacks_kernel(backend: Backend, error: Exception) -> bool:
     """Whether the engine raised ``error`` because it has no kernel for these dtypes."""
-    return (
-        isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _NUMPY
-    )
+    return isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _NUMPY
 
 
 def _plain(value: Any) -> Any:

@@ -87,7 +87,7 @@ class Operation:
             if not self.traced_table:
                 general, retry = _general_of(self.key), _retry_of(self.key)
                 backend.substitute(self.call, fast.python_call(self, self.traced_table, general, retry))
-            self.traced_table.update(dict.fromkeys(row.engine.types, row))
+            self.traced_table.update(dict.fromkeys(row.engine.types, tuple(row)))
 
 
 # By name; by category and name where another category had the name first.

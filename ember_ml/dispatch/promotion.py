@@ -37,9 +37,10 @@ class Entry(NamedTuple):
 
 
 class Promotion:
-    """A function from operands to the backend that computes and the operands as it needs them.
+    """What ``Unary`` and ``Binary`` share: a table for each engine.
 
-    It returns ``None`` for operands that the general path has to look at.
+    Both are functions from operands to the backend that computes and the operands as it needs them, or to ``None`` for
+    operands that the general path has to look at.
     """
 
     __slots__ = ("entries",)
@@ -58,7 +59,7 @@ class Unary(Promotion):
 
     __slots__ = ()
 
-    def __call__(self, x: Any) -> tuple[Backend, tuple[Any]] | None:
+    def __call__(self, x: Any) -> tuple[Backend, tuple[Any, ...]] | None:
         entry = self.entries.get(type(x))
         if entry is None or (entry.backend.is_host and backends.process_backend() is not entry.backend):
             return None
@@ -72,7 +73,7 @@ class Binary(Promotion):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any) -> tuple[Backend, tuple[Any, Any]] | None:
+    def __call__(self, x: Any, y: Any) -> tuple[Backend, tuple[Any, ...]] | None:
         first, second = type(x), type(y)
         entry = self.entries.get(first) or self.entries.get(second)
         if entry is None or (entry.backend.is_host and backends.process_backend() is not entry.backend):
@@ -99,7 +100,7 @@ def _is_small(value: Any) -> bool:
     return type(value) is not int or -_SMALL < value < _SMALL
 
 
-def promotion_of(operation: Operation) -> Promotion | None:
+def promotion_of(operation: Operation) -> Unary | Binary | None:
     """The promotion of an operation that takes one tensor or two, promotes them, and takes nothing else."""
     parameters = operation.parameters
     if not 1 <= len(parameters) <= 2 or operation.rule.mode != "promote":

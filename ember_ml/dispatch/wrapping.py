@@ -78,7 +78,11 @@ def mixed_engines(name: str, first: str, second: str) -> TypeError:
 def unwrap_all(values: tuple[Any, ...], backend: Backend) -> tuple[Any, ...]:
     """``unwrap`` of the values of an operation."""
     return tuple(
-        value.native if isinstance(value, _types) else unwrap(value, backend) if isinstance(value, _UNWRAPPED) else value
+        value.native
+        if isinstance(value, _types)
+        else unwrap(value, backend)
+        if isinstance(value, _UNWRAPPED)
+        else value
         for value in values
     )
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from ember_ml import backend as _backends
 from ember_ml import dispatch as _dispatch
-from ember_ml import dispatch as _dispatch
 from ember_ml import tree as _tree
 from ember_ml.dispatch import op
 from ember_ml.dtypes import describe as _describe

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, TypeVar
 
-from ember_ml import dispatch
-from ember_ml import threefry
+from ember_ml import dispatch, threefry
 from ember_ml import tree as _tree
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.reach import is_number, is_stateful, is_tensor, reached

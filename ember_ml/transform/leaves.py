@@ -7,7 +7,6 @@ from typing import Any
 
 from ember_ml import backend as _backends
 from ember_ml import dispatch
-from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.backend import Backend
 from ember_ml.reach import is_stateful

@@ -10,8 +10,7 @@ from numpy import diag
 from ember_ml.backend import Backend, load
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
-from ember_ml.dispatch import REGISTRY
-from ember_ml.dispatch import as_list, classify
+from ember_ml.dispatch import REGISTRY, as_list, classify
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, holds, promote, shown
 

@@ -100,6 +100,7 @@ def rsqrt(x: Any, /) -> Any:
     return np.reciprocal(np.sqrt(x))
 
 
+@native_for(np.expm1, "real floating")
 def expm1(x: Any, /) -> Any:
     answer = np.expm1(x)
     if x.dtype.kind != "c":
@@ -120,6 +121,7 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return total if keepdims else np.squeeze(total, axis=axis)
 
 
+@native_for(np.tanh, "real floating")
 def tanh(x: Any, /) -> Any:
     answer = np.tanh(x)
     if x.dtype.kind != "c" or np.isfinite(x).all():

@@ -61,7 +61,7 @@ from torch import neg as negative
 from torch import pow as power
 from torch import sub as subtract
 
-from ember_ml.backend import takes_numbers
+from ember_ml.backend import native_for, takes_numbers
 from ember_ml.backend.torch.core import scalar_like
 
 
@@ -103,6 +103,7 @@ def sign(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(torch.isnan(x), x, signs) if x.is_floating_point() else signs
 
 
+@native_for(torch.expm1, "real floating")
 def expm1(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.expm1(x)
@@ -111,6 +112,7 @@ def expm1(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(x.isfinite(), answer, torch.exp(x) - 1)
 
 
+@native_for(torch.log1p, "real floating")
 def log1p(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.log1p(x)
@@ -122,6 +124,7 @@ def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -
     return torch.logsumexp(x, axis, keepdims) if isinstance(axis, int) or len(axis) or x.ndim == 0 else +x
 
 
+@native_for(torch.acos, "real floating")
 def acos(x: torch.Tensor, /) -> torch.Tensor:
     answer = torch.acos(x)
     if not x.is_complex():
@@ -134,6 +137,7 @@ def acos(x: torch.Tensor, /) -> torch.Tensor:
     return torch.complex(answer.real, torch.where(above.signbit() == x.imag.signbit(), mirrored, above))
 
 
+@native_for(torch.tanh, "real floating")
 def tanh(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.tanh(x)
@@ -142,6 +146,7 @@ def tanh(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(x.real.isinf() & x.imag.isfinite(), limit, torch.tanh(x))
 
 
+@native_for(torch.round, "real floating")
 def rint(x: torch.Tensor, /) -> torch.Tensor:
     return torch.complex(torch.round(x.real), torch.round(x.imag)) if x.is_complex() else torch.round(x)
 

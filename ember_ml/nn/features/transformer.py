@@ -34,7 +34,9 @@ def _at_home(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             )
             raise
         wrapped = dispatch.holds_wrapped((rows,))
-        home = dispatch.backend_of_wrapped(name, (rows,)) if wrapped else dispatch.backend_of(rows) or backends.current()
+        home = (
+            dispatch.backend_of_wrapped(name, (rows,)) if wrapped else dispatch.backend_of(rows) or backends.current()
+        )
         with backends.active(home):
             answer = method(self, dispatch.unwrap(rows), *args, **options)
         if names is not None and name != "transform":

@@ -170,7 +170,7 @@ def test_operations_are_functions_in_every_respect() -> None:
         assert copy.copy(function) is copy.deepcopy(function) is function
         assert weakref.ref(function)() is function
         assert repr(function).startswith(f"<function {operation.name} at 0x")
-        assert function == function  # noqa: PLR0124 - equality is what is tested
+        assert function == function
         assert len({function, ops.exp}) == 2
         assert function != ops.exp
 

@@ -11,10 +11,6 @@
 #include <Python.h>
 #include <structmember.h>
 
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_T_OBJECT T_OBJECT
-#endif
-
 #define MAX_PARAMETERS 24
 
 /* The roles of parameters that the fast path looks at, as fast.py numbers them. */
@@ -638,9 +634,9 @@ static PyMethodDef Function_methods[] = {
 };
 
 static PyMemberDef Function_members[] = {
-    {"__name__", Py_T_OBJECT, offsetof(Function, name), 0, NULL},
-    {"__qualname__", Py_T_OBJECT, offsetof(Function, qualname), 0, NULL},
-    {"__doc__", Py_T_OBJECT, offsetof(Function, doc), 0, NULL},
+    {"__name__", T_OBJECT, offsetof(Function, name), 0, NULL},
+    {"__qualname__", T_OBJECT, offsetof(Function, qualname), 0, NULL},
+    {"__doc__", T_OBJECT, offsetof(Function, doc), 0, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# The fast path of dispatch is written twice: these tests run over its extension and over plain Python.
+BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.py promotion.py tensor.py)
+
 .PHONY: demo test lint types mutants bench clean
 
 demo: .venv/.installed
@@ -9,6 +12,7 @@ demo: .venv/.installed
 
 test: lint types
 	$(BIN)/python -m pytest -n 2
+	EMBER_ML_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 $(BOTH_SPEEDS)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

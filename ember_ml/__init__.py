@@ -18,7 +18,7 @@ from ember_ml.backend import get_backend_module as get_backend_module
 from ember_ml.backend import set_backend as set_backend
 from ember_ml.backend import use_backend as use_backend
 from ember_ml.backend import using_backend as using_backend
-from ember_ml.contract import op as op
+from ember_ml.dispatch import op as op
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType as EmberDType
 from ember_ml.errors import AxisError as AxisError

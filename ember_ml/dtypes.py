@@ -1,4 +1,4 @@
-"""Names of dtypes, the one promotion table, and the laws that say which dtype an operation answers with."""
+"""Names of dtypes, the one promotion table, and the rules that say which dtype a result has."""
 
 from __future__ import annotations
 
@@ -155,6 +155,10 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
+# Values of a higher rank do not go into a dtype of a lower one.
+KIND_RANK = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating": 2, "complex floating": 3}
+
+
 def of_kind(kind: str | tuple[str, ...]) -> tuple[EmberDType, ...]:
     """The dtypes of a kind as the array API standard names it, or of several."""
     kinds = (kind,) if isinstance(kind, str) else kind
@@ -165,14 +169,14 @@ def of_kind(kind: str | tuple[str, ...]) -> tuple[EmberDType, ...]:
     return tuple(d for d in DTYPES.values() if d.kind in names)
 
 
-def _meet(a: EmberDType, b: EmberDType) -> EmberDType | None:
+def _promoted(a: EmberDType, b: EmberDType) -> EmberDType | None:
     if a is b or b is bool:
         return a
     if a is bool:
         return b
     integers = KINDS["integral"]
     if a.kind in integers and b.kind in integers:
-        return _meet_integers(a, b)
+        return _promoted_integers(a, b)
     if a.kind in integers:
         return b
     if b.kind in integers:
@@ -185,7 +189,7 @@ def _meet(a: EmberDType, b: EmberDType) -> EmberDType | None:
     return complex128 if part is float64 else whole
 
 
-def _meet_integers(a: EmberDType, b: EmberDType) -> EmberDType | None:
+def _promoted_integers(a: EmberDType, b: EmberDType) -> EmberDType | None:
     if a.kind == b.kind:
         return a if a.bits > b.bits else b
     signed, unsigned = (a, b) if a.kind == "signed integer" else (b, a)
@@ -196,12 +200,12 @@ def _meet_integers(a: EmberDType, b: EmberDType) -> EmberDType | None:
 
 # Keyed by plain names: compilers that trace Python can look those up.
 PROMOTION: dict[tuple[str, str], EmberDType | None] = {
-    (a.name, b.name): _meet(a, b) for a in DTYPES.values() for b in DTYPES.values()
+    (a.name, b.name): _promoted(a, b) for a in DTYPES.values() for b in DTYPES.values()
 }
 
 
 def promote(a: EmberDType, b: EmberDType) -> EmberDType:
-    """The dtype that ``a`` and ``b`` meet in."""
+    """The dtype that ``a`` and ``b`` are promoted to."""
     common = PROMOTION[a.name, b.name]
     if common is None:
         raise TypeError(f"{a.name} and {b.name} have no common integer dtype; cast one of them first")
@@ -209,7 +213,7 @@ def promote(a: EmberDType, b: EmberDType) -> EmberDType:
 
 
 def adapt(dtype: EmberDType, number: type) -> EmberDType:
-    """The dtype of a tensor of ``dtype`` meeting a Python number: the kind may rise, the width does not."""
+    """The dtype of a tensor of ``dtype`` with a Python number: the kind may rise, the width does not."""
     if number is builtins.bool:
         return dtype
     if number is int:
@@ -265,46 +269,56 @@ def _same(dtype: EmberDType) -> EmberDType:
     return dtype
 
 
-class Law(NamedTuple):
-    """How the dtypes of an operation's tensors meet, and which dtype it answers with.
+class DTypeRule(NamedTuple):
+    """How the dtypes of an operation's tensors combine, and which dtype its result has.
 
-    ``meet`` is ``"together"`` (arguments are promoted to one dtype), ``"first"`` (all become the first one's) or
-    ``"apart"`` (each keeps its own). ``enter`` maps that dtype to the one the backend computes in and ``answer`` to
-    the one of the result; an ``answer`` of ``None`` leaves the result to the operation.
+    ``mode`` is ``"promote"`` (arguments are promoted to one dtype), ``"first"`` (all are cast to the first one's) or
+    ``"separate"`` (each keeps its own). ``compute`` maps that dtype to the one the backend computes in and ``result``
+    to the one of the result; a ``result`` of ``None`` leaves it to the operation.
     """
 
     name: str
     sentence: str
-    meet: str
-    enter: Callable[[EmberDType], EmberDType]
-    answer: Callable[[EmberDType], EmberDType] | None
+    mode: str
+    compute: Callable[[EmberDType], EmberDType]
+    result: Callable[[EmberDType], EmberDType] | None
 
 
-free = Law("free", "Each argument keeps its dtype; the docstring says what the result's is.", "apart", _same, None)
-kept = Law("kept", "The result has the dtype of the first tensor; the others are cast to it.", "first", _same, _same)
-promoted = Law("promoted", "The arguments meet in one dtype, which is the result's.", "together", _same, _same)
-floating = Law("floating", "As promoted; integers and bool become the default float.", "together", float_of, float_of)
-magnitude = Law(
-    "magnitude", "As promoted; complex answers with the dtype of its real part.", "together", _same, real_of
+free = DTypeRule(
+    "free", "Each argument keeps its dtype; the docstring says what the result's is.", "separate", _same, None
 )
-measured = Law(
-    "measured", "As floating; complex answers with the dtype of its real part.", "together", float_of,
+kept = DTypeRule(
+    "kept", "The result has the dtype of the first tensor; the others are cast to it.", "first", _same, _same
+)
+promoted = DTypeRule("promoted", "The arguments are promoted to one dtype, the result's.", "promote", _same, _same)
+floating = DTypeRule(
+    "floating", "As promoted; integers and bool become the default float.", "promote", float_of, float_of
+)
+magnitude = DTypeRule(
+    "magnitude", "As promoted; the result of complex arguments has the dtype of the real part.", "promote",
+    _same, real_of,
+)  # fmt: skip
+measured = DTypeRule(
+    "measured", "As floating; the result of complex arguments has the dtype of the real part.", "promote", float_of,
     lambda dtype: real_of(float_of(dtype)),
 )  # fmt: skip
-compared = Law("compared", "The arguments meet in one dtype; the result is bool.", "together", _same, lambda _: bool)
-indexed = Law("indexed", "The arguments meet in one dtype; the result is int64.", "together", _same, lambda _: int64)
-accumulated = Law(
-    "accumulated", "As promoted; bool and signed integers answer int64, unsigned integers uint64.", "together",
-    _same, wide_of,
+compared = DTypeRule(
+    "compared", "The arguments are promoted to one dtype; the result is bool.", "promote", _same, lambda _: bool
+)
+indexed = DTypeRule(
+    "indexed", "The arguments are promoted to one dtype; the result is int64.", "promote", _same, lambda _: int64
+)
+accumulated = DTypeRule(
+    "accumulated", "As promoted; the result of bool and signed integers is int64, of unsigned integers uint64.",
+    "promote", _same, wide_of,
 )  # fmt: skip
-
-doubled = Law(
-    "doubled", "As promoted, in float64, or complex128 if an argument is complex.", "together", double_of, double_of
+doubled = DTypeRule(
+    "doubled", "As promoted, in float64, or complex128 if an argument is complex.", "promote", double_of, double_of
 )
 
-LAWS: dict[str, Law] = {
-    law.name: law
-    for law in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated, doubled)
+DTYPE_RULES: dict[str, DTypeRule] = {
+    rule.name: rule
+    for rule in (free, kept, promoted, floating, magnitude, measured, compared, indexed, accumulated, doubled)
 }
 
 

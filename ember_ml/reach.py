@@ -10,7 +10,7 @@ from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from ember_ml import door, portable, tree
+from ember_ml import dispatch, tree
 from ember_ml.backend import Backend
 
 NUMBERS = (bool, int, float, complex, str)
@@ -28,8 +28,8 @@ def is_stateful(leaf: Any) -> bool:
 
 def is_tensor(leaf: Any) -> bool:
     """Whether ``leaf`` is a tensor of an engine, or a host array."""
-    species = door.species_of(type(leaf))
-    return isinstance(species, Backend) or (species == door.HOST and hasattr(leaf, "dtype"))
+    owner = dispatch.classify(type(leaf))
+    return isinstance(owner, Backend) or (owner == dispatch.HOST and hasattr(leaf, "dtype"))
 
 
 def is_number(leaf: Any) -> bool:
@@ -37,7 +37,7 @@ def is_number(leaf: Any) -> bool:
     kind = type(leaf)
     if kind in _NUMERIC:
         return True
-    if door.species_of(kind) != door.HOST or portable.holds((leaf,)):
+    if dispatch.classify(kind) != dispatch.HOST or dispatch.holds_wrapped((leaf,)):
         return False
     return isinstance(leaf, _NUMERIC) or getattr(leaf, "shape", None) == ()
 
@@ -175,13 +175,13 @@ def _parts(value: Any) -> tuple[Any, Any]:
 
 def _lives(x: Any, home: Backend) -> bool:
     """Whether a tensor is an engine's own; host arrays are NumPy's, traced or not."""
-    species = door.species_of(type(x))
-    name = species.name if isinstance(species, Backend) else "numpy" if species == door.HOST else None
+    owner = dispatch.classify(type(x))
+    name = owner.name if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
     return name == home.name or {name, home.name} == {"numpy", "autograd"}
 
 
 def _is_of_host(x: Any) -> bool:
-    return door.species_of(type(x)) == door.HOST
+    return dispatch.classify(type(x)) == dispatch.HOST
 
 
 # By the address of the code, which is kept as well, lest another takes it.

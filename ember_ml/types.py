@@ -1,14 +1,14 @@
 """The types that signatures are written in.
 
-The door reads them: a parameter annotated ``TensorLike`` takes part in promotion, ``Indices`` becomes a tensor of
-integers, ``Mask`` a tensor of bool, ``DTypeLike`` and ``DeviceLike`` become the engine's own objects. The names
-are in the types themselves, for annotations that are not strings.
+Dispatch reads them: a parameter annotated ``TensorLike`` takes part in promotion, ``Indices`` becomes a tensor of
+integers, ``Mask`` a tensor of bool, ``DTypeLike`` and ``DeviceLike`` become the engine's own objects. The ``Role`` in
+the annotation says so, so that an alias of one of these types means the same as the type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 
 @runtime_checkable
@@ -83,15 +83,21 @@ class SupportsArray(Protocol):
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
-# NumPy's array, which only some operations answer with whatever the engine.
-HostArray: TypeAlias = Any
+class Role(NamedTuple):
+    """What dispatch does with the values of an annotated type."""
+
+    name: str
+
+
+# NumPy's array, which only some operations return whatever the engine.
+HostArray: TypeAlias = Annotated[Any, Role("numpy")]
 Number: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = Sequence[Any]
 
-TensorLike: TypeAlias = Annotated[Tensor | SupportsArray | Number | Nested, "TensorLike"]
-Indices: TypeAlias = Annotated[Tensor | SupportsArray | int | Nested, "Indices"]
-Mask: TypeAlias = Annotated[Tensor | SupportsArray | bool | Nested, "Mask"]
+TensorLike: TypeAlias = Annotated[Tensor | SupportsArray | Number | Nested, Role("tensor")]
+Indices: TypeAlias = Annotated[Tensor | SupportsArray | int | Nested, Role("index")]
+Mask: TypeAlias = Annotated[Tensor | SupportsArray | bool | Nested, Role("mask")]
 Shape: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = int | Sequence[int] | None
-DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
-DeviceLike: TypeAlias = Annotated[Any, "DeviceLike"]
+DTypeLike: TypeAlias = Annotated[Any, Role("dtype")]
+DeviceLike: TypeAlias = Annotated[Any, Role("device")]

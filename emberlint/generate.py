@@ -41,14 +41,14 @@ def catalogue() -> dict[str, Any]:
 def ember() -> dict[str, Any]:
     """Ember's operations, dtypes and constants, and the names under which each can be reached."""
     ops = importlib.import_module("ember_ml.ops")
-    from ember_ml.contract import REGISTRY, operation_of
+    from ember_ml.dispatch import REGISTRY, operation_of
     from ember_ml.dtypes import DTYPES
 
     functions: dict[str, Any] = {}
     for operation in REGISTRY.values():
         functions[f"{operation.category}.{operation.name}"] = {
             "returns": str(operation.call.__annotations__.get("return", "")),
-            "law": operation.law.name,
+            "law": operation.rule.name,
             "lazy": operation.lazy,
             "parameters": _parameters(inspect.signature(operation.call), roles=True),
         }

@@ -12,7 +12,7 @@ from exceptions import EXCEPTIONS
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 
 pytest_plugins = ["judging", "pytester", "triples"]
 

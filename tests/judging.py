@@ -17,7 +17,7 @@ from agreement import assertions_made
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, Operation
+from ember_ml.dispatch import REGISTRY, Operation
 
 ENGINES = ember_ml.get_available_backends()
 OTHERS = [name for name in ENGINES if name != "numpy"]

@@ -223,7 +223,7 @@ def test_an_unknown_name_changes_nothing() -> None:
     with pytest.raises(BackendNotFoundError), use_backend("abacus"):
         pytest.fail("entered")
     assert get_backend() == "numpy"
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 def test_an_unreadable_file_says_which(home: Path) -> None:
@@ -383,7 +383,7 @@ def test_one_block_can_be_open_in_many_threads_and_tasks() -> None:
         return await asyncio.gather(*map(task, (3, 1, 2)))
 
     assert asyncio.run(tasks()) == [[ENGINES[-1], "numpy"]] * 3
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 @other
@@ -416,7 +416,7 @@ def test_a_block_that_ends_elsewhere_ends() -> None:
 
     assert asyncio.run(first()) == 1
     assert get_backend() == "numpy"
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 def test_a_task_that_outlives_its_block_leaves_it() -> None:
@@ -440,7 +440,7 @@ def test_a_block_ends_with_an_exception() -> None:
     with pytest.raises(ZeroDivisionError), use_backend(ENGINES[-1]):
         _ = 1 / 0
     assert get_backend() == "numpy"
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 def test_a_block_is_a_decorator() -> None:
@@ -471,7 +471,7 @@ def test_a_block_decorates_a_coroutine(name: str) -> None:
     assert asyncio.iscoroutinefunction(answer)
     assert asyncio.run(many()) == [[name, name]] * 2
     assert get_backend() == "numpy"
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -499,7 +499,7 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
     assert get_backend() == "numpy"
     assert generator.send("sent") == (name, "sent")
     assert generator.throw(KeyError()) == (name, "thrown")
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
     generator.close()
     assert closed == [name]
     found: list[Any] = []
@@ -509,7 +509,7 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
     next(generator)
     with pytest.raises(ZeroDivisionError):
         generator.throw(ZeroDivisionError())
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 def test_a_block_does_not_decorate_an_asynchronous_generator() -> None:
@@ -527,7 +527,7 @@ def test_a_name_is_a_string(name: Any) -> None:
         set_backend(name)
     with pytest.raises(TypeError, match="a backend is named by a string"), use_backend(name):
         pytest.fail("entered")
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 @pytest.mark.parametrize(("name", "meant"), [("NumPy", "numpy"), ("nunpy", "numpy"), (" numpy", "numpy")])
@@ -589,7 +589,7 @@ def test_threads_never_see_anothers_engine() -> None:
         sys.setswitchinterval(interval)
     assert found == [0] * (8 * 25 * 2)
     assert get_backend() == "numpy"
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 def test_tasks_never_see_anothers_engine() -> None:
@@ -610,7 +610,7 @@ def test_tasks_never_see_anothers_engine() -> None:
         return await asyncio.gather(*(work(i) for i in range(50)))
 
     assert asyncio.run(all_of_them()) == [0] * 50
-    assert backends.calm() is backends.load("numpy")
+    assert backends.process_backend() is backends.load("numpy")
 
 
 def test_switching_while_others_compute() -> None:
@@ -662,10 +662,10 @@ def convert(value, dtype, device):
     if isinstance(value, Beads): return value
     values = list(value) if hasattr(value, "__len__") else [value]
     return Beads([float(v) for v in values], dtype or DTYPES["float32"])
-def lift(number, like): return Beads([float(number)], like.dtype)
+def scalar_like(number, like): return Beads([float(number)], like.dtype)
 def cast(x, dtype): return Beads(x.values, dtype)
 def to_host(x): return x.values
-def beside(x): return "table"
+def device_like(x): return "table"
 def device_of(x): return "table"
 def find_device(name): return "table"
 def devices(): return ["table"]
@@ -702,7 +702,7 @@ def test_another_distribution_adds_an_engine(site: Path, tmp_path: Path) -> None
     code = """
     import sys, ember_ml
     from ember_ml import ops
-    from ember_ml.contract import REGISTRY
+    from ember_ml.dispatch import REGISTRY
     print(ember_ml.get_available_backends()[-1], 'abacus' in sys.modules)
     ember_ml.set_backend('abacus')
     x = ops.add([1, 2], 3)

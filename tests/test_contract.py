@@ -24,7 +24,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, TENSOR, Operation
+from ember_ml.dispatch import REGISTRY, TENSOR, Operation
 from ember_ml.dtypes import DTYPES, as_dtype, doubled, promote
 from ember_ml.errors import AxisError, UnsupportedError
 
@@ -67,7 +67,7 @@ def tolerance(operation: Operation) -> float | None:
 
 def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
     """Whether the engine has every dtype that the call's arrays have, and those that it, or the operation, asks for."""
-    if operation is not None and operation.law is doubled and not backend.has_float64():
+    if operation is not None and operation.rule is doubled and not backend.has_float64():
         return False
     found = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, str) and value in DTYPES]
     call.map(lambda array: found.append(dtype_name(array)))
@@ -194,7 +194,7 @@ def has_tensors(operation: Operation) -> bool:
 
 def has_dtype_rule(operation: Operation, backend: Backend) -> bool:
     """Whether there is a rule to hold: one for the result or the arguments, or else the reference's dtypes."""
-    has_rule = operation.law.answer is not None or len(operation.dtypes) < len(DTYPES)
+    has_rule = operation.rule.result is not None or len(operation.dtypes) < len(DTYPES)
     return has_tensors(operation) and (has_rule or (backend.name != "numpy" and is_steady(operation)))
 
 
@@ -219,7 +219,7 @@ def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
                     run(operation, backend, case)
                 continue
             result = run(operation, backend, case)
-            if operation.law.answer is not None:
+            if operation.rule.result is not None:
                 for path, leaf in leaves(result):
                     if isinstance(leaf, backend.tensors):
                         expect(dtype_name(leaf) == expected, path)
@@ -237,14 +237,14 @@ def dtypes_of(result: Any) -> list[str]:
 
 def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ...]) -> str | type[Exception]:
     """The dtype that the rule gives, or the class of error where the dtypes do not go together."""
-    law, given_dtypes = operation.law, [as_dtype(name) for name in dtypes]
-    if law.meet == "apart":
+    rule, given_dtypes = operation.rule, [as_dtype(name) for name in dtypes]
+    if rule.mode == "separate":
         wrong = any(d.name not in operation.dtypes for d in given_dtypes)
         return TypeError if wrong else ""
     common = given_dtypes[0]
     rank = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating": 2, "complex floating": 3}
     for other in given_dtypes[1:]:
-        if law.meet == "first":
+        if rule.mode == "first":
             if rank[other.kind] > rank[common.kind]:
                 return TypeError
             continue
@@ -254,10 +254,10 @@ def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ..
             return TypeError
     if common.name not in operation.dtypes:
         return TypeError
-    entered = law.enter(common)
+    entered = rule.compute(common)
     if entered.name not in dtypes_of_device(backend):
         return UnsupportedError
-    return law.answer(common).name if law.answer else ""
+    return rule.result(common).name if rule.result else ""
 
 
 def takes_first_sample(operation: Operation, backend: Backend) -> bool:

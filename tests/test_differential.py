@@ -28,7 +28,7 @@ from test_contract import dtypes_of, is_steady, reference, run, some_storable, s
 
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
-from ember_ml.contract import TENSOR, Operation
+from ember_ml.dispatch import TENSOR, Operation
 from ember_ml.dtypes import as_dtype, int32, promote
 from ember_ml.errors import UnsupportedError
 
@@ -183,9 +183,9 @@ def draws(draw: st.DrawFn, operation: Operation, dtype: str) -> Draw:
 def meeting(operation: Operation, call: Call) -> str:
     """The dtype in which the operation computes, as its law says."""
     names = [dtype_name(array) for array in arrays(operation, call)]
-    if operation.law.meet != "together" or not names:
+    if operation.rule.mode != "promote" or not names:
         return "bool"
-    return operation.law.enter(functools.reduce(promote, map(as_dtype, names))).name
+    return operation.rule.compute(functools.reduce(promote, map(as_dtype, names))).name
 
 
 def compare(operation: Operation, backend: Backend, call: Call) -> bool:
@@ -208,7 +208,7 @@ def compare(operation: Operation, backend: Backend, call: Call) -> bool:
 def allowed(operation: Operation, call: Call) -> float | None:
     """The relative tolerance. Matrices of integers are larger than those of the samples, and so are their errors."""
     whole = any("int" in dtype_name(array) for array in arrays(operation, call))
-    computed = operation.law.enter(int32).kind == "real floating"
+    computed = operation.rule.compute(int32).kind == "real floating"
     return 1e-3 if whole and computed and operation.category in MATRICES else tolerance(operation)
 
 

@@ -143,15 +143,15 @@ def test_generated_parts_are_current() -> None:
 def test_reference_is_written_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends, "OWN", {"numpy": backends.OWN["numpy"]})
     (tmp_path / "docs").mkdir()
-    page = tmp_path / "docs" / "laws.md"
-    page.write_text("before\n<!-- table: laws -->\nold\n<!-- end -->\nafter\n")
+    page = tmp_path / "docs" / "rules.md"
+    page.write_text("before\n<!-- table: rules -->\nold\n<!-- end -->\nafter\n")
     command = ["reference", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", [*command, "--check"])
     assert reference.main() == 1
     assert "old" in page.read_text()
     monkeypatch.setattr(sys, "argv", command)
     assert reference.main() == 0
-    assert page.read_text().startswith("before\n<!-- table: laws -->\n| law |")
+    assert page.read_text().startswith("before\n<!-- table: rules -->\n| dtype rule |")
     assert page.read_text().endswith("<!-- end -->\nafter\n")
     monkeypatch.setattr(sys, "argv", [*command, "--check"])
     assert reference.main() == 0

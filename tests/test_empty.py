@@ -20,7 +20,7 @@ from test_contract import dtypes_of, is_steady, run, storable, tolerance
 
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
-from ember_ml.contract import Operation
+from ember_ml.dispatch import Operation
 from ember_ml.errors import AxisError, UnsupportedError
 
 pytestmark = pytest.mark.contract

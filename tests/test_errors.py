@@ -10,7 +10,7 @@ import pytest
 import ember_ml
 from ember_ml import errors, ops
 from ember_ml.backend import Backend
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import promoted
 from ember_ml.types import Tensor, TensorLike
 

@@ -12,7 +12,7 @@ from agreement import dtypes_of_device, host, leaves
 
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 
 HALF, SIXTH, ROOT = 0.5, 1 / 6, math.sqrt(0.5)
 NAN = math.nan

@@ -22,7 +22,7 @@ import ember_ml
 from ember_ml import gradients as gradient_rules
 from ember_ml import ops, transform
 from ember_ml.backend import Backend, load
-from ember_ml.contract import REGISTRY, TENSOR, Operation
+from ember_ml.dispatch import REGISTRY, TENSOR, Operation
 from ember_ml.errors import UnsupportedError
 
 # Entries of an array that are moved, calls of an operation that are tried, and the largest array that is.

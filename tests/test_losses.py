@@ -16,7 +16,7 @@ from torch.nn import functional
 import ember_ml
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, Operation
+from ember_ml.dispatch import REGISTRY, Operation
 
 INF = math.inf
 RNG = np.random.default_rng(11)

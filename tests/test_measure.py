@@ -16,7 +16,7 @@ import pytest
 
 import ember_ml
 from ember_ml import cli
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 from ember_ml.dtypes import DTYPES
 from ember_ml.tools import FORMAT, LOCK, STATUSES, UsageError, inputs, measuring, workers
 from ember_ml.tools.inputs import Case
@@ -38,7 +38,7 @@ import time
 
 import ember_ml
 from ember_ml.dtypes import free
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.ops import add, astype, multiply
 from ember_ml.types import Tensor, TensorLike
 

@@ -20,7 +20,7 @@ from agreement import assert_same, host
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
-from ember_ml.door import home_of
+from ember_ml.dispatch import backend_of
 from ember_ml.nn import Buffer, Linear, Module, ModuleDict, ModuleList, Parameter, Sequential
 from ember_ml.nn.tensor import EmberTensor
 
@@ -443,7 +443,7 @@ def test_moving_to_another_engine(backend: Backend) -> None:
     expected = [host(part) for part in tower(x)]
     for name in [*ember_ml.get_available_backends(), backend.name]:
         assert tower.to_backend(name) is tower
-        assert {home_of(tensor).name for tensor in tower.tensors().values()} == {name}
+        assert {backend_of(tensor).name for tensor in tower.tensors().values()} == {name}
         with ember_ml.use_backend(name):
             assert_same(list(tower(ops.asarray(x))), [ops.asarray(part) for part in expected], tolerance=1e-5)
 
@@ -458,7 +458,7 @@ def test_a_model_computes_where_it_lives() -> None:
                 for model, x in zip(models, inputs, strict=True):
                     answer = model(x)
                     answer = answer[0] if isinstance(answer, tuple) else answer
-                    assert home_of(answer).name == name
+                    assert backend_of(answer).name == name
 
 
 def test_portable_tensors_are_answered_in_kind(backend: Backend) -> None:

@@ -17,7 +17,7 @@ import pytest
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import cli
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 from ember_ml.tools import LOCK, UsageError, commands, measuring, operations
 from ember_ml.tools.page import page
 

@@ -13,7 +13,7 @@ from samples import Call, calls, given
 
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import COUNT, COUNTS, FLAG, REGISTRY, SCALAR, Operation, Parameter
+from ember_ml.dispatch import COUNT, COUNTS, FLAG, REGISTRY, SCALAR, Operation, Parameter
 
 
 def options(role: str, fits: Callable[[Any], bool]) -> list[Any]:

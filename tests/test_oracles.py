@@ -26,7 +26,7 @@ from test_contract import run
 
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
-from ember_ml.contract import INDEX, MASK, REGISTRY, TENSOR, Operation
+from ember_ml.dispatch import INDEX, MASK, REGISTRY, TENSOR, Operation
 from ember_ml.dtypes import as_dtype
 
 pytestmark = pytest.mark.contract
@@ -99,7 +99,7 @@ def entered(operation: Operation, call: Call) -> list[Nested]:
     found = []
     for parameter, array in zip(operation.tensors, call.args, strict=False):
         if parameter.role == TENSOR:
-            array = array.astype(HOST[operation.law.enter(as_dtype(dtype_name(array))).name])
+            array = array.astype(HOST[operation.rule.compute(as_dtype(dtype_name(array))).name])
         wide = array.astype(np.float64) if dtype_name(array) == "bfloat16" else array
         found.append(Nested(array.shape, wide.ravel().tolist()))
     return found
@@ -113,7 +113,7 @@ def expected(operation: Operation, call: Call) -> tuple[Nested, ...]:
     oracle = ELEMENTWISE[operation.name]
     function = oracle.function
     if oracle.typed:
-        computed = operation.law.enter(as_dtype(dtype_name(call.args[0])))
+        computed = operation.rule.compute(as_dtype(dtype_name(call.args[0])))
         function = functools.partial(function, dtype=computed.name)
     found = broadcast(function, *entered(operation, call))
     if oracle.results == 1:
@@ -210,7 +210,7 @@ def has_oracle(operation: Operation, backend: Backend) -> bool:
 def computable(operation: Operation, backend: Backend) -> list[str]:
     """The dtypes of arguments that the operation takes on the engine, in which the engine can compute it."""
     available = dtypes_of_device(backend)
-    entered = {name: operation.law.enter(dtype).name for name, dtype in operation.dtypes.items()}
+    entered = {name: operation.rule.compute(dtype).name for name, dtype in operation.dtypes.items()}
     return [name for name in operation.dtypes if {name, entered[name]} <= available]
 
 

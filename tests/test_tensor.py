@@ -20,9 +20,11 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, Operation
+from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.dtypes import floating
 from ember_ml.nn import tensor
 from ember_ml.nn.tensor import EmberTensor, unwrap, wrap
+from ember_ml.types import Tensor, TensorLike
 
 ENGINES = ember_ml.get_available_backends()
 
@@ -95,7 +97,7 @@ def not_in_kind(operation: Operation, home: Backend) -> str:
         expected = operation.call(*natives.args, **natives.kwargs)
     arguments = portable(home, call)
     answer = operation.call(*arguments.args, **arguments.kwargs)
-    if operation.hosts:
+    if operation.returns_numpy:
         return "" if isinstance(answer, np.ndarray) else f"{answer!r} is no host array"
     return unlike(answer, expected, home)
 
@@ -844,15 +846,11 @@ def test_gradients_are_torchs_alone(backend: Backend) -> None:
 
 
 def test_operations_of_users(home: Backend) -> None:
-    from ember_ml.dtypes import floating
-    from ember_ml.types import Tensor, TensorLike
-
     @ember_ml.op(floating)
     def halved(x: TensorLike, /) -> Tensor:
         return ops.divide(x, 2)
 
     same(halved(on(home, X)), X / 2)
-    ember_ml.contract._operations.pop()
 
 
 def test_importing_loads_no_engine() -> None:
@@ -875,6 +873,7 @@ def test_checkers_see_every_category() -> None:
 
 TYPED = """
 from ember_ml.nn.tensor import EmberTensor, asarray, fft, linalg, zeros
+
 from ember_ml.nn import tensor
 
 

@@ -17,13 +17,13 @@ from functools import cache, wraps
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from ember_ml.dtypes import DTYPES, EmberDType, as_dtype
+from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ember_ml.contract import Operation
+    from ember_ml.dispatch import Operation
 
 __all__ = [
     "auto_select_backend",
@@ -67,45 +67,44 @@ HIDDEN: dict[str, Home] = dict([_own("autograd", "autograd", "pip install autogr
 
 
 def takes_numbers(function: F) -> F:
-    """``function`` of a backend, marked as one that takes a Python number as it is for its second operand.
+    """Mark ``function`` of a backend as one that takes a Python number as it is for its second operand.
 
-    Such a number is a float beside a floating tensor, or an integer from 0 to 127 beside any.
+    Such a number is a float with a floating tensor, or an integer from 0 to 127 with any.
     """
     function.takes_numbers = True  # type: ignore[attr-defined]
     return function
 
 
-def promotes(function: F) -> F:
-    """``function`` of a backend, marked as one that promotes and takes numbers as the engine's own functions do."""
-    function.promotes = True  # type: ignore[attr-defined]
-    return function
+def native_for(native: Callable[..., Any], *dtypes: str, bare: bool = False) -> Callable[[F], F]:
+    """A decorator for a function of a backend that only some dtypes need, as a workaround for what the engine lacks.
 
-
-def single(plain: Callable[..., Any]) -> Callable[[F], F]:
-    """A decorator for a function of a backend that has to look at dtypes: two float32 tensors go to ``plain``.
-
-    That is the engine's own function where it is right for them, or one that need not look.
+    Args:
+        native: the engine's own function, which is right for the others.
+        dtypes: those others: names of dtypes, or of kinds as ``isdtype`` knows them. Tensors of these dtypes go
+            straight to ``native``; the function takes them too.
+        bare: only calls without any keyword argument do, and ``native`` is given the positional arguments alone.
     """
+    names = frozenset(name for one in dtypes for name in ([one] if one in DTYPES else [d.name for d in of_kind(one)]))
 
     def mark(function: F) -> F:
-        function.single = plain  # type: ignore[attr-defined]
+        function.native_for = native, names, bare  # type: ignore[attr-defined]
         return function
 
     return mark
 
 
 class Backend:
-    """A loaded engine: its module, and the functions of it that the door calls.
+    """A loaded engine: its module, and the functions of it that dispatch calls.
 
-    The module's ``core`` holds what the door needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
-    (name to the engine's dtype), ``convert``, ``lift``, ``cast``, ``to_host``, ``beside``, ``device_of``,
+    The module's ``core`` holds what dispatch needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
+    (name to the engine's dtype), ``convert``, ``scalar_like``, ``cast``, ``to_host``, ``device_like``, ``device_of``,
     ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
     tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
     native function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
     device computes in it), ``forwards`` (a tensor without negative strides, which not every reader of DLPack takes),
     ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a call is made that NumPy
-    computes, out of sight of the engine's gradients) and ``own`` (what computes an operation, in place of the look-up
-    by name).
+    computes, out of sight of the engine's gradients), ``substitute`` (tells the engine's compiler which Python function
+    to trace for a call) and ``own`` (what computes an operation, in place of the look-up by name).
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -117,22 +116,24 @@ class Backend:
         self.core = core
         self.tensors: tuple[type, ...] = core.TENSORS
         self.scalars: tuple[type, ...] = getattr(core, "SCALARS", ())
-        self.kinds: tuple[type, ...] = self.tensors + getattr(core, "GUESTS", ())
+        self.guests: tuple[type, ...] = getattr(core, "GUESTS", ())
+        self.kinds: tuple[type, ...] = self.tensors + self.guests
         self.dtypes: dict[str, Any] = core.DTYPES
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
         self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
         self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: True)
         self.convert: Callable[..., Any] = core.convert
-        self.lift: Callable[..., Any] = core.lift
+        self.scalar_like: Callable[..., Any] = core.scalar_like
         self.cast: Callable[..., Any] = core.cast
         self.to_host: Callable[..., Any] = core.to_host
-        self.beside: Callable[..., Any] = core.beside
+        self.device_like: Callable[..., Any] = core.device_like
         self.device_of: Callable[..., str] = core.device_of
         self.find_device: Callable[..., Any] = core.find_device
         self.devices: Callable[[], list[str]] = core.devices
         self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
         self.forwards: Callable[[Any], Any] = getattr(core, "forwards", lambda x: x)
+        self.substitute: Callable[..., None] | None = getattr(core, "substitute", None)
         self.device: Any = None
         if hasattr(core, "own"):
             self.own = core.own  # type: ignore[method-assign]
@@ -203,7 +204,7 @@ class _State:
         self.blocks = 0
         self.loaded: dict[str, Backend] = {}
         self.listeners: list[Callable[[], None]] = []
-        self.hosts: list[Callable[[Backend], None]] = []
+        self.load_hooks: list[Callable[[Backend], None]] = []
         self.context: ContextVar[Block | None] = ContextVar("ember_ml_backend", default=None)
 
 
@@ -261,8 +262,8 @@ def load(name: str, source: str = "") -> Backend:
                 raise BackendNotFoundError(
                     f"the {name} backend{asked} failed to import: {error}; {_choices()}; to install: {home.install}"
                 ) from error
-            for welcome in _state.hosts:
-                welcome(backend)
+            for hook in _state.load_hooks:
+                hook(backend)
             _state.loaded[name] = backend
     return _state.loaded[name]
 
@@ -289,13 +290,13 @@ def loaded() -> list[Backend]:
 def current() -> Backend:
     """The active backend, chosen now if nothing has been chosen yet."""
     if _state.blocks:
-        name = here()
+        name = block_backend()
         if name:
             return _state.loaded[name]
     return _state.backend or _choose()
 
 
-def here() -> str:
+def block_backend() -> str:
     """The name that the innermost ``use_backend`` block around the caller chose; empty outside of any."""
     block = _innermost()
     return "" if block is None else block.name
@@ -309,7 +310,7 @@ def _innermost() -> Block | None:
     return block
 
 
-def calm() -> Backend | None:
+def process_backend() -> Backend | None:
     """The process-wide backend while no ``use_backend`` block is open anywhere, else ``None``."""
     return None if _state.blocks else _state.backend
 
@@ -362,13 +363,13 @@ def _announce() -> None:
 
 
 def on_change(listener: Callable[[], None]) -> None:
-    """Call ``listener`` whenever ``calm()`` may have changed."""
+    """Call ``listener`` whenever ``process_backend()`` may have changed."""
     _state.listeners.append(listener)
 
 
-def on_load(host: Callable[[Backend], None]) -> None:
-    """Call ``host`` with every backend before it is first used."""
-    _state.hosts.append(host)
+def on_load(hook: Callable[[Backend], None]) -> None:
+    """Call ``hook`` with every backend before it is first used."""
+    _state.load_hooks.append(hook)
 
 
 def set_backend(name: str, persist: bool = False) -> None:
@@ -428,7 +429,7 @@ def get_backend() -> str:
 def choice_source() -> str:
     """Why the active backend is the active one."""
     backend = current()
-    if _state.blocks and here() == backend.name:
+    if _state.blocks and block_backend() == backend.name:
         return "use_backend"
     return _state.source
 

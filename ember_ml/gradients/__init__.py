@@ -31,7 +31,7 @@ from ember_ml.ops import stats as _stats
 from ember_ml.transform import vjp as _vjp
 
 if TYPE_CHECKING:
-    from ember_ml.contract import Operation
+    from ember_ml.dispatch import Operation
 
 # From the places that are asked for, the cotangent, the answer and the arguments to one gradient for each place. A
 # place is a position or a name; with another number, a position in the sequence there.

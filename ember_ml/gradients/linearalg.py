@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.errors import UnsupportedError
 from ember_ml.gradients import by_formula
 from ember_ml.gradients.math import _reduced

@@ -6,7 +6,7 @@ import math as _math
 from collections.abc import Callable as _Callable
 from typing import Any
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import comparison, creation, device, indexing, manipulation, math, stats
 from ember_ml.ops.math import tanh as tanh

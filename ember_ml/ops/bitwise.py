@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce as _reduce
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import free, kept, promoted
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
 from ember_ml.types import DeviceLike, DTypeLike, Indices, Mask, Tensor, TensorLike

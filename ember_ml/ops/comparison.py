@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import compared, promoted
 from ember_ml.ops import creation, device, indexing, manipulation, math
 from ember_ml.types import Axis, Mask, Tensor, TensorLike

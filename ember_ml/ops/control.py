@@ -15,10 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import backend as _backends
-from ember_ml import contract as _contract
-from ember_ml import door as _door
+from ember_ml import dispatch as _dispatch
 from ember_ml import tree as _tree
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import describe as _describe
 from ember_ml.dtypes import free, kept
 from ember_ml.ops import comparison, dtypes, manipulation, math, stats
@@ -326,9 +325,9 @@ def eval(*trees: Tree) -> Any:
     """
     active = _backends.current()
     for leaf in _tree.leaves(trees):
-        home = _door.species_of(type(leaf))
+        home = _dispatch.classify(type(leaf))
         if isinstance(home, _backends.Backend) and home is not active and home.name not in _backends.HIDDEN:
-            _contract.operation_of(eval).runs[home.name](leaf)
+            _dispatch.operation_of(eval).runs[home.name](leaf)
     return trees[0] if len(trees) == 1 else trees
 
 
@@ -339,11 +338,11 @@ def is_tensor(x: object, /) -> bool:
     >>> is_tensor(asarray(1.0)), is_tensor(1.0), is_tensor([1.0])
     (True, False, False)
     """
-    species = _door.species_of(type(x))
-    if isinstance(species, _backends.Backend):
+    owner = _dispatch.classify(type(x))
+    if isinstance(owner, _backends.Backend):
         return True
     numpy = _backends.load("numpy")
-    return species == _door.HOST and _is_own(numpy, x)
+    return owner == _dispatch.HOST and _is_own(numpy, x)
 
 
 _NUMBERS = (bool, int, float)
@@ -357,14 +356,14 @@ def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, 
     home: _backends.Backend | None = None
     first = None
     for leaf in (*controls, *_tree.leaves(tree)):
-        species = _door.species_of(type(leaf))
-        if isinstance(species, _backends.Backend) and species is not home:
+        owner = _dispatch.classify(type(leaf))
+        if isinstance(owner, _backends.Backend) and owner is not home:
             if home is not None:
                 raise TypeError(
-                    f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                    f"{name} was given tensors of two engines, {home.name} and {owner.name}; "
                     "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                 )
-            home, first = species, leaf
+            home, first = owner, leaf
     if home is None:
         home = _backends.current()
     own = home
@@ -376,9 +375,9 @@ def _tensor(home: _backends.Backend, value: Any, beside: Any = None) -> Any:
     """A number or host array as a tensor of ``home``; a tensor, and what can be none, as it is."""
     if _is_own(home, value):
         return value
-    if _door.species_of(type(value)) not in (_door.NUMBER, _door.HOST, _door.SEQUENCE):
+    if _dispatch.classify(type(value)) not in (_dispatch.NUMBER, _dispatch.HOST, _dispatch.SEQUENCE):
         return value
-    return home.convert(value, None, home.device if beside is None else home.beside(beside))
+    return home.convert(value, None, home.device if beside is None else home.device_like(beside))
 
 
 def _is_own(home: _backends.Backend, value: Any) -> bool:

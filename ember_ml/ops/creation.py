@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math as _math
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import free, kept
 from ember_ml.ops import manipulation
 from ember_ml.types import DeviceLike, DTypeLike, HostArray, Number, Shape, Tensor, TensorLike

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings as _warnings
 
 from ember_ml import backend as _backends
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import free
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 

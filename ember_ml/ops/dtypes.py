@@ -8,9 +8,9 @@ from functools import reduce as _reduce
 from typing import Any, NamedTuple
 
 from ember_ml import backend as _backends
-from ember_ml import contract as _contract
+from ember_ml import dispatch as _dispatch
 from ember_ml import dtypes as _dtypes
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import EmberDType, free
 from ember_ml.ops import comparison, math
 from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
@@ -262,7 +262,7 @@ def set_default_dtype(dtype: object, /) -> None:
     >>> set_default_dtype("float32")
     """
     _dtypes.set_default_float(_dtypes.as_dtype(dtype))
-    _contract.reopen()
+    _dispatch.rebind()
 
 
 @op(free, differentiable=False)

@@ -21,7 +21,7 @@ import math as _math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import as_dtype, default_float, floating, free, kept
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
 from ember_ml.shapes import axes_of as _axes

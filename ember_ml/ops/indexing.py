@@ -8,7 +8,7 @@ import operator as _operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import (
     KINDS,
     as_dtype,

@@ -7,7 +7,7 @@ import re as _re
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import free
 from ember_ml.tree import Tree
 from ember_ml.types import DeviceLike

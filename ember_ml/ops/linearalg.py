@@ -19,7 +19,7 @@ from contextlib import contextmanager as _contextmanager
 from typing import Any, NamedTuple
 
 from ember_ml import backend as _backends
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
@@ -29,7 +29,7 @@ from ember_ml.shapes import is_by_product
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
 # As floating, for operations with several answers, whose dtypes differ where the tensor is complex.
-_several = floating._replace(answer=None)
+_several = floating._replace(result=None)
 
 
 class SlogdetResult(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math as _math
 from typing import Any
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import activations, comparison, creation, device, dtypes, indexing, manipulation, math, stats
 from ember_ml.shapes import axes_of as _axes

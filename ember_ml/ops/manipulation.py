@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import free, kept, promoted
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis

@@ -8,7 +8,7 @@ from collections.abc import Callable as _Callable
 from typing import Any
 from typing import TypeVar as _TypeVar
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import (
     EmberDType,
     as_dtype,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import windows as _windows
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import floating, kept, promoted
 from ember_ml.ops import (
     activations,

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ember_ml import backend as _backends
-from ember_ml import door as _door
+from ember_ml import dispatch as _dispatch
 from ember_ml import sampling as _sampling
 from ember_ml import threefry as _threefry
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import KINDS as _KINDS
 from ember_ml.dtypes import as_dtype as _as_dtype
 from ember_ml.dtypes import default_float as _default_float
@@ -492,7 +492,7 @@ def random_choice(
     if type(x) is not int:
         home = _home(x, p, key)
         x = home.convert(x, None, device)
-        device = home.beside(x) if device is None and home is _backends.current() else device
+        device = home.device_like(x) if device is None and home is _backends.current() else device
     size = x if type(x) is int else manipulation.shape(x)[_axis(axis, len(manipulation.shape(x)))]
     lead = (shape,) if isinstance(shape, int) else tuple(shape)
     count = _math.prod(lead)
@@ -551,7 +551,7 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     words = _words(home, key, device)
     xp = home.module.random
     value: Any = data
-    if not isinstance(_door.species_of(type(data)), _backends.Backend):
+    if not isinstance(_dispatch.classify(type(data)), _backends.Backend):
         value = _integer(data, "what is folded into a key")
     elif home.dtype_of(data).kind not in _KINDS["integral"] or tuple(value.shape):
         raise TypeError(f"what is folded into a key is an integer, not {_describe(data)}")
@@ -697,20 +697,20 @@ def _home(*values: Any) -> _backends.Backend:
     """The engine that the tensors among the values live on, else the active one."""
     found: _backends.Backend | None = None
     for value in values:
-        species = _door.species_of(type(value))
-        if isinstance(species, _backends.Backend) and species is not found:
+        owner = _dispatch.classify(type(value))
+        if isinstance(owner, _backends.Backend) and owner is not found:
             if found is not None:
-                raise TypeError(f"random numbers were asked for with tensors of {found.name} and of {species.name}")
-            found = species
+                raise TypeError(f"random numbers were asked for with tensors of {found.name} and of {owner.name}")
+            found = owner
     return found or _backends.current()
 
 
 def _device(*values: Any) -> Any:
     """The device of the first tensor among the values."""
     for value in values:
-        species = _door.species_of(type(value))
-        if isinstance(species, _backends.Backend):
-            return species.beside(value)
+        owner = _dispatch.classify(type(value))
+        if isinstance(owner, _backends.Backend):
+            return owner.device_like(value)
     return None
 
 
@@ -720,7 +720,7 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
         return _threefry.words(key)
     if getattr(key, "shape", None) is None or getattr(key, "dtype", None) is None:
         raise TypeError(f"a key is an integer, two of them, or a tensor, not {_describe(key)}")
-    if not isinstance(_door.species_of(type(key)), _backends.Backend):
+    if not isinstance(_dispatch.classify(type(key)), _backends.Backend):
         # A host array is read as it is, whichever engine is active.
         home = _backends.load("numpy")
         key = home.convert(key, None, None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, indexed, measured, promoted, real_of
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math
 from ember_ml.shapes import axes_of as _axes

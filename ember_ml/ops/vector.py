@@ -8,7 +8,7 @@ from __future__ import annotations
 import math as _math
 from typing import Any
 
-from ember_ml.contract import op
+from ember_ml.dispatch import op
 from ember_ml.dtypes import floating, measured
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math, stats
 from ember_ml.ops.fft import rfft as _rfft

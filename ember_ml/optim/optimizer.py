@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, tree
+from ember_ml import dispatch, ops, tree
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.optim.clipping import clip_by_global_norm, clip_by_value
 
@@ -341,7 +341,7 @@ _engines: dict[str, ModuleType | None] = {}
 
 def _home(parameter: Any) -> backends.Backend:
     """The engine that computes with ``parameter``."""
-    home = door.species_of(type(parameter))
+    home = dispatch.classify(type(parameter))
     return home if isinstance(home, backends.Backend) else backends.current()
 
 

@@ -26,8 +26,7 @@ from unittest import mock
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
-from ember_ml.contract import Operation, Parameter
-from ember_ml.door import DEVICE, DTYPE, INDEX, MASK, TENSOR
+from ember_ml.dispatch import DEVICE, DTYPE, INDEX, MASK, TENSOR, Operation, Parameter
 from ember_ml.dtypes import DTYPES, describe
 
 # What a case is about; `dtype` and `keyword` cases also say which.

@@ -14,7 +14,7 @@ from typing import Any
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops as ops  # importing it is what fills the registry
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 from ember_ml.reference import signature, table
 from ember_ml.tools import STATUSES, UsageError
 
@@ -49,7 +49,7 @@ def entries(category: str | None = None, engines: Sequence[str] | None = None) -
             name=name,
             category=operation.category,
             signature=signature(operation.call),
-            law=operation.law.name,
+            law=operation.rule.name,
             kinds=operation.kinds,
             lazy=operation.lazy,
             differentiable=operation.differentiable,

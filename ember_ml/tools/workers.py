@@ -21,7 +21,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, Operation
+from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPES, EmberDType, default_float, find
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.tools import REFERENCE, STATUSES, UsageError, inputs

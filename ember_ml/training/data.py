@@ -7,7 +7,7 @@ from itertools import islice
 from operator import index
 from typing import Any
 
-from ember_ml import ops, portable, tree
+from ember_ml import dispatch, ops, tree
 from ember_ml.unchecked import unchecked
 
 # Examples, what is true of them and, if they have any, their weights.
@@ -126,7 +126,7 @@ def _tensors(data: Any, device: str | None) -> Any:
         return {key: _tensors(value, device) for key, value in data.items()}
     if isinstance(data, tuple):
         return tuple(_tensors(value, device) for value in data)
-    return ops.asarray(portable.opened(data), device=device)
+    return ops.asarray(dispatch.unwrap(data), device=device)
 
 
 def _count(*parts: Any) -> int:

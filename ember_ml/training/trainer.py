@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, transform, tree
-from ember_ml.contract import operation_of
+from ember_ml import dispatch, ops, transform, tree
+from ember_ml.dispatch import operation_of
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.data import Arrays, Batch, Batches, as_data, beside, size_of, whole
 from ember_ml.training.history import History
@@ -336,7 +336,7 @@ class Trainer:
     def _at_home(self) -> Iterator[None]:
         """The engine of the model is active."""
         first = next(iter(self.model.tensors().values()), None)
-        home = door.home_of(first) or backends.current()
+        home = dispatch.backend_of(first) or backends.current()
         # Only a lazy engine has a function of its own that makes it compute.
         self._is_lazy = home.own(operation_of(ops.eval)) is not None
         with backends.active(home):

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, TypeVar
 
-from ember_ml import door as _door
-from ember_ml import portable, threefry
+from ember_ml import dispatch, threefry
 from ember_ml import tree as _tree
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.reach import is_number, is_stateful, is_tensor, reached
@@ -105,7 +104,7 @@ class Call:
             return
         x = None if self._stays(leaf) else as_tensor(self.home, leaf, self.tensors)
         if x is not None and (self.everything or self.home.dtype_of(x).kind in KINDS["floating"]):
-            self.places.append(PORTABLE if portable.holds((leaf,)) else TRACED)
+            self.places.append(PORTABLE if dispatch.holds_wrapped((leaf,)) else TRACED)
             self.tensors.append(x)
         elif strict and leaf is not None:
             raise TypeError(
@@ -155,7 +154,7 @@ class Call:
             if x is None or type(x) in _NUMBERS:
                 return leaf
             outputs.append(x)
-            return PORTABLE if portable.holds((leaf,)) else TRACED
+            return PORTABLE if dispatch.holds_wrapped((leaf,)) else TRACED
 
         self.structure = _tree.map(taken, answer)
         self.count = len(outputs)
@@ -163,9 +162,9 @@ class Call:
 
     def _check_answer(self, leaf: Any) -> None:
         """Raise an error if ``leaf`` is no tensor of this engine: its derivative would be zero, whatever it is."""
-        x = portable.opened(leaf)
+        x = dispatch.unwrap(leaf)
         kind, kinds = type(x), self.home.kinds
-        if not isinstance(x, kinds) and _door.species_of(kind) in (_door.NUMBER, _door.HOST):
+        if not isinstance(x, kinds) and dispatch.classify(kind) in (dispatch.NUMBER, dispatch.HOST):
             raise TypeError(
                 f"{self.name} takes a function that answers tensors, not a {kind.__name__}, through which no gradient "
                 "flows: float(x), x.item(), to_numpy(x) and the like take numbers out of the engine. ops.asarray makes "
@@ -256,10 +255,10 @@ class Call:
 
     def _wrapped(self, place: Any, x: Any) -> Any:
         """``x`` in the kind of tensor that is at a place."""
-        return portable.closed(x, self.home) if place is PORTABLE else x
+        return dispatch.wrap(x, self.home) if place is PORTABLE else x
 
     def _passing(self) -> tuple[Any, ...]:
-        leaves = [portable.opened(leaf) for leaf in _tree.leaves(self.aux) if is_tensor(leaf)]
+        leaves = [dispatch.unwrap(leaf) for leaf in _tree.leaves(self.aux) if is_tensor(leaf)]
         return tuple(leaves + [x for _, new in self.assigned for x in new.values()])
 
     def close(self, passing: Sequence[Any]) -> None:
@@ -269,7 +268,7 @@ class Call:
         def settled(leaf: Any) -> Any:
             if not is_tensor(leaf):
                 return leaf
-            return self._wrapped(PORTABLE if portable.holds((leaf,)) else TRACED, next(rest))
+            return self._wrapped(PORTABLE if dispatch.holds_wrapped((leaf,)) else TRACED, next(rest))
 
         self.aux = _tree.map(settled, self.aux)
         for state, new in self.assigned:

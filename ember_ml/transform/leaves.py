@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import backend as _backends
-from ember_ml import door as _door
-from ember_ml import portable
+from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.backend import Backend
 from ember_ml.reach import is_stateful
@@ -18,14 +17,14 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
     for tree, is_theirs in ((first, False), (first, True), (others, False), (others, True)):
         home: Backend | None = None
         for x in _samples(tree, is_theirs):
-            species = x.home if portable.holds((x,)) else _door.species_of(type(x))
-            if isinstance(species, Backend) and species is not home:
+            owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
+            if isinstance(owner, Backend) and owner is not home:
                 if home is not None and tree is first:
                     raise TypeError(
-                        f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                        f"{name} was given tensors of two engines, {home.name} and {owner.name}; "
                         "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                     )
-                home = home or species
+                home = home or owner
         if home is not None:
             return home
     return _backends.current()
@@ -75,10 +74,10 @@ def engine_of(home: Backend) -> Any:
 def as_tensor(home: Backend, value: Any, beside: Sequence[Any]) -> Any:
     """A tensor, host array or number as a tensor of ``home``; ``None`` if it is none of these."""
     kinds: Any = home.kinds
-    value = portable.opened(value)
+    value = dispatch.unwrap(value)
     if isinstance(value, kinds):
         return value
-    species = _door.species_of(type(value))
-    if species not in (_door.NUMBER, _door.HOST):
+    owner = dispatch.classify(type(value))
+    if owner not in (dispatch.NUMBER, dispatch.HOST):
         return None
-    return home.convert(value, None, home.beside(beside[0]) if beside else home.device)
+    return home.convert(value, None, home.device_like(beside[0]) if beside else home.device)

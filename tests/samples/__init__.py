@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from ember_ml.contract import INDEX, MASK, TENSOR, Operation
+from ember_ml.dispatch import INDEX, MASK, TENSOR, Operation
 
 
 class Call(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the door needs of boxes: they are NumPy's arrays in all but their type."""
+"""What dispatch needs of boxes: they are NumPy's arrays in all but their type."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ember_ml import backend as backends
 from ember_ml import gradients
 from ember_ml.backend.numpy import core as host
 from ember_ml.backend.numpy.core import DTYPES as DTYPES
-from ember_ml.backend.numpy.core import beside as beside
+from ember_ml.backend.numpy.core import device_like as device_like
 from ember_ml.backend.numpy.core import device_of as device_of
 from ember_ml.backend.numpy.core import devices as devices
 from ember_ml.backend.numpy.core import error_class as error_class
 from ember_ml.backend.numpy.core import find_device as find_device
-from ember_ml.backend.numpy.core import lift as lift
+from ember_ml.backend.numpy.core import scalar_like as scalar_like
 from ember_ml.backend.numpy.sequences import assembled
-from ember_ml.contract import REGISTRY, Operation, within
+from ember_ml.dispatch import REGISTRY, Operation, within
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops import creation, dtypes, indexing, manipulation, math
 
@@ -133,9 +133,8 @@ def _untraced(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _defined(operation: Operation) -> Callable[..., Any]:
-
     assert operation.definition is not None
-    return within(backends.load("numpy"), operation.definition)
+    return within("numpy", operation.definition)
 
 
 def _refused(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any]:

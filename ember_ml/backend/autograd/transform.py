@@ -17,7 +17,7 @@ from autograd.util import toposort
 
 from ember_ml import backend as backends
 from ember_ml.backend.autograd.core import _BOXES, Traced, _boxed, _node, _Parts, added
-from ember_ml.contract import within
+from ember_ml.dispatch import within
 from ember_ml.ops import creation, math
 
 Tensors: TypeAlias = tuple[Any, ...]
@@ -39,11 +39,10 @@ def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[...
     """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
     backends.load("autograd")
     # Arrays of NumPy are NumPy's only while it is active, and the rules compute with arrays.
-    numpy = backends.load("numpy")
     root = _node((), lambda _: ())
     with _new_trace() as trace:
         leaves = [Traced(_array(x), trace, _leaf(root, i)) for i, x in enumerate(tensors)]
-        outputs, aux = within(numpy, f)(*leaves)
+        outputs, aux = within("numpy", f)(*leaves)
 
     def bare(x: Any) -> Any:
         return x._value if type(x) in _BOXES and x._trace == trace else x
@@ -55,7 +54,7 @@ def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[...
         found = _backward(pairs, root)
         return [_like(x, found.get(i)) for i, x in enumerate(tensors)]
 
-    return tuple([bare(x) for x in outputs]), tuple([bare(x) for x in aux]), within(numpy, pulled)
+    return tuple([bare(x) for x in outputs]), tuple([bare(x) for x in aux]), within("numpy", pulled)
 
 
 class _Depth(threading.local):

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend.mlx.stats import _wide
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 
 
 def _defined(name: str, *args: Any) -> mx.array:

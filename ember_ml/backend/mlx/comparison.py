@@ -22,12 +22,12 @@ from mlx.core import (
     where,
 )
 
-from ember_ml.backend import promotes
+from ember_ml.backend import takes_numbers
 from ember_ml.backend.mlx.core import has_float64, placing
 from ember_ml.backend.mlx.mapping import alike, mapped
 
 
-@promotes
+@takes_numbers
 def not_equal(x: mx.array, y: mx.array, /) -> mx.array:
     # Mapped over the second operand alone, MLX's has the shape of the first.
     return mx.not_equal(*alike(x, y)) if mapped else mx.not_equal(x, y)

@@ -1,4 +1,4 @@
-"""What the door needs of MLX: its tensor types, dtypes, conversions, devices and errors."""
+"""What dispatch needs of MLX: its tensor types, dtypes, conversions, devices and errors."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _warn_narrowed(wide: str, narrow: str) -> None:
         )
 
 
-def lift(number: float, like: mx.array) -> mx.array:
+def scalar_like(number: float, like: mx.array) -> mx.array:
     """A Python number as a 0-d array of the dtype of ``like``."""
     return mx.array(number, like.dtype)
 
@@ -134,7 +134,7 @@ def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> 
     return gradients.unseen(operation, run, values)
 
 
-def beside(x: mx.array) -> mx.Device | None:
+def device_like(x: mx.array) -> mx.Device | None:
     """The engine's own object for the device that ``x`` is on: MLX arrays are on all of its devices."""
     return None
 

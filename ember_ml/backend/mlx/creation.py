@@ -20,7 +20,7 @@ from ember_ml.backend.numpy.creation import (
     _numbers,
 )
 from ember_ml.backend.numpy.sequences import assembled, check_number, held, kind_of
-from ember_ml.door import listed
+from ember_ml.dispatch import as_list
 from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 
@@ -34,7 +34,7 @@ def asarray(
                 raise TypeError(f"cannot cast {obj.dtype} to {dtype}: take the real part first")
             return obj.astype(dtype, stream=device)
         return mx.array(obj) if copy else obj
-    obj = listed(obj)
+    obj = as_list(obj)
     _check_copy(copy, shared=False)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     if held(obj)[0]:

@@ -7,7 +7,7 @@ import mlx.core as mx
 from ember_ml import backend as _backends
 from ember_ml.backend.mlx.core import devices as _devices
 from ember_ml.backend.numpy.device import memory_info as _host_memory
-from ember_ml.contract import definition_of as _definition_of
+from ember_ml.dispatch import definition_of as _definition_of
 
 
 def to_device(x: mx.array, device: mx.Device, /) -> mx.array:

@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from ember_ml.backend import use_backend
 from ember_ml.backend.numpy.fft import _places
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.dtypes import default_float
 from ember_ml.errors import UnsupportedError
 from ember_ml.shapes import axis_of as _axis

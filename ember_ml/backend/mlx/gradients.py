@@ -10,11 +10,11 @@ import mlx.core as mx
 
 from ember_ml import gradients, tree
 from ember_ml.backend.mlx import mapping
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 from ember_ml.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from ember_ml.contract import Operation
+    from ember_ml.dispatch import Operation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,12 +31,12 @@ def ruled(function: F, name: str = "") -> F:
 
 def unseen(operation: Operation, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``run(*values)``, computed on the host, with the gradient that the operation's rule gives."""
-    door = operation.door
+    general = operation.general
     if not operation.differentiable:
         return run(*values)
-    if door.variadic is not None or any(isinstance(value, (list, tuple)) for value in values):
+    if general.variadic is not None or any(isinstance(value, (list, tuple)) for value in values):
         return _computed(operation, lambda *_, **__: run(*values), tuple(_arrays(values)), {}, refused=True)
-    args, kwargs = door.given(values)
+    args, kwargs = general.arguments(values)
     return _computed(operation, lambda *args, **kwargs: run(*args, *kwargs.values()), args, kwargs)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend import active, load, single
+from ember_ml.backend import active, load, native_for
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.indexing import _seen
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -30,7 +30,7 @@ from ember_ml.ops.linearalg import (
 from ember_ml.unchecked import is_checked
 
 
-@single(mx.matmul)
+@native_for(mx.matmul, "floating")
 def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
     return mx.matmul(x1, x2) if mx.issubdtype(x1.dtype, mx.inexact) else _whole(x1, x2)
 

@@ -37,16 +37,17 @@ from mlx.core import (
 from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
-from ember_ml.backend import single, takes_numbers
+from ember_ml.backend import native_for, takes_numbers
 from ember_ml.backend.mlx.comparison import _none
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.manipulation import view_as_complex
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 
 _ZERO = mx.array(0)
 _CPU = mx.Device(mx.cpu)
 _REAL = (mx.float32, mx.float16, mx.bfloat16, mx.float64)
 _SIGNED = (mx.int64, mx.int32, mx.int16, mx.int8)
+_NOT_FLOAT64 = ("float16", "bfloat16", "float32", "complex64")
 
 
 def acosh(x: mx.array, /) -> mx.array:
@@ -67,7 +68,7 @@ def _stream_of(x: mx.array) -> mx.Device | None:
 
 
 @takes_numbers
-@single(mx.floor_divide)
+@native_for(mx.floor_divide, "real floating")
 def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype in _REAL:
         return mx.floor_divide(x, y)
@@ -84,7 +85,7 @@ def _real_remainder(x: mx.array, y: mx.array) -> mx.array:
 
 
 @takes_numbers
-@single(_real_remainder)
+@native_for(_real_remainder, "real floating")
 def remainder(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype in _REAL:
         return _real_remainder(x, y if isinstance(y, mx.array) else mx.array(y, x.dtype))
@@ -107,7 +108,7 @@ def _traps(y: mx.array) -> mx.array:
 
 
 @takes_numbers
-@single(mx.power)
+@native_for(mx.power, "real floating")
 def power(x: mx.array, y: mx.array | float, /) -> mx.array:
     if x.dtype not in _SIGNED:
         return _complex_power(x, mx.array(y, x.dtype)) if x.dtype == mx.complex64 else mx.power(x, y)
@@ -155,6 +156,7 @@ def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
     return mx.where(mx.logical_or(mx.isnan(x), mx.isnan(y)), x + y, mx.where(x == y, y, moved))
 
 
+@native_for(mx.exp, *_NOT_FLOAT64)
 def exp(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.exp(x)
@@ -177,6 +179,7 @@ def exp2(x: mx.array, /) -> mx.array:
     return mx.power(mx.array(2, x.dtype), x)
 
 
+@native_for(mx.expm1, "real floating")
 def expm1(x: mx.array, /) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.expm1(x)
@@ -191,6 +194,7 @@ def _complex(a: mx.array, b: mx.array) -> mx.array:
     return view_as_complex(mx.stack([a, b], -1))
 
 
+@native_for(mx.tanh, "real floating")
 def tanh(x: mx.array, /) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.tanh(x)
@@ -200,10 +204,12 @@ def tanh(x: mx.array, /) -> mx.array:
     return mx.where(mx.isinf(a) & mx.isfinite(b), limit, mx.tanh(x))
 
 
+@native_for(mx.log2, *_NOT_FLOAT64)
 def log2(x: mx.array, /) -> mx.array:
     return mx.log2(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_log2(x)
 
 
+@native_for(mx.log10, *_NOT_FLOAT64)
 def log10(x: mx.array, /) -> mx.array:
     return mx.log10(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_log10(x)
 
@@ -271,10 +277,12 @@ def sin(x: mx.array, /) -> mx.array:
     return _double_sin(x)
 
 
+@native_for(mx.cos, *_NOT_FLOAT64)
 def cos(x: mx.array, /) -> mx.array:
     return mx.cos(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_cos(x)
 
 
+@native_for(mx.tan, *_NOT_FLOAT64)
 def tan(x: mx.array, /) -> mx.array:
     return mx.tan(x) if x.itemsize < 8 or x.dtype != mx.float64 else _double_tan(x)
 
@@ -397,11 +405,13 @@ def angle(x: mx.array, /) -> mx.array:
     return mx.arctan2(mx.array(0, x.dtype), mx.stop_gradient(x))
 
 
+@native_for(mx.erf, "float16", "bfloat16", "float32")
 def erf(x: mx.array, /) -> mx.array:
     # MLX computes float64 in float32 here and in erfinv.
     return mx.erf(x) if x.dtype != mx.float64 else definition_of("erf")(x)
 
 
+@native_for(mx.erfinv, "float16", "bfloat16", "float32")
 def erfinv(x: mx.array, /) -> mx.array:
     return mx.erfinv(x) if x.dtype != mx.float64 else definition_of("erfinv")(x)
 

@@ -11,7 +11,7 @@ import mlx.core as mx
 
 from ember_ml.backend.mlx.mapping import following
 from ember_ml.backend.mlx.math import exp
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 from ember_ml.windows import (
     Windows,
     check_attention,

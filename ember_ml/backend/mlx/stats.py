@@ -8,11 +8,17 @@ from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend import native_for
 from ember_ml.backend.mlx.comparison import _none, _sound
 from ember_ml.backend.mlx.dtypes import cast
 from ember_ml.backend.mlx.gradients import ruled
 
 
+def _whole_sum(x: mx.array) -> mx.array:
+    return mx.sum(_sound(x))
+
+
+@native_for(_whole_sum, "floating", "int64", "uint64", bare=True)
 def sum(x: mx.array, /, *, axis: Any = None, dtype: mx.Dtype | None = None, keepdims: bool = False) -> mx.array:
     x = _uncut(_sound(x), dtype)
     try:

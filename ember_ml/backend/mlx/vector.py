@@ -6,7 +6,7 @@ import mlx.core as mx
 
 from ember_ml.backend import use_backend
 from ember_ml.backend.mlx.fft import _to_real
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 
 
 def compute_interference_strength(wave1: mx.array, wave2: mx.array, /, *, axis: int = -1) -> mx.array:

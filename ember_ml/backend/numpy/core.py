@@ -1,4 +1,4 @@
-"""What the door needs of NumPy: its tensor types, dtypes, conversions, device and errors."""
+"""What dispatch needs of NumPy: its tensor types, dtypes, conversions, device and errors."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _from_foreign(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(memoryview(value) if isinstance(value, (bytes, bytearray)) else value)
 
 
-def lift(number: float, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def scalar_like(number: float, like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A Python number as a 0-d array of the dtype of ``like``."""
     return np.array(number, like.dtype)
 
@@ -158,7 +158,7 @@ def text(array: np.ndarray[Any, Any], indent: int) -> str:
     return np.array2string(array, separator=", ", prefix=" " * indent)
 
 
-def beside(x: Any) -> str:
+def device_like(x: Any) -> str:
     """The engine's own object for the device that ``x`` is on."""
     return "cpu"
 

@@ -10,10 +10,9 @@ from numpy import diag
 from ember_ml.backend import Backend, load
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
-from ember_ml.contract import REGISTRY
-from ember_ml.door import listed, species_of
+from ember_ml.dispatch import REGISTRY, as_list, classify
+from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, holds, promote, shown
-from ember_ml.shortcut import BOXES
 
 Array = np.ndarray[Any, Any]
 
@@ -21,9 +20,10 @@ Array = np.ndarray[Any, Any]
 def asarray(
     obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
-    if BOXES and _holds_boxes(obj):
+    recorder = ENGINES.get("autograd")
+    if recorder is not None and _holds_any(recorder.types, obj):
         return load("autograd").convert(obj, dtype, device)
-    obj = listed(obj)
+    obj = as_list(obj)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     has_tensors, has_arrays = held(obj)
     if has_tensors:
@@ -39,9 +39,9 @@ def asarray(
     return x.copy() if copy and shared else x
 
 
-def _holds_boxes(value: object) -> bool:
-    """Whether a gradient is being traced through ``value``."""
-    return any(map(_holds_boxes, value)) if isinstance(value, (list, tuple)) else type(value) in BOXES
+def _holds_any(types: tuple[type, ...], value: object) -> bool:
+    """Whether ``value`` is of one of the types, or holds such a value in nested sequences."""
+    return any(_holds_any(types, x) for x in value) if isinstance(value, (list, tuple)) else type(value) in types
 
 
 def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:
@@ -55,7 +55,7 @@ def _check_copy(copy: bool | None, shared: bool) -> None:
 
 def _home(value: object) -> Backend | None:
     """The backend that ``value`` is a tensor of, if it is one and no host array."""
-    home = species_of(type(value))
+    home = classify(type(value))
     return home if isinstance(home, Backend) else None
 
 

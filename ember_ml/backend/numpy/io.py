@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ember_ml import backend as backends
-from ember_ml import door
+from ember_ml import dispatch
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.dtypes import as_dtype
 from ember_ml.errors import UnsupportedError
@@ -172,11 +172,11 @@ def _name(path: tuple[Any, ...], taken: dict[str, Array]) -> str:
 
 def _hosted(value: Any, path: tuple[Any, ...]) -> Array:
     """A tensor of any engine as a host array in the order of its axes."""
-    species = door.species_of(type(value))
-    if isinstance(species, backends.Backend):
-        species.dtype_of(value)
-        return np.asarray(species.to_host(value), order="C")
-    if species == door.HOST:
+    owner = dispatch.classify(type(value))
+    if isinstance(owner, backends.Backend):
+        owner.dtype_of(value)
+        return np.asarray(owner.to_host(value), order="C")
+    if owner == dispatch.HOST:
         return np.asarray(parse(value, None), order="C")
     place = f" at {'.'.join(map(str, path))}" if path else ""
     raise TypeError(f"save takes tensors, numbers, strings and nested containers of them, not a {_type(value)}{place}")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.backend import single
+from ember_ml.backend import native_for
 from ember_ml.backend.numpy.core import DTYPES
-from ember_ml.contract import REGISTRY
+from ember_ml.dispatch import REGISTRY
 from ember_ml.errors import LinAlgError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 _HALVES = (DTYPES["float16"], DTYPES["bfloat16"])
 
 
-@single(np.matmul)
+@native_for(np.matmul, "float32", "float64", "complex floating", "bits")
 def matmul(x1: Array, x2: Array, /) -> Array:
     if x1.dtype in _HALVES:
         # NumPy has no BLAS for halves, and rounds every partial sum of bfloat16.

@@ -64,7 +64,7 @@ from numpy import (
 )
 from numpy import conjugate as conj
 
-from ember_ml.backend import single, takes_numbers
+from ember_ml.backend import native_for, takes_numbers
 from ember_ml.backend.numpy.core import DTYPES
 
 _BFLOAT16 = DTYPES["bfloat16"]
@@ -77,13 +77,13 @@ def _real_floor_divide(x: Any, y: Any) -> Any:
 
 
 @takes_numbers
-@single(_real_floor_divide)
+@native_for(_real_floor_divide, "real floating")
 def floor_divide(x: Any, y: Any, /) -> Any:
     return np.floor_divide(x, y) if x.dtype.kind in "iu" else _real_floor_divide(x, y)
 
 
 @takes_numbers
-@single(np.power)
+@native_for(np.power, "floating")
 def power(x: Any, y: Any, /) -> Any:
     try:
         return np.power(x, y)
@@ -100,6 +100,7 @@ def rsqrt(x: Any, /) -> Any:
     return np.reciprocal(np.sqrt(x))
 
 
+@native_for(np.expm1, "real floating")
 def expm1(x: Any, /) -> Any:
     answer = np.expm1(x)
     if x.dtype.kind != "c":
@@ -120,6 +121,7 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return total if keepdims else np.squeeze(total, axis=axis)
 
 
+@native_for(np.tanh, "real floating")
 def tanh(x: Any, /) -> Any:
     answer = np.tanh(x)
     if x.dtype.kind != "c" or np.isfinite(x).all():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend import Backend
-from ember_ml.door import leaf_types, species_of
+from ember_ml.dispatch import classify, leaf_types
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, holds, promote, shown
 
 NUMBERS = (bool, int, float, complex)
@@ -25,7 +25,7 @@ def held(value: object) -> tuple[bool, bool]:
     kinds = leaf_types(value)
     hosted = [kind for kind in kinds if issubclass(kind, (np.ndarray, np.generic))]
     has_arrays = bool(hosted) and (len(kinds) > 1 or issubclass(hosted[0], np.ndarray))
-    return any(isinstance(species_of(kind), Backend) for kind in kinds), has_arrays
+    return any(isinstance(classify(kind), Backend) for kind in kinds), has_arrays
 
 
 def assembled(

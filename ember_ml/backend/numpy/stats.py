@@ -9,7 +9,7 @@ import numpy as np
 
 from ember_ml.backend.numpy.core import DTYPES
 from ember_ml.backend.numpy.dtypes import cast
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 
 # Straight to the loops: np.sum and its like spend more time on their arguments than on small arrays.
 _added: Any = np.add.reduce

@@ -14,7 +14,7 @@ from torch.nn.functional import logsigmoid as log_sigmoid
 from torch.nn.functional import tanhshrink as tanh_shrink
 
 from ember_ml.backend.numpy.activations import _STRAIGHT
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
 

@@ -1,4 +1,4 @@
-"""What the door needs of PyTorch: its tensor types, dtypes, conversions, devices and errors."""
+"""What dispatch needs of PyTorch: its tensor types, dtypes, conversions, devices and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ember_ml.errors import AxisError, LinAlgError, UnsupportedError
 
 # torch.compile cannot trace the reading of a ContextVar, nor the hash of another engine's dtype; what these answer is
 # fixed while a graph is traced.
-torch.compiler.assume_constant_result(backends.here)
+torch.compiler.assume_constant_result(backends.block_backend)
 torch.compiler.assume_constant_result(dtypes.name_of)
 
 TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -91,7 +91,7 @@ def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch
 _CPU = torch.device("cpu")
 
 
-def lift(number: float, like: torch.Tensor) -> torch.Tensor:
+def scalar_like(number: float, like: torch.Tensor) -> torch.Tensor:
     """A Python number as a 0-d tensor of the dtype and device of ``like``."""
     return _number(number, like.dtype, _CPU if like.is_cpu else like.device)
 
@@ -115,7 +115,7 @@ def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> 
     traced = [x for x in tensors if (back and x.requires_grad) or is_pushed(x)]
     if is_pushing() and operation.definition is not None:
         # The definition is made of what torch can differentiate forward.
-        args, kwargs = operation.door.given(values)
+        args, kwargs = operation.general.arguments(values)
         with backends.active(backends.load("torch")):
             return operation.definition(*args, **kwargs)
     if traced and operation.differentiable:
@@ -133,7 +133,7 @@ def is_pushing() -> bool:
     return forward_ad._current_level >= 0
 
 
-def beside(x: torch.Tensor) -> torch.device:
+def device_like(x: torch.Tensor) -> torch.device:
     """The engine's own object for the device that ``x`` is on."""
     return x.device
 
@@ -195,3 +195,8 @@ def error_class(error: Exception) -> type[Exception] | None:
             return IndexError
         return TypeError if _KIND_MESSAGES.search(message) else ValueError
     return None
+
+
+def substitute(call: Callable[..., Any], traceable: Callable[..., Any]) -> None:
+    """Make torch's compiler trace ``traceable`` wherever ``call`` is called."""
+    torch.compiler.substitute_in_graph(call, skip_signature_check=True)(traceable)

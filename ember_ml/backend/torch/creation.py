@@ -22,7 +22,7 @@ from ember_ml.backend.numpy.creation import (
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
 from ember_ml.backend.torch.core import DTYPES, convert, device_in, from_host, parse
 from ember_ml.backend.torch.core import to_host as _to_host
-from ember_ml.door import listed
+from ember_ml.dispatch import as_list
 from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 Tensor = torch.Tensor
@@ -38,7 +38,7 @@ def asarray(
     device: torch.device | None = None,
     copy: bool | None = None,
 ) -> Tensor:
-    obj = listed(obj)
+    obj = as_list(obj)
     if isinstance(obj, (*NUMBERS, list, tuple, range)):
         _check_copy(copy, shared=False)
         check_number(obj, _PORTABLE.get(dtype))

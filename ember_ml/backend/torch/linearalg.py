@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, linalg
 
+from ember_ml.backend import native_for
 from ember_ml.backend.torch.core import is_pushed
 from ember_ml.backend.torch.indexing import _is_true
 from ember_ml.backend.torch.transform import is_bent
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.errors import LinAlgError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -25,6 +26,7 @@ from ember_ml.shapes import is_by_product
 from ember_ml.unchecked import is_checked
 
 
+@native_for(torch.matmul, "floating")
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     if x1.is_cpu or x1.is_floating_point() or x1.is_complex():
         return torch.matmul(x1, x2)

@@ -61,15 +61,15 @@ from torch import neg as negative
 from torch import pow as power
 from torch import sub as subtract
 
-from ember_ml.backend import takes_numbers
-from ember_ml.backend.torch.core import lift
+from ember_ml.backend import native_for, takes_numbers
+from ember_ml.backend.torch.core import scalar_like
 from ember_ml.backend.torch.stats import check_axes
 
 
 @takes_numbers
 def floor_divide(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if x.is_floating_point():
-        return torch.div(x, y if isinstance(y, torch.Tensor) else lift(y, x)).floor_()
+        return torch.div(x, y if isinstance(y, torch.Tensor) else scalar_like(y, x)).floor_()
     if not isinstance(y, torch.Tensor):
         return torch.floor_divide(x, y) if y else torch.zeros_like(x)
     trap = _traps(y)
@@ -80,7 +80,7 @@ def floor_divide(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
 def remainder(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
     if not x.is_floating_point():
         return torch.remainder(x, y.masked_fill(_traps(y), 1) if isinstance(y, torch.Tensor) else y or 1)
-    y = y if isinstance(y, torch.Tensor) else lift(y, x)
+    y = y if isinstance(y, torch.Tensor) else scalar_like(y, x)
     rest = torch.remainder(x, y)
     # A zero has the sign of the divisor too.
     if not rest.requires_grad:
@@ -104,6 +104,7 @@ def sign(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(torch.isnan(x), x, signs) if x.is_floating_point() else signs
 
 
+@native_for(torch.expm1, "real floating")
 def expm1(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.expm1(x)
@@ -112,6 +113,7 @@ def expm1(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(x.isfinite(), answer, torch.exp(x) - 1)
 
 
+@native_for(torch.log1p, "real floating")
 def log1p(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.log1p(x)
@@ -124,6 +126,7 @@ def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -
     return torch.logsumexp(x, axis, keepdims) if isinstance(axis, int) or len(axis) or x.ndim == 0 else +x
 
 
+@native_for(torch.acos, "real floating")
 def acos(x: torch.Tensor, /) -> torch.Tensor:
     answer = torch.acos(x)
     if not x.is_complex():
@@ -136,6 +139,7 @@ def acos(x: torch.Tensor, /) -> torch.Tensor:
     return torch.complex(answer.real, torch.where(above.signbit() == x.imag.signbit(), mirrored, above))
 
 
+@native_for(torch.tanh, "real floating")
 def tanh(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.tanh(x)
@@ -144,6 +148,7 @@ def tanh(x: torch.Tensor, /) -> torch.Tensor:
     return torch.where(x.real.isinf() & x.imag.isfinite(), limit, torch.tanh(x))
 
 
+@native_for(torch.round, "real floating")
 def rint(x: torch.Tensor, /) -> torch.Tensor:
     return torch.complex(torch.round(x.real), torch.round(x.imag)) if x.is_complex() else torch.round(x)
 

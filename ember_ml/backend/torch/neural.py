@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from ember_ml.backend.torch.indexing import _is_true
 from ember_ml.backend.torch.transform import is_bent
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
-from ember_ml.contract import definition_of
+from ember_ml.dispatch import definition_of
 from ember_ml.shapes import axes_of, axis_of, check_recurrent
 from ember_ml.windows import (
     Windows,

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
+from ember_ml.backend import native_for
 from ember_ml.backend.torch.dtypes import cast
 from ember_ml.shapes import axes_of, axis_of
 
 
+@native_for(torch.sum, "floating", "int64", bare=True)
 def sum(
     x: torch.Tensor, /, *, axis: Any = None, dtype: torch.dtype | None = None, keepdims: bool = False
 ) -> torch.Tensor:
@@ -84,6 +86,7 @@ def _product(numbers: Any) -> int:
     return total
 
 
+@native_for(torch.mean, "floating", bare=True)
 def mean(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
     return x if _is_nothing(x, axis) else torch.mean(x, axis, keepdims)
 

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from ember_ml import backend as backends
-from ember_ml import door, ops
+from ember_ml import dispatch, ops
 from ember_ml.errors import LinAlgError
 from ember_ml.nn.features.transformer import Transformer, check_numbers, in_single, wide_dtype
 from ember_ml.types import DTypeLike, Tensor, TensorLike
@@ -281,7 +281,7 @@ class PCA(Transformer):
         self._check_fitted()
         excess = ops.maximum(ops.subtract(self.explained_variance_, self.noise_variance_), 0.0)
         spread = ops.multiply(ops.matrix_transpose(self.components_), excess)
-        with backends.active(door.home_of(spread) or backends.current()):
+        with backends.active(dispatch.backend_of(spread) or backends.current()):
             identity = ops.eye(self.n_features_in_, dtype=ops.dtype(spread), device=ops.get_device(spread))
         noise = ops.multiply(identity, self.noise_variance_)
         return ops.add(ops.matmul(spread, self.components_), noise)

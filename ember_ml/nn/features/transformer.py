@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, ClassVar, Self
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, portable
+from ember_ml import dispatch, ops
 from ember_ml.errors import EmberError, UnsupportedError
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 
@@ -33,12 +33,15 @@ def _at_home(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                 f"{type(self).__name__} takes numbers: write codes for what is text, and NaN for what is missing"
             )
             raise
-        home = portable.home_of(name, (rows,)) if portable.holds((rows,)) else door.home_of(rows) or backends.current()
+        wrapped = dispatch.holds_wrapped((rows,))
+        home = (
+            dispatch.backend_of_wrapped(name, (rows,)) if wrapped else dispatch.backend_of(rows) or backends.current()
+        )
         with backends.active(home):
-            answer = method(self, portable.opened(rows), *args, **options)
+            answer = method(self, dispatch.unwrap(rows), *args, **options)
         if names is not None and name != "transform":
             self.feature_names_in_ = names
-        return portable.closed(answer, home) if portable.holds((rows,)) else answer
+        return dispatch.wrap(answer, home) if wrapped else answer
 
     return called
 

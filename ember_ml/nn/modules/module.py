@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, portable
+from ember_ml import dispatch, ops
 from ember_ml.dtypes import KINDS, as_dtype, describe
 from ember_ml.nn.modules.description import explain, options
 from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_modules
@@ -75,7 +75,7 @@ class Module(Node):
             if value is None:
                 self._forget(name)
             else:
-                value = native(value) if type(value) in _NOT_TENSORS else portable.opened(value)
+                value = native(value) if type(value) in _NOT_TENSORS else dispatch.unwrap(value)
                 role = self._roles[name]
                 if role is TIED:
                     setattr(*self._holder(name), value)
@@ -295,7 +295,7 @@ class Module(Node):
         'numpy'
         """
         first = next(iter(self.tensors().values()), None)
-        home = door.home_of(first) or backends.current()
+        home = dispatch.backend_of(first) or backends.current()
         return home.name
 
     def to(self, device: DeviceLike) -> Self:

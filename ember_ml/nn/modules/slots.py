@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ember_ml import door, ops, portable
+from ember_ml import dispatch, ops
 from ember_ml.backend import Backend
 from ember_ml.dtypes import KINDS, as_dtype, describe
 from ember_ml.types import TensorLike
@@ -74,5 +74,5 @@ class Buffer(Slot):
 
 def native(value: Any) -> Any:
     """``value`` if it is a tensor of an engine, else a tensor of the active backend that holds it."""
-    value = portable.opened(value)
-    return value if isinstance(door.species_of(type(value)), Backend) else ops.asarray(value)
+    value = dispatch.unwrap(value)
+    return value if isinstance(dispatch.classify(type(value)), Backend) else ops.asarray(value)

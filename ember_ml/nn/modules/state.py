@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, portable
+from ember_ml import dispatch, ops
 from ember_ml.dtypes import describe
 from ember_ml.types import Tensor
 
@@ -73,9 +73,9 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 def _taking_the_place_of(old: Any, value: Any) -> Any:
     """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
-    home = door.home_of(old) or backends.current()
+    home = dispatch.backend_of(old) or backends.current()
     with backends.use_backend(home.name):
-        new = ops.asarray(portable.opened(value))
+        new = ops.asarray(dispatch.unwrap(value))
         if ops.is_complex(new) and not ops.is_complex(old):
             raise TypeError(f"complex numbers have no place in {describe(old)}")
         return ops.asarray(new, dtype=old.dtype, device=home.device_of(old), copy=True)

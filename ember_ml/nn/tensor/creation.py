@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any, ParamSpec
 
 from ember_ml import backend as backends
-from ember_ml import portable
-from ember_ml.contract import operation_of
+from ember_ml import dispatch
+from ember_ml.dispatch import operation_of
 from ember_ml.nn.tensor.tensor import wrap
 
 P = ParamSpec("P")
@@ -45,9 +45,9 @@ def portable_of(function: Callable[P, Any]) -> Callable[P, Any]:
 
     @wraps(function)
     def create(*args: P.args, **kwargs: P.kwargs) -> Any:
-        if portable.holds(args) or portable.holds(kwargs.values()):
+        if dispatch.holds_wrapped(args) or dispatch.holds_wrapped(kwargs.values()):
             return function(*args, **kwargs)
         home = backends.current()
-        return wrap(function(*portable.opened(args, home), **portable.opened(kwargs, home)))
+        return wrap(function(*dispatch.unwrap(args, home), **dispatch.unwrap(kwargs, home)))
 
     return create

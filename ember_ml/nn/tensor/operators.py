@@ -11,8 +11,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, shortcut
-from ember_ml.dtypes import KINDS
+from ember_ml import dispatch, ops
+from ember_ml.dispatch.fast import ENGINES
+from ember_ml.dtypes import KIND_RANK
 
 if TYPE_CHECKING:
     from ember_ml.nn.tensor.tensor import EmberTensor
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _new = object.__new__
-_calm = backends.calm
+_process_backend = backends.process_backend
 
 # The type of the answers, also of operators that a subclass inherits.
 _kind: type[Any] = object
@@ -38,7 +39,7 @@ def unary(name: str) -> Callable[[EmberTensor], EmberTensor]:
 
     def operator(self: Any) -> Any:
         home = self.home
-        if home.is_host and _calm() is not home:
+        if home.is_host and _process_backend() is not home:
             return operation(self)
         answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native)
@@ -60,7 +61,7 @@ def binary(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             other = other.native
         elif kind is not float and kind is not int:
             return operation(self, other) if _is_operand(kind) else NotImplemented
-        if home.is_host and _calm() is not home:
+        if home.is_host and _process_backend() is not home:
             return operation(self, other)
         answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native, other)
@@ -79,15 +80,16 @@ def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
         kind = type(other)
         if takes_floats and (kind is float or (kind is int and 0 <= other < 128)):
             home, x = self.home, self.native
-            lift, takers = shortcut.LIFTS.get(type(x), _NO_LIFT)
+            engine = ENGINES[home.name]
             run = _RUNS[name][home.name]
             answer = _new(_kind)
-            # A floating tensor is in the right dtype whatever the law.
-            if x.dtype in takers[float] and type(run) is not FunctionType:
-                answer.home, answer.native = home, run(other if home.raw_numbers is None else lift(other, x), x)
+            # A floating tensor is in the right dtype whatever the rule.
+            if x.dtype in engine.numbers[float] and type(run) is not FunctionType:
+                number = other if home.raw_numbers is None else engine.scalar_like(other, x)
+                answer.home, answer.native = home, run(number, x)
                 return answer
-            if x.dtype in takers[kind] and (not home.is_host or _calm() is home):
-                answer.home, answer.native = home, operation(lift(other, x), x)
+            if x.dtype in engine.numbers[kind] and (not home.is_host or _process_backend() is home):
+                answer.home, answer.native = home, operation(engine.scalar_like(other, x), x)
                 return answer
         return operation(other, self) if _is_operand(kind) else NotImplemented
 
@@ -96,8 +98,6 @@ def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
 
 # What computes each operation, by name and engine: torch's compiler finds it here, but not in a closure.
 _RUNS: dict[str, dict[str, Callable[..., Any]]] = {}
-
-_NO_LIFT: tuple[Any, dict[type, frozenset[Any]]] = (None, {float: frozenset(), int: frozenset()})
 
 
 def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
@@ -125,18 +125,14 @@ def kept(x: Any, value: Any) -> Any:
     own, given = x.dtype, value.dtype
     if own is given:
         return value.native
-    if _RANK[given.kind] > _RANK[own.kind]:
+    if KIND_RANK[given.kind] > KIND_RANK[own.kind]:
         raise TypeError(f"{given.name} values cannot be assigned to a {own.name} tensor; cast it with astype first")
     return value.astype(own).native
 
 
-_KINDS = ("bool", "integral", "real floating", "complex floating")
-_RANK = {kind: rank for rank, kinds in enumerate(_KINDS) for kind in KINDS[kinds]}
-
-
 def _is_operand(kind: type) -> bool:
     """Whether operations take values of that type; the operators of other types get their turn."""
-    return door.species_of(kind) not in (door.NONE, door.UNKNOWN)
+    return dispatch.classify(kind) not in (dispatch.NONE, dispatch.UNKNOWN)
 
 
 def _named(function: F, operation: Callable[..., Any]) -> F:

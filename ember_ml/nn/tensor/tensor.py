@@ -8,9 +8,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
-from ember_ml import door, ops, portable
+from ember_ml import dispatch, ops
 from ember_ml import tree as containers
 from ember_ml.backend import Backend
+from ember_ml.dispatch import wrapping
 from ember_ml.dtypes import EmberDType
 from ember_ml.nn.tensor import operators
 from ember_ml.nn.tensor.keys import is_plain
@@ -50,7 +51,7 @@ class EmberTensor:
 
     def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
         native = data.native if isinstance(data, EmberTensor) else data
-        home = data.home if isinstance(data, EmberTensor) else door.home_of(data)
+        home = data.home if isinstance(data, EmberTensor) else dispatch.backend_of(data)
         if home is None or dtype is not None or device is not None or native.dtype not in home.names:
             home = home or backends.current()
             with backends.use_backend(home.name):
@@ -320,7 +321,7 @@ class EmberTensor:
 
     def backward(self, gradient: Any = None, **options: Any) -> None:
         """Nothing; the tensors that this one was computed from have their gradients afterwards."""
-        self._recorded().backward(portable.opened(gradient), **options)
+        self._recorded().backward(dispatch.unwrap(gradient), **options)
 
     def detach(self) -> EmberTensor:
         """The tensor, through which no gradient flows."""
@@ -397,7 +398,7 @@ def make(home: Backend, native: Any) -> EmberTensor:
     """The portable tensor that holds a native one of ``home``, or of an engine whose tensors are guests there."""
     x = object.__new__(EmberTensor)
     if not isinstance(native, home.tensors):
-        home = door.home_of(native) or home
+        home = dispatch.backend_of(native) or home
     x.home, x.native = home, _whole(home, native)
     return x
 
@@ -407,7 +408,7 @@ def _whole(home: Backend, native: Any) -> Any:
     return native if home.name != "numpy" or type(native) is home.tensors[0] else home.to_host(native)
 
 
-portable.know(EmberTensor, make)
+wrapping.register(EmberTensor, make)
 operators.know(EmberTensor)
 
 
@@ -420,7 +421,7 @@ def wrap(tree: Any) -> Any:
     """
 
     def of(leaf: Any) -> Any:
-        home = door.home_of(leaf)
+        home = dispatch.backend_of(leaf)
         return leaf if home is None else make(home, leaf)
 
     return containers.map(of, tree)
@@ -432,7 +433,7 @@ def unwrap(tree: Any) -> Any:
     >>> unwrap([EmberTensor([1.0, 2.0]), 3])[1]
     3
     """
-    return portable.opened(tree)
+    return dispatch.unwrap(tree)
 
 
 def _restored(name: str, array: Any, device: str, requires_grad: bool) -> EmberTensor:

@@ -17,7 +17,7 @@ from samples import calls, given, values
 import ember_ml
 from ember_ml import nn, ops, transform, tree
 from ember_ml.backend import Backend, get_available_backends, load
-from ember_ml.contract import FLAG, REGISTRY, TENSOR, Operation, op, operation_of
+from ember_ml.dispatch import FLAG, REGISTRY, TENSOR, Operation, op, operation_of
 from ember_ml.dtypes import adapt, as_dtype, compared, floating, free, kept, promoted
 from ember_ml.errors import UnsupportedError
 from ember_ml.types import DTypeLike, Indices, Mask, Tensor, TensorLike
@@ -154,10 +154,10 @@ def joined(operation: Operation) -> list[str]:
     arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs).arguments
     tensors = [p.name for p in operation.parameters if p.role == TENSOR and not p.many]
     found = [name for name in tensors if isinstance(arguments.get(name), np.ndarray)]
-    return [] if len(found) < 2 else found[1:] if operation.law.meet == "first" else found
+    return [] if len(found) < 2 else found[1:] if operation.rule.mode == "first" else found
 
 
-JOINED = [o for o in REGISTRY.values() if o.law.meet != "apart" and joined(o)]
+JOINED = [o for o in REGISTRY.values() if o.rule.mode != "separate" and joined(o)]
 HUGE = 10**400
 
 
@@ -181,7 +181,7 @@ def test_large_integers_beside_tensors(operation: Operation, portable: bool, bac
 
     for name in joined(operation):
         for dtype in {"bool", "uint8", "int64", "uint64"} & operation.dtypes.keys():
-            if dtype == "bool" and operation.law.meet == "first":
+            if dtype == "bool" and operation.rule.mode == "first":
                 continue
             held = adapt(as_dtype(dtype), int)
             for number in {"uint8": (300, -1, HUGE), "uint64": (-1, 1 << 64)}.get(dtype, (1 << 63, -1 << 70, HUGE)):
@@ -446,7 +446,7 @@ def test_users_declare_operations_of_their_own(backend: Backend) -> None:
     assert host(is_nothing([0.0, 2.0])).tolist() == [True, False]
     assert decay.__name__ == "decay"
     assert (decay.__doc__ or "").startswith("``x`` after")
-    assert operation_of(decay).category == "test_door"
+    assert operation_of(decay).category == "test_dispatch"
     with pytest.raises(TypeError, match="str"):
         decay("one")
 
@@ -489,23 +489,43 @@ def test_what_is_no_complaint_is_not_tried_again(backend: Backend) -> None:
     assert len(seen) == 2
 
 
-def test_a_traceback_names_the_operation(backend: Backend) -> None:
+def test_a_traceback_shows_the_call_and_little_of_dispatch(backend: Backend) -> None:
     x, y = ops.ones((2,)), ops.ones((3,))
-    for call, name in ((lambda: ops.add(x, y), "add"), (lambda: ops.add([1.0, 2.0], [1.0, 2.0, 3.0]), "add")):
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    @op(promoted)
+    def failing(x: TensorLike, /, *, axis: int = 0) -> Tensor:
+        """Nothing."""
+        fail()
+        return x
+
+    for call, name in (
+        (lambda: ops.add(x, y), "add(float32[2], float32[3])"),
+        (lambda: ops.add([1.0, 2.0], [1.0, 2.0, 3.0]), "add(float32[2], float32[3])"),
+        (lambda: ops.add(x, ops.cast(y, "int8")), "add(float32[2], float32[3])"),
+        (lambda: ops.sum(x, axis=5, keepdims=True), "sum(float32[2], axis=5, keepdims=True)"),
+        (lambda: ops.sum(x, axis=np.int64(5)), "sum(float32[2], axis=5)"),
+        (lambda: failing(x), "failing(float32[2])"),
+        (lambda: ops.add(x, "y"), "add(float32[2], str)"),
+    ):
         try:
             call()
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             text = "".join(traceback.format_exception(error))
-            frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+            frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         else:
             pytest.fail("no error")
-        assert name in frames
-        assert f"in {name}\n" in text
-        assert f"in ember_ml.ops.{name}(" in text
-        assert "ops/math.py" in text
+        assert f"in ember_ml.ops.{name} on the {backend.name} backend" in text
+        packages = [frame.f_globals.get("__package__") for frame in frames]
+        assert frames[1].f_code.co_filename == __file__
+        assert packages.count("ember_ml.dispatch") <= 2 + (name.startswith("failing")), text
+        if name.startswith("failing"):
+            assert frames[-1].f_code.co_name == "fail"
 
 
-def test_the_door_leaves_its_arguments_alone(backend: Backend) -> None:
+def test_arguments_are_left_alone(backend: Backend) -> None:
     values = [1.0, [2.0]]
     with pytest.raises((TypeError, ValueError)):
         ops.add(values, 1.0)

@@ -1,4 +1,4 @@
-"""The middle way into operations gives what the door gives: same dtype, same values, same errors."""
+"""Promotion by table returns what the general path returns: same dtype, same values, same errors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ import pytest
 
 from ember_ml import backend as backends
 from ember_ml import ops
-from ember_ml.contract import REGISTRY, Operation
-from ember_ml.meeting import Alone, Meeting, Pair
+from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.dispatch.general import GeneralPath
+from ember_ml.dispatch.promotion import Binary, Promotion, Unary
 
 NUMBERS = (2, 2.5, -3, 300, 1 << 40, True, 1j)
 
 
-def ways(kind: type[Meeting]) -> list[tuple[str, Operation, Any]]:
-    """The operations that have a middle way of that kind, each with it."""
-    found = [(name, one, one.short.meeting) for name, one in REGISTRY.items()]
-    return [(name, operation, way) for name, operation, way in found if isinstance(way, kind)]
+def promoting(kind: type[Promotion]) -> dict[str, Operation]:
+    """The operations that have a promotion of that kind."""
+    return {name: one for name, one in REGISTRY.items() if isinstance(one.general.promotion, kind)}
+
+
+def without_table(operation: Operation) -> GeneralPath:
+    """The general path of an operation that works out every common dtype."""
+    path = GeneralPath(operation)
+    path.promotion = None
+    return path
 
 
 def outcome(call: Any, *values: Any) -> tuple[Any, ...]:
@@ -39,19 +46,21 @@ def tensors() -> list[Any]:
 @pytest.mark.filterwarnings("ignore")
 def test_pairs(backend: str) -> None:
     some = tensors()
-    for name, operation, way in ways(Pair):
+    for name, operation in promoting(Binary).items():
+        plain = without_table(operation)
         for values in itertools.chain(
             itertools.product(some, some), itertools.product(some, NUMBERS), itertools.product(NUMBERS, some)
         ):
-            assert outcome(way, *values) == outcome(operation.door, *values), (name, *values)
+            assert outcome(operation.general, *values) == outcome(plain, *values), (name, *values)
 
 
 def test_tensors_alone(backend: str) -> None:
-    for name, operation, way in ways(Alone):
+    for name, operation in promoting(Unary).items():
+        plain = without_table(operation)
         for x in tensors():
-            assert outcome(way, x) == outcome(operation.door, x), (name, x)
+            assert outcome(operation.general, x) == outcome(plain, x), (name, x)
 
 
 def test_most_of_the_elementwise_operations_have_one() -> None:
-    names = {name for kind in (Alone, Pair) for name, _, _ in ways(kind)}
+    names = {name for kind in (Unary, Binary) for name in promoting(kind)}
     assert {"add", "divide", "multiply", "greater", "maximum", "power", "sqrt", "exp", "logaddexp"} <= names

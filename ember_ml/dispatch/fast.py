@@ -1,0 +1,499 @@
+"""The fast path: tensors of one engine and one dtype that needs no cast go straight to the engine's function.
+
+It is written twice, with one behavior: here, as closures over a table, and in ``_fast.c``, which is used where it was
+built and ``EMBER_ML_PURE_PYTHON`` is not set. What the table does not hold goes to the operation's general path.
+
+torch's compiler traces the closures in either case. It looks at what they hold without guarding it, so a table that it
+sees holds functions, types and constants of torch alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ember_ml import backend as backends
+from ember_ml.dispatch.roles import COUNT, DEVICE, DTYPE, FLAG, INDEX, MASK, SCALAR, TENSOR, TENSOR_ROLES
+from ember_ml.dtypes import (
+    DTYPES,
+    EmberDType,
+    accumulated,
+    bfloat16,
+    compared,
+    default_float,
+    float32,
+    floating,
+    magnitude,
+    of_kind,
+    promoted,
+    wide_of,
+)
+
+if TYPE_CHECKING:
+    from ember_ml.backend import Backend
+    from ember_ml.dispatch.operation import Operation
+
+_c: Any = None
+if os.environ.get("EMBER_ML_PURE_PYTHON", "") in ("", "0"):
+    try:
+        from ember_ml.dispatch import _fast as _c  # type: ignore[attr-defined, no-redef]
+    except ImportError:
+        # It was not built: there was no compiler.
+        _c = None
+
+
+class REQUIRED:
+    """The default of a parameter that has none."""
+
+
+class Engine(NamedTuple):
+    """What all operations share about a backend: its types, and what a number or an index must be to need no cast.
+
+    ``active`` holds one truth value: whether host arrays, if these are the engine's tensors, are its own without a look
+    at the active backend. ``numbers`` maps float and int to the dtypes that such a number joins without raising the
+    kind. ``guests`` are tensor types of another engine that the functions of this one take as they are.
+    """
+
+    name: str
+    is_host: bool
+    active: list[bool]
+    types: tuple[type, ...]
+    guests: tuple[type, ...]
+    stable: bool
+    index: Any
+    mask: Any
+    numbers: dict[type, frozenset[Any]]
+    scalar_like: Callable[..., Any]
+
+
+class Row(NamedTuple):
+    """What one operation does with the tensors of one engine.
+
+    ``runs`` maps the dtypes that need no cast to the functions that compute on them. ``any_run`` is called without a
+    look at the dtypes, on tensors of ``width`` bytes per element, or whatever they have if that is zero. ``raw`` says
+    whether the second operand may be a Python number. ``bare_runs`` are called with the positional arguments alone if
+    all of these are given, and no keyword argument. ``active`` is the engine's.
+    """
+
+    active: list[bool]
+    any_run: Callable[..., Any] | None
+    width: int
+    runs: dict[Any, Callable[..., Any]]
+    engine: Engine
+    raw: bool
+    bare_runs: dict[Any, Callable[..., Any]]
+
+
+# Rows are plain tuples here, which Python takes apart faster than named ones; identity tells whether two are the same.
+Table = dict[type, Any]
+
+# By name.
+ENGINES: dict[str, Engine] = {}
+
+
+def register(backend: Backend) -> Engine:
+    """Make the tensors of ``backend`` known to the fast path."""
+    known = ENGINES.get(backend.name)
+    if known is not None:
+        return known
+    engine = ENGINES[backend.name] = Engine(
+        name=backend.name,
+        is_host=backend.is_host,
+        active=[not backend.is_host],
+        types=(*backend.tensors, *backend.scalars),
+        guests=tuple(t for other in ENGINES.values() for t in other.types if issubclass(t, backend.guests)),
+        stable=backend.stable_dtypes,
+        index=backend.dtypes["int64"],
+        mask=backend.dtypes["bool"],
+        numbers={float: _joined(backend, "floating"), int: _joined(backend, "numeric")},
+        scalar_like=backend.scalar_like,
+    )
+    _follow()
+    if _c is not None:
+        _numbers[engine.name] = _c.register(
+            engine.types,
+            engine.stable,
+            engine.active,
+            partial(is_active, engine),
+            engine.guests,
+            engine.index,
+            engine.mask,
+            engine.numbers[float],
+            engine.numbers[int],
+            engine.scalar_like,
+        )
+    return engine
+
+
+def _joined(backend: Backend, kind: str) -> frozenset[Any]:
+    """The dtypes of a kind; bfloat16 is left to the general path, as NumPy does not take it for a float."""
+    return frozenset(backend.dtypes[d.name] for d in of_kind(kind) if d.name in backend.dtypes and d is not bfloat16)
+
+
+def _follow() -> None:
+    """Note whether host arrays are NumPy's, when that may have changed."""
+    active = backends.process_backend()
+    for engine in ENGINES.values():
+        if engine.is_host:
+            engine.active[0] = active is not None and active.name == engine.name
+
+
+backends.on_change(_follow)
+
+
+def row_of(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row:
+    """What ``operation`` does with the tensors of ``backend``, of which ``run`` computes it."""
+    native, names, bare = getattr(run, "native_for", (run, (), False))
+    ready = {own: name in names for name, own in backend.dtypes.items() if _needs_no_cast(operation, DTYPES[name])}
+    runs = {own: native if direct and not bare else run for own, direct in ready.items()}
+    bare_runs = {own: native for own, direct in ready.items() if direct and bare}
+    any_run, width = _any_run(operation, backend, runs)
+    takes = backend.raw_numbers is None or operation.name in backend.raw_numbers
+    raw = all(hasattr(f, "takes_numbers") if isinstance(f, FunctionType) else takes for f in runs.values())
+    engine = ENGINES[backend.name]
+    return Row(engine.active, any_run, width, runs, engine, raw, bare_runs)
+
+
+def _any_run(operation: Operation, backend: Backend, runs: dict[Any, Callable[..., Any]]) -> tuple[Any, int]:
+    """The function that may be called without a look at dtypes, and the bytes per element that its tensors must have.
+
+    That is one for all dtypes; or, on an engine that makes a new dtype object on every access, which costs twice as
+    much as an item size, a native one for the dtypes of four bytes, among which the engine promotes as we do.
+    """
+    tensors = operation.tensors
+    single = len(tensors) == 1 and tensors[0].role == TENSOR and not tensors[0].many
+    # NumPy has dtypes that are none of ours, such as those of the other byte order.
+    if single and not backend.is_host and len(runs) == len(backend.dtypes) and len(set(map(id, runs.values()))) == 1:
+        return next(iter(runs.values())), 0
+    run = runs.get(backend.dtypes["float32"])
+    if (
+        (single or (len(operation.parameters) == 2 and _is_plain(operation)))
+        and not backend.stable_dtypes
+        and operation.rule in (promoted, floating, magnitude, compared)
+        and default_float() is float32
+        and not isinstance(run, FunctionType)
+        and all(name in operation.dtypes and runs.get(backend.dtypes[name], run) is run for name in _FOUR_BYTES)
+    ):
+        return run, 4
+    return None, 0
+
+
+_FOUR_BYTES = ("float32", "int32", "uint32")
+
+
+def _needs_no_cast(operation: Operation, dtype: EmberDType) -> bool:
+    """Whether tensors of that dtype reach the backend as they are."""
+    rule = operation.rule
+    return (
+        dtype.name in operation.dtypes
+        and rule.compute(dtype) is dtype
+        and (rule is not accumulated or wide_of(dtype) is dtype)
+    )
+
+
+def is_active(engine: Engine) -> bool:
+    """Whether tensors of the engine's types are its own here and now."""
+    return engine.active[0] or backends.current().name == engine.name
+
+
+def python_call(
+    operation: Operation, table: Table, general: Callable[..., Any], retry: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A function that calls an operation by its table.
+
+    Args:
+        general: called with the values of all parameters where the table has no function for them.
+        retry: called with the error that the engine raised, and the values.
+    """
+    if _is_plain(operation) and len(operation.parameters) == 1:
+        return _unary(table, general, retry)
+    if _is_plain(operation) and len(operation.parameters) == 2:
+        return _binary(table, general, retry)
+    bind = binder(operation)
+    if not _has_fast_path(operation):
+        return _general_only(bind, general)
+    return _with_options(operation, table, bind, general, retry)
+
+
+def _is_plain(operation: Operation) -> bool:
+    """Whether all parameters are tensors, required and positional."""
+    required = all(default is REQUIRED for default in operation.defaults)
+    return (
+        required
+        and operation.positional_only == len(operation.parameters)
+        and all(p.role == TENSOR and not p.many and not p.optional for p in operation.parameters)
+    )
+
+
+def _has_fast_path(operation: Operation) -> bool:
+    """Whether there are tensors to look at, each in a place of its own."""
+    return bool(operation.tensors) and not any(p.variadic for p in operation.parameters)
+
+
+def _unary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
+    def call(x: Any, /) -> Any:
+        row = table.get(type(x))
+        if row is not None:
+            active, any_run, width, runs, engine, _, _ = row
+            if active[0] or is_active(engine):
+                run = any_run if any_run and (not width or x.itemsize == width) else runs.get(x.dtype)
+                if run is not None:
+                    try:
+                        return run(x)
+                    except Exception as error:
+                        return retry(error, x)
+        return general(x)
+
+    return call
+
+
+def _binary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
+    def call(x: Any, y: Any, /) -> Any:
+        row = table.get(type(x))
+        kind = type(y)
+        if kind is not type(x) and row is not None:
+            if kind is float or (kind is int and 0 <= y < 128):
+                return number(row, x, y)
+            row = _common(table, row, kind)
+        if row is not None:
+            active, any_run, width, runs, engine, _, _ = row
+            if active[0] or is_active(engine):
+                if any_run and x.itemsize == width == y.itemsize:
+                    run = any_run
+                else:
+                    dtype, other = x.dtype, y.dtype
+                    run = runs.get(dtype) if dtype is other or (not engine.stable and dtype == other) else None
+                if run is not None:
+                    try:
+                        return run(x, y)
+                    except Exception as error:
+                        return retry(error, x, y)
+        return general(x, y)
+
+    def number(row: Any, x: Any, y: Any) -> Any:
+        _, any_run, width, runs, engine, raw, _ = row
+        if any_run and raw and x.itemsize == width:
+            run = any_run
+        else:
+            dtype = x.dtype
+            run = runs.get(dtype) if dtype in engine.numbers[type(y)] else None
+        if run is None or not is_active(engine):
+            return general(x, y)
+        try:
+            return run(x, y if raw else engine.scalar_like(y, x))
+        except Exception as error:
+            return retry(error, x, y)
+
+    return call
+
+
+def _common(table: Table, row: Any, kind: type) -> Any:
+    """The row for tensors of ``row`` together with one of another type, if there is one."""
+    other = table.get(kind)
+    if other is None or other is row:
+        return other
+    mine, its = row[4], other[4]
+    if kind in mine.guests:
+        return row
+    return other if any(own in its.guests for own in mine.types) else None
+
+
+def _general_only(bind: Any, general: Any) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return general(*bind(args, kwargs))
+
+    return call
+
+
+def _with_options(operation: Operation, table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
+    """Any number of tensors, with options: these must be of the plain types that all engines agree on."""
+    parameters = operation.parameters
+    options = tuple((i, _plain_types(p.role, p.optional)) for i, p in enumerate(parameters) if p.role in _PLAIN_TYPES)
+    operands = tuple((i, p.role, p.many, p.optional) for i, p in enumerate(parameters) if p.role in TENSOR_ROLES)
+    single = len(operands) == 1 and operands[0][1:] == (TENSOR, False, False)
+    first = operands[0][0]
+    names = tuple(p.name for p in parameters if p.keyword)
+    positional = len(parameters) - len(names)
+    defaults = dict(zip(names, operation.defaults[positional:], strict=True))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = bind(args, kwargs)
+        for at, plain in options:
+            if type(values[at]) not in plain:
+                return general(*values)
+        if single:
+            x = values[first]
+            row, dtype, like, number = table.get(type(x)), None, x, None
+        else:
+            row, dtype, like, number = _match(table, operands, values)
+        if row is None:
+            return general(*values)
+        active, any_run, width, runs, engine, raw, bare_runs = row
+        if not (active[0] or is_active(engine)):
+            return general(*values)
+        if single and any_run and (not width or like.itemsize == width):
+            run = any_run
+        else:
+            dtype = like.dtype if single else dtype
+            run = runs.get(dtype)
+        if run is None:
+            return general(*values)
+        given = values
+        try:
+            if bare_runs and not kwargs and len(args) == positional and number is None and dtype in bare_runs:
+                return bare_runs[dtype](*args)
+            if number is not None and not raw:
+                given = (*values[:number], engine.scalar_like(values[number], like), *values[number + 1 :])
+            keywords = dict(zip(names, given[positional:], strict=True)) if kwargs else defaults
+            return run(*given[:positional], **keywords)
+        except Exception as error:
+            return retry(error, *values)
+
+    return call
+
+
+# The types of options on which all engines agree; dtypes and devices are not given.
+_PLAIN_TYPES: dict[str, tuple[type, ...]] = {
+    DTYPE: (type(None),),
+    DEVICE: (type(None),),
+    FLAG: (bool,),
+    SCALAR: (float, int),
+    COUNT: (int,),
+}
+
+
+def _plain_types(role: str, optional: bool) -> tuple[type, ...]:
+    return (*_PLAIN_TYPES[role], type(None)) if optional else _PLAIN_TYPES[role]
+
+
+_NO_MATCH = (None, None, None, None)
+
+
+def _match(table: Table, operands: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, Any, Any, int | None]:
+    """The row for the tensors among the values, their dtype, one of them, and the place of a number."""
+    row: Any = None
+    engine: Any = None
+    dtype = like = number = None
+    for at, role, many, optional in operands:
+        value = values[at]
+        if many:
+            if type(value) not in (list, tuple) or not value:
+                return _NO_MATCH
+        elif value is None and optional:
+            continue
+        elif role == TENSOR and dtype is not None and number is None and _is_small_number(value):
+            number = at
+            continue
+        for x in value if many else (value,):
+            row = table.get(type(x)) if row is None else _common(table, row, type(x))
+            if row is None:
+                return _NO_MATCH
+            engine, own = row[4], x.dtype
+            required = dtype if role == TENSOR else engine.index if role == INDEX else engine.mask
+            if required is None:
+                dtype, like = own, x
+            elif own is not required and (engine.stable or own != required):
+                return _NO_MATCH
+    if engine is not None and dtype is None:
+        # Indices or masks alone, whose dtype was looked at.
+        dtype = engine.index if operands[0][1] == INDEX else engine.mask
+    if number is not None and dtype not in engine.numbers[type(values[number])]:
+        return _NO_MATCH
+    return row, dtype, like, number
+
+
+def _is_small_number(value: Any) -> bool:
+    """Whether ``value`` is a Python number that every numeric dtype of its kind holds."""
+    return type(value) is float or (type(value) is int and 0 <= value < 128)
+
+
+def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
+    """A function that turns arguments into the values of all parameters, in order, as a Python call would."""
+    parameters = operation.parameters
+    places = {p.name: i for i, p in enumerate(parameters) if not p.variadic and i >= operation.positional_only}
+    positional = sum(not p.keyword and not p.variadic for p in parameters)
+    variadic = any(p.variadic for p in parameters)
+    defaults = operation.defaults
+    least = max((i + 1 for i, default in enumerate(defaults) if default is REQUIRED), default=0)
+    wrong = binding_error(operation)
+
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        count = len(args)
+        if not kwargs and least <= count <= positional:
+            return args + defaults[count:]
+        if count > positional:
+            if not variadic:
+                raise wrong(args, kwargs)
+            args = (*args[:positional], args[positional:])
+        values = args + defaults[len(args) :]
+        if kwargs:
+            named = list(values)
+            for name, value in kwargs.items():
+                place = places.get(name, -1)
+                if place < 0 or place < min(count, positional):
+                    raise wrong(args, kwargs)
+                named[place] = value
+            values = tuple(named)
+        for value in values:
+            if value is REQUIRED:
+                raise wrong(args, kwargs)
+        return values
+
+    return bind
+
+
+def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], TypeError]:
+    """A function that makes the error for arguments that do not fit the signature."""
+    function, name = operation.function, operation.name
+
+    def wrong(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+        import inspect  # its import takes longer than that of this module, and errors are rare
+
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as error:
+            return TypeError(f"{name}() {error}")
+        raise AssertionError(f"{name}: the arguments fit its signature")
+
+    return wrong
+
+
+def make_call(operation: Operation) -> Callable[..., Any]:
+    """What users call: the closure, or the extension's function that behaves in the same way."""
+    call = python_call(operation, operation.table, operation.general, operation.general.retry)
+    # Python names a function by this in the error for arguments that do not fit.
+    call.__qualname__ = operation.function.__qualname__
+    parameters = operation.parameters
+    if _c is None or not _has_fast_path(operation) or len(parameters) > _MOST_PARAMETERS:
+        return call
+    return _c.function(  # type: ignore[no-any-return]
+        call,
+        operation.general,
+        operation.general.retry,
+        tuple(p.name for p in parameters),
+        operation.defaults,
+        REQUIRED,
+        sum(not p.keyword for p in parameters),
+        operation.positional_only,
+        tuple((i, _CODES[p.role], p.many, p.optional) for i, p in enumerate(parameters) if p.role in _CODES),
+    )
+
+
+def bind(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row:
+    """Let ``run`` compute the operation on the tensors of ``backend``."""
+    row = row_of(operation, backend, run)
+    operation.table.update(dict.fromkeys(row.engine.types, tuple(row)))
+    if _c is not None and isinstance(operation.call, _c.Function):
+        operation.call.bind(
+            _numbers[backend.name], backend.dtypes["float32"], row.runs, row.any_run, row.width, row.raw, row.bare_runs
+        )
+    return row
+
+
+# The extension's number of each engine, its codes for roles, and the most parameters that it takes.
+_numbers: dict[str, int] = {}
+_CODES = {TENSOR: 0, INDEX: 1, MASK: 2, DTYPE: 3, DEVICE: 3, FLAG: 4, SCALAR: 5, COUNT: 6}
+_MOST_PARAMETERS = 24

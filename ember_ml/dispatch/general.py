@@ -1,0 +1,466 @@
+"""The general path: any values become tensors of one engine, in the dtype that the operation's rule gives them.
+
+Conversion and promotion happen here and nowhere else, so a backend function sees only its own tensors, already cast.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ember_ml import backend as backends
+from ember_ml import tree
+from ember_ml.backend import Backend
+from ember_ml.dispatch import wrapping
+from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, hide_frames, written
+from ember_ml.dispatch.promotion import promotion_of
+from ember_ml.dispatch.roles import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
+from ember_ml.dispatch.tensor_types import (
+    HOST,
+    NONE,
+    NUMBER,
+    NUMBERS,
+    SEQUENCE,
+    UNKNOWN,
+    as_list,
+    backend_of,
+    classify,
+    leaf_types,
+    registered,
+)
+from ember_ml.dtypes import (
+    KIND_RANK,
+    KINDS,
+    EmberDType,
+    accumulated,
+    adapt,
+    default_dtype,
+    describe,
+    free,
+    holds,
+    promote,
+    shown,
+)
+from ember_ml.errors import EmberError
+
+if TYPE_CHECKING:
+    from ember_ml.dispatch.operation import Operation
+
+
+class Slot(NamedTuple):
+    """A parameter that the general path looks at, and its place among the values."""
+
+    at: int
+    role: str
+    many: bool
+    name: str
+    optional: bool
+
+
+class GeneralPath:
+    """Calls an operation with the values of all its parameters, in order, whatever they are."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.promotion = promotion_of(operation)
+        slots = [Slot(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)]
+        self.tensors = tuple(s for s in slots if s.role in (TENSOR, INDEX, MASK))
+        self.settings = tuple(s for s in slots if s.role in (DTYPE, DEVICE))
+        self.scalars = tuple(s.at for s in slots if s.role == SCALAR)
+        self.options = tuple((s.at, s.role, s.name, s.optional) for s in slots if s.role in (SCALAR, FLAG))
+        self.flags = tuple(s.at for s in slots if s.role == FLAG)
+        self.counts = tuple(s for s in slots if s.role == COUNT)
+        self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
+        self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
+        self.positional = len(slots) - len(self.keywords)
+
+    def __call__(self, *values: Any) -> Any:
+        cast = None if self.promotion is None else self.promotion(*values)
+        if cast is None and wrapping.holds_wrapped(values):
+            return self.call_unwrapped(values)
+        backend = self.find_backend(values) if cast is None else cast[0]
+        try:
+            values = self.prepare(backend, values) if cast is None else cast[1]
+            return self.invoke(self.operation.runs[backend.name], values)
+        except Exception as error:
+            result, failure = self.recover(backend, error, values)
+        if failure is not None:
+            raise failure
+        return result
+
+    def retry(self, error: Exception, *values: Any) -> Any:
+        """The result after the engine raised ``error`` on the fast path, if there is one; else the error is raised."""
+        if isinstance(error, (RuntimeError, OverflowError)) and any(
+            type(values[s.at]) in NUMBERS for s in self.tensors
+        ):
+            # An engine may refuse a number that it would take as a tensor, such as one that a half rounds to infinity.
+            return self(*values)
+        result, failure = self.recover(self.find_backend(values), error, values)
+        if failure is not None:
+            raise failure
+        return result
+
+    def find_backend(self, values: tuple[Any, ...]) -> Backend:
+        """The backend that computes: that of the tensors among the values, else the active one."""
+        found: Backend | None = None
+        for index, _, many, _, _ in self.tensors:
+            value = values[index]
+            for item in self.items(value) if many else (value,):
+                outer = classify(type(item))
+                for one in map(classify, leaf_types(item)) if outer == SEQUENCE else (outer,):
+                    if type(one) is not Backend or one is found:
+                        continue
+                    if found is not None:
+                        raise TypeError(
+                            f"{self.operation.name} was given tensors of two engines, {found.name} and {one.name}; "
+                            "ember_ml.ops.convert_to_tensor(x) moves either to the active backend "
+                            f"({backends.current().name})"
+                        )
+                    found = one
+        return found or backends.current()
+
+    def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
+        """The result in EmberTensors of a call with some, computed by the engine that they are of."""
+        backend = wrapping.backend_of_wrapped(self.operation.name, values)
+        natives = wrapping.unwrap_all(values, backend)
+        if backend.is_host:
+            self.check_host(backend, values)
+            found = backends.current() is backend
+        else:
+            # Dispatch finds the engine of native tensors itself.
+            found = any(isinstance(natives[s.at], backend.tensors) for s in self.tensors)
+        if found or backends.current() is backend:
+            result = self.invoke(self.operation.call, natives)
+        else:
+            block = backends.enter(backend)
+            try:
+                result = self.invoke(self.operation.call, natives)
+            finally:
+                backends.leave(block)
+        if result is natives[0] and self.operation.rule is free:
+            return values[0]
+        return result if self.operation.returns_numpy else wrapping.wrap(result, backend)
+
+    def check_host(self, host: Backend, values: tuple[Any, ...]) -> None:
+        """Reject native tensors of another engine among EmberTensors of NumPy: NumPy's arrays would go to it."""
+        for slot in self.tensors:
+            for leaf in tree.leaves(values[slot.at]):
+                found = registered(type(leaf))
+                if type(found) is Backend and not issubclass(host.tensors[0], found.kinds):
+                    raise wrapping.mixed_engines(self.operation.name, "numpy", found.name)
+
+    def items(self, value: Any) -> Sequence[Any]:
+        """The values of a parameter that takes several."""
+        if value is None:
+            return ()
+        if type(value) in (list, tuple):
+            return value  # type: ignore[no-any-return]
+        if classify(type(value)) in (NUMBER, UNKNOWN):
+            raise TypeError(f"{self.operation.name} takes a sequence of tensors, not {describe(value)}")
+        return list(value)
+
+    def prepare(self, backend: Backend, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values as the backend is to see them: its own tensors, dtypes and devices, cast as the rule says."""
+        prepared = list(values)
+        operands: list[tuple[list[Any], int]] = []
+        for index, role, many, name, optional in self.tensors:
+            value = values[index]
+            if value is None and optional:
+                continue
+            container, keys = prepared, [index]
+            if many:
+                if value is None:
+                    raise TypeError(f"{self.operation.name} takes a sequence of tensors, not None, for {name}")
+                container = prepared[index] = list(self.items(value))
+                keys = list(range(len(container)))
+            for key in keys:
+                item = container[key]
+                if role == TENSOR:
+                    if type(item) not in NUMBERS:
+                        container[key] = self.to_tensor(backend, values, item, None, name)
+                    operands.append((container, key))
+                elif role == INDEX:
+                    container[key] = self.to_indices(backend, values, item, name)
+                else:
+                    container[key] = self.to_mask(backend, values, item, name)
+        common = self.promote(backend, values, operands) if operands else None
+        for index, role, _, _, _ in self.settings:
+            value = values[index]
+            if role == DEVICE:
+                prepared[index] = self.device(backend, values) if value is None else backend.find_device(value)
+            elif value is not None:
+                prepared[index] = backend.dtype(value)
+            elif common is not None and self.operation.rule is accumulated:
+                wide = accumulated.result(common) if accumulated.result else common
+                prepared[index] = None if wide is common else backend.dtypes[wide.name]
+        self.check_options(values)
+        for index in self.scalars:
+            value = values[index]
+            if classify(type(value)) == HOST and not len(getattr(value, "shape", (0,))):
+                # A NumPy scalar has a dtype, which must not count: an option is no tensor.
+                prepared[index] = value.item()
+        for index in self.flags:
+            if type(values[index]) is int:
+                # bool(...) would be symbolic in code that torch traces for any integer.
+                prepared[index] = True if values[index] else False  # noqa: SIM210
+        for index, _, _, name, optional in self.counts:
+            value = values[index]
+            if type(value) is not int and not (value is None and optional):
+                prepared[index] = self.to_integer(value, name)
+        return tuple(prepared)
+
+    def check_options(self, values: tuple[Any, ...]) -> None:
+        """Reject what is no number, or no flag: engines disagree on these, in value and in message."""
+        for index, role, name, optional in self.options:
+            value = values[index]
+            if isinstance(value, _NO_NUMBERS) or (value is None and not optional):
+                required = "a number" if role == SCALAR else "True or False"
+                raise TypeError(f"{self.operation.name} takes {required} for {name}, not {written(value)}")
+
+    def to_integer(self, value: Any, name: str) -> Any:
+        """``value`` as an integer: some engines take a tuple of one, or drop a fraction."""
+        if not hasattr(type(value), "__index__"):
+            raise TypeError(f"{self.operation.name} takes an integer for {name}, not {describe(value)}")
+        return _plain(value)
+
+    def to_tensor(self, backend: Backend, values: tuple[Any, ...], value: Any, dtype: Any, name: str) -> Any:
+        """``value`` as a tensor of ``backend``, on the device of the tensors among the values."""
+        found: Any = classify(type(value))
+        native: Any = backend.tensors
+        if found is backend or (isinstance(value, native) and value.dtype in backend.names):
+            if found is HOST and type(value) is not native[0] and not isinstance(value, backend.scalars):
+                # Matrices and masked arrays of NumPy override its functions; no other engine has such types.
+                return backend.to_host(value)
+            return value
+        if found in (UNKNOWN, NONE):
+            raise TypeError(
+                f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
+            )
+        return backend.convert(as_list(value), dtype, self.device(backend, values))
+
+    def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
+        """The device of the first tensor of ``backend`` among the values, else the default device."""
+        for index, _, many, _, _ in self.tensors:
+            for item in self.items(values[index]) if many else (values[index],):
+                if isinstance(item, backend.tensors):
+                    return backend.device_like(item)
+        return backend.device
+
+    def to_indices(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
+        """``value`` as an int64 tensor."""
+        int64 = backend.dtypes["int64"]
+        empty = type(value) in (list, tuple) and not value
+        x = self.to_tensor(backend, values, value, int64 if empty else None, name)
+        dtype = backend.dtype_of(x)
+        if dtype.kind not in KINDS["integral"]:
+            raise TypeError(f"{self.operation.name} takes integers for {name}, not {dtype.name}")
+        return x if dtype.name == "int64" else backend.cast(x, int64)
+
+    def to_mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
+        """``value`` as a bool tensor: what is not zero is true."""
+        x = self.to_tensor(backend, values, value, None, name)
+        return x if backend.dtype_of(x).name == "bool" else backend.cast(x, backend.dtypes["bool"])
+
+    def promote(self, backend: Backend, values: tuple[Any, ...], operands: list[tuple[list[Any], int]]) -> EmberDType:
+        """Cast the operands, each a container and a key, as the rule says; returns the dtype that is common to them."""
+        rule = self.operation.rule
+        own = [_own_dtype(backend, container[key]) for container, key in operands]
+        if rule.mode == "separate":
+            for (container, key), dtype in zip(operands, own, strict=True):
+                self.check_kind(dtype)
+                if type(container[key]) in NUMBERS:
+                    self.check_range(container[key], dtype)
+                    container[key] = self.convert_number(backend, values, container[key], dtype)
+            return own[0]
+        if rule.mode == "first":
+            common = own[0]
+            for (container, key), dtype in zip(operands, own, strict=True):
+                self.check_fit(container[key], dtype, common)
+        else:
+            common = _common_dtype(operands, own)
+        self.check_kind(common)
+        computed = rule.compute(common)
+        for (container, key), dtype in zip(operands, own, strict=True):
+            if type(container[key]) in NUMBERS:
+                self.check_range(container[key], common)
+                container[key] = self.convert_number(backend, values, container[key], computed)
+            elif dtype is not computed:
+                container[key] = backend.cast(container[key], backend.dtype(computed))
+        return common
+
+    def convert_number(self, backend: Backend, values: tuple[Any, ...], number: Any, dtype: EmberDType) -> Any:
+        """A Python number as a 0-d tensor."""
+        return backend.convert(number, backend.dtype(dtype), self.device(backend, values))
+
+    def check_kind(self, dtype: EmberDType) -> None:
+        """Reject a dtype that the operation does not take."""
+        operation = self.operation
+        if dtype.name not in operation.dtypes:
+            kinds = " or ".join(operation.kinds)
+            raise TypeError(f"{operation.name} takes dtypes of kind {kinds}, not {dtype.name}")
+
+    def check_fit(self, value: Any, dtype: EmberDType, into: EmberDType) -> None:
+        """Reject values of a higher kind than that of the tensor they go into; 0 and 1 do go into bool."""
+        if KIND_RANK[dtype.kind] > KIND_RANK[into.kind] and not (
+            into.kind == "bool" and type(value) is int and value in (0, 1)
+        ):
+            raise TypeError(f"{self.operation.name} cannot put {dtype.name} values into a {into.name} tensor")
+
+    def check_range(self, number: Any, dtype: EmberDType) -> None:
+        """Reject a Python integer that the dtype cannot hold."""
+        if isinstance(number, int) and not holds(dtype, number):
+            raise ValueError(f"{self.operation.name} was given {shown(number)}, which {dtype.name} cannot hold")
+
+    def invoke(self, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+        """Call ``run`` with the values, each positional or by keyword as its parameter is."""
+        args, kwargs = self.arguments(values)
+        return run(*args, **kwargs)
+
+    def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The values as positional and keyword arguments."""
+        positional = values[: self.positional]
+        if self.variadic is not None:
+            positional = (*positional[: self.variadic], *positional[self.variadic])
+        return positional, {name: values[index] for index, name in self.keywords}
+
+    def recover(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+        """The result in another way: by NumPy, or with simpler options; or else the error to raise, annotated."""
+        try:
+            if _lacks_kernel(backend, error):
+                return self.fall_back_to_numpy(backend, values), None
+            simple = tuple(
+                _SIMPLER[p.role](v) if p.role in _SIMPLER else v
+                for v, p in zip(values, self.operation.parameters, strict=True)
+            )
+            changed = any(new is not old for new, old in zip(simple, values, strict=True))
+            if changed and isinstance(error, ARGUMENT_ERRORS):
+                return self(*simple), None
+        except Exception as other:
+            return None, hide_frames(other)
+        return None, annotate_error(self.operation, backend, error, values)
+
+    def fall_back_to_numpy(self, backend: Backend, values: tuple[Any, ...]) -> Any:
+        """The result computed by NumPy: torch, for one, has few kernels for uint16 to uint64."""
+        numpy = backends.load("numpy")
+        device = self.device(backend, values)
+
+        def to_numpy(value: Any, role: str) -> Any:
+            if isinstance(value, backend.tensors):
+                return backend.to_host(value)
+            if type(value) in (list, tuple):
+                return type(value)(to_numpy(item, role) for item in value)
+            if role == DEVICE:
+                return None
+            return numpy.dtypes[backend.names[value].name] if role == DTYPE and value is not None else value
+
+        def from_numpy(result: Any) -> Any:
+            if isinstance(result, numpy.tensors):
+                return backend.convert(result, None, device)
+            if isinstance(result, tuple) and hasattr(result, "_fields"):
+                return type(result)(*map(from_numpy, result))
+            return type(result)(map(from_numpy, result)) if isinstance(result, (list, tuple)) else result
+
+        def run(*values: Any) -> Any:
+            roles = [p.role for p in self.operation.parameters]
+            arrays = tuple(to_numpy(value, role) for value, role in zip(values, roles, strict=True))
+            try:
+                return from_numpy(self.invoke(self.operation.runs[numpy.name], arrays))
+            except Exception as error:
+                failure = annotate_error(self.operation, numpy, error, values)
+                raise failure from failure.__cause__
+
+        opaque = getattr(backend.core, "opaque", None)
+        return run(*values) if opaque is None else opaque(self.operation, run, values)
+
+
+_NO_NUMBERS = (str, bytes, list, tuple, dict, set)
+
+# Engines without a fallback: NumPy itself, and the one that records its operations, whose results must stay recorded.
+_NUMPY = ("numpy", *backends.HIDDEN)
+
+
+def _lacks_kernel(backend: Backend, error: Exception) -> bool:
+    """Whether the engine raised ``error`` because it has no kernel for these dtypes."""
+    return isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _NUMPY
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with Python integers in place of NumPy's and of 0-d tensors; itself if there are none.
+
+    Axes and lengths often come from a computation. Not every engine takes them as they are.
+    """
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        items = [_plain(item) for item in value]
+        return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, int) or not hasattr(value, "__index__"):
+        return value
+    # A mask is no number.
+    is_number = backend_of(value) is None or _is_scalar_of(KINDS["integral"], value)
+    return _read(operator.index, value) if is_number else value
+
+
+def _flag(value: Any) -> Any:
+    """``value`` as True or False if it is an integer, or a 0-d tensor of bool or integers; else itself.
+
+    Flags often come from a comparison. Not every engine takes them as they are.
+    """
+    if isinstance(value, bool):
+        return value
+    return _read(bool, value) if isinstance(value, int) or _is_scalar_of(KINDS["bits"], value) else value
+
+
+def _integers(value: Any) -> Any:
+    """``value`` as a tuple if it is a tensor of integers with one axis, or a range; else as ``_plain`` returns it."""
+    backend = backend_of(value)
+    if backend is not None and len(value.shape) == 1 and backend.dtype_of(value).kind in KINDS["integral"]:
+        return _read(lambda x: tuple(x.tolist()), value)
+    return tuple(value) if isinstance(value, range) else _plain(value)
+
+
+_SIMPLER: dict[str, Callable[[Any], Any]] = {
+    PLAIN: _plain,
+    FLAG: _flag,
+    SCALAR: _plain,
+    COUNT: _plain,
+    COUNTS: _integers,
+}
+
+
+def _is_scalar_of(kinds: tuple[str, ...], value: Any) -> bool:
+    """Whether ``value`` is a 0-d tensor of a dtype of these kinds."""
+    backend = backend_of(value)
+    return backend is not None and not len(value.shape) and backend.dtype_of(value).kind in kinds
+
+
+def _read(how: Callable[[Any], Any], value: Any) -> Any:
+    """``how(value)``, or ``value`` where its elements are not known, as in traced code."""
+    try:
+        return how(value)
+    except (TypeError, ValueError, RuntimeError):
+        return value
+
+
+def _own_dtype(backend: Backend, value: Any) -> EmberDType:
+    if type(value) in NUMBERS:
+        return default_dtype(type(value))
+    return backend.dtype_of(value)
+
+
+def _common_dtype(operands: list[tuple[list[Any], int]], own: list[EmberDType]) -> EmberDType:
+    """The dtype that tensors are promoted to; numbers adapt to it, and decide it only among themselves."""
+    common: EmberDType | None = None
+    numbers: list[type] = []
+    for (container, key), dtype in zip(operands, own, strict=True):
+        if type(container[key]) in NUMBERS:
+            numbers.append(type(container[key]))
+        elif dtype is not common:
+            common = dtype if common is None else promote(common, dtype)
+    if common is None:
+        common = own[0]
+        for dtype in own:
+            common = promote(common, dtype)
+        return common
+    for number in numbers:
+        common = adapt(common, number)
+    return common

@@ -1,0 +1,225 @@
+"""``@op``: from a documented signature to an operation that computes wherever its tensors are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, update_wrapper
+from types import CodeType
+from typing import Any, TypeVar
+
+from ember_ml import backend as backends
+from ember_ml.backend import Backend
+from ember_ml.dispatch import fast, tensor_types
+from ember_ml.dispatch.fast import REQUIRED, Table
+from ember_ml.dispatch.general import GeneralPath
+from ember_ml.dispatch.roles import TENSOR_ROLES, Parameter, parameters_of, returns_numpy
+from ember_ml.dtypes import DTypeRule, EmberDType, of_kind
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Operation:
+    """The record of one operation: what tests, documentation and tools read.
+
+    ``function`` is the documented function, ``call`` what users call, ``definition`` the function if it has a body.
+    ``runs`` holds what computes the operation, by the name of the backend.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        rule: DTypeRule,
+        kinds: tuple[str, ...],
+        lazy: bool,
+        differentiable: bool,
+    ) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.module = function.__module__
+        self.category = function.__module__.rpartition(".")[2]
+        self.rule = rule
+        self.kinds = kinds
+        self.lazy = lazy
+        self.differentiable = differentiable
+        self.definition = None if _is_bare(function) else function
+        self.parameters: tuple[Parameter, ...] = parameters_of(function)
+        self.defaults: tuple[Any, ...] = _defaults(function, self.parameters)
+        self.positional_only: int = function.__code__.co_posonlyargcount
+        self.runs: dict[str, Callable[..., Any]] = {}
+        self.general = GeneralPath(self)
+        self.table: Table = {}
+        # What torch's compiler traces, and the table that it sees.
+        self.traced_table: Table = {}
+        self.key = len(_operations)
+        _operations.append(self)
+        self.call: Callable[..., Any] = fast.make_call(self)
+        update_wrapper(self.call, function)
+        self.call.__operation__ = self  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"<operation {self.category}.{self.name}>"
+
+    @cached_property
+    def dtypes(self) -> dict[str, EmberDType]:
+        """The dtypes that the operation takes, by name."""
+        return {dtype.name: dtype for dtype in of_kind(self.kinds)}
+
+    @cached_property
+    def returns_numpy(self) -> bool:
+        """Whether the result is a NumPy array whatever the engine."""
+        return returns_numpy(self.function)
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        """The parameters that become tensors."""
+        return tuple(p for p in self.parameters if p.role in TENSOR_ROLES)
+
+    def bind(self, backend: Backend) -> None:
+        """Find what computes the operation on a backend: the engine's own function, or the definition."""
+        run = backend.own(self)
+        if run is None:
+            run = _missing(self, backend) if self.definition is None else within(backend.name, self.definition)
+        self.runs[backend.name] = run
+        if self.general.promotion is not None and backend.name not in backends.HIDDEN:
+            self.general.promotion.bind(self, backend)
+        row = fast.bind(self, backend, run)
+        if backend.substitute is not None:
+            if not self.traced_table:
+                general, retry = _general_of(self.key), _retry_of(self.key)
+                backend.substitute(self.call, fast.python_call(self, self.traced_table, general, retry))
+            self.traced_table.update(dict.fromkeys(row.engine.types, tuple(row)))
+
+
+# By name; by category and name where another category had the name first.
+REGISTRY: dict[str, Operation] = {}
+
+# All, those that users declare too, by their ``key``.
+_operations: list[Operation] = []
+
+
+def op(
+    rule: DTypeRule, *, kinds: str | tuple[str, ...] = "any", lazy: bool = True, differentiable: bool = True
+) -> Callable[[F], F]:
+    """A decorator that makes a documented function an operation.
+
+    Args:
+        rule: how the dtypes of the tensors combine; one of the dtype rules in ``ember_ml.dtypes``.
+        kinds: the dtype kinds that the tensors may have, as ``isdtype`` names them.
+        lazy: false where the result's shape depends on the data, so that a compiler cannot trace it.
+        differentiable: false where no gradient is defined.
+
+    >>> from ember_ml.dtypes import floating
+    >>> from ember_ml.ops import exp, negative
+    >>> from ember_ml.types import Tensor, TensorLike
+    >>> @op(floating)
+    ... def decay(x: TensorLike, /) -> Tensor:
+    ...     return exp(negative(x))
+    >>> decay([0.0]).tolist()
+    [1.0]
+    """
+
+    def decorate(function: F) -> F:
+        operation = Operation(function, rule, (kinds,) if isinstance(kinds, str) else kinds, lazy, differentiable)
+        for backend in backends.loaded():
+            operation.bind(backend)
+        if operation.module.startswith("ember_ml.ops."):
+            taken = operation.name in REGISTRY
+            REGISTRY[f"{operation.category}.{operation.name}" if taken else operation.name] = operation
+        return operation.call  # type: ignore[return-value]
+
+    return decorate
+
+
+def bind_all(backend: Backend) -> None:
+    """Bind every operation to a backend that was just loaded."""
+    tensor_types.register(backend)
+    fast.register(backend)
+    for operation in _operations:
+        operation.bind(backend)
+
+
+def rebind() -> None:
+    """Bind every operation again to the loaded backends: tables hold the default float."""
+    for backend in backends.loaded():
+        bind_all(backend)
+
+
+def operation_of(function: Callable[..., Any]) -> Operation:
+    """The record behind an operation's function."""
+    return function.__operation__  # type: ignore[attr-defined, no-any-return]
+
+
+def definition_of(name: str) -> Callable[..., Any]:
+    """The body of an operation, for a backend whose own function serves only some of its inputs."""
+    definition = REGISTRY[name].definition
+    if definition is None:
+        raise LookupError(f"{name} has no body")
+    return definition
+
+
+def within(name: str, definition: Callable[..., Any]) -> Callable[..., Any]:
+    """``definition`` with the backend of that name active, so that it creates tensors of the same engine."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if backends.current().name == name:
+            return definition(*args, **kwargs)
+        block = backends.enter(backends.load(name))
+        try:
+            return definition(*args, **kwargs)
+        finally:
+            backends.leave(block)
+
+    return run
+
+
+def _missing(operation: Operation, backend: Backend) -> Callable[..., Any]:
+    key, name = operation.key, backend.name
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        raise backends.missing(_operations[key], backends.load(name))
+
+    return run
+
+
+# torch's compiler looks at what a traced function holds without guarding it, and knows no objects there but constants;
+# it finds an operation by its key.
+def _general_of(key: int) -> Callable[..., Any]:
+    def general(*values: Any) -> Any:
+        return _operations[key].general(*values)
+
+    return general
+
+
+def _retry_of(key: int) -> Callable[..., Any]:
+    def retry(error: Exception, *values: Any) -> Any:
+        return _operations[key].general.retry(error, *values)
+
+    return retry
+
+
+def _defaults(function: Callable[..., Any], parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
+    """The default of every parameter; ``REQUIRED`` where there is none."""
+    positional = [p for p in parameters if not p.keyword and not p.variadic]
+    given = dict(zip((p.name for p in reversed(positional)), reversed(function.__defaults__ or ()), strict=False))
+    given.update(function.__kwdefaults__ or {})
+    return tuple(() if p.variadic else given.get(p.name, REQUIRED) for p in parameters)
+
+
+def _bare() -> None: ...
+
+
+def _bare_and_documented() -> None:
+    """Documented."""
+    ...
+
+
+_BARE_CODES = {_bare.__code__.co_code, _bare_and_documented.__code__.co_code}
+
+
+def _is_bare(function: Callable[..., Any]) -> bool:
+    """Whether the body is only ``...``: nothing but ``None`` is ever loaded."""
+    code: CodeType = function.__code__
+    return code.co_code in _BARE_CODES and set(code.co_consts) <= {None, function.__doc__}
+
+
+backends.on_load(bind_all)

@@ -1,0 +1,120 @@
+"""The role of a parameter: what dispatch does with its values, as its resolved annotation says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from ember_ml.types import Role
+
+# Values become tensors: TENSOR takes part in promotion, INDEX becomes int64, MASK becomes bool.
+TENSOR, INDEX, MASK = "tensor", "index", "mask"
+# Values become the engine's own objects.
+DTYPE, DEVICE = "dtype", "device"
+# Options: True or False, a number, an integer, one or more integers; PLAIN values are passed on as they are.
+FLAG, SCALAR, COUNT, COUNTS, PLAIN = "flag", "scalar", "count", "counts", "plain"
+# Only of results: a NumPy array whatever the engine.
+NUMPY = "numpy"
+
+TENSOR_ROLES = (TENSOR, INDEX, MASK)
+
+
+class Parameter(NamedTuple):
+    """A parameter of an operation: its role, and whether it holds several values of that role."""
+
+    name: str
+    role: str
+    many: bool
+    variadic: bool
+    keyword: bool
+    optional: bool
+
+
+class _Meaning(NamedTuple):
+    role: str
+    many: bool
+    optional: bool
+
+
+_VARIADIC = 0x04
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """The parameters of ``function``, in order; a ``TypeError`` if an annotation cannot be resolved."""
+    code = function.__code__
+    positional, keyword = code.co_argcount, code.co_kwonlyargcount
+    names = list(code.co_varnames[: positional + keyword])
+    if code.co_flags & _VARIADIC:
+        names.insert(positional, code.co_varnames[positional + keyword])
+    found = []
+    for place, name in enumerate(names):
+        variadic = bool(code.co_flags & _VARIADIC) and place == positional
+        try:
+            role, many, optional = _meaning(function, name)
+        except Exception as error:
+            raise TypeError(
+                f"{function.__name__}: the annotation of {name} must be a type that its module can resolve, "
+                f"got {function.__annotations__[name]!r} ({error})"
+            ) from error
+        found.append(Parameter(name, role, variadic or many, variadic, place >= positional and not variadic, optional))
+    return tuple(found)
+
+
+def returns_numpy(function: Callable[..., Any]) -> bool:
+    """Whether the annotation of the result is ``HostArray``."""
+    try:
+        return _meaning(function, "return").role == NUMPY
+    except NameError:
+        # A result may be annotated with a name that is imported for type checkers only; HostArray is not.
+        return False
+
+
+def _meaning(function: Callable[..., Any], name: str) -> _Meaning:
+    """What an annotation says; a missing one says nothing."""
+    annotation = function.__annotations__.get(name, Any)
+    if not isinstance(annotation, str):
+        return _read(annotation)
+    names = function.__globals__
+    known = _meanings.get((id(names), annotation))
+    if known is None:
+        holder = SimpleNamespace(__annotations__={name: annotation})
+        known = names, _read(get_type_hints(holder, names, include_extras=True)[name])
+        _meanings[id(names), annotation] = known
+    return known[1]
+
+
+# By the globals of a module, which the value keeps alive, and the text: most annotations occur in many signatures.
+_meanings: dict[tuple[int, str], tuple[dict[str, Any], _Meaning]] = {}
+
+
+def _read(annotation: Any) -> _Meaning:
+    members = _members(annotation)
+    optional = type(None) in members or None in members
+    given = [member for member in members if member is not type(None) and member is not None]
+    for several, roles in ((False, given), (True, [_element(member) for member in given])):
+        for member in roles:
+            if get_origin(member) is Annotated:
+                marks = [mark for mark in member.__metadata__ if isinstance(mark, Role)]
+                if marks:
+                    return _Meaning(marks[0].name, several, optional)
+    kinds = {int if _element(member) is int else member for member in given}
+    if kinds == {bool}:
+        return _Meaning(FLAG, False, optional)
+    if kinds in ({float}, {complex}, {int, float}, {int, complex}):
+        return _Meaning(SCALAR, False, optional)
+    if given == [int]:
+        return _Meaning(COUNT, False, optional)
+    if kinds == {int}:
+        return _Meaning(COUNTS, int not in given, optional)
+    return _Meaning(PLAIN, False, optional)
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _element(annotation: Any) -> Any:
+    """The type of the elements, if it is that of a sequence."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    return arguments[0] if isinstance(origin, type) and issubclass(origin, Sequence) and arguments else None

@@ -748,6 +748,27 @@ def test_an_added_engine_that_is_broken_names_its_distribution(site: Path, tmp_p
     assert "pip install abacus-ember" in done.stderr
 
 
+def test_an_added_engine_has_the_fast_path(site: Path, tmp_path: Path) -> None:
+    core = site / "abacus" / "core.py"
+    core.write_text(CORE.replace('("bool", "int64", "float32", "float64")', '("float32", "float64")'))
+    code = """
+    import ember_ml
+    from ember_ml import ops
+    from ember_ml.dispatch.general import GeneralPath
+    for name in ember_ml.get_available_backends():
+        ember_ml.set_backend(name)
+        x = ops.asarray([1.0, 2.0]) if name != 'abacus' else ops.add([0.0], [1.0, 2.0])
+    def refuse(self, *values): raise AssertionError(self.operation)
+    GeneralPath.__call__ = refuse
+    for active in ember_ml.get_available_backends():
+        ember_ml.set_backend(active)
+        print(type(x).__name__, ops.add(x, x).tolist(), ops.multiply(x, 2.0).tolist())
+    """
+    lines = printed(code, tmp_path, PYTHONPATH=str(site)).splitlines()
+    assert lines
+    assert set(lines) == {"Beads [2.0, 4.0] [2.0, 4.0]"}
+
+
 def test_an_added_engine_that_is_incomplete_says_what_it_lacks(site: Path, tmp_path: Path) -> None:
     (site / "abacus" / "core.py").write_text(CORE.replace("def cast(", "def forge("))
     done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))

@@ -90,7 +90,7 @@ def cases(operation: Operation) -> list[Case]:
 
 
 def tensor_places(operation: Operation, call: Call) -> list[int]:
-    """The numbers of the arrays that are tensors at the door; of all, if the operation has no such parameter."""
+    """The numbers of the arrays that become tensors; of all, if the operation has no such parameter."""
     roles: list[str] = []
     parameters = operation.parameters
     named = {p.name: p for p in parameters}

@@ -106,8 +106,8 @@ def register(backend: Backend) -> Engine:
         types=(*backend.tensors, *backend.scalars),
         guests=tuple(t for other in ENGINES.values() for t in other.types if issubclass(t, backend.guests)),
         stable=backend.stable_dtypes,
-        index=backend.dtypes["int64"],
-        mask=backend.dtypes["bool"],
+        index=backend.dtypes.get("int64"),
+        mask=backend.dtypes.get("bool"),
         numbers={float: _joined(backend, "floating"), int: _joined(backend, "numeric")},
         scalar_like=backend.scalar_like,
     )
@@ -168,14 +168,14 @@ def _any_run(operation: Operation, backend: Backend, runs: dict[Any, Callable[..
     # NumPy has dtypes that are none of ours, such as those of the other byte order.
     if single and not backend.is_host and len(runs) == len(backend.dtypes) and len(set(map(id, runs.values()))) == 1:
         return next(iter(runs.values())), 0
-    run = runs.get(backend.dtypes["float32"])
+    run = runs.get(backend.dtypes.get("float32"))
     if (
         (single or (len(operation.parameters) == 2 and _is_plain(operation)))
         and not backend.stable_dtypes
         and operation.rule in (promoted, floating, magnitude, compared)
         and default_float() is float32
         and not isinstance(run, FunctionType)
-        and all(name in operation.dtypes and runs.get(backend.dtypes[name], run) is run for name in _FOUR_BYTES)
+        and all(name in operation.dtypes and runs.get(backend.dtypes.get(name), run) is run for name in _FOUR_BYTES)
     ):
         return run, 4
     return None, 0
@@ -488,7 +488,13 @@ def bind(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row
     operation.table.update(dict.fromkeys(row.engine.types, tuple(row)))
     if _c is not None and isinstance(operation.call, _c.Function):
         operation.call.bind(
-            _numbers[backend.name], backend.dtypes["float32"], row.runs, row.any_run, row.width, row.raw, row.bare_runs
+            _numbers[backend.name],
+            backend.dtypes.get("float32"),
+            row.runs,
+            row.any_run,
+            row.width,
+            row.raw,
+            row.bare_runs,
         )
     return row
 

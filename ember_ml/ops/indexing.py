@@ -810,7 +810,7 @@ def segment_prod(data: TensorLike, segment_ids: Indices, num_segments: int | Non
 
 
 def _of(x: Any) -> Any:
-    """``x`` without its declared type: past the door it is a tensor."""
+    """``x`` without its declared type: inside an operation it is a tensor."""
     return x
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from emberlint.checks import HOST_VALUES, IMPORTS, Checks
-from emberlint.kinds import EMBER, ENGINES, REFERENCE, TENSOR, Value, engine_of
+from emberlint.kinds import BACKEND_NAMES, EMBER, ENGINES, REFERENCE, TENSOR, Value, engine_of
 from emberlint.source import ENDS, UNDOTTED, Source
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_BACKEND = re.compile(rb"\b\w*(?:backend|BACKEND)(?:_name|_NAME)?\b")
+_BACKENDS = tuple(ending.encode() for ending in BACKEND_NAMES)
 _WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
 _ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
@@ -121,10 +121,11 @@ class Interest:
 
     def _backends(self) -> set[bytes]:
         """The words of the text that a backend's name may be called by, besides the plain one."""
-        data = self.source.data
-        if b"backend" not in data and b"BACKEND" not in data:
+        source = self.source
+        if not source.has_backend:
             return set()
-        return set(_BACKEND.findall(data)) - {b"backend"}
+        words = set(source.words(0, len(source.data)))
+        return {word for word in words if word.endswith(_BACKENDS)} - {b"backend"}
 
     def _imported(self, roots: Iterable[bytes]) -> set[bytes] | None:
         """The names that make a function worth a visit; ``None`` if all of it is."""

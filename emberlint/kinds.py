@@ -29,6 +29,7 @@ ARRAYS = frozenset({TENSOR, HOST})
 COLD = frozenset({SCALAR, STRING, NONE, SHAPE, DTYPE})  # what no rule fires on by itself
 ENGINES = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
 EMBER = "ember"
+BACKEND_NAMES = ("backend", "BACKEND", "backend_name", "BACKEND_NAME")  # how a backend's name is called, at the end
 
 # Why a value has its kind; `emberlint why` fills in the source text.
 SAYS = "is annotated so"

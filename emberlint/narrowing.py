@@ -6,7 +6,18 @@ import ast
 from typing import Any
 
 from emberlint.file import File
-from emberlint.kinds import CHECKED, ENGINES, NOTHING, NUMBER, STRING, TENSOR, Value, engine_of, merged
+from emberlint.kinds import (
+    BACKEND_NAMES,
+    CHECKED,
+    ENGINES,
+    NOTHING,
+    NUMBER,
+    STRING,
+    TENSOR,
+    Value,
+    engine_of,
+    merged,
+)
 from emberlint.scopes import BACKEND, Env, engines_of
 
 
@@ -72,6 +83,8 @@ def _matched(pattern: ast.pattern) -> frozenset[str]:
 
 def named_engines(test: ast.Compare, file: File) -> frozenset[str]:
     """The engines that the name of a backend is compared with; empty for another comparison."""
+    if not file.source.has_backend:
+        return _NO_ENGINES
     sides = (test.left, *test.comparators)
     engines = _NO_ENGINES.union(*map(_literals, sides))
     return engines if engines and any(is_backend_name(side, file) for side in sides) else _NO_ENGINES
@@ -95,7 +108,7 @@ def is_backend_name(node: ast.expr, file: File) -> bool:
     value = file.value(node)
     if value is not None and value.path == "get_backend":
         return True
-    return _last_word(node, file).endswith(("backend", "BACKEND", "backend_name", "BACKEND_NAME"))
+    return _last_word(node, file).endswith(BACKEND_NAMES)
 
 
 def _last_word(node: ast.expr, file: File) -> str:

@@ -71,7 +71,7 @@ def facts(file: File) -> dict[str, Any]:
             base = file.resolve(node)
             stars += [base for name in node.names if name.name == "*"]
             paths = [base if name.name == "*" else f"{base}.{name.name}" for name in node.names]
-        imports += [[path, span, runs and _engine(path) not in active] for path in paths]
+        imports += [[path, span, runs and not (active and _engine(path) in active)] for path in paths]
     parts = file.where.split("/")
     if "ops" in parts[:-1] or "backend" in parts[:-1] or "backends" in parts[:-1]:
         found["functions"] = [

@@ -549,6 +549,43 @@ def test_host_arrays_follow_the_block(name: str) -> None:
     assert isinstance(ops.add(x, x), np.ndarray)
 
 
+def engines_of_host_arrays() -> set[str]:
+    """The engines that compute with host arrays now, whatever the number and the roles of the arguments."""
+    import numpy as np
+
+    x, mask = np.ones(3, np.float32), np.ones(3, bool)
+    results = ops.sqrt(x), ops.add(x, x), ops.add(x, 1.0), ops.concat([x, x]), ops.where(mask, x, x), ops.any(mask)
+    return {backend.name for result in results for backend in backends.loaded() if isinstance(result, backend.tensors)}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_host_arrays_follow_every_switch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for chosen_now in ("numpy", name) * 2:
+        set_backend(chosen_now)
+        assert engines_of_host_arrays() == {chosen_now}
+    for chosen_now in ("numpy", name) * 2:
+        clear_backend()
+        monkeypatch.setenv(backends.VARIABLE, chosen_now)
+        assert engines_of_host_arrays() == {chosen_now}
+
+
+@other
+def test_every_change_of_the_process_wide_backend_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever keeps what ``calm`` returns is told of each change, and finds the new value there."""
+    seen: list[backends.Backend | None] = []
+    monkeypatch.setattr(backends._state, "listeners", list(backends._state.listeners))
+    backends.on_change(lambda: seen.append(backends.calm()))
+    first, second = backends.load("numpy"), backends.load(OTHERS[0])
+    set_backend("numpy")
+    set_backend(OTHERS[0])
+    with use_backend("numpy"), use_backend("numpy"):
+        pass
+    clear_backend()
+    monkeypatch.setenv(backends.VARIABLE, "numpy")
+    get_backend()
+    assert seen == [first, second, None, second, None, first]
+
+
 def mistakes(name: str, rounds: int) -> int:
     """How often something in a block was not of its engine: the name, a list, a host array, a scalar, a definition."""
     import numpy as np

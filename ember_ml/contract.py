@@ -95,11 +95,15 @@ class Operation:
         """The parameters that become tensors."""
         return tuple(p for p in self.parameters if p.role in (TENSOR, INDEX, MASK))
 
-    def open(self, backend: Backend) -> None:
-        """Find what computes the operation on a backend: the engine's own function, or the definition."""
+    def find(self, backend: Backend) -> Callable[..., Any]:
+        """What computes the operation on a backend: the engine's own function, or the definition."""
         run = backend.own(self)
         if run is None:
             run = _lacking(self, backend) if self.definition is None else within(backend, self.definition)
+        return run
+
+    def open(self, backend: Backend, run: Callable[..., Any]) -> None:
+        """Let ``run`` compute the operation on the tensors of ``backend``."""
         self.runs[backend.name] = run
         self.short.open(self, backend, run)
 
@@ -150,7 +154,7 @@ def op(
         operation.call = operation.short.call
         _operations.append(operation)
         for backend in backends.loaded():
-            operation.open(backend)
+            operation.open(backend, operation.find(backend))
         if operation.module.startswith("ember_ml.ops."):
             taken = operation.name in REGISTRY
             REGISTRY[f"{operation.category}.{operation.name}" if taken else operation.name] = operation
@@ -167,9 +171,11 @@ def reopen() -> None:
 
 def _welcome(backend: Backend) -> None:
     """Open every operation to a backend that was just loaded."""
+    # Looking for the functions imports the backend's modules; if one fails to, nothing may know of the backend yet.
+    runs = [operation.find(backend) for operation in _operations]
     door.know(backend)
-    for operation in _operations:
-        operation.open(backend)
+    for operation, run in zip(_operations, runs, strict=True):
+        operation.open(backend, run)
     shortcut.know(backend)
 
 

@@ -72,7 +72,8 @@ class Door:
                         continue
                     if found is not None:
                         raise TypeError(
-                            f"{self.operation.name} was given tensors of two engines, {found.name} and {species.name}; "
+                            f"{self.operation.name} was given tensors of two engines, {found.chosen_as} and "
+                            f"{species.chosen_as}; "
                             "ember_ml.ops.convert_to_tensor(x) moves either to the active backend "
                             f"({backends.current().name})"
                         )
@@ -107,7 +108,7 @@ class Door:
             for leaf in tree.leaves(values[place.at]):
                 species = _species.get(type(leaf))
                 if type(species) is Backend and not issubclass(host.tensors[0], species.kinds):
-                    raise portable.mixture(self.operation.name, "numpy", species.name)
+                    raise portable.mixture(self.operation.name, "numpy", species.chosen_as)
 
     def items(self, value: Any) -> Sequence[Any]:
         """The values in a parameter that takes several."""
@@ -375,8 +376,7 @@ class Door:
         for index, _, many, _, _ in self.tensors:
             several = many and isinstance(values[index], (list, tuple))
             shown += map(describe, values[index] if several else [values[index]])
-        name = "numpy" if backend.name in _FINAL else backend.name
-        note = f"in ember_ml.ops.{self.operation.name}({', '.join(shown)}) on the {name} backend"
+        note = f"in ember_ml.ops.{self.operation.name}({', '.join(shown)}) on the {backend.chosen_as} backend"
         if note not in getattr(error, "__notes__", ()):
             error.add_note(note)
         return error
@@ -452,11 +452,13 @@ def home_of(x: Any) -> Backend | None:
 
 def _classify(kind: type) -> Backend | str:
     """What instances of ``kind`` are; loads the backend of an engine whose tensor is seen for the first time."""
-    engines = {home.engine: name for name, home in {**backends.homes(), **backends.HIDDEN}.items()}
+    homes = {**backends.HIDDEN, **backends.homes()}
+    # The library's own come first there, and the last one here stays.
+    engines = {home.engine: name for name, home in reversed(homes.items())}
     for base in kind.__mro__:
         name = engines.get(base.__module__.partition(".")[0])
         if name is not None:
-            backend = backends.load(name)
+            backend = (backends.load_hidden if name in backends.HIDDEN else backends.load)(name)
             if issubclass(kind, backend.tensors):
                 return HOST if name == "numpy" else backend
     for backend in backends.loaded():

@@ -63,7 +63,7 @@ def home_of(name: str, values: tuple[Any, ...]) -> Backend:
             if first is None or (x.home is not first.home and isinstance(first.native, x.home.kinds)):
                 first = x
             elif x.home is not first.home and not isinstance(x.native, first.home.kinds):
-                raise mixture(name, first.home.name, x.home.name)
+                raise mixture(name, first.home.chosen_as, x.home.chosen_as)
     return first.home  # type: ignore[no-any-return]
 
 

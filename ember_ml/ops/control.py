@@ -361,7 +361,7 @@ def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, 
         if isinstance(species, _backends.Backend) and species is not home:
             if home is not None:
                 raise TypeError(
-                    f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                    f"{name} was given tensors of two engines, {home.chosen_as} and {species.chosen_as}; "
                     "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                 )
             home, first = species, leaf

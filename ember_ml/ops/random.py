@@ -700,7 +700,9 @@ def _home(*values: Any) -> _backends.Backend:
         species = _door.species_of(type(value))
         if isinstance(species, _backends.Backend) and species is not found:
             if found is not None:
-                raise TypeError(f"random numbers were asked for with tensors of {found.name} and of {species.name}")
+                raise TypeError(
+                    f"random numbers were asked for with tensors of {found.chosen_as} and of {species.chosen_as}"
+                )
             found = species
     return found or _backends.current()
 

@@ -22,7 +22,7 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
             if isinstance(species, Backend) and species is not home:
                 if home is not None and tree is first:
                     raise TypeError(
-                        f"{name} was given tensors of two engines, {home.name} and {species.name}; "
+                        f"{name} was given tensors of two engines, {home.chosen_as} and {species.chosen_as}; "
                         "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                     )
                 home = home or species

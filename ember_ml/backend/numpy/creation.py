@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import diag
 
-from ember_ml.backend import Backend, load
+from ember_ml.backend import Backend, load_hidden
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
 from ember_ml.contract import REGISTRY
@@ -22,7 +22,7 @@ def asarray(
     obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
     if BOXES and _holds_boxes(obj):
-        return load("autograd").convert(obj, dtype, device)
+        return load_hidden("autograd").convert(obj, dtype, device)
     obj = listed(obj)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     has_tensors, has_arrays = held(obj)

@@ -6,8 +6,8 @@ Conversion and promotion happen here and nowhere else, so a backend function see
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
@@ -15,6 +15,7 @@ from ember_ml import portable, tree
 from ember_ml.backend import Backend
 from ember_ml.dtypes import KINDS, EmberDType, accumulated, adapt, default_dtype, describe, free, holds, promote, shown
 from ember_ml.errors import EmberError
+from ember_ml.shapes import MAX_AXES
 
 if TYPE_CHECKING:
     from ember_ml.contract import Operation
@@ -82,6 +83,9 @@ class Door:
 
     def in_kind(self, values: tuple[Any, ...]) -> Any:
         """The answer in portable tensors to a call with some, computed by the engine that they live on."""
+        for place in self.tensors:
+            if type(values[place.at]) in (list, tuple):
+                leaf_types(values[place.at])  # which checks that it can be looked through
         backend = portable.home_of(self.operation.name, values)
         natives = portable.opened_all(values, backend)
         if backend.name == "numpy":
@@ -213,6 +217,7 @@ class Door:
                 return backend.to_host(value)
             return value
         if species in (UNKNOWN, NONE):
+            tree.depth(value)  # what contains itself has an error of its own
             raise TypeError(
                 f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
             )
@@ -425,7 +430,7 @@ def leaf_types(value: Any) -> set[type]:
     """The types of what a nested sequence holds, its ranges among them."""
     found: set[type] = set()
     level: Any = () if type(value) is range else value
-    while True:
+    for _ in range(MAX_AXES):
         kinds = set(map(type, level))
         if kinds <= _PLAIN_TYPES:
             return found | kinds
@@ -433,7 +438,16 @@ def leaf_types(value: Any) -> set[type]:
         found |= kinds - nested
         if not nested:
             return found
-        level = list(chain.from_iterable(level if nested == kinds else (row for row in level if type(row) in nested)))
+        rows = level if nested == kinds else [row for row in level if type(row) in nested]
+        level = tree.contents(rows, with_dicts=False)
+    raise too_deep(tree.depth(value))
+
+
+def too_deep(levels: int) -> ValueError:
+    """The error for a nested sequence with more levels than a tensor has axes."""
+    # Those of a sequence that is neither a list nor a tuple are not counted.
+    got = levels if levels > MAX_AXES else "more"
+    return ValueError(f"a nested sequence must have at most {MAX_AXES} levels, got {got}")
 
 
 def listed(value: Any) -> Any:
@@ -473,13 +487,18 @@ def _classify(kind: type) -> Backend | str:
     return SEQUENCE if hasattr(kind, "__getitem__") and hasattr(kind, "__len__") else UNKNOWN
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, levels: int = 3) -> Any:
     """``value`` with Python's integers for those of NumPy and for tensors without axes; itself if there are none.
 
     Axes and lengths often come from a computation. Engines take them here and there; where one does not, these it does.
+
+    Args:
+        levels: how far to look into nested sequences; none of axes or lengths has more levels.
     """
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        items = [_plain(item) for item in value]
+        if not levels:
+            return value
+        items = [_plain(item, levels - 1) for item in value]
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, int) or not hasattr(value, "__index__"):
         return value
@@ -529,10 +548,17 @@ def _read(how: Callable[[Any], Any], value: Any) -> Any:
         return value
 
 
+# All of a sequence may be more than memory holds, or without end.
+_SHORT = reprlib.Repr()
+_SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = _SHORT.maxset = 60
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
+_SHORT.maxlevel = 3
+
+
 def _written(value: Any) -> str:
     """An option as it was given, if that is short; for messages."""
-    text = repr(value) if value is None or isinstance(value, _NO_NUMBERS) else ""
-    return text if 0 < len(text) <= 60 else describe(value)
+    text = _SHORT.repr(value) if value is None or isinstance(value, _NO_NUMBERS) else ""
+    return text if 0 < len(text) <= 60 and "..." not in text else describe(value)
 
 
 def _own_dtype(backend: Backend, value: Any) -> EmberDType:

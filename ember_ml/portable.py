@@ -12,6 +12,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import tree
+from ember_ml.shapes import MAX_AXES
 
 if TYPE_CHECKING:
     from ember_ml.backend import Backend
@@ -42,12 +43,21 @@ def holds(values: Iterable[Any]) -> bool:
 
 
 def _holds_within(value: Any) -> bool:
-    items = list(value.values()) if isinstance(value, dict) else value
-    # There may be very many numbers, but hardly many types.
-    kinds = set(map(type, items))
-    return any(issubclass(kind, _kinds) for kind in kinds) or (
-        any(issubclass(kind, _CONTAINERS) for kind in kinds) and holds(items)
-    )
+    items: Any = list(value.values()) if isinstance(value, dict) else value
+    levels = 1
+    while True:
+        # There may be very many numbers, but hardly many types.
+        kinds = set(map(type, items))
+        if any(issubclass(kind, _kinds) for kind in kinds):
+            return True
+        inner = {kind for kind in kinds if issubclass(kind, _CONTAINERS)}
+        if not inner:
+            return False
+        if levels == MAX_AXES:
+            # A container that contains itself has no last level.
+            tree.depth(value)
+        levels += 1
+        items = tree.contents(items if inner == kinds else [item for item in items if type(item) in inner])
 
 
 def home_of(name: str, values: tuple[Any, ...]) -> Backend:

@@ -22,6 +22,7 @@ from ember_ml.backend.numpy.core import find_device as find_device
 from ember_ml.backend.numpy.core import lift as lift
 from ember_ml.backend.numpy.sequences import assembled
 from ember_ml.contract import REGISTRY, Operation, within
+from ember_ml.door import leaf_types
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops import creation, dtypes, indexing, manipulation, math
 
@@ -86,9 +87,8 @@ def convert(value: Any, dtype: Any, device: Any) -> Any:
 
 
 def _holds_boxes(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_holds_boxes(item) for item in value)
-    return type(value) in _BOXES
+    kinds = leaf_types(value) if isinstance(value, (list, tuple)) else {type(value)}
+    return not _BOXES.isdisjoint(kinds)
 
 
 def cast(x: Any, dtype: Any) -> Any:

@@ -11,7 +11,7 @@ from ember_ml.backend import Backend, load_hidden
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
 from ember_ml.contract import REGISTRY
-from ember_ml.door import listed, species_of
+from ember_ml.door import leaf_types, listed, species_of
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, holds, promote, shown
 from ember_ml.shortcut import BOXES
 
@@ -41,7 +41,8 @@ def asarray(
 
 def _holds_boxes(value: object) -> bool:
     """Whether a gradient is being traced through ``value``."""
-    return any(map(_holds_boxes, value)) if isinstance(value, (list, tuple)) else type(value) in BOXES
+    kinds = leaf_types(value) if isinstance(value, (list, tuple)) else {type(value)}
+    return not BOXES.isdisjoint(kinds)
 
 
 def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:

@@ -292,8 +292,8 @@ def _show(options: argparse.Namespace) -> int:
 def _kept() -> str | None:
     """The choice that the file holds, if it can be read."""
     try:
-        return backends.choice_file().read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError):
+        return backends.kept_choice() or None
+    except BackendNotFoundError:
         return None
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from ember_ml.errors import AxisError
 
+# NumPy's limit, which holds on every engine for tensors made of nested sequences.
+MAX_AXES = 64
+
 
 def axis_of(axis: int, ndim: int) -> int:
     """``axis`` counted from the front.

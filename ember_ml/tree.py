@@ -5,7 +5,9 @@ Anything else is a leaf, ``None`` included. Named tuples keep their type; other 
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 # A tensor, or tensors in nested containers. Operations take it as it is.
@@ -20,11 +22,23 @@ def leaves(tree: Tree) -> list[Any]:
     >>> leaves({"a": 1, "b": [2, (3,)]})
     [1, 2, 3]
     """
-    if isinstance(tree, dict):
-        return [leaf for child in tree.values() for leaf in leaves(child)]
-    if isinstance(tree, (list, tuple)):
-        return [leaf for child in tree for leaf in leaves(child)]
-    return [tree]
+    if not isinstance(tree, _CONTAINERS):
+        return [tree]
+    found: list[Any] = []
+    try:
+        _collect(tree, found)
+    except RecursionError:
+        depth(tree)
+        raise
+    return found
+
+
+def _collect(container: Tree, found: list[Any]) -> None:
+    for child in container.values() if isinstance(container, dict) else container:
+        if isinstance(child, _CONTAINERS):
+            _collect(child, found)
+        else:
+            found.append(child)
 
 
 def unflatten(tree: Tree, values: Sequence[Any]) -> Tree:
@@ -69,6 +83,55 @@ def places(tree: Tree, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
             yield from places(child, (*path, i))
     else:
         yield path, tree
+
+
+# With more contents than this, it is worth a look whether a container is in several places.
+_MANY = 1 << 20
+
+
+def contents(containers: Sequence[Any], with_dicts: bool = True) -> list[Any]:
+    """What the containers hold, one after another; of dictionaries the values.
+
+    A container may count once though it is there several times. Otherwise a list that holds itself twice would have
+    more contents on each level, and soon more than memory.
+
+    Args:
+        with_dicts: whether there may be dictionaries among the containers, which takes time to find out.
+
+    >>> contents([[1, 2], {"a": [3]}])
+    [1, 2, [3]]
+    """
+    if len(containers) > 1 and (containers[0] is containers[-1] or sum(builtins.map(len, containers)) > _MANY):
+        containers = list({id(one): one for one in containers}.values())
+    if with_dicts and any(issubclass(kind, dict) for kind in set(builtins.map(type, containers))):
+        containers = [one.values() if isinstance(one, dict) else one for one in containers]
+    return list(chain.from_iterable(containers))
+
+
+def depth(tree: Tree) -> int:
+    """How many containers are around the innermost leaf; a ``ValueError`` if one contains itself.
+
+    >>> depth({"a": 1, "b": [2, (3,)]})
+    3
+    """
+    depths: dict[int, int] = {}
+    # The containers around the one at the top of the stack.
+    path: set[int] = set()
+    stack = [tree] if isinstance(tree, _CONTAINERS) else []
+    while stack:
+        container = stack[-1]
+        inner = [child for child in contents([container]) if isinstance(child, _CONTAINERS)]
+        if id(container) in depths:
+            stack.pop()
+        elif id(container) in path:
+            depths[id(container)] = 1 + max((depths[id(child)] for child in inner), default=0)
+            path.remove(id(container))
+        else:
+            path.add(id(container))
+            if any(id(child) in path for child in inner):
+                raise ValueError(f"a nested sequence must not contain itself, got a {_kind(container)} that does")
+            stack += inner
+    return depths.get(id(tree), 0)
 
 
 def _check_alike(tree: Tree, other: Tree) -> None:

@@ -26,7 +26,7 @@ from samples import Call, calls, given, made
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import nn, ops, optim, training
-from ember_ml.contract import REGISTRY, TENSOR, Operation
+from ember_ml.dispatch import REGISTRY, TENSOR, Operation
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops import random as draws
 

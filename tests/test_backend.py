@@ -17,9 +17,11 @@ import pytest
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.backend import clear_backend, get_available_backends, get_backend, set_backend, use_backend
+from ember_ml.dispatch import tensor_types
 from ember_ml.errors import BackendNotFoundError, MissingOperationError
+from ember_ml.nn import tensor
 
 ROOT = Path(ember_ml.__file__).parent.parent
 ENGINES = get_available_backends()
@@ -216,6 +218,40 @@ def test_an_unknown_name_says_where_it_came_from(source: str, home: Path, monkey
     assert isinstance(caught.value, ValueError)
 
 
+INTERNAL: dict[str, Callable[[Path, pytest.MonkeyPatch], Any]] = {
+    "set_backend": lambda home, patch: set_backend("autograd"),
+    "set_backend, kept": lambda home, patch: set_backend("autograd", persist=True),
+    "use_backend": lambda home, patch: use_backend("autograd").__enter__(),
+    "environment": lambda home, patch: (patch.setenv("EMBER_ML_BACKEND", "autograd"), ops.add([1.0], 1.0)),
+    "module": lambda home, patch: (patch.setenv("EMBER_ML_BACKEND", "autograd"), backends.get_backend_module()),
+    "file": lambda home, patch: (chosen(home, "autograd\n"), get_backend()),
+    "to_backend": lambda home, patch: tensor.EmberTensor([1.0]).to_backend("autograd"),
+    "devices": lambda home, patch: ops.get_available_devices("autograd"),
+}
+
+
+@pytest.mark.parametrize("way", INTERNAL)
+def test_an_internal_engine_cannot_be_chosen(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with use_backend("numpy"):
+        assert transform.grad(ops.square)(3.0).item() == 6.0  # loads the internal engine
+    with pytest.raises(BackendNotFoundError, match="unknown backend 'autograd'"):
+        INTERNAL[way](home, monkeypatch)
+    assert way == "file" or not (home / ".ember" / "backend").exists()
+
+
+def test_a_tensor_that_is_differentiated_is_of_the_chosen_backend() -> None:
+    seen = []
+
+    def f(x: tensor.EmberTensor) -> Any:
+        with use_backend(x.backend):
+            seen.append((x.backend, x.to_backend("numpy") is x, x.__array_namespace__() is tensor, get_backend()))
+            return ops.sum(ops.stack([x * x, x]))
+
+    with use_backend("numpy"):
+        assert transform.grad(f)(tensor.EmberTensor([1.0, 2.0])).tolist() == [3.0, 5.0]
+    assert seen == [("numpy", True, True, "numpy")]
+
+
 def test_an_unknown_name_changes_nothing() -> None:
     set_backend("numpy")
     with pytest.raises(BackendNotFoundError):
@@ -238,6 +274,30 @@ def test_an_unreadable_file_says_which(home: Path) -> None:
         ops.add([1.0], 1.0)
     assert str(path) in str(caught.value)
     assert "installed: numpy" in str(caught.value)
+
+
+def test_only_a_short_regular_file_is_read(home: Path) -> None:
+    path = chosen(home, "numpy\n" * 1_000)
+    with pytest.raises(BackendNotFoundError, match="longer than") as caught:
+        get_backend()
+    assert str(path) in str(caught.value)
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(BackendNotFoundError, match="longer than"):
+        get_backend()
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(BackendNotFoundError, match="not a regular file") as caught:
+        get_backend()
+    assert str(path) in str(caught.value)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(BackendNotFoundError, match="not a regular file"):
+        get_backend()
+    path.unlink()
+    path.symlink_to(home / "elsewhere")
+    (home / "elsewhere").write_text("\n numpy \n")
+    assert get_backend() == "numpy"
 
 
 def test_a_choice_can_be_made_in_spite_of_an_unreadable_file(home: Path) -> None:
@@ -806,11 +866,119 @@ def test_an_added_engine_has_the_fast_path(site: Path, tmp_path: Path) -> None:
     assert set(lines) == {"Beads [2.0, 4.0] [2.0, 4.0]"}
 
 
-def test_an_added_engine_that_is_incomplete_says_what_it_lacks(site: Path, tmp_path: Path) -> None:
-    (site / "abacus" / "core.py").write_text(CORE.replace("def cast(", "def forge("))
+@pytest.mark.parametrize(
+    ("core", "lacks"),
+    [
+        (None, "the module abacus must have a submodule core, got none"),
+        (
+            CORE.replace("def cast(", "def forge(").replace("def scalar_like", "def raise_"),
+            "abacus.core must define scalar_like, cast",
+        ),
+        (CORE + "convert = None", "abacus.core.convert must be a function, got None"),
+        (CORE + "TENSORS = Beads", "abacus.core.TENSORS must be a tuple of types, got "),
+        (CORE + "TENSORS = ()", "abacus.core.TENSORS must be a tuple of types, got ()"),
+        (CORE + "DTYPES = {'bool': 1, 'float99': 2}", "abacus.core.DTYPES must have int64, float32 among its names"),
+        (CORE + "DTYPES['float99'] = 1", "abacus.core.DTYPES must have names of dtypes, got 'float99'"),
+    ],
+)
+def test_an_added_engine_that_is_incomplete_says_what_it_lacks(
+    core: str | None, lacks: str, site: Path, tmp_path: Path
+) -> None:
+    if core is None:
+        (site / "abacus" / "__init__.py").write_text("")
+    else:
+        (site / "abacus" / "core.py").write_text(core)
     done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))
-    assert "BackendNotFoundError" in done.stderr.strip().splitlines()[-1]
-    assert "cast" in done.stderr.strip().splitlines()[-1]
+    last = done.stderr.strip().splitlines()[-1]
+    assert "BackendNotFoundError" in last
+    assert lacks in last
+    assert "pip install abacus-ember" in last
+
+
+@pytest.mark.parametrize("error", ["SystemExit(3)", "RuntimeError('beads')", "GeneratorExit()"])
+@pytest.mark.parametrize("file", ["__init__.py", "core.py", "math.py"])
+def test_whatever_the_import_of_an_added_engine_raises(file: str, error: str, site: Path, tmp_path: Path) -> None:
+    (site / "abacus" / file).write_text(f"raise {error}")
+    if file == "math.py":
+        (site / "abacus" / "__init__.py").write_text("from abacus import core")
+    code = """
+    import ember_ml
+    from ember_ml import ops
+    for _ in range(2):
+        try:
+            ember_ml.set_backend('abacus')
+        except ember_ml.BackendNotFoundError as error:
+            print(error)
+    print(ops.add([1.0], 1.0).tolist())
+    """
+    first, second, result = printed(code, tmp_path, PYTHONPATH=str(site), EMBER_ML_BACKEND="numpy").splitlines()
+    assert first == second
+    assert error.partition("(")[0] in first
+    assert result == "[2.0]"
+
+
+def test_an_interrupt_is_none_of_the_engine(site: Path, tmp_path: Path) -> None:
+    (site / "abacus" / "core.py").write_text("raise KeyboardInterrupt")
+    done = python("import ember_ml; ember_ml.set_backend('abacus')", tmp_path, PYTHONPATH=str(site))
+    assert done.stderr.strip().splitlines()[-1] == "KeyboardInterrupt"
+
+
+@pytest.mark.parametrize("name", [*backends.OWN, *backends.HIDDEN])
+def test_no_distribution_takes_the_name_of_an_engine(name: str, site: Path, tmp_path: Path) -> None:
+    entries = f"[ember_ml.backends]\n{name} = abacus\nabacus = abacus\n"
+    (site / "abacus_ember-1.0.dist-info" / "entry_points.txt").write_text(entries)
+    code = f"""
+    import warnings, ember_ml
+    from ember_ml import ops, transform
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        print(ember_ml.get_available_backends())
+        ember_ml.set_backend('numpy')
+        print(ember_ml.get_backend_module().__name__, ops.add([1.0], 1.0).tolist())
+        print(transform.grad(ops.square)(3.0).item())
+        if {name!r} in ember_ml.get_available_backends():
+            assert ember_ml.backend.load({name!r}).module.__name__ == 'ember_ml.backend.{name}'
+    print(*(warning.message for warning in caught), sep='\\n')
+    ember_ml.set_backend('abacus')
+    print(type(ops.add([1.0], 1.0)).__name__)
+    """
+    lines = printed(code, tmp_path, PYTHONPATH=str(site)).splitlines()
+    assert lines == [
+        str([*ENGINES, "abacus"]),
+        "ember_ml.backend.numpy [2.0]",
+        "6.0",
+        f"the backend {name!r} that the distribution abacus-ember adds is ignored: that name is taken by ember-ml",
+        "Beads",
+    ]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_distribution_takes_the_tensors_of_an_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    taker = backends.Home(f"{name}.abacus", name, "pip install abacus-ember")
+    known = backends.homes()
+    monkeypatch.setattr(backends, "homes", lambda: {**known, "abacus": taker})
+    own = backends.load(name)
+    assert tensor_types._classify(own.tensors[0]) is own
+
+
+def test_of_two_distributions_with_one_name_the_first_has_it(site: Path, tmp_path: Path) -> None:
+    info = tmp_path / "later" / "beads-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: beads\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[ember_ml.backends]\nabacus = nothing\nodd = ..\n")
+    code = """
+    import warnings, ember_ml
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        ember_ml.set_backend('abacus')
+    print(*(warning.message for warning in caught), ember_ml.get_backend_module().__name__, sep='\\n')
+    """
+    paths = os.pathsep.join([str(site), str(info.parent)])
+    assert printed(code, tmp_path, PYTHONPATH=paths).splitlines() == [
+        "the backend 'abacus' that the distribution beads adds is ignored: that name is taken by abacus-ember",
+        "the backend 'odd' that the distribution beads adds is ignored: its entry point must name a module, got '..'",
+        "abacus",
+    ]
 
 
 def test_a_missing_operation_is_never_none(site: Path, tmp_path: Path) -> None:
@@ -825,6 +993,23 @@ def test_a_missing_operation_is_never_none(site: Path, tmp_path: Path) -> None:
     """
     assert printed(code, tmp_path, PYTHONPATH=str(site)).splitlines() == ["True", "MissingOperationError"]
     assert issubclass(MissingOperationError, NotImplementedError)
+
+
+def test_a_broken_engine_does_not_hide_that_an_operation_is_missing(site: Path, tmp_path: Path) -> None:
+    (site / "abacus" / "__init__.py").write_text(ENGINE)
+    (site / "broken.py").write_text("raise RuntimeError('broken')")
+    entries = "[ember_ml.backends]\nabacus = abacus\nbroken = broken\n"
+    (site / "abacus_ember-1.0.dist-info" / "entry_points.txt").write_text(entries)
+    code = """
+    import ember_ml
+    ember_ml.set_backend('abacus')
+    try:
+        ember_ml.ops.sqrt([1.0])
+    except ember_ml.MissingOperationError as error:
+        print(error)
+    """
+    message = printed(code, tmp_path, PYTHONPATH=str(site))
+    assert message == f"the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}"
 
 
 def test_reloading_in_this_process_keeps_the_choice() -> None:

@@ -193,6 +193,7 @@ def test_set_warns_that_the_variable_goes_first(ember: Any, monkeypatch: pytest.
         ["backend", "forget"],
         ["backend", "set"],
         ["backend", "set", "abacus"],
+        ["backend", "set", "autograd"],
         ["backend", "set", ""],
         ["info", "--loud"],
         ["demo", "--backend", "abacus"],
@@ -223,7 +224,9 @@ def test_an_unreadable_choice_is_one_line(ember: Any, tmp_path: Path, arguments:
     assert ran.status == 2
     assert ran.err.startswith(f"ember-ml: error: the backend choice in {tmp_path}/.ember/backend cannot be read")
     assert ran.err.count("\n") == 1
-    assert ember("backend", "clear").status == 0
+    cleared = ember("backend", "clear")
+    assert cleared.status == 0
+    assert "which said nothing" in cleared.out
 
 
 def test_a_home_that_cannot_be_written_is_one_line(ember: Any, tmp_path: Path) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import array as buffers
 import math
 import pickle
+import subprocess
+import sys
+import textwrap
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,47 @@ OTHERS = [name for name in ember_ml.get_available_backends() if name != "numpy"]
 
 def dtype_of(x: object) -> str:
     return as_dtype(x.dtype).name  # type: ignore[attr-defined]
+
+
+def nested(levels: int, around: Callable[[Any], Any], inner: Any = 1.0) -> Any:
+    """``inner`` within so many levels of a sequence."""
+    for _ in range(levels):
+        inner = around(inner)
+    return inner
+
+
+def _cycles() -> dict[str, Any]:
+    plain: list[Any] = []
+    plain.append(plain)
+    wide: list[Any] = []
+    wide.extend([wide] * 1_000)
+    beside: list[Any] = [1.0]
+    beside.append(beside)
+    inner: list[Any] = []
+    around = (inner, inner)
+    inner.append(around)
+    table: dict[str, Any] = {}
+    table["a"] = [table]
+    long: list[Any] = []
+    long.append(nested(500, lambda item: [item], long))
+    return {"list": plain, "wide": wide, "beside": beside, "tuple": around, "dict": [table], "long": long}
+
+
+CYCLES = _cycles()
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "asarray": ops.asarray,
+    "convert_to_tensor": ops.convert_to_tensor,
+    "EmberTensor": EmberTensor,
+    "operator": lambda value: EmberTensor([1.0]) + value,
+    "with a portable tensor": lambda value: ops.asarray([EmberTensor([1.0]), value]),
+    "first operand": lambda value: ops.add(value, 1.0),
+    "second operand": lambda value: ops.add(ops.ones(2), value),
+    "indices": lambda value: ops.take(ops.ones(2), value),
+    "mask": lambda value: ops.where(value, 1.0, 2.0),
+    "several": lambda value: ops.concat([ops.ones(2), value]),
+    "reduction": ops.sum,
+}
 
 
 def test_constants_are_plain_values() -> None:
@@ -142,6 +187,54 @@ class TestAsarray:
         for ragged in ([[1], [2, 3]], [[1], 2], [[ops.asarray(1)], [2, 3]], [ops.zeros(2), 1]):
             with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
                 ops.asarray(ragged)
+
+    @pytest.mark.parametrize("kind", CYCLES)
+    @pytest.mark.parametrize("use", USES)
+    def test_what_contains_itself_is_a_value_error(self, backend: Backend, kind: str, use: str) -> None:
+        with pytest.raises(ValueError, match=r"must not contain itself, got a (list|tuple|dict) that does"):
+            USES[use](CYCLES[kind])
+
+    @pytest.mark.parametrize("levels", [65, 100, 5_000])
+    @pytest.mark.parametrize("use", [use for use in USES if use != "with a portable tensor"])
+    def test_more_levels_than_a_tensor_has_axes(self, backend: Backend, levels: int, use: str) -> None:
+        with pytest.raises(ValueError, match=f"must have at most 64 levels, got {levels}"):
+            USES[use](nested(levels, lambda inner: [inner]))
+        # Two references to one list at each level make a sequence of 2 ** levels numbers.
+        with pytest.raises(ValueError, match=f"must have at most 64 levels, got {levels}"):
+            USES[use](nested(levels, lambda inner: (inner, inner)))
+
+    def test_as_many_levels_as_a_tensor_has_axes(self, backend: Backend) -> None:
+        assert tuple(ops.asarray(nested(64, lambda inner: [inner])).shape) == (1,) * 64
+        assert tuple(ops.add(nested(64, lambda inner: (inner,)), 1.0).shape) == (1,) * 64
+        x = ops.ones((1, 1))
+        assert tuple(ops.asarray(nested(62, lambda inner: [inner], x)).shape) == (1,) * 64
+        with pytest.raises(ValueError, match="must have at most 64 levels, got 65"):
+            ops.asarray(nested(63, lambda inner: [inner], x))
+
+    def test_one_row_in_many_places(self, backend: Backend) -> None:
+        row = [1.0] * 2_000
+        x = ops.asarray([row] * 2_000)
+        assert tuple(x.shape) == (2_000, 2_000)
+        assert ops.sum(x).item() == 4e6
+
+    def test_cycles_without_portable_tensors(self) -> None:
+        code = """
+        import sys
+        from ember_ml import ops
+        cycle = []
+        cycle.append(cycle)
+        for value in (cycle, [{"a": cycle}], ({"a": cycle},)):
+            for use in (ops.asarray, ops.sin):
+                try:
+                    use(value)
+                except (TypeError, ValueError) as error:
+                    print(type(error).__name__)
+        assert "ember_ml.nn.tensor" not in sys.modules
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert done.stdout.split() == ["ValueError"] * 6
 
 
 class TestHost:

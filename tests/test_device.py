@@ -18,8 +18,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
-from ember_ml.contract import REGISTRY, Operation
-from ember_ml.door import DEVICE
+from ember_ml.dispatch import DEVICE, REGISTRY, Operation
 from ember_ml.nn import features, tensor
 from ember_ml.training import metrics
 from ember_ml.training.data import as_data

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import ember_ml
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
+from ember_ml.dtypes import as_dtype
 from ember_ml.errors import UnsupportedError
 
 nan, inf = float("nan"), float("inf")
@@ -270,6 +271,51 @@ def test_gcd_is_euclids(engine: str, pairs: list[tuple[int, int]]) -> None:
 def test_integers_round_half_to_even(engine: str, x: list[int], digits: int) -> None:
     with ember_ml.use_backend(engine):
         assert host(ops.round(np.array(x), -digits)).tolist() == [round(value, -digits) for value in x]
+
+
+EXTREME = [2**31, -(2**31), 2**63, -(2**63), 10**30, -(10**30), 400, -400, 60, -60]
+
+
+@pytest.mark.parametrize("decimals", EXTREME)
+def test_any_number_of_decimals(backend: Backend, decimals: int) -> None:
+    for dtype in map(as_dtype, backend.dtypes):
+        if dtype.kind == "bool":
+            continue
+        numbers = [0, 1, 5, 100, 7] if "integer" in dtype.kind else [0.0, -1.5, 2.75, 65504.0, 1e-5]
+        if dtype.kind == "complex floating":
+            numbers = [complex(number, -number) for number in numbers]
+        x = ops.asarray(numbers, dtype=dtype)
+        # Numbers of 64 bits go up to 1e308, so that 60 decimals are few for them.
+        expected = x if decimals > 0 else ops.zeros_like(x)
+        assert host(ops.round(x, decimals)).tolist() == host(expected).tolist(), dtype.name
+
+
+@pytest.mark.filterwarnings("error")
+def test_decimals_at_the_ends_of_a_dtype(backend: Backend) -> None:
+    largest = [3.4e38, -3.4e38, 1e30, 1.25]
+    for decimals in (1, 8, 30, 38, 39, 45):
+        x = ops.asarray(largest[:3], dtype="float32")
+        assert ops.round(x, decimals).tolist() == x.tolist()
+    x = ops.asarray(largest, dtype="float32")
+    assert ops.round(x, -38).tolist() == ops.asarray([3e38, -3e38, 0.0, 0.0], dtype="float32").tolist()
+    assert ops.round(x, -39).tolist() == [0.0] * 4
+    x = ops.asarray([1.4e308, -1e300, 1e-300], dtype="float64")
+    assert ops.round(x, 309).tolist() == x.tolist()
+    close(ops.round(x, 300), [1.4e308, -1e300, 1e-300], 1e-15)
+    assert ops.round(x, 299).tolist() == [1.4e308, -1e300, 0.0]
+    assert ops.round(x, -308).tolist() == [1e308, 0.0, 0.0]
+    assert ops.round(x, -309).tolist() == [0.0, 0.0, 0.0]
+    special = ops.asarray([inf, -inf, nan])
+    for decimals in (*EXTREME, 2, -2):
+        assert str(ops.round(special, decimals).tolist()) == "[inf, -inf, nan]"
+    part = ops.asarray([complex(inf, 1.26), complex(1.26, nan)])
+    assert str(ops.round(part, 1).tolist()).replace("1.2999999523162842", "1.3") == "[(inf+1.3j), (1.3+nanj)]"
+
+
+@pytest.mark.parametrize("decimals", [2, -2, 10**9, -(10**9)])
+def test_rounding_has_the_gradient_zero(backend: Backend, decimals: int) -> None:
+    x = ops.asarray([1.234, -567.8, 1e30])
+    assert transform.grad(lambda x: ops.sum(ops.round(x, decimals)))(x).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_gradient_is_numpys(backend: Backend) -> None:

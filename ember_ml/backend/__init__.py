@@ -41,6 +41,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 VARIABLE = "EMBER_ML_BACKEND"
 GROUP = "ember_ml.backends"
 
+# Many times the length of any backend's name.
+_LONGEST_CHOICE = 256
+
 
 class Home(NamedTuple):
     """Where a backend's code is, the package its engine comes in, and how to install that."""
@@ -109,8 +112,10 @@ class Backend:
     """
 
     def __init__(self, name: str, module: ModuleType) -> None:
-        core = module.core
+        core = _checked_core(module)
         self.name = name
+        # The name that users know it by: tensors of an internal engine are NumPy's to them.
+        self.chosen_as = "numpy" if name in HIDDEN else name
         self.is_host = name == "numpy"
         self.module = module
         self.core = core
@@ -175,6 +180,33 @@ class Backend:
         return "missing" if operation.definition is None else "defined"
 
 
+_FUNCTIONS = ["convert", "lift", "cast", "to_host", "beside", "device_of", "find_device", "devices", "error_class"]
+
+
+def _checked_core(module: ModuleType) -> Any:
+    """``module.core``, in which nothing is missing that dispatch reads of an engine."""
+    core = getattr(module, "core", None)
+    if core is None:
+        raise AttributeError(f"the module {module.__name__} must have a submodule core, got none")
+    place = getattr(core, "__name__", f"{module.__name__}.core")
+    missing = [name for name in ("TENSORS", "DTYPES", *_FUNCTIONS) if not hasattr(core, name)]
+    if missing:
+        raise AttributeError(f"{place} must define {', '.join(missing)}")
+    for name in _FUNCTIONS:
+        if not callable(getattr(core, name)):
+            raise TypeError(f"{place}.{name} must be a function, got {getattr(core, name)!r}")
+    tensors = core.TENSORS
+    if not (isinstance(tensors, tuple) and tensors and all(isinstance(kind, type) for kind in tensors)):
+        raise TypeError(f"{place}.TENSORS must be a tuple of types, got {tensors!r}")
+    absent = [name for name in ("bool", "int64", "float32") if name not in core.DTYPES]
+    if absent:
+        raise ValueError(f"{place}.DTYPES must have {', '.join(absent)} among its names, got {', '.join(core.DTYPES)}")
+    for name in core.DTYPES:
+        if name not in DTYPES:
+            raise ValueError(f"{place}.DTYPES must have names of dtypes, got {name!r}")
+    return core
+
+
 def submodule(package: ModuleType, name: str) -> ModuleType | None:
     """The module of that name within a package, imported if it is not yet; ``None`` if there is none."""
     full = f"{package.__name__}.{name}"
@@ -218,14 +250,27 @@ def homes() -> dict[str, Home]:
 
 @cache
 def _third_party() -> dict[str, Home]:
+    """The backends that entry points add, under names that are free."""
+    import warnings
     from importlib import metadata  # slow to import, and needed only once a backend is looked for
 
-    return {
-        point.name: Home(
-            point.module, point.module.partition(".")[0], f"pip install {point.dist.name if point.dist else point.name}"
+    found: dict[str, Home] = {}
+    owners = dict.fromkeys([*OWN, *HIDDEN], "ember-ml")
+    for point in metadata.entry_points(group=GROUP):
+        distribution = point.dist.name if point.dist else point.name
+        module = point.value.partition(":")[0].strip()
+        if point.name in owners:
+            reason = f"that name is taken by {owners[point.name]}"
+        elif not all(part.isidentifier() for part in module.split(".")):
+            reason = f"its entry point must name a module, got {point.value!r}"
+        else:
+            owners[point.name] = distribution
+            found[point.name] = Home(module, module.partition(".")[0], f"pip install {distribution}")
+            continue
+        warnings.warn(
+            f"the backend {point.name!r} that the distribution {distribution} adds is ignored: {reason}", stacklevel=2
         )
-        for point in metadata.entry_points(group=GROUP)
-    }
+    return found
 
 
 def get_available_backends() -> list[str]:
@@ -247,23 +292,35 @@ def load(name: str, source: str = "") -> Backend:
     """The backend of that name, imported on first use; ``source`` says who asked, for the message."""
     if not isinstance(name, str):
         raise TypeError(f"a backend is named by a string, such as 'numpy', not {name!r}")
-    found = _state.loaded.get(name)
+    found = None if name in HIDDEN else _state.loaded.get(name)
     if found is not None:
         return found
     asked = f" ({source})" if source else ""
-    home = homes().get(name) or HIDDEN.get(name)
+    home = homes().get(name)
     if home is None:
         raise BackendNotFoundError(f"unknown backend {name!r}{asked}; {_choices()}{_hint(name)}")
+    return _import(name, home, asked)
+
+
+def load_hidden(name: str) -> Backend:
+    """The internal engine of that name, imported on first use."""
+    return _state.loaded.get(name) or _import(name, HIDDEN[name], "")
+
+
+def _import(name: str, home: Home, asked: str) -> Backend:
     with _state.lock:
         if name not in _state.loaded:
             try:
                 backend = Backend(name, importlib.import_module(home.module))
-            except Exception as error:
+                for hook in _state.load_hooks:
+                    hook(backend)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a module may also end the process as it is imported
                 raise BackendNotFoundError(
-                    f"the {name} backend{asked} failed to import: {error}; {_choices()}; to install: {home.install}"
+                    f"the {name} backend{asked} failed to import: {type(error).__name__}: {error}; {_choices()}; "
+                    f"to install: {home.install}"
                 ) from error
-            for hook in _state.load_hooks:
-                hook(backend)
             _state.loaded[name] = backend
     return _state.loaded[name]
 
@@ -285,6 +342,11 @@ def _hint(name: str) -> str:
 def loaded() -> list[Backend]:
     """The backends that have been imported so far."""
     return list(_state.loaded.values())
+
+
+def loaded_as(name: str) -> Backend:
+    """The backend of that name among those that have been imported, internal ones too."""
+    return _state.loaded[name]
 
 
 def current() -> Backend:
@@ -329,20 +391,33 @@ def _first_choice() -> tuple[str, str]:
     name = os.environ.get(VARIABLE, "").strip()
     if name:
         return name, f"environment variable {VARIABLE}"
+    name = kept_choice()
+    if name:
+        return name, f"file {choice_file()}"
+    return auto_select_backend()[0], "detection"
+
+
+def kept_choice() -> str:
+    """The name that the file of the persistent choice holds; empty if there is none."""
+    import stat
+
     path = None
     try:
         path = choice_file()
-        name = path.read_text(encoding="utf-8").strip()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError("not a regular file")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_LONGEST_CHOICE + 1)
+        if len(text) > _LONGEST_CHOICE:
+            raise OSError(f"longer than {_LONGEST_CHOICE} characters")
     except (FileNotFoundError, RuntimeError):
         # Who has no home has no file there.
-        name = ""
+        return ""
     except (OSError, UnicodeDecodeError) as error:
         raise BackendNotFoundError(
             f"the backend choice in {path} cannot be read ({error}); mend or remove that file; {_choices()}"
         ) from error
-    if name:
-        return name, f"file {path}"
-    return auto_select_backend()[0], "detection"
+    return text.strip()
 
 
 def choice_file() -> Path:
@@ -526,7 +601,7 @@ using_backend = use_backend
 
 def active(backend: Backend) -> AbstractContextManager[None]:
     """A ``with`` block in which ``backend`` computes what is given host arrays, and makes tensors."""
-    return nullcontext() if current() is backend else use_backend(backend.name)
+    return nullcontext() if current() is backend else use_backend(backend.chosen_as)
 
 
 def enter(backend: Backend) -> Block:
@@ -535,7 +610,7 @@ def enter(backend: Backend) -> Block:
         _state.blocks += 1
         if _state.blocks == 1:
             _announce()
-    block = Block(backend.name, _innermost())
+    block = Block(backend.chosen_as, _innermost())
     _state.context.set(block)
     return block
 
@@ -573,7 +648,11 @@ def missing(operation: Operation, backend: Backend) -> MissingOperationError:
     """The error for an operation that ``backend`` lacks, naming the backends that have it."""
     having = []
     for name in get_available_backends():
-        if load(name).provider(operation) != "missing":
+        try:
+            other = load(name)
+        except BackendNotFoundError:
+            continue
+        if other.provider(operation) != "missing":
             having.append(name)
     return MissingOperationError(
         f"the {backend.name} backend has no {operation.name}; "

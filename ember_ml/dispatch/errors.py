@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any
 
-from ember_ml.backend import HIDDEN
 from ember_ml.dispatch.roles import COUNTS, TENSOR_ROLES
 from ember_ml.dtypes import describe
 from ember_ml.errors import EmberError
@@ -32,8 +32,7 @@ def annotate_error(operation: Operation, backend: Backend, error: Exception, val
         translated = agreed(str(error))
         translated.__cause__ = error
         error = translated
-    name = "numpy" if backend.name in HIDDEN else backend.name
-    note = f"in ember_ml.ops.{operation.name}({_arguments(operation, values)}) on the {name} backend"
+    note = f"in ember_ml.ops.{operation.name}({_arguments(operation, values)}) on the {backend.chosen_as} backend"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
     return hide_frames(error)
@@ -56,10 +55,17 @@ def option_error(operation: Operation, error: Exception, values: tuple[Any, ...]
     return None
 
 
+# All of a sequence may be more than memory holds, or without end.
+_SHORT = reprlib.Repr()
+_SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = _SHORT.maxset = 60
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
+_SHORT.maxlevel = 3
+
+
 def written(value: Any) -> str:
     """An option as it was given, if that is short; for messages."""
-    text = repr(value) if value is None or isinstance(value, (*_TEXTS, bool)) else ""
-    return text if 0 < len(text) <= 60 else describe(value)
+    text = _SHORT.repr(value) if value is None or isinstance(value, (*_TEXTS, bool)) else ""
+    return text if 0 < len(text) <= 60 and "..." not in text else describe(value)
 
 
 def _arguments(operation: Operation, values: tuple[Any, ...]) -> str:

@@ -113,7 +113,7 @@ class GeneralPath:
                         continue
                     if found is not None:
                         raise TypeError(
-                            f"{self.operation.name} was given tensors of two engines, {found.name} and {one.name}; "
+                            f"{self.operation.name} was given tensors of two engines, {found.chosen_as} and {one.chosen_as}; "
                             "ember_ml.ops.convert_to_tensor(x) moves either to the active backend "
                             f"({backends.current().name})"
                         )
@@ -122,6 +122,9 @@ class GeneralPath:
 
     def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
         """The result in EmberTensors of a call with some, computed by the engine that they are of."""
+        for slot in self.tensors:
+            if type(values[slot.at]) in (list, tuple):
+                leaf_types(values[slot.at])  # which checks that it can be looked through
         backend = wrapping.backend_of_wrapped(self.operation.name, values)
         natives = wrapping.unwrap_all(values, backend)
         if backend.is_host:
@@ -148,7 +151,7 @@ class GeneralPath:
             for leaf in tree.leaves(values[slot.at]):
                 found = registered(type(leaf))
                 if type(found) is Backend and not issubclass(host.tensors[0], found.kinds):
-                    raise wrapping.mixed_engines(self.operation.name, "numpy", found.name)
+                    raise wrapping.mixed_engines(self.operation.name, "numpy", found.chosen_as)
 
     def items(self, value: Any) -> Sequence[Any]:
         """The values of a parameter that takes several."""
@@ -234,6 +237,7 @@ class GeneralPath:
                 return backend.to_host(value)
             return value
         if found in (UNKNOWN, NONE):
+            tree.depth(value)  # what contains itself has an error of its own
             raise TypeError(
                 f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
             )
@@ -385,13 +389,15 @@ def _lacks_kernel(backend: Backend, error: Exception) -> bool:
     return isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _NUMPY
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, levels: int = 3) -> Any:
     """``value`` with Python integers in place of NumPy's and of 0-d tensors; itself if there are none.
 
     Axes and lengths often come from a computation. Not every engine takes them as they are.
     """
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        items = [_plain(item) for item in value]
+        if not levels:
+            return value
+        items = [_plain(item, levels - 1) for item in value]
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, int) or not hasattr(value, "__index__"):
         return value

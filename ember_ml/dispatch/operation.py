@@ -74,11 +74,15 @@ class Operation:
         """The parameters that become tensors."""
         return tuple(p for p in self.parameters if p.role in TENSOR_ROLES)
 
-    def bind(self, backend: Backend) -> None:
-        """Find what computes the operation on a backend: the engine's own function, or the definition."""
+    def find(self, backend: Backend) -> Callable[..., Any]:
+        """What computes the operation on a backend: the engine's own function, or the definition."""
         run = backend.own(self)
-        if run is None:
-            run = _missing(self, backend) if self.definition is None else within(backend.name, self.definition)
+        if run is not None:
+            return run
+        return _missing(self, backend) if self.definition is None else within(backend.name, self.definition)
+
+    def bind(self, backend: Backend, run: Callable[..., Any]) -> None:
+        """Let ``run`` compute the operation on the tensors of ``backend``."""
         self.runs[backend.name] = run
         if self.general.promotion is not None and backend.name not in backends.HIDDEN:
             self.general.promotion.bind(self, backend)
@@ -121,7 +125,7 @@ def op(
     def decorate(function: F) -> F:
         operation = Operation(function, rule, (kinds,) if isinstance(kinds, str) else kinds, lazy, differentiable)
         for backend in backends.loaded():
-            operation.bind(backend)
+            operation.bind(backend, operation.find(backend))
         if operation.module.startswith("ember_ml.ops."):
             taken = operation.name in REGISTRY
             REGISTRY[f"{operation.category}.{operation.name}" if taken else operation.name] = operation
@@ -132,10 +136,12 @@ def op(
 
 def bind_all(backend: Backend) -> None:
     """Bind every operation to a backend that was just loaded."""
+    # Finding the functions imports the backend's modules; if one fails to, nothing may know of the backend yet.
+    runs = [operation.find(backend) for operation in _operations]
     tensor_types.register(backend)
     fast.register(backend)
-    for operation in _operations:
-        operation.bind(backend)
+    for operation, run in zip(_operations, runs, strict=True):
+        operation.bind(backend, run)
 
 
 def rebind() -> None:
@@ -163,7 +169,7 @@ def within(name: str, definition: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if backends.current().name == name:
             return definition(*args, **kwargs)
-        block = backends.enter(backends.load(name))
+        block = backends.enter(backends.loaded_as(name))
         try:
             return definition(*args, **kwargs)
         finally:
@@ -176,7 +182,7 @@ def _missing(operation: Operation, backend: Backend) -> Callable[..., Any]:
     key, name = operation.key, backend.name
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        raise backends.missing(_operations[key], backends.load(name))
+        raise backends.missing(_operations[key], backends.loaded_as(name))
 
     return run
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Any
 
 from ember_ml import backend as backends
+from ember_ml import tree
 from ember_ml.backend import Backend
+from ember_ml.shapes import MAX_AXES
 
 # What ``classify`` returns for a type that is no backend's tensor. HOST is data in host memory, NumPy arrays above all,
 # which belong to whichever backend is active.
@@ -64,7 +65,7 @@ def leaf_types(value: Any) -> set[type]:
     """The types of the elements of a nested sequence, its ranges among them."""
     found: set[type] = set()
     level: Any = () if type(value) is range else value
-    while True:
+    for _ in range(MAX_AXES):
         types = set(map(type, level))
         if types <= _NUMBER_TYPES:
             return found | types
@@ -72,7 +73,16 @@ def leaf_types(value: Any) -> set[type]:
         found |= types - nested
         if not nested:
             return found
-        level = list(chain.from_iterable(level if nested == types else (row for row in level if type(row) in nested)))
+        rows = level if nested == types else [row for row in level if type(row) in nested]
+        level = tree.contents(rows, with_dicts=False)
+    raise too_deep(tree.depth(value))
+
+
+def too_deep(levels: int) -> ValueError:
+    """The error for a nested sequence with more levels than a tensor has axes."""
+    # The levels of a sequence that is neither a list nor a tuple are not counted.
+    got = levels if levels > MAX_AXES else "more"
+    return ValueError(f"a nested sequence must have at most {MAX_AXES} levels, got {got}")
 
 
 def as_list(value: Any) -> Any:
@@ -82,11 +92,13 @@ def as_list(value: Any) -> Any:
 
 def _classify(kind: type) -> Backend | str:
     """Loads the backend of an engine whose tensor type is met for the first time."""
-    engines = {home.engine: name for name, home in {**backends.homes(), **backends.HIDDEN}.items()}
+    homes = {**backends.HIDDEN, **backends.homes()}
+    # The library's own come first there, and the last one here stays.
+    engines = {home.engine: name for name, home in reversed(homes.items())}
     for base in kind.__mro__:
         name = engines.get(base.__module__.partition(".")[0])
         if name is not None:
-            backend = backends.load(name)
+            backend = (backends.load_hidden if name in backends.HIDDEN else backends.load)(name)
             if issubclass(kind, backend.tensors):
                 return HOST if backend.is_host else backend
     for backend in backends.loaded():

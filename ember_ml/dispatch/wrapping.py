@@ -12,6 +12,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import tree
+from ember_ml.shapes import MAX_AXES
 
 if TYPE_CHECKING:
     from ember_ml.backend import Backend
@@ -42,12 +43,21 @@ def holds_wrapped(values: Iterable[Any]) -> bool:
 
 
 def _holds_within(value: Any) -> bool:
-    items = list(value.values()) if isinstance(value, dict) else value
-    # There may be very many numbers, but hardly many types.
-    types = set(map(type, items))
-    return any(issubclass(kind, _types) for kind in types) or (
-        any(issubclass(kind, _CONTAINERS) for kind in types) and holds_wrapped(items)
-    )
+    items: Any = list(value.values()) if isinstance(value, dict) else value
+    levels = 1
+    while True:
+        # There may be very many numbers, but hardly many types.
+        types = set(map(type, items))
+        if any(issubclass(kind, _types) for kind in types):
+            return True
+        inner = {kind for kind in types if issubclass(kind, _CONTAINERS)}
+        if not inner:
+            return False
+        if levels == MAX_AXES:
+            # A container that contains itself has no last level.
+            tree.depth(value)
+        levels += 1
+        items = tree.contents(items if inner == types else [item for item in items if type(item) in inner])
 
 
 def backend_of_wrapped(name: str, values: tuple[Any, ...]) -> Backend:
@@ -63,7 +73,7 @@ def backend_of_wrapped(name: str, values: tuple[Any, ...]) -> Backend:
             if first is None or (x.home is not first.home and isinstance(first.native, x.home.kinds)):
                 first = x
             elif x.home is not first.home and not isinstance(x.native, first.home.kinds):
-                raise mixed_engines(name, first.home.name, x.home.name)
+                raise mixed_engines(name, first.home.chosen_as, x.home.chosen_as)
     return first.home  # type: ignore[no-any-return]
 
 

@@ -360,7 +360,7 @@ def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, 
         if isinstance(owner, _backends.Backend) and owner is not home:
             if home is not None:
                 raise TypeError(
-                    f"{name} was given tensors of two engines, {home.name} and {owner.name}; "
+                    f"{name} was given tensors of two engines, {home.chosen_as} and {owner.chosen_as}; "
                     "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                 )
             home, first = owner, leaf

@@ -21,7 +21,7 @@ from ember_ml.dtypes import (
     measured,
     promoted,
 )
-from ember_ml.ops import comparison, creation, indexing, manipulation, stats
+from ember_ml.ops import comparison, control, creation, indexing, manipulation, stats
 from ember_ml.ops import dtypes as _casts
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
@@ -1086,14 +1086,38 @@ def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def _round(x: Any, decimals: int) -> Tensor:
     dtype = as_dtype(x.dtype)
     if "integer" in dtype.kind:
-        return positive(x) if decimals >= 0 else _round_integers(x, 10**-decimals, dtype)
+        # 10**20 is beyond every integer of 64 bits.
+        return positive(x) if decimals >= 0 else _round_integers(x, 10 ** _builtins.min(-decimals, 20), dtype)
     if decimals == 0:
         return rint(x)
-    return _in_single(_round_decimals, x, scale=10.0 ** _builtins.abs(decimals), fraction=decimals > 0)
+    if dtype.kind == "complex floating":
+        parts = [_round_decimals(part, decimals) for part in (real(x), imag(x))]
+        return manipulation.view_as_complex(manipulation.stack(parts, axis=-1))
+    return _in_single(_round_decimals, x, decimals=decimals)
 
 
-def _round_decimals(x: Any, scale: float, fraction: bool) -> Tensor:
-    return divide(rint(multiply(x, scale)), scale) if fraction else multiply(rint(divide(x, scale)), scale)
+def _round_decimals(x: Any, decimals: int) -> Tensor:
+    limits = _casts.finfo(x.dtype)
+    largest = int(_math.log10(limits.max))
+    # Subnormal numbers have at most 16 decimals more than the largest power of ten has digits.
+    places = _builtins.min(_builtins.abs(decimals), largest + 16)
+    # A power of ten beyond the dtype is two factors.
+    factors = [10.0**places] if places <= largest else [10.0**largest, 10.0 ** (places - largest)]
+    if decimals < 0:
+        return _scaled(rint(_scaled(x, divide, factors)), multiply, factors[::-1])
+    # From here on numbers have no decimals to lose, and times a power of ten they may overflow.
+    whole = 1 / limits.eps
+    for factor in factors:
+        whole /= factor
+    has_fraction = comparison.less(abs(x), whole)
+    rounded = rint(_scaled(comparison.where(has_fraction, x, 0), multiply, factors))
+    return comparison.where(has_fraction, _scaled(rounded, divide, factors[::-1]), control.stop_gradient(x))
+
+
+def _scaled(x: Any, how: _Callable[..., Any], factors: list[float]) -> Any:
+    for factor in factors:
+        x = how(x, factor)
+    return x
 
 
 def _round_integers(x: Any, unit: int, dtype: EmberDType) -> Tensor:

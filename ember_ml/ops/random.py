@@ -700,7 +700,9 @@ def _home(*values: Any) -> _backends.Backend:
         owner = _dispatch.classify(type(value))
         if isinstance(owner, _backends.Backend) and owner is not found:
             if found is not None:
-                raise TypeError(f"random numbers were asked for with tensors of {found.name} and of {owner.name}")
+                raise TypeError(
+                    f"random numbers were asked for with tensors of {found.chosen_as} and of {owner.chosen_as}"
+                )
             found = owner
     return found or _backends.current()
 

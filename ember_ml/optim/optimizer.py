@@ -261,7 +261,7 @@ class Optimizer:
         home = _home(values[0])
         kinds = home.kinds
         if not isinstance(self._step, kinds):
-            self.to_backend(home.name)
+            self.to_backend(home.chosen_as)
         names = self.memory()
         for path, value in zip(paths, values, strict=True):
             old, shape, begun = self._forms.get(path, (None, None, names))

@@ -21,7 +21,7 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
             if isinstance(owner, Backend) and owner is not home:
                 if home is not None and tree is first:
                     raise TypeError(
-                        f"{name} was given tensors of two engines, {home.name} and {owner.name}; "
+                        f"{name} was given tensors of two engines, {home.chosen_as} and {owner.chosen_as}; "
                         "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                     )
                 home = home or owner

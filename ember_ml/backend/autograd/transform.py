@@ -37,7 +37,7 @@ def value_and_grad(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, S
 
 def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[..., Sequence[Any]]]:
     """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
-    backends.load("autograd")
+    backends.load_hidden("autograd")
     # Arrays of NumPy are NumPy's only while it is active, and the rules compute with arrays.
     root = _node((), lambda _: ())
     with _new_trace() as trace:

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ember_ml import tree
 from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import as_dtype, default_dtype, holds, shown
 from ember_ml.errors import AxisError, LinAlgError
@@ -48,6 +49,7 @@ def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = Non
         array = array.astype(array.dtype.newbyteorder("="))
     known = _KNOWN.get(array.dtype)
     if known is None:
+        tree.depth(value)  # what contains itself has an error of its own
         raise TypeError(f"cannot make a tensor of {array.dtype} values, as a {type(value).__name__} gives them")
     if known is not array.dtype:
         # NumPy has two integers of 64 bits, which are equal; other engines know the one.
@@ -78,6 +80,7 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
     if array.dtype == object:
+        tree.depth(value)
         array = _long(array)
     elif isinstance(leaf, TENSORS):
         return array

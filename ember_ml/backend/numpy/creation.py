@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy import diag
 
-from ember_ml.backend import Backend, load
+from ember_ml.backend import Backend, load_hidden
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
-from ember_ml.dispatch import REGISTRY, as_list, classify
+from ember_ml.dispatch import REGISTRY, as_list, classify, leaf_types
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, default_float, describe, holds, promote, shown
 
@@ -22,7 +22,7 @@ def asarray(
 ) -> Array:
     recorder = ENGINES.get("autograd")
     if recorder is not None and _holds_any(recorder.types, obj):
-        return load("autograd").convert(obj, dtype, device)
+        return load_hidden("autograd").convert(obj, dtype, device)
     obj = as_list(obj)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     has_tensors, has_arrays = held(obj)
@@ -41,7 +41,8 @@ def asarray(
 
 def _holds_any(types: tuple[type, ...], value: object) -> bool:
     """Whether ``value`` is of one of the types, or holds such a value in nested sequences."""
-    return any(_holds_any(types, x) for x in value) if isinstance(value, (list, tuple)) else type(value) in types
+    found = leaf_types(value) if isinstance(value, (list, tuple)) else {type(value)}
+    return not found.isdisjoint(types)
 
 
 def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:

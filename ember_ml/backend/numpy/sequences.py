@@ -10,7 +10,9 @@ import numpy as np
 
 from ember_ml.backend import Backend
 from ember_ml.dispatch import classify, leaf_types
+from ember_ml.dispatch.tensor_types import too_deep
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, holds, promote, shown
+from ember_ml.shapes import MAX_AXES
 
 NUMBERS = (bool, int, float, complex)
 
@@ -59,6 +61,8 @@ def assembled(
         for number in numbers:
             check_number(number, as_dtype(dtype))
         x = stack([convert(item, dtype) for item in items])
+    if len(shape) + len(x.shape) - 1 > MAX_AXES:
+        raise too_deep(len(shape) + len(x.shape) - 1)
     return x.reshape((*shape, *x.shape[1:])) if len(shape) > 1 else x
 
 

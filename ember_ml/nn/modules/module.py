@@ -296,7 +296,7 @@ class Module(Node):
         """
         first = next(iter(self.tensors().values()), None)
         home = dispatch.backend_of(first) or backends.current()
-        return home.name
+        return home.chosen_as
 
     def to(self, device: DeviceLike) -> Self:
         """The module itself, with its tensors on another device."""

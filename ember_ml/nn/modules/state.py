@@ -74,7 +74,7 @@ def _are_equal(one: Any, other: Any) -> bool:
 def _taking_the_place_of(old: Any, value: Any) -> Any:
     """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
     home = dispatch.backend_of(old) or backends.current()
-    with backends.use_backend(home.name):
+    with backends.active(home):
         new = ops.asarray(dispatch.unwrap(value))
         if ops.is_complex(new) and not ops.is_complex(old):
             raise TypeError(f"complex numbers have no place in {describe(old)}")

@@ -11,6 +11,7 @@ from ember_ml import backend as backends
 from ember_ml.backend import Backend
 from ember_ml.dtypes import EmberDType, default_dtype, of_kind
 from ember_ml.nn.tensor.creation import creators
+from ember_ml.shapes import MAX_AXES
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
@@ -81,7 +82,7 @@ class Info:
 
     def capabilities(self) -> dict[str, Any]:
         """What the standard leaves open."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_AXES}
 
     def default_device(self) -> str:
         """The device on which tensors are made."""

@@ -54,7 +54,7 @@ class EmberTensor:
         home = data.home if isinstance(data, EmberTensor) else dispatch.backend_of(data)
         if home is None or dtype is not None or device is not None or native.dtype not in home.names:
             home = home or backends.current()
-            with backends.use_backend(home.name):
+            with backends.use_backend(home.chosen_as):
                 native = ops.asarray(native, dtype=dtype, device=device)
             if isinstance(native, EmberTensor):
                 # There were some in the sequence.
@@ -142,7 +142,7 @@ class EmberTensor:
     @property
     def backend(self) -> str:
         """The name of the engine that the tensor lives on."""
-        return self.home.name
+        return self.home.chosen_as
 
     @property
     def T(self) -> EmberTensor:  # noqa: N802 - NumPy's and the standard's name
@@ -349,7 +349,7 @@ class EmberTensor:
         """The namespace of the array API standard whose functions take this tensor."""
         from ember_ml.nn.tensor.namespace import namespace_of  # it holds this type
 
-        return namespace_of(self.home, api_version)
+        return namespace_of(backends.load(self.backend), api_version)
 
     def __dlpack__(
         self,

@@ -180,7 +180,7 @@ class Backend:
         return "missing" if operation.definition is None else "defined"
 
 
-_FUNCTIONS = ["convert", "lift", "cast", "to_host", "beside", "device_of", "find_device", "devices", "error_class"]
+_FUNCTIONS = ["convert", "scalar_like", "cast", "to_host", "device_like", "device_of", "find_device", "devices", "error_class"]
 
 
 def _checked_core(module: ModuleType) -> Any:

@@ -113,7 +113,8 @@ class GeneralPath:
                         continue
                     if found is not None:
                         raise TypeError(
-                            f"{self.operation.name} was given tensors of two engines, {found.chosen_as} and {one.chosen_as}; "
+                            f"{self.operation.name} was given tensors of two engines, {found.chosen_as} and "
+                            f"{one.chosen_as}; "
                             "ember_ml.ops.convert_to_tensor(x) moves either to the active backend "
                             f"({backends.current().name})"
                         )

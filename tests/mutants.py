@@ -191,15 +191,15 @@ class Verdict(NamedTuple):
 class Job:
     """A copy of the tree, and the test process that runs in it."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
-        self.root, self.folder = root, folder / "tree"
+    def __init__(self, project: Project, folder: Path) -> None:
+        self.root, self.sources, self.folder = project.root, project.sources, folder / "tree"
         self.report = folder / "report.json"
         self.scratch = folder / "scratch"
-        for name in files_of(root):
+        for name in files_of(self.root):
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root / name, self.folder / name)
+            shutil.copy2(self.root / name, self.folder / name)
         self.bug: Bug | None = None
-        self.planted = 0
+        self.written = 0
         self.pid = 0
 
     def start(self, request: Request) -> None:
@@ -237,14 +237,17 @@ class Job:
         if self.bug == bug:
             return
         if self.bug is not None:
-            shutil.copy2(self.root / self.bug.path, self.folder / self.bug.path)
+            self._write(self.bug.path, self.sources[self.bug.path])
         if bug is not None:
-            path = self.folder / bug.path
-            path.write_bytes(bug.planted((self.root / bug.path).read_bytes()))
-            # Python compares seconds and size to tell whether its compiled file is current; both may be the same.
-            self.planted += 1
-            os.utime(path, (self.planted, self.planted))
+            self._write(bug.path, bug.planted(self.sources[bug.path]))
         self.bug = bug
+
+    def _write(self, name: str, source: bytes) -> None:
+        """Write a file of the copy, from what was read at the start: the tree may be worked on meanwhile."""
+        (self.folder / name).write_bytes(source)
+        # Python compares seconds and size to tell whether its compiled file is current; both may be the same.
+        self.written += 1
+        os.utime(self.folder / name, (self.written, self.written))
 
     def _run_tests(self, step: Step) -> None:
         """In the forked process: run pytest, write what failed, and end."""
@@ -368,7 +371,7 @@ def run(project: Project, sample: list[Bug], log: Log, jobs: int, limit: float) 
     busy: dict[Job, tuple[Bug, Generator[Request, Outcome, Verdict], float]] = {}
     everyone: list[Job] = []
     try:
-        everyone = [Job(project.root, folder / str(number)) for number in range(jobs)]
+        everyone = [Job(project, folder / str(number)) for number in range(jobs)]
         while waiting or busy:
             for job in everyone:
                 if job not in busy and waiting:

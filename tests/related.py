@@ -154,7 +154,7 @@ def _words(text: str) -> set[str]:
 
 def _imported(text: str) -> set[str]:
     """The modules that a file imports, and the names that it takes from them, in full."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)

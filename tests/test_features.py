@@ -183,6 +183,16 @@ def test_incremental_pca_equals_scikit_learn(backend: Backend) -> None:
     assert ours.n_samples_ == 200
 
 
+@pytest.mark.parametrize("count", [60, 62, 63])
+def test_the_last_portion_has_as_many_rows_as_there_are_components(count: int, backend: Backend) -> None:
+    """Two rows more than two portions of 30 belong to the second; three are a third one."""
+    data = rows()[:count]
+    wanted = decomposition.IncrementalPCA(3, batch_size=30).fit(data)
+    ours = features.PCA(3, svd_solver="incremental", batch_size=30).fit(data)
+    close(ours.components_, wanted.components_, 1e-5)
+    close(ours.explained_variance_, wanted.explained_variance_, 1e-5)
+
+
 @pytest.mark.parametrize(("share", "count"), [(0.5, None), (0.99, None), (0.9999999, None)])
 def test_a_share_of_the_variance(share: float, count: None, backend: Backend) -> None:
     data = rows()

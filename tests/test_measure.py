@@ -490,3 +490,17 @@ def test_a_default_that_was_measured_is_not_that_of_what_follows() -> None:
     assert statuses == {"same"}
     # torch has a default of its own.
     assert all(native["torch.zeros"]["arrays"] for engine, native in matrix["native"].items() if engine == "torch")
+
+
+def test_drawn_values_are_multiples_of_an_eighth_over_the_whole_range() -> None:
+    """Every float dtype holds them, and a result that holds for a few of them only is noticed."""
+    for kind in (np.float32, np.complex64):
+        found = np.asarray(inputs.drawn(np.array([-2.0, 3.0], kind), (80, 25), seed=1))
+        assert found.dtype == kind
+        assert found.shape == (80, 25)
+        assert set(np.unique(found.real)) == {number / 8 for number in range(-16, 25)}
+    assert len(np.unique(found.imag)) > 10
+    integers = np.asarray(inputs.drawn(np.array([-1, 2]), (40,), seed=1))
+    assert set(integers.tolist()) == {-1, 0, 1, 2}
+    assert set(np.asarray(inputs.drawn(np.array([True]), (40,), seed=1)).tolist()) == {True, False}
+    assert np.asarray(inputs.drawn(np.array([1.0]), (0, 3), seed=1)).shape == (0, 3)

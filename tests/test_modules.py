@@ -239,6 +239,8 @@ def test_a_module_within_itself() -> None:
     model.inner = Module()
     model.inner.outer = model
     assert [path for path, _ in model.named_modules()] == ["", "inner"]
+    model.inner.weight = Parameter(ops.ones(2))
+    assert list(model.parameters()) == ["inner.weight"]
 
 
 def test_rows(backend: Backend) -> None:

@@ -581,6 +581,21 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
         assert name in content
 
 
+def test_tensorboard_is_told_the_loss_of_every_so_many_updates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    board = pytest.importorskip("tensorboardX", reason="an optional extra")
+    written: dict[str, list[int]] = {}
+
+    class Writer(board.SummaryWriter):
+        def add_scalar(self, tag: str, value: float, step: int) -> None:
+            written.setdefault(tag, []).append(step)
+
+    monkeypatch.setattr(board, "SummaryWriter", Writer)
+    trainer(training.TensorBoard(tmp_path, every=3)).fit(X, Y, epochs=2, batch_size=10, validation_data=(X, Y))
+    steps = -(-len(X) // 10)
+    assert written["update/loss"] == list(range(3, 2 * steps + 1, 3))
+    assert written["training/loss"] == written["validation/loss"] == [steps, 2 * steps]
+
+
 @pytest.mark.parametrize(("package", "extra"), [("tensorboardX", "tensorboard"), ("matplotlib", "plot")])
 def test_an_absent_extra_is_named(package: str, extra: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real = builtins.__import__

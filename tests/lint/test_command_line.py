@@ -235,6 +235,23 @@ def test_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert runner.run(["."], config).findings == third.findings
 
 
+def test_the_cache_keeps_the_newest_files_of_other_settings(project: Path) -> None:
+    runner.run(["."], configuration.load("."))
+    folder = project / cache.FOLDER
+    (own,) = folder.glob("*.json")
+    os.utime(own, (1.0e9, 1.0e9))
+    for number in range(10):
+        path = folder / f"other{number}.json"
+        path.write_text("{}", encoding="utf-8")
+        os.utime(path, (1.1e9 + number, 1.1e9 + number))
+    (project / "good.py").write_text("import torch\n", encoding="utf-8")
+    runner.run(["."], configuration.load("."))
+    assert {path.name for path in folder.glob("*.json")} == {
+        own.name,
+        *(f"other{number}.json" for number in range(2, 10)),
+    }
+
+
 def test_the_cache_knows_files_by_size_and_time_and_then_by_content(project: Path) -> None:
     config = configuration.load(".")
     path = project / "good.py"

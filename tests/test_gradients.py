@@ -7,7 +7,6 @@ in float64, with respect to every floating tensor among the arguments of the sam
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,8 +28,6 @@ from ember_ml.errors import UnsupportedError
 ENTRIES, CALLS, LARGEST = 6, 12, 500
 
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
-
-CHECKED: Counter[str] = Counter()
 
 every = pytest.mark.parametrize(
     "operation",
@@ -281,7 +278,6 @@ def test_gradients_are_the_differences(operation: Operation, backend: Backend) -
                 np.testing.assert_allclose(got, same, 1e-9, 1e-9 * scale, err_msg=f"as on NumPy, {where}")
             settled += len(slopes.entries)
     assert settled, "no entry of any sample has a derivative"
-    CHECKED[backend.name] += settled
 
 
 @every
@@ -356,10 +352,3 @@ def test_no_gradient_is_zero_or_an_error(operation: Operation, backend: Backend)
 @pytest.mark.parametrize("operation", REGISTRY.values(), ids=lambda o: f"{o.category}.{o.name}")
 def test_rules_are_for_what_has_a_gradient(operation: Operation) -> None:
     assert operation.differentiable or gradient_rules.rule_of(operation) is None
-
-
-def test_what_was_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        count = sum(o.differentiable for o in REGISTRY.values())
-        shown = ", ".join(f"{number} slopes on {name}" for name, number in CHECKED.items())
-        print(f"gradients: {count} of {len(REGISTRY)} operations are differentiable; {shown}")

@@ -79,7 +79,7 @@ def inv(x: mx.array, /) -> mx.array:
     a = _square(x)
     doubled = _doubled(a)
     # The inverse is that of the transpose, transposed: those pivots tell whether there is one.
-    regular = _regular(doubled, _pivots(doubled.swapaxes(-2, -1)))
+    regular = _regular(doubled, _pivots(doubled.swapaxes(-2, -1)) != 0)
     return _halved(mx.linalg.inv(regular, stream=mx.cpu), a).astype(x.dtype)
 
 
@@ -106,7 +106,7 @@ def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
 
 
 def _solved(a: mx.array, b: mx.array) -> mx.array:
-    return mx.linalg.solve(_regular(a, _pivots(a)), b, stream=mx.cpu)
+    return mx.linalg.solve(_regular(a, _pivots(a) != 0), b, stream=mx.cpu)
 
 
 def _pivots(a: mx.array) -> mx.array:
@@ -114,13 +114,13 @@ def _pivots(a: mx.array) -> mx.array:
     return mx.diagonal(mx.linalg.lu_factor(a, stream=mx.cpu)[0], 0, -2, -1)
 
 
-def _regular(a: mx.array, pivots: mx.array) -> mx.array:
-    """A matrix without zeros among its pivots, else an error; NaN in its place where nobody may look.
+def _regular(a: mx.array, sound: mx.array, message: str = "the matrix is singular") -> mx.array:
+    """A matrix whose pivots are all sound, else an error; NaN in its place where nobody may look.
 
     MLX itself raises an error in a thread of its own, and sometimes waits for that thread for ever.
     """
-    if not _refuse(pivots != 0, "the matrix is singular"):
-        return mx.where((pivots != 0).all(-1)[..., None, None], a, mx.array(mx.nan, a.dtype))
+    if not _refuse(sound, message):
+        return mx.where(sound.all(-1)[..., None, None], a, mx.array(mx.nan, a.dtype))
     return a
 
 
@@ -146,7 +146,7 @@ def solve_triangular(
         answer = _solved(_doubled(triangle[..., ::step, ::step]), _doubled(right[..., ::step, :]))
         answer = _halved(answer, triangle)[..., ::step, :]
     else:
-        triangle = _regular(triangle, mx.diagonal(triangle, 0, -2, -1))
+        triangle = _regular(triangle, mx.diagonal(triangle, 0, -2, -1) != 0)
         answer = mx.linalg.solve_triangular(triangle, right, upper=not lower, stream=mx.cpu)
     return _column(answer, b).astype(a.dtype)
 
@@ -184,7 +184,7 @@ def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
     factor = mx.linalg.cholesky(_doubled(a), stream=mx.cpu)
     # MLX does not say that it stopped, but leaves what it stopped at on the diagonal.
     pivots = mx.diagonal(factor, 0, -2, -1)
-    _refuse((pivots > 0) & (pivots < mx.inf), "the matrix is not positive definite")
+    factor = _regular(factor, (pivots > 0) & (pivots < mx.inf), "the matrix is not positive definite")
     factor = _halved(factor, a).astype(x.dtype)
     return _adjoint(factor) if upper else factor
 

@@ -20,7 +20,10 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
         for x in _samples(tree, is_theirs):
             species = x.home if portable.holds((x,)) else _door.species_of(type(x))
             if isinstance(species, Backend) and species is not home:
-                if home is not None and tree is first:
+                if home is not None and species.chosen_as == home.chosen_as:
+                    # What is traced, and arrays beside it.
+                    home = species if species.name in _backends.HIDDEN else home
+                elif home is not None and tree is first:
                     raise TypeError(
                         f"{name} was given tensors of two engines, {home.chosen_as} and {species.chosen_as}; "
                         "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"

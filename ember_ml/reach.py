@@ -1,4 +1,4 @@
-"""What a function reaches without being given it: by its closure, a global name, or an object whose method it is.
+"""What a function reaches without being given it: by its closure, a default, a global name, or its object.
 
 Engines that run a function later, or compile it, know of what they are given alone; so this is given to it as well.
 """
@@ -53,7 +53,7 @@ class Reach(NamedTuple):
     values: list[Any]
 
 
-class _Name:
+class Name:
     """A name in a dictionary of them, global ones or an object's, in the manner of a cell."""
 
     def __init__(self, scope: dict[str, Any], name: str) -> None:
@@ -66,6 +66,42 @@ class _Name:
     @cell_contents.setter
     def cell_contents(self, content: Any) -> None:
         self.scope[self.name] = content
+
+
+class _Default:
+    """A default of a positional parameter, in the manner of a cell."""
+
+    def __init__(self, function: FunctionType, place: int) -> None:
+        self.function, self.place = function, place
+
+    @property
+    def cell_contents(self) -> Any:
+        return (self.function.__defaults__ or ())[self.place]
+
+    @cell_contents.setter
+    def cell_contents(self, content: Any) -> None:
+        self.function.__defaults__ = _with(self.function.__defaults__ or (), self.place, content)
+
+
+class _Argument:
+    """A positional argument that a ``partial`` has already, in the manner of a cell."""
+
+    def __init__(self, function: partial[Any], place: int) -> None:
+        self.function, self.place = function, place
+
+    @property
+    def cell_contents(self) -> Any:
+        return self.function.args[self.place]
+
+    @cell_contents.setter
+    def cell_contents(self, content: Any) -> None:
+        function, args = self.function, _with(self.function.args, self.place, content)
+        # Its arguments are read-only otherwise.
+        function.__setstate__((function.func, args, function.keywords, function.__dict__))
+
+
+def _with(values: tuple[Any, ...], place: int, content: Any) -> tuple[Any, ...]:
+    return *values[:place], content, *values[place + 1 :]
 
 
 def reached(f: Any, arguments: Any, home: Backend) -> Reach:
@@ -100,7 +136,11 @@ class _Search:
         elif isinstance(value, (dict, list, tuple)):
             self.rest += [leaf for leaf in tree.leaves(value) if callable(leaf) or is_stateful(leaf)]
         elif isinstance(value, partial):
-            self.rest += [value.func, value.args, value.keywords]
+            self.rest.append(value.func)
+            for place, content in enumerate(value.args):
+                self._take(content, _Argument(value, place), ())
+            for name, content in value.keywords.items():
+                self._take(content, Name(value.keywords, name), ())
         elif isinstance(function, FunctionType):
             self._look_into(function, owner)
         elif getattr(value, "__self__", None) is not None:
@@ -112,15 +152,16 @@ class _Search:
             # One is empty while what it is for is being made.
             if _is_filled(cell):
                 self._take(cell.cell_contents, cell, names)
-        for content in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            if is_stateful(content):
-                self.rest.append(content)
+        for place, content in enumerate(function.__defaults__ or ()):
+            self._take(content, _Default(function, place), names)
+        for name, content in (function.__kwdefaults__ or {}).items():
+            self._take(content, Name(function.__kwdefaults__, name), names)
         for name in names:
             if name in scope:
                 if isinstance(scope[name], FunctionType):
                     self.found.values.append(scope[name])
                 else:
-                    self._take(scope[name], _Name(scope, name), names)
+                    self._take(scope[name], Name(scope, name), names)
         if is_stateful(owner):
             self.rest.append(owner)
         elif owner is not None:
@@ -134,7 +175,7 @@ class _Search:
         self.seen.add((id(owner), id(names)))
         for name in names:
             if name in held:
-                self._take(held[name], _Name(held, name), names)
+                self._take(held[name], Name(held, name), names)
             elif isinstance(getattr(type(owner), name, None), FunctionType):
                 self.rest.append(getattr(owner, name))
 
@@ -174,8 +215,8 @@ def _parts(value: Any) -> tuple[Any, Any]:
 
 
 def _lives(x: Any, home: Backend) -> bool:
-    """Whether a tensor is an engine's own; host arrays are NumPy's, traced or not."""
-    owner = dispatch.classify(type(x))
+    """Whether a tensor is an engine's own, wrapped or not; host arrays are NumPy's, traced or not."""
+    owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
     name = owner.name if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
     return name == home.name or {name, home.name} == {"numpy", "autograd"}
 

@@ -95,7 +95,7 @@ def test_list_of_a_category_for_machines(ember: Any) -> None:
     first = facts["operations"][0]
     assert set(first["providers"]) == set(ENGINES)
     assert first["signature"].startswith("(")
-    assert first["law"] == REGISTRY[first["name"]].law.name
+    assert first["law"] == REGISTRY[first["name"]].rule.name
 
 
 def test_matrix_is_what_the_backends_say(ember: Any) -> None:

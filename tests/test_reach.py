@@ -14,6 +14,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
+from ember_ml.nn.tensor import EmberTensor
 from ember_ml.reach import reached
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vjp, vmap
 
@@ -290,3 +291,188 @@ def test_a_model_on_numpy_computes_on_the_active_engine(backend: Backend) -> Non
         assert_same(found, wanted, tolerance=1e-5)
     optim.SGD(0.1).update(model, grad(loss)(model, x))
     assert model.backend == backend.name
+
+
+HELD: Any = None
+
+
+def from_a_global(z: Any) -> Any:
+    return ops.sum(ops.multiply(z, HELD))
+
+
+class Holding:
+    """An object that has a tensor, and a function of it."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def run(self, z: Any) -> Any:
+        return ops.sum(ops.multiply(z, self.tensor))
+
+    __call__ = run
+
+
+def _product(z: Any, w: Any) -> Any:
+    return ops.sum(ops.multiply(z, w))
+
+
+def holders(w: Any) -> dict[str, Any]:
+    """Functions of one argument that have ``w`` already, each from somewhere else: their product, summed."""
+    items, names = [w], {"w": (w,)}
+    holding = Holding(w)
+
+    def default(z: Any, w: Any = w) -> Any:
+        return _product(z, w)
+
+    def keyword(z: Any, *, w: Any = w) -> Any:
+        return _product(z, w)
+
+    return {
+        "closure": lambda z: _product(z, w),
+        "list": lambda z: _product(z, items[0]),
+        "dictionary": lambda z: _product(z, names["w"][0]),
+        "default": default,
+        "default in a list": lambda z, held=[w]: _product(z, held[0]),
+        "keyword default": keyword,
+        "function with a default": lambda z: default(z),
+        "default function": lambda z, f=default: f(z),
+        "partial": partial(lambda w, z: _product(z, w), w),
+        "partial keyword": partial(_product, w=w),
+        "attribute": lambda z: holding.run(z),
+        "method": holding.run,
+        "object": holding,
+        "global": lambda z: _product(z, HELD),
+        "global of a function": lambda z: from_a_global(z),
+    }
+
+
+STYLES = list(holders(None))
+both_kinds = pytest.mark.parametrize("kind", [lambda x: x, EmberTensor], ids=["native", "portable"])
+
+
+@both_kinds
+@pytest.mark.parametrize("style", STYLES)
+def test_an_input_that_the_function_also_has(
+    style: str, kind: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compiler must not take the one for the other: in the next call they are two."""
+    if backend.name == "torch" and style not in ("default", "global"):
+        return  # it takes long
+    w = kind(ops.asarray([2.0, 3.0]))
+    monkeypatch.setitem(globals(), "HELD", w)
+    f = transform.compile(holders(w)[style])
+    for z, expected in ((w, 13.0), (w, 13.0), (kind(ops.asarray([1.0, 1.0])), 5.0), (w, 13.0), (ops.ones(1), 5.0)):
+        assert f(z).item() == expected
+
+
+def test_an_input_that_a_model_with_a_global_name_has(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.Linear(2, 1, weight_init=3.0)
+    monkeypatch.setitem(globals(), "HELD", model)
+    f = transform.compile(lambda z: _product(z, HELD.weight))
+    weight = model.weight
+    assert [f(weight).item(), f(ops.ones((2, 1))).item(), f(weight).item()] == [18.0, 6.0, 18.0]
+
+
+@both_kinds
+@pytest.mark.parametrize("way", ["grad", "value_and_grad", "checkpoint", "vmap", "vjp", "compiled gradient"])
+@pytest.mark.parametrize("style", STYLES)
+def test_transforms_of_a_function_that_also_has_its_input(
+    style: str, way: str, kind: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend.name == "torch" and way == "compiled gradient":
+        return  # it takes long
+    w = kind(ops.asarray([2.0, 3.0]))
+    monkeypatch.setitem(globals(), "HELD", w)
+    f = holders(w)[style]
+    transformed: dict[str, Any] = {
+        "grad": grad(f),
+        "value_and_grad": lambda z: value_and_grad(f)(z)[1],
+        "checkpoint": grad(checkpoint(f)),
+        "vmap": vmap(f),
+        "vjp": lambda z: vjp(f, z)[1](ops.ones(()))[0],
+        "compiled gradient": transform.compile(grad(f)),
+    }
+    expected = [10.0, 15.0] if way == "vmap" else [2.0, 3.0]
+    for _ in range(2):
+        assert transformed[way](w).tolist() == expected
+
+
+@both_kinds
+def test_one_tensor_given_twice(kind: Any, backend: Backend) -> None:
+    w = kind(ops.asarray([2.0, 3.0]))
+    other = kind(ops.asarray([1.0, 1.0]))
+    f = transform.compile(_product)
+    assert [f(w, w).item(), f(w, other).item(), f(other, w).item(), f(w, w).item()] == [13.0, 5.0, 5.0, 13.0]
+    assert grad(_product)(w, w).tolist() == [2.0, 3.0]
+    assert [x.tolist() for x in grad(_product, (0, 1))(w, w)] == [[2.0, 3.0], [2.0, 3.0]]
+    assert grad(checkpoint(_product))(w, w).tolist() == [2.0, 3.0]
+    assert vmap(_product)(w, w).tolist() == [4.0, 9.0]
+
+
+@both_kinds
+@pytest.mark.parametrize("style", STYLES)
+def test_checkpoint_has_the_gradient_of_what_a_function_has(
+    style: str, kind: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if style == "global of a function":
+        return  # of functions with a global name, only that they are the same is known
+    z = kind(ops.asarray([5.0, 7.0]))
+
+    def loss(w: Any) -> Any:
+        monkeypatch.setitem(globals(), "HELD", w)
+        return checkpoint(holders(w)[style])(z)
+
+    assert grad(loss)(kind(ops.asarray([2.0, 3.0]))).tolist() == [5.0, 7.0]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_compiled_code_sees_a_portable_tensor_that_was_assigned_to(
+    style: str, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if style == "global of a function" or (backend.name == "torch" and style != "closure"):
+        return  # of functions with a global name, only that they are the same is known; torch takes long
+    w, z = EmberTensor([2.0, 3.0]), EmberTensor([1.0, 1.0])
+    monkeypatch.setitem(globals(), "HELD", w)
+    f = transform.compile(holders(w)[style])
+    for number in (2.0, 4.0, 6.0):
+        w[0] = number
+        assert f(z).item() == number + 3.0
+
+
+@both_kinds
+@pytest.mark.parametrize("style", STYLES)
+def test_a_gradient_rule_has_none_for_what_a_function_has(
+    style: str, kind: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if style == "global of a function":
+        return  # of functions with a global name, only that they are the same is known
+    z = kind(ops.asarray([5.0, 7.0]))
+
+    def loss(w: Any) -> Any:
+        monkeypatch.setitem(globals(), "HELD", w)
+        function = holders(w)[style]
+        return transform.custom_gradient(lambda z: (function(z), lambda g: [g, g]))(z)
+
+    with pytest.raises(ValueError, match="closes over a tensor that a gradient is being taken of"):
+        grad(loss)(kind(ops.asarray([2.0, 3.0])))
+
+
+def test_what_a_function_does_to_a_model_it_does_once(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though MLX traces it again when it finds an input that the function has from elsewhere."""
+    if backend.name == "torch":
+        return  # it takes long
+
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def forward(self, z: Any) -> Any:
+            self.calls += 1
+            return from_a_global(z)
+
+    model, w = Counting(), ops.asarray([2.0, 3.0])
+    monkeypatch.setitem(globals(), "HELD", w)
+    f = transform.compile(lambda model, z: model(z))
+    for count in (1, 2, 3):
+        assert f(model, w).item() == 13.0
+        assert model.calls == count

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ember_ml import threefry
+from ember_ml import portable, threefry
 from ember_ml import tree as _tree
 from ember_ml.ops import random
-from ember_ml.reach import given, is_number, is_tensor, reached
+from ember_ml.reach import Name, given, is_number, is_tensor, reached
 from ember_ml.signature import Attributes, attributes, changed, signature
 from ember_ml.transform.call import STILL, Call, F, is_compiled, named
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, is_writing, states
@@ -79,10 +79,16 @@ class _Traced:
         self.run = engine.compiled(f)
         # Before the first call, and when it is known that there is something in it that cannot be compiled.
         self.is_new, self.is_plain = True, False
+        # What it reaches that may have a global name.
+        self.models: list[Any] = []
+        self.names: list[Name] = []
 
     def __call__(self, *args: Any) -> Any:
         if self.is_plain:
             return self.f(*args)
+        if self.is_new:
+            self.models, cells, _ = reached(self.f, args, home_of("compile", args[:1], ()))
+            self.names = [cell for cell in cells if isinstance(cell, Name)]
         before = _held(args) if self.is_new else []
         are_numbers = is_below = False
         for leaf in _tree.leaves(args):
@@ -95,6 +101,8 @@ class _Traced:
                 are_numbers = _is_of_numpy(leaf)
         if are_numbers:
             args = _read(args)
+        if self.names or self.models:
+            args = self._apart(args)
         if is_below:
             # A compiler takes a negative zero, which is equal to the other, for the same number.
             return self.f(*args)
@@ -115,6 +123,25 @@ class _Traced:
             return self.f(*args)
         self.is_new = False
         return answer
+
+    def _apart(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, with another object for each tensor that the function also reaches.
+
+        torch 2.13 takes a tensor that is both an argument and a global for one input, and does not check in later calls
+        that it is still one (``torch._dynamo.guards.make_dupe_guard``).
+        """
+        held = {id(portable.opened(x)) for name in self.names for x in _tree.leaves(name.cell_contents)}
+        for model in self.models:
+            held.update(map(id, model.tensors().values()))
+
+        def apart(leaf: Any) -> Any:
+            native = portable.opened(leaf) if is_tensor(leaf) else leaf
+            if id(native) not in held or not is_tensor(native):
+                return leaf
+            other = self.engine.aliased(native)
+            return other if native is leaf else portable.closed(other, leaf.home)
+
+        return tuple([_tree.map(apart, one) for one in args])
 
 
 def _is_of_numpy(leaf: Any) -> bool:
@@ -213,12 +240,17 @@ class _Entry:
         self.call = call
         self.run = engine.compiled_flat(self.traced)
         self.is_traced = False
+        self.before: Attributes = []
         self.changes: Attributes = []
 
     def traced(self, *tensors: Any) -> tuple[Any, ...]:
-        before = attributes(self.call.states)
+        if self.is_traced:
+            # An engine may trace it twice in one call.
+            for part, values in self.before:
+                part.__dict__.update(values)
+        self.before = attributes(self.call.states)
         found = self.call.joined(*tensors)
-        self.changes = changed(before, attributes(self.call.states))
+        self.changes = changed(self.before, attributes(self.call.states))
         self.is_traced = True
         return found
 

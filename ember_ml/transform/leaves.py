@@ -19,7 +19,10 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
         for x in _samples(tree, is_theirs):
             owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
             if isinstance(owner, Backend) and owner is not home:
-                if home is not None and tree is first:
+                if home is not None and owner.chosen_as == home.chosen_as:
+                    # What is traced, and arrays with it.
+                    home = owner if owner.name in _backends.HIDDEN else home
+                elif home is not None and tree is first:
                     raise TypeError(
                         f"{name} was given tensors of two engines, {home.chosen_as} and {owner.chosen_as}; "
                         "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"

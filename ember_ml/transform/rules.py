@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ember_ml import portable
+from ember_ml import tree as _tree
 from ember_ml.dtypes import describe
 from ember_ml.ops import creation
-from ember_ml.reach import given, reached
+from ember_ml.reach import given, is_tensor, reached
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
 from ember_ml.transform.leaves import home_of
 
@@ -67,8 +69,9 @@ def _check_reached(f: Callable[..., Any], arguments: Any, call: Call) -> None:
     models, cells, _ = reached(f, arguments, call.home)
     is_traced = getattr(call.engine, "is_traced", watch.sees)
     held = [(type(model).__name__, x) for model in models for x in model.tensors().values()]
-    for what, x in held + [("tensor", cell.cell_contents) for cell in cells]:
-        if is_traced(x):
+    held += [("tensor", x) for cell in cells for x in _tree.leaves(cell.cell_contents)]
+    for what, x in held:
+        if is_tensor(x) and is_traced(portable.opened(x)):
             raise ValueError(
                 f"{getattr(f, '__name__', 'f')} closes over a {what} that a gradient is being taken of, and its rule "
                 "has none for it: give it as an argument, or stop_gradient of it"

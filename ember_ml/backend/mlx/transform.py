@@ -107,4 +107,19 @@ def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:
                 )
             raise
 
-    return mx.compile(explained)
+    compiled, are_apart = mx.compile(explained), False
+
+    def run(*xs: mx.array) -> Any:
+        nonlocal compiled, are_apart
+        if not are_apart:
+            try:
+                return compiled(*xs)
+            except ValueError as error:
+                # MLX 0.32 refuses a function that has one of its inputs from elsewhere too; ml-explore/mlx#1401.
+                if "uncaptured inputs" not in str(error):
+                    raise
+                # What it has traced by then is of no use.
+                compiled, are_apart = mx.compile(explained), True
+        return compiled(*map(mx.contiguous, xs))
+
+    return run

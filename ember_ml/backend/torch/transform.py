@@ -225,6 +225,11 @@ def compiled(f: FunctionType) -> Callable[..., Any]:
     return torch.compile(own)
 
 
+def aliased(x: torch.Tensor) -> torch.Tensor:
+    """The same values in the same memory, in another object."""
+    return x.view_as(x) if x.requires_grad else x.detach()
+
+
 def is_of_compiler(error: Exception) -> bool:
     """Whether the compiler raised it: what went wrong in the traced function is in its words."""
     return isinstance(error, torch._dynamo.exc.TorchDynamoException)

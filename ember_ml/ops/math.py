@@ -1104,12 +1104,13 @@ def _round_decimals(x: Any, decimals: int) -> Tensor:
     # A power of ten beyond the dtype is two factors.
     factors = [10.0**places] if places <= largest else [10.0**largest, 10.0 ** (places - largest)]
     if decimals < 0:
-        return _scaled(rint(_scaled(x, divide, factors)), multiply, factors[::-1])
+        whole: Tensor = _scaled(rint(_scaled(x, divide, factors)), multiply, factors[::-1])
+        return whole
     # From here on numbers have no decimals to lose, and times a power of ten they may overflow.
-    whole = 1 / limits.eps
+    limit = 1 / limits.eps
     for factor in factors:
-        whole /= factor
-    has_fraction = comparison.less(abs(x), whole)
+        limit /= factor
+    has_fraction = comparison.less(abs(x), limit)
     rounded = rint(_scaled(comparison.where(has_fraction, x, 0), multiply, factors))
     return comparison.where(has_fraction, _scaled(rounded, divide, factors[::-1]), control.stop_gradient(x))
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ember_ml import portable, threefry
+from ember_ml import dispatch, threefry
 from ember_ml import tree as _tree
 from ember_ml.ops import random
 from ember_ml.reach import Name, given, is_number, is_tensor, reached
@@ -130,16 +130,16 @@ class _Traced:
         torch 2.13 takes a tensor that is both an argument and a global for one input, and does not check in later calls
         that it is still one (``torch._dynamo.guards.make_dupe_guard``).
         """
-        held = {id(portable.opened(x)) for name in self.names for x in _tree.leaves(name.cell_contents)}
+        held = {id(dispatch.unwrap(x)) for name in self.names for x in _tree.leaves(name.cell_contents)}
         for model in self.models:
             held.update(map(id, model.tensors().values()))
 
         def apart(leaf: Any) -> Any:
-            native = portable.opened(leaf) if is_tensor(leaf) else leaf
+            native = dispatch.unwrap(leaf) if is_tensor(leaf) else leaf
             if id(native) not in held or not is_tensor(native):
                 return leaf
             other = self.engine.aliased(native)
-            return other if native is leaf else portable.closed(other, leaf.home)
+            return other if native is leaf else dispatch.wrap(other, leaf.home)
 
         return tuple([_tree.map(apart, one) for one in args])
 

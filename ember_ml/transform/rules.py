@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ember_ml import portable
+from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.dtypes import describe
 from ember_ml.ops import creation
@@ -71,7 +71,7 @@ def _check_reached(f: Callable[..., Any], arguments: Any, call: Call) -> None:
     held = [(type(model).__name__, x) for model in models for x in model.tensors().values()]
     held += [("tensor", x) for cell in cells for x in _tree.leaves(cell.cell_contents)]
     for what, x in held:
-        if is_tensor(x) and is_traced(portable.opened(x)):
+        if is_tensor(x) and is_traced(dispatch.unwrap(x)):
             raise ValueError(
                 f"{getattr(f, '__name__', 'f')} closes over a {what} that a gradient is being taken of, and its rule "
                 "has none for it: give it as an argument, or stop_gradient of it"

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 # `x : ndarray` and `x, y : (N,) array` as numpydoc has them, `x (np.ndarray): ...` as Google's style has them.
 _NUMPYDOC = re.compile(r"^[ \t]*(\*{0,2}\w+(?:[ \t]*,[ \t]*\*{0,2}\w+)*)[ \t]*:[ \t]+(\S.*)$", re.MULTILINE)
 _GOOGLE = re.compile(r"^[ \t]*(\w+)[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:", re.MULTILINE)
-_ARRAY = re.compile(
-    r"(?<![\w.])(?:(?:np|numpy|torch|jnp|jax|mx|mlx|core|tf|cp|cupy)\.)*"
-    r"(?:ndarrays?|[Aa]rrays?|[Tt]ensors?|matrix|matrices)\b(?!\.\w|[-_ ]?like)"
-)
+_ARRAY = re.compile(r"\b(?:ndarrays?|[Aa]rrays?|[Tt]ensors?|matrix|matrices)\b(?!\.\w|[-_ ]?like)")
+_FOREIGN = re.compile(r"\b(?!(?:np|numpy|torch|jnp|mx|core|tf|cp|cupy)\.)\w+\.(?:ndarray|[Aa]rray|[Tt]ensor|matrix)\b")
 # What makes it more than an array: another type next to it, or a container of them.
 _OTHER = re.compile(
     r"\b(?:floats?|ints?|integers?|scalars?|numbers?|str|strings?|bool|lists?|tuples?|sequences?|iterables?|dict|callable|function|"
@@ -97,7 +95,7 @@ def _documented(node: Any, klass: Class | None) -> set[str]:
         for pattern in (_NUMPYDOC, _GOOGLE):
             for match in pattern.finditer(text):
                 kind = match[2].partition(". ")[0]
-                if _ARRAY.search(kind) and not _OTHER.search(kind):
+                if _ARRAY.search(kind) and not _OTHER.search(kind) and not ("." in kind and _FOREIGN.search(kind)):
                     found.update(name.strip(" \t*") for name in match[1].split(","))
     return found
 

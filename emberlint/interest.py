@@ -15,10 +15,11 @@ from typing import Any
 
 from emberlint.checks import HOST_VALUES, IMPORTS, Checks
 from emberlint.kinds import BACKEND_NAMES, EMBER, ENGINES, REFERENCE, TENSOR, Value, engine_of
-from emberlint.source import ENDS, UNDOTTED, Source
+from emberlint.source import ANY, ENDS, UNDOTTED, Source
 
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _BACKENDS = tuple(ending.encode() for ending in BACKEND_NAMES)
+_QUOTED = tuple(f"{quote}{engine}{quote}".encode() for engine in ENGINES for quote in "\"'")
 _WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
 _ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
@@ -30,6 +31,11 @@ _TO_HOST = frozenset({b"numpy", b"item", b"tolist", b"float", b"int", b"bool", b
 
 def _is_tensors(value: Value) -> bool:
     return engine_of(value.path) not in ("numpy", EMBER, "")
+
+
+def _may_branch(data: bytes) -> bool:
+    """Whether a text mentions a backend, and an engine's name in quotes."""
+    return (b"backend" in data or b"BACKEND" in data) and any(name in data for name in _QUOTED)
 
 
 class Places:
@@ -56,7 +62,8 @@ class Interest:
 
     ``all`` says that every function is worth a visit, ``thorough`` that every statement of one is. ``warm`` are the
     names that make a statement worth it, ``fresh`` those that have turned out to stand for arrays since functions were
-    last passed by for want of a name. ``host`` says that only host values matter.
+    last passed by for want of a name. ``host`` says that only host values matter, ``branches`` that there may be
+    conditions on a backend's name.
     """
 
     __slots__ = (
@@ -65,6 +72,7 @@ class Interest:
         "_tensors",
         "_touched",
         "all",
+        "branches",
         "fresh",
         "host",
         "source",
@@ -79,6 +87,7 @@ class Interest:
         self.warm: set[bytes] = set()
         self.fresh: set[str] = set()
         self.host = False
+        self.branches = _may_branch(source.data)
         self._fixed = False
         self._tensors: set[bytes] = set()
         self._places: Places  # once ``read`` has found them
@@ -121,11 +130,17 @@ class Interest:
 
     def _backends(self) -> set[bytes]:
         """The words of the text that a backend's name may be called by, besides the plain one."""
-        source = self.source
-        if not source.has_backend:
+        if not self.branches:
             return set()
-        words = set(source.words(0, len(source.data)))
-        return {word for word in words if word.endswith(_BACKENDS)} - {b"backend"}
+        data = self.source.data
+        found: set[bytes] = set()
+        for ending in _BACKENDS:
+            for place in self.source.places(ending, before=ANY):
+                start = place
+                while start and data[start - 1] not in ENDS:
+                    start -= 1
+                found.add(data[start : place + len(ending)])
+        return found - {b"backend"}
 
     def _imported(self, roots: Iterable[bytes]) -> set[bytes] | None:
         """The names that make a function worth a visit; ``None`` if all of it is."""

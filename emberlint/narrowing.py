@@ -83,7 +83,7 @@ def _matched(pattern: ast.pattern) -> frozenset[str]:
 
 def named_engines(test: ast.Compare, file: File) -> frozenset[str]:
     """The engines that the name of a backend is compared with; empty for another comparison."""
-    if not file.source.has_backend:
+    if not file.interest.branches:
         return _NO_ENGINES
     sides = (test.left, *test.comparators)
     engines = _NO_ENGINES.union(*map(_literals, sides))

@@ -60,11 +60,6 @@ class Source:
         return b":=" in self.data
 
     @cached_property
-    def has_backend(self) -> bool:
-        """Whether a backend is mentioned in the text."""
-        return b"backend" in self.data or b"BACKEND" in self.data
-
-    @cached_property
     def newline(self) -> str:
         """The line ending of the first line, which insertions follow."""
         match = _LINE.search(self.data)

@@ -16,13 +16,41 @@ from ember_ml.dispatch import REGISTRY
 
 pytest_plugins = ["judging", "pytester", "triples"]
 
-DEVICE = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
+DEVICE = "cpu"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    default = os.environ.get("EMBER_ML_TEST_DEVICE", DEVICE)
+    parser.addoption("--device", default=default, help=f"where engines that have it compute (default: {default})")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the device that is asked for, which some engine must have."""
+    global DEVICE
+    DEVICE = config.getoption("--device")
+    engines = ember_ml.get_available_backends() if DEVICE != "cpu" else []
+    found = {name: backends.load(name).devices() for name in engines}
+    if found and not any(DEVICE in devices for devices in found.values()):
+        raise pytest.UsageError(f"--device: no engine has {DEVICE!r}; available: {found}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if DEVICE == "cpu" and item.get_closest_marker("device"):
+        pytest.skip("needs an accelerator: run with --device, such as --device cuda")
+
+
+@pytest.fixture
+def device() -> str:
+    """The device that is tested."""
+    return DEVICE
 
 
 @pytest.fixture(params=ember_ml.get_available_backends())
 def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
-    """A loaded engine, active for the test; on the device that EMBER_ML_TEST_DEVICE names, if the engine has it."""
+    """A loaded engine, active for the test; on the device that ``--device`` names, if the engine has it."""
     loaded = backends.load(request.param)
+    if request.node.get_closest_marker("device") and DEVICE not in loaded.devices():
+        pytest.skip(f"{loaded.name} has no device {DEVICE!r}")
     before = loaded.device
     ember_ml.set_backend(request.param)
     _settle(loaded)

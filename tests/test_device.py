@@ -114,6 +114,22 @@ def test_gpu_is_the_best_accelerator_or_absent(backend: Backend) -> None:
     assert ops.is_available("gpu") is (len(ops.get_available_devices()) > 1)
 
 
+@pytest.mark.device
+def test_gpu_is_a_name_of_the_accelerator(backend: Backend) -> None:
+    assert ops.prefer_device("gpu", "cpu") == "gpu"
+    ops.set_default_device("gpu")
+    assert ops.get_default_device() != "cpu"
+    assert ops.get_device(ops.zeros(2)) == ops.get_default_device()
+
+
+@pytest.mark.device
+def test_the_memory_of_an_accelerator_is_that_of_its_tensors(backend: Backend, device: str) -> None:
+    before = ops.memory_usage(device)
+    big = ops.add(ops.zeros((1000, 1000), device=device), 1.0)
+    assert float(ops.to_numpy(big)[0, 0]) == 1.0
+    assert ops.memory_usage(device) >= before + 4_000_000
+
+
 def test_waiting_answers_nothing(backend: Backend) -> None:
     for name in (None, *ops.get_available_devices()):
         assert ops.synchronize(name) is None

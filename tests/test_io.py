@@ -353,6 +353,26 @@ def test_a_note_that_makes_no_sense_is_a_value_error(note: str, tmp_path: Path) 
         ops.load(tmp_path / "x.safetensors")
 
 
+def test_the_safetensors_library_reads_every_dtype(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    path = tmp_path / "x.safetensors"
+    arrays = {
+        name: bits(name) for name in ("bool", "uint8", "int16", "float16", "int32", "float32", "float64", "uint64")
+    }
+    arrays |= {"é": np.zeros((0, 3), np.int8), "scalar": np.array(1.0)}
+    ops.save(path, arrays, {"key": "naïve"})
+    found = load_file(path)
+    assert set(found) == set(arrays)
+    assert all(same_bits(found[name], array) for name, array in arrays.items())
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    assert header.pop("__metadata__")["key"] == "naïve"
+    # Readers may map the file into memory, where values must be aligned.
+    assert all((8 + size + header[name]["data_offsets"][0]) % array.itemsize == 0 for name, array in arrays.items())
+
+
 class Bomb:
     """An object whose unpickling leaves a trace."""
 

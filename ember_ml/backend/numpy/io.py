@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -253,15 +254,28 @@ def _read_safetensors(path: Path) -> Content:
     from safetensors import safe_open
 
     with open(path, "rb") as file:
-        with safe_open(path, framework="numpy") as checked:
-            metadata = dict(checked.metadata() or {})
-        # The library vouches for the file; its reader for NumPy has no bfloat16, so the values are read here.
         size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        header.pop("__metadata__", None)
+        if size > min(_LARGEST_HEADER, os.fstat(file.fileno()).st_size - 8):
+            raise ValueError(f"the header must fit into the file and 100 MB, got a length of {size} bytes")
+        # The library takes time that is quadratic in the number of duplicates, so they are looked for first.
+        header = json.loads(file.read(size), object_pairs_hook=_unique)
+        # The library checks the rest; its reader for NumPy has no bfloat16, so the values are read here.
+        with safe_open(path, framework="numpy"):
+            pass
+        metadata = header.pop("__metadata__", None) or {}
         arrays = {name: _values(file, 8 + size, name, entry) for name, entry in header.items()}
     note = metadata.pop(_NOTE, None)
     return Content(arrays, None if note is None else json.loads(note), metadata)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The dictionary of the pairs of a JSON object; ``ValueError`` if a key is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = Counter(key for key, _ in pairs)
+        key, count = keys.most_common(1)[0]
+        raise ValueError(f"keys of the header must be unique, got {key!r} {count} times")
+    return found
 
 
 def _values(file: BinaryIO, start: int, name: str, entry: dict[str, Any]) -> Array:

@@ -200,32 +200,10 @@ def read_json(path: str) -> Any:
 
 
 def write(path: str, data: bytes) -> None:
-    """Replace a file's content in one step, keeping its mode; a link is followed, not replaced."""
-    import tempfile
+    """Replace a file's content in one step; an ``OSError`` says that the file cannot be written."""
+    from emberlint import atomic
 
-    path = os.path.realpath(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".emberlint-")
+        atomic.write(path, data)
     except OSError as error:
-        raise _unwritten(path, error) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        if os.path.exists(path):
-            os.chmod(temporary, os.stat(path).st_mode & 0o7777)
-        else:
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        os.unlink(temporary)
-        raise _unwritten(path, error) from error
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _unwritten(path: str, error: OSError) -> OSError:
-    """An error of writing that names the file, and not the temporary one, which nobody asked for."""
-    return OSError(error.errno, f"cannot be written: {error.strerror}", path)
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", path) from error

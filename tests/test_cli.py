@@ -19,7 +19,7 @@ from ember_ml import backend as backends
 from ember_ml import cli, demo
 from ember_ml.backend import Home
 from ember_ml.errors import UnsupportedError
-from ember_ml.tools import atomic
+from emberlint import atomic
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import re
 import stat
 import struct
 import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -353,6 +354,72 @@ def test_a_note_that_makes_no_sense_is_a_value_error(note: str, tmp_path: Path) 
         return
     with pytest.raises(ValueError, match=r"x\.safetensors"):
         ops.load(tmp_path / "x.safetensors")
+
+
+ENTRY = '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+MANY = 200_000
+# Headers that are wrong, with the length that the file gives them, if it is not theirs, and what the message says.
+HEADERS: dict[str, tuple[str, int | None, str]] = {
+    "a tensor twice": (f'{{"a":{ENTRY},"b":{ENTRY},"b":{ENTRY}}}', None, "unique, got 'b' 2 times"),
+    "a tensor many times": ("{" + ",".join([f'"a":{ENTRY}'] * MANY) + "}", None, f"unique, got 'a' {MANY} times"),
+    "many tensors twice": (
+        "{" + ",".join(f'"a{i % (MANY // 2)}":{ENTRY}' for i in range(MANY)) + "}", None, "unique, got 'a0' 2 times"
+    ),
+    "metadata twice": ('{"__metadata__":{},"__metadata__":{}}', None, "unique, got '__metadata__' 2 times"),
+    "a key of metadata many times": (
+        '{"__metadata__":{' + ",".join(['"k":"v"'] * MANY) + "}}", None, f"unique, got 'k' {MANY} times"
+    ),
+    "a field of a tensor many times": ('{"a":{' + ",".join(['"shape":[1]'] * MANY) + "}}", None, "unique, got 'shape'"),
+    "lists in lists": ('{"a":' + "[" * 1_000_000 + "]" * 1_000_000 + "}", None, ""),
+    "objects in objects": ('{"a":' * 1_000_000 + "1" + "}" * 1_000_000, None, ""),
+    "a list without end": ("[" * 1_000_000, None, ""),
+    "a number without end": ('{"a":' + "1" * 1_000_000 + "}", None, ""),
+    "a long shape": ('{"a":{"dtype":"F32","shape":[' + "1," * MANY + '1],"data_offsets":[0,4]}}', None, ""),
+    "many tensors in one place": ("{" + ",".join(f'"a{i}":{ENTRY}' for i in range(MANY)) + "}", None, "offset"),
+    "offsets that overlap": (f'{{"a":{ENTRY},"b":{ENTRY.replace("[0,4]", "[2,6]")}}}', None, "offset"),
+    "offsets out of the file": ('{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', None, ""),
+    "offsets beyond any file": (f'{{"a":{ENTRY.replace("[0,4]", "[0,18446744073709551615]")}}}', None, ""),
+    "offsets that go back": (f'{{"a":{ENTRY.replace("[0,4]", "[4,0]")}}}', None, ""),
+    "a size that overflows": ('{"a":{"dtype":"F32","shape":[4294967296,4294967297],"data_offsets":[0,4]}}', None, ""),
+    "a header longer than the file": ("{}", 1000, "got a length of 1000 bytes"),
+    "a header longer than any": ("{}", 2**64 - 1, "got a length of 18446744073709551615 bytes"),
+    "no object": ("[]", None, ""),
+    "a tensor that is a number": ('{"a":7}', None, ""),
+    "metadata that is a number": ('{"__metadata__":7}', None, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_a_malformed_header_is_a_value_error_at_once(case: str, tmp_path: Path) -> None:
+    header, length, message = HEADERS[case]
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header) if length is None else length) + header.encode() + b"\0" * 4)
+    ops.get_dtype(1.0)  # loads the engine, which takes longer
+    start = time.process_time()
+    with pytest.raises(ValueError, match=rf"x\.safetensors.*{re.escape(message)}"):
+        ops.load(path)
+    # What takes more than linear time takes minutes.
+    assert time.process_time() - start < 8
+
+
+def test_the_safetensors_library_reads_every_dtype(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    path = tmp_path / "x.safetensors"
+    arrays = {
+        name: bits(name) for name in ("bool", "uint8", "int16", "float16", "int32", "float32", "float64", "uint64")
+    }
+    arrays |= {"é": np.zeros((0, 3), np.int8), "scalar": np.array(1.0)}
+    ops.save(path, arrays, {"key": "naïve"})
+    found = load_file(path)
+    assert set(found) == set(arrays)
+    assert all(same_bits(found[name], array) for name, array in arrays.items())
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    assert header.pop("__metadata__")["key"] == "naïve"
+    # Readers may map the file into memory, where values must be aligned.
+    assert all((8 + size + header[name]["data_offsets"][0]) % array.itemsize == 0 for name, array in arrays.items())
 
 
 class Bomb:

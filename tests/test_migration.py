@@ -17,9 +17,10 @@ import pytest
 
 import ember_ml
 from ember_ml import cli
-from ember_ml.tools import UsageError, atomic, migration
+from ember_ml.tools import UsageError, migration
 from ember_ml.tools.analyze_backend_operations import main as analyze
 from ember_ml.tools.migration import Plan, plan
+from emberlint import atomic
 
 ROOT = Path(__file__).parent.parent
 ENGINES = ("numpy", "torch", "mlx")
@@ -455,11 +456,11 @@ def test_all_is_written_or_nothing(legacy: Path, monkeypatch: pytest.MonkeyPatch
     written: list[Path] = []
     write = atomic.write
 
-    def failing(path: Path, text: str) -> None:
+    def failing(path: Path, text: str, *, parents: bool) -> None:
         written.append(path)
         if len(written) == 7:
             raise OSError("no space left")
-        write(path, text)
+        write(path, text, parents=parents)
 
     monkeypatch.setattr(migration.atomic, "write", failing)
     with pytest.raises(OSError, match="no space"):

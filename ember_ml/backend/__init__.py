@@ -474,18 +474,9 @@ def set_backend(name: str, persist: bool = False) -> None:
 
 
 def _write_choice(name: str) -> None:
-    import tempfile  # slow to import, and hardly ever needed
+    from emberlint import atomic  # hardly ever needed
 
-    path = choice_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".backend-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(name + "\n")
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    atomic.write(choice_file(), name + "\n", parents=True)
 
 
 def clear_backend(persisted: bool = False) -> None:

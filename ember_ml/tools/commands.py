@@ -231,18 +231,19 @@ def _print_matrix(found: list[Any]) -> None:
 
 
 def _put(text: str, path: Path | None) -> None:
-    from ember_ml.tools import atomic
+    from emberlint import atomic
 
     if path is None:
         sys.stdout.write(text)
     else:
-        atomic.write(path, text)
+        atomic.write(path, text, parents=True)
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from ember_ml.tools import atomic, measuring
+    from ember_ml.tools import measuring
+    from emberlint import atomic
 
-    atomic.check(options.out)
+    atomic.check(options.out, parents=True)
     partial = options.out.with_name(options.out.name + ".partial")
     if options.fresh:
         partial.unlink(missing_ok=True)

@@ -27,7 +27,8 @@ from typing import Any
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml.errors import EmberError
-from ember_ml.tools import FORMAT, REFERENCE, STATUSES, UsageError, atomic
+from ember_ml.tools import FORMAT, REFERENCE, STATUSES, UsageError
+from emberlint import atomic
 
 Matrix = dict[str, Any]
 
@@ -134,7 +135,7 @@ class _Partial:
                     self.reports[found["op"]] = found["report"]
         # Written anew: the last line may be the half of one.
         text = "\n".join(map(json.dumps, [head, *({"op": k, "report": v} for k, v in self.reports.items())]))
-        atomic.write(path, text + "\n")
+        atomic.write(path, text + "\n", parents=True)
 
     def add(self, name: str, report: Any) -> None:
         self.reports[name] = report
@@ -312,7 +313,7 @@ def _is_operation(entry: Any) -> bool:
 
 def write(matrix: Matrix, path: Path) -> None:
     """Write a matrix, one line per operation and engine, so that changes to it can be read."""
-    atomic.write(path, text(matrix))
+    atomic.write(path, text(matrix), parents=True)
 
 
 def text(matrix: Matrix) -> str:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import backend as backends
-from ember_ml.tools import UsageError, atomic, source
+from ember_ml.tools import UsageError, source
 from ember_ml.tools.moving import Attempt
 from ember_ml.tools.survey import Key, Survey
+from emberlint import atomic
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Plan:
         try:
             for path, text in self.changes.items():
                 if text is not None:
-                    atomic.write(path, text)
+                    atomic.write(path, text, parents=True)
             for path, text in self.changes.items():
                 if text is None:
                     path.unlink()
@@ -107,7 +108,7 @@ class Plan:
                 if content is None:
                     path.unlink(missing_ok=True)
                 else:
-                    atomic.write(path, content)
+                    atomic.write(path, content, parents=True)
             raise
         finally:
             _remove_empty({path.parent for path in self.changes}, self.package)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.training.data import beside
+from emberlint import atomic
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -249,12 +251,12 @@ class CSVLogger(Callback):
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         history = trainer.history
         names = ["epoch", *history.names()]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = io.StringIO(newline="")
         # All of it every time: a new figure is a new column, and a resumed run leaves no line twice.
-        with self.path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows({"epoch": i, **one} for i, one in enumerate(history.epochs, 1))
+        writer = csv.DictWriter(text, names)
+        writer.writeheader()
+        writer.writerows({"epoch": i, **one} for i, one in enumerate(history.epochs, 1))
+        atomic.write(self.path, text.getvalue(), parents=True)
 
 
 class TensorBoard(Callback):

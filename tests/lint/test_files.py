@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from emberlint import atomic, runner, source
 from emberlint import config as configuration
-from emberlint import runner, source
 from emberlint.cli import main
 
 BAD = "import numpy as np\n"
@@ -278,14 +278,14 @@ def test_fix_writes_what_it_can(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "a.py").write_text(BAD, encoding="utf-8")
-    write = source.write
+    write = atomic.write
 
     def full(path: str, data: bytes) -> None:
         if path == "a.py":
-            raise source._unwritten(path, OSError(28, "No space left on device"))
+            raise OSError(28, "No space left on device", path)
         write(path, data)
 
-    monkeypatch.setattr(source, "write", full)
+    monkeypatch.setattr(atomic, "write", full)
     assert main(["--no-cache", "--fix", "."]) == 2
     printed = capsys.readouterr()
     assert printed.err == "emberlint: warning: a.py: cannot be written: No space left on device\n"

@@ -10,11 +10,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
-import stat
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,6 +24,7 @@ from ember_ml import dispatch
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.dtypes import as_dtype
 from ember_ml.errors import UnsupportedError
+from emberlint import atomic
 
 Array = np.ndarray[Any, Any]
 
@@ -42,13 +42,13 @@ class Content(NamedTuple):
 
 
 def save(path: object, tree: object, metadata: object = None) -> None:
-    target = Path(os.path.realpath(os.fspath(path)))  # type: ignore[call-overload]
+    target = Path(os.fspath(path))  # type: ignore[call-overload]
     write = _format(target)[0]
     arrays: dict[str, Array] = {}
     note = _described(tree, (), arrays)
     content = Content(arrays, note, _checked_metadata(metadata))
-    with _replacing(target) as temporary:
-        write(temporary, content)
+    with atomic.replacing(target) as file:
+        write(file, content)
 
 
 def load(path: object, device: str | None = None, *, with_metadata: bool = False) -> Any:
@@ -91,40 +91,6 @@ def _reading(path: object) -> Iterator[None]:
         suffix = os.path.splitext(os.fspath(path))[1]  # type: ignore[call-overload]
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} cannot be read as {suffix}: it is damaged or something else ({reason})") from error
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A new file beside ``target`` that takes its place once it is complete, or vanishes."""
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a directory")
-    temporary = target.with_name(f".ember-{secrets.token_hex(8)}.tmp")
-    try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except OSError as error:
-        error.filename = str(target)  # and not one that nobody has asked for
-        raise
-    try:
-        mode = stat.S_IMODE((target if target.exists() else temporary).stat().st_mode)
-        yield temporary
-        # A library may put a private file of its own in this one's place.
-        os.chmod(temporary, mode)
-        _synchronize(temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    # Not every file system lets a folder be synchronized; the file is complete in any case.
-    with suppress(OSError):
-        _synchronize(target.parent)
-
-
-def _synchronize(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _checked_metadata(metadata: Any) -> dict[str, str]:
@@ -243,34 +209,73 @@ def _as_bits(array: Array) -> Array:
     return array.view(np.uint16) if array.dtype == DTYPES["bfloat16"] else array
 
 
-def _write_safetensors(path: Path, content: Content) -> None:
-    from safetensors.numpy import save_file
-
-    arrays, note = _disguised(content, _as_reals)
-    save_file(arrays, path, {**content.metadata, _NOTE: note})
-
-
 # The names that safetensors gives to dtypes.
 _SAFE = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8", "U16": "uint16",
     "U32": "uint32", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
     "C64": "complex64",
 }  # fmt: skip
+_SAFE_NAMES = {dtype: name for name, dtype in _SAFE.items()}
+
+
+# The largest header that the safetensors library reads.
+_LARGEST_HEADER = 100_000_000
+
+
+def _write_safetensors(file: BinaryIO, content: Content) -> None:
+    # The library's own writer has a temporary file of its own, which stays if the process is killed, and an error class
+    # of its own for a full disk.
+    arrays, note = _disguised(content, _as_reals)
+    # The library writes the widest dtypes first, so that all values are aligned.
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    header: dict[str, Any] = {"__metadata__": {**content.metadata, _NOTE: note}}
+    end = 0
+    for name in names:
+        array = arrays[name]
+        begin, end = end, end + array.nbytes
+        dtype = _SAFE_NAMES[as_dtype(array.dtype).name]
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > _LARGEST_HEADER:
+        raise ValueError(f"save: a .safetensors file must have a header of at most 100 MB, got {len(text)} bytes")
+    file.write(len(text).to_bytes(8, "little"))
+    file.write(text)
+    for name in names:
+        file.write(_buffer(arrays[name]))
+
+
+def _buffer(array: Array) -> memoryview:
+    """The bytes of a contiguous array, without a copy."""
+    return memoryview(array.reshape(-1).view(np.uint8))
 
 
 def _read_safetensors(path: Path) -> Content:
     from safetensors import safe_open
 
     with open(path, "rb") as file:
-        with safe_open(path, framework="numpy") as checked:
-            metadata = dict(checked.metadata() or {})
-        # The library vouches for the file; its reader for NumPy has no bfloat16, so the values are read here.
         size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        header.pop("__metadata__", None)
+        if size > min(_LARGEST_HEADER, os.fstat(file.fileno()).st_size - 8):
+            raise ValueError(f"the header must fit into the file and 100 MB, got a length of {size} bytes")
+        # The library takes time that is quadratic in the number of duplicates, so they are looked for first.
+        header = json.loads(file.read(size), object_pairs_hook=_unique)
+        # The library checks the rest; its reader for NumPy has no bfloat16, so the values are read here.
+        with safe_open(path, framework="numpy"):
+            pass
+        metadata = header.pop("__metadata__", None) or {}
         arrays = {name: _values(file, 8 + size, name, entry) for name, entry in header.items()}
     note = metadata.pop(_NOTE, None)
     return Content(arrays, None if note is None else json.loads(note), metadata)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The dictionary of the pairs of a JSON object; ``ValueError`` if a key is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = Counter(key for key, _ in pairs)
+        key, count = keys.most_common(1)[0]
+        raise ValueError(f"keys of the header must be unique, got {key!r} {count} times")
+    return found
 
 
 def _values(file: BinaryIO, start: int, name: str, entry: dict[str, Any]) -> Array:
@@ -287,7 +292,7 @@ def _values(file: BinaryIO, start: int, name: str, entry: dict[str, Any]) -> Arr
     return array
 
 
-def _write_npy(path: Path, content: Content) -> None:
+def _write_npy(file: BinaryIO, content: Content) -> None:
     if set(content.note) != {"tensor"}:
         raise TypeError("a .npy file holds one tensor; save nested containers as .safetensors or .npz")
     if content.metadata:
@@ -295,8 +300,9 @@ def _write_npy(path: Path, content: Content) -> None:
     (array,) = content.arrays.values()
     if array.dtype == DTYPES["bfloat16"]:
         raise UnsupportedError("a .npy file cannot hold bfloat16; use .safetensors or .npz")
-    with open(path, "wb") as file:
-        np.lib.format.write_array(file, array, allow_pickle=False)
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+    # NumPy writes arrays through a C stream, whose errors have no errno.
+    file.write(_buffer(array))
 
 
 def _read_npy(path: Path) -> Content:
@@ -307,14 +313,14 @@ def _read_npy(path: Path) -> Content:
     return Content({"tensor": array}, {"tensor": "tensor"}, {})
 
 
-def _write_npz(path: Path, content: Content) -> None:
+def _write_npz(file: BinaryIO, content: Content) -> None:
     arrays, note = _disguised(content, _as_bits)
     text = json.dumps({"tree": note, "metadata": content.metadata}).encode()
     arrays[_NOTE_ARRAY] = np.frombuffer(text, np.uint8)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
 def _read_npz(path: Path) -> Content:
@@ -344,14 +350,14 @@ def _array(name: str, file: Any) -> Array:
     return np.asarray(array, order="C")
 
 
-_FORMATS: dict[str, tuple[Callable[[Path, Content], None], Callable[[Path], Content]]] = {
+_FORMATS: dict[str, tuple[Callable[[BinaryIO, Content], None], Callable[[Path], Content]]] = {
     ".safetensors": (_write_safetensors, _read_safetensors),
     ".npz": (_write_npz, _read_npz),
     ".npy": (_write_npy, _read_npy),
 }
 
 
-def _format(path: Path) -> tuple[Callable[[Path, Content], None], Callable[[Path], Content]]:
+def _format(path: Path) -> tuple[Callable[[BinaryIO, Content], None], Callable[[Path], Content]]:
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
         raise ValueError(f"the suffix of {path} tells no format; known ones: {', '.join(_FORMATS)}")

@@ -14,6 +14,7 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -579,6 +580,26 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
     content = file.read_bytes()
     for name in (b"update/loss", b"training/accuracy", b"validation/loss"):
         assert name in content
+
+
+class _Writer:
+    """A writer of TensorBoard's that keeps what it is given."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.written: list[tuple[str, int]] = []
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.written.append((name, step))
+
+    def close(self) -> None:
+        pass
+
+
+def test_tensorboard_writes_the_loss_after_so_many_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=_Writer))
+    board = training.TensorBoard(tmp_path, every=3)
+    trainer(board).fit(X, Y, epochs=2, batch_size=10)
+    assert [step for name, step in board.writer.written if name == "update/loss"] == [3, 6, 9]
 
 
 @pytest.mark.parametrize(("package", "extra"), [("tensorboardX", "tensorboard"), ("matplotlib", "plot")])

@@ -207,3 +207,8 @@ def test_a_sixth_is_one_in_float64(backend: Backend) -> None:
     for function, expected in ((ops.hard_sigmoid, [1 / 6] * 3), (ops.hard_silu, [1 / 6, 1 / 2, 7 / 6])):
         slope = transform.grad(lambda x, f=function: ops.sum(f(x)))(x)
         np.testing.assert_allclose(on_host(slope), expected, rtol=1e-15)
+
+
+def test_the_linear_activation_returns_its_argument(backend: Backend) -> None:
+    x = ops.asarray([-1.0, 2.0])
+    assert activations.get_activation("linear")(x) is x

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from ember_ml import errors, ops
 from ember_ml.backend import Backend
 from ember_ml.dispatch import op
 from ember_ml.dtypes import promoted
+from ember_ml.nn.tensor import EmberTensor
 from ember_ml.types import Tensor, TensorLike
 
 FAMILY = {
@@ -86,6 +89,138 @@ def test_a_mistake_has_one_class_on_every_engine(mistake: str, backend: Backend)
     with pytest.raises(expected) as caught:
         make()
     assert isinstance(caught.value, expected)
+
+
+# Far beyond the memory of any machine, so that nothing is allocated; MLX has no axis of 2**31 elements or more.
+HUGE = (2**24, 2**24)
+
+
+def _column() -> Tensor:
+    return ops.zeros((2**24, 1), dtype="int8")
+
+
+def _row() -> Tensor:
+    return ops.zeros((1, 2**24), dtype="int8")
+
+
+def _view() -> Tensor:
+    return ops.broadcast_to(ops.ones(1), HUGE)
+
+
+TOO_LARGE = {
+    "zeros": lambda: ops.zeros(HUGE),
+    "zeros along one axis": lambda: ops.zeros(2**48),
+    "ones": lambda: ops.ones(HUGE, dtype="float64"),
+    "full": lambda: ops.full(HUGE, 2.0),
+    "empty": lambda: ops.empty(HUGE),
+    "zeros_like": lambda: ops.zeros_like(_view()),
+    "ones_like": lambda: ops.ones_like(_view()),
+    "full_like": lambda: ops.full_like(_view(), 2.0),
+    "empty_like": lambda: ops.empty_like(_view()),
+    "eye": lambda: ops.eye(2**24),
+    "arange": lambda: ops.arange(2**46),
+    "arange of floats": lambda: ops.arange(0.0, 2.0**46),
+    "linspace": lambda: ops.linspace(0.0, 1.0, 2**46),
+    "random_uniform": lambda: ops.random_uniform(HUGE),
+    "random_normal": lambda: ops.random_normal(HUGE),
+    "random_permutation": lambda: ops.random_permutation(2**46),
+    "asarray": lambda: ops.asarray(np.broadcast_to(np.ones(1, np.float32), HUGE), copy=True),
+    "add": lambda: ops.add(_column(), _row()),
+    "add of a number": lambda: ops.add(_view(), 1),
+    "matmul": lambda: ops.matmul(ops.cast(_column(), "float32"), ops.cast(_row(), "float32")),
+    "outer": lambda: ops.outer(ops.ravel(_column()), ops.ravel(_row())),
+    "cast": lambda: ops.cast(_view(), "float64"),
+    "concatenate": lambda: ops.concatenate([_view(), _view()]),
+}
+
+
+@pytest.mark.parametrize("call", TOO_LARGE)
+def test_too_little_memory_has_one_class_on_every_engine(call: str, backend: Backend) -> None:
+    with pytest.raises(MemoryError) as caught:
+        ops.to_numpy(TOO_LARGE[call]())
+    assert type(caught.value) is MemoryError
+    assert any(backend.name in note for note in caught.value.__notes__)
+
+
+READERS = {
+    "to_numpy": ops.to_numpy,
+    "eval": ops.eval,
+    "tolist": lambda x: EmberTensor(x).tolist(),
+    "numpy": lambda x: EmberTensor(x).numpy(),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_too_little_memory_shows_at_the_latest_when_values_are_read(reader: str, backend: Backend) -> None:
+    with pytest.raises(MemoryError):
+        READERS[reader](ops.add(_column(), _row()))
+
+
+ALLOCATION_FAILURES = {
+    "torch": [
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to ...",
+        "[enforce fail at alloc_cpu.cpp:80] data. DefaultCPUAllocator: not enough memory: you tried to allocate ...",
+        "MPS backend out of memory (MPS allocated: 17.99 GB, other allocations: 70.94 MB, max allowed: 18.13 GB).",
+    ],
+    "mlx": [
+        "[malloc] Unable to allocate 1125899906842624 bytes.",
+        "[metal::malloc] Attempting to allocate 51539607552 bytes which is greater than the maximum allowed ...",
+        "cudaMallocAsync(&data, size, stream) failed: out of memory",
+    ],
+}
+
+
+def test_failed_allocations_on_any_device_are_memory_errors(backend: Backend) -> None:
+    for message in ALLOCATION_FAILURES.get(backend.name, ()):
+        assert backend.error_class(RuntimeError(message)) is MemoryError
+    assert backend.error_class(RuntimeError("shapes (2,) and (3,) cannot be broadcast")) is not MemoryError
+
+
+class _Exhausted:
+    """A native tensor of one element whose computation does not fit into memory."""
+
+    shape = ()
+    ndim = 0
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def item(self) -> float:
+        raise RuntimeError(self.message)
+
+
+@pytest.mark.parametrize(
+    "read", [EmberTensor.item, float, bool, "{:.1f}".format], ids=["item", "float", "bool", "format"]
+)
+def test_numbers_of_lazy_tensors_may_need_more_memory_than_there_is(
+    read: Callable[[EmberTensor], object], backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EmberTensor, "size", 1)
+    x = EmberTensor(ops.ones(()))
+    for message in ALLOCATION_FAILURES.get(backend.name, ()):
+        x.native = _Exhausted(message)
+        with pytest.raises(MemoryError, match=re.escape(message)):
+            read(x)
+    x.native = _Exhausted("traced values have no number")
+    with pytest.raises(RuntimeError, match="traced values have no number"):
+        read(x)
+
+
+# More bytes than 64 bits count.
+IMPOSSIBLE = [(2**20,) * 4, (2**62,), (2**64,), 2**64]
+
+
+@pytest.mark.parametrize("shape", IMPOSSIBLE, ids=str)
+def test_a_shape_that_no_tensor_can_have_is_a_value_error(shape: int | tuple[int, ...], backend: Backend) -> None:
+    for create in (ops.zeros, ops.ones, ops.empty, ops.random_uniform, ops.random_normal):
+        with pytest.raises(ValueError):  # noqa: PT011 - the message is the engine's own
+            create(shape)
+    with pytest.raises(ValueError):  # noqa: PT011
+        ops.full(shape, 2.0)
+    with pytest.raises(ValueError):  # noqa: PT011
+        ops.arange(2**62)
+    with pytest.raises(ValueError):  # noqa: PT011
+        ops.eye(2**40)
 
 
 def test_the_engines_own_error_stays_visible() -> None:

@@ -465,3 +465,18 @@ def test_small_units_are_no_reason_not_to_scale(dtype: str, backend: Backend) ->
     made = (np.random.default_rng(4).normal(size=(50, 2)) * 1e-10).astype(dtype)
     found = host(features.RobustScaler().fit_transform(ops.asarray(made)))
     np.testing.assert_allclose(found, preprocessing.RobustScaler().fit_transform(made), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("rows", "portions"), [(62, [30, 62]), (63, [30, 60, 63]), (2, [2])], ids=str)
+def test_too_few_rows_join_the_portion_before(rows: int, portions: list[int]) -> None:
+    starts = [0, *portions[:-1]]
+    assert our_decomposition._portions(rows, 30, 3) == list(zip(starts, portions, strict=True))
+
+
+def test_an_incremental_fit_takes_any_number_of_rows(backend: Backend) -> None:
+    data = np.random.default_rng(2).normal(size=(62, 5)).astype("float32")
+    whole = features.PCA(3, svd_solver="incremental", batch_size=30).fit(ops.asarray(data))
+    parts = features.PCA(3, svd_solver="incremental")
+    for portion in (data[:30], data[30:]):
+        parts.partial_fit(ops.asarray(portion))
+    np.testing.assert_array_equal(host(whole.components_), host(parts.components_))

@@ -452,3 +452,19 @@ def test_compiled_code_stays_within_a_tensor() -> None:
         assert transform.compile(lambda x, i: ops.take(x, i))(x, indices).tolist() == [1.0, 3.0, 1.0, 3.0]
         slopes = transform.compile(transform.grad(lambda x, i: ops.sum(ops.take(x, i))))(x, indices)
         assert slopes.tolist() == [2.0, 0.0, 2.0]
+
+
+def test_the_least_place_of_a_partition_counts_from_the_end(backend: Backend) -> None:
+    x = ops.asarray([3.0, 1.0, 2.0])
+    assert ops.partition(x, -3).tolist()[0] == 1.0
+    assert ops.argpartition(x, -3).tolist()[0] == 1
+    with pytest.raises(ValueError, match="no element -4 in an axis of 3"):
+        ops.partition(x, -4)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_large_integers_are_ranked_exactly(dtype: str, backend: Backend) -> None:
+    """float32 does not tell these apart."""
+    x = ops.asarray([2**24, 2**24 + 1, 2**24 - 1, 0], dtype=dtype)
+    values, places = ops.top_k(x, 2)
+    assert (values.tolist(), places.tolist()) == ([2**24 + 1, 2**24], [1, 0])

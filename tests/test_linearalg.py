@@ -520,3 +520,18 @@ def test_what_is_below_the_diagonal_of_a_triangle_is_a_positive_zero(backend: Ba
     for mode in ("reduced", "complete"):
         r = host(ops.qr(np.array([[-1.0, 2.0], [-3.0, 1.0], [1.0, -1.0]], np.float32), mode=mode).R)
         assert not np.signbit(np.tril(r, -1)).any()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_an_orthogonal_matrix_has_the_dtype_asked_for(dtype: str, backend: Backend) -> None:
+    assert ops.dtype(ops.orthogonal((3, 2), dtype=dtype, key=1)) == dtype
+
+
+def test_the_rank_of_a_half_is_that_of_its_values_in_float32(backend: Backend) -> None:
+    x = ops.asarray([[1.0, 0.0], [0.0, 1e-3]], dtype="float16")
+    assert ops.matrix_rank(x).tolist() == ops.matrix_rank(ops.cast(x, "float32")).tolist() == 2
+
+
+def test_the_exponential_of_bools_is_a_type_error(backend: Backend) -> None:
+    with pytest.raises(TypeError, match="expm takes dtypes of kind numeric, not bool"):
+        ops.expm(ops.asarray([[True, False], [False, True]]))

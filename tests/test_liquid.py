@@ -328,3 +328,10 @@ def test_mixed_memory_draws_last(backend: Backend) -> None:
         assert {path.partition(".")[0] for path in found[1]} - {path.partition(".")[0] for path in found[0]} == {
             "memory"
         }
+
+
+def test_a_step_may_be_one_of_the_solver(backend: Backend) -> None:
+    output, _ = nn.LTCCell(3, 4, ode_unfolds=1)(ops.ones((2, 3)))
+    assert output.shape == (2, 4)
+    with pytest.raises(ValueError, match="at least 1 of the solver, not 0"):
+        nn.LTCCell(3, 4, ode_unfolds=0)

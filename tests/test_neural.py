@@ -418,3 +418,18 @@ def test_gradients_where_they_are_easily_lost() -> None:
     mask = torch.tensor([[True, True, True], [False, False, False], [True, False, False]])
     (slope,) = torch.autograd.grad(ops.dot_product_attention(query, query, query, mask).sum(), query)
     assert torch.isfinite(slope).all()
+
+
+def test_a_depthwise_kernel_has_axes_of_channels(backend: Backend) -> None:
+    with pytest.raises(ValueError, match=r"two of channels, not a shape of \[2, 1\]"):
+        ops.depthwise_conv(ops.ones((1, 4, 1)), ops.ones((2, 1)))
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "groups"), [(4, (2, 1, 3), 3), (4, (2, 2, 3), 2), (4, (2, 4, 3), 0)], ids=str
+)
+def test_groups_divide_channels_and_filters(
+    channels: int, kernel: tuple[int, ...], groups: int, backend: Backend
+) -> None:
+    with pytest.raises(ValueError, match=f"{channels} channels and {kernel[-1]} filters do not make {groups} groups"):
+        ops.conv(ops.ones((1, 5, channels)), ops.ones(kernel), groups=groups)

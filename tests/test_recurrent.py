@@ -221,3 +221,9 @@ def test_states_are_not_taken_for_others(make: Any, message: str, backend: Backe
     """A batch of two: one tensor would else be taken for the pair of its rows."""
     with pytest.raises(ValueError, match=message):
         make(ops.ones((2, 5, 3)), ops.zeros((1, 2, 4)))
+
+
+@pytest.mark.parametrize(("layer", "gates"), [(ops.lstm, 4), (ops.gru, 3)], ids=["lstm", "gru"])
+def test_recurrent_weights_without_axes_are_a_value_error(layer: Any, gates: int, backend: Backend) -> None:
+    with pytest.raises(ValueError, match=rf"\(size, {gates} \* size\)"):
+        layer(ops.ones((2, 5, 3)), ops.ones((3, gates)), ops.ones(()))

@@ -276,3 +276,11 @@ def test_engines_agree(x: np.ndarray, q: float) -> None:
                 answers.append(host(getattr(ops, name)(ops.asarray(x), *args, axis=-1)))
         for answer in answers[1:]:
             assert_close(answer, answers[0], 1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_an_average_of_halves_is_rounded_once(dtype: str, backend: Backend) -> None:
+    x, weights = (ops.asarray(SAMPLE[i], dtype=dtype) for i in (0, 1))
+    weights = ops.add(ops.abs(weights), 1)
+    wide = ops.average(ops.cast(x, "float32"), axis=1, weights=ops.cast(weights, "float32"))
+    assert ops.average(x, axis=1, weights=weights).tolist() == ops.cast(wide, dtype).tolist()

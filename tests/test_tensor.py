@@ -898,3 +898,37 @@ def test_checkers_see_the_types_of_answers(tmp_path: Any) -> None:
     out, err, _ = api.run(["--strict", "--no-error-summary", str(tmp_path / "typed.py")])
     found = [line.partition(": ")[2] for line in (out + err).splitlines()]
     assert found == ['error: Incompatible return value type (got "EmberTensor", expected "str")  [return-value]'], out
+
+
+class _Reflecting:
+    """Something that is no operand, and has an operator of its own."""
+
+    def __radd__(self, other: object) -> str:
+        return "reflected"
+
+
+def test_assignment_leaves_the_operator_to_another_type(backend: Backend) -> None:
+    x: Any = EmberTensor([1.0, 2.0])
+    x += _Reflecting()
+    assert x == "reflected"
+    y: Any = EmberTensor([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+=: 'EmberTensor' and 'object'"):
+        y += object()
+
+
+class _Index:
+    """An integer to `operator.index` only: it has no order."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@pytest.mark.parametrize("key", [slice(_Index(1), None), slice(_Index(3)), slice(None, None, _Index(2))], ids=str)
+def test_a_slice_takes_anything_that_is_an_index(key: slice, backend: Backend) -> None:
+    plain = slice(*(part and part.value for part in (key.start, key.stop, key.step)))
+    numbers = [0.0, 1.0, 2.0, 3.0]
+    assert EmberTensor(numbers)[key].tolist() == numbers[plain]
+    assert EmberTensor([numbers])[0, key].tolist() == numbers[plain]

@@ -28,6 +28,8 @@ def annotate_error(operation: Operation, backend: Backend, error: Exception, val
     agreed = None if isinstance(error, EmberError) else backend.error_class(error)
     if isinstance(error, (OverflowError, ZeroDivisionError)):
         agreed = ValueError
+    elif isinstance(error, MemoryError):
+        agreed = MemoryError
     if agreed is not None and type(error) is not agreed:
         translated = agreed(str(error))
         translated.__cause__ = error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -109,8 +111,20 @@ def placing(dtype: mx.Dtype) -> AbstractContextManager[Any]:
     return mx.stream(mx.cpu) if dtype.size == 8 and not has_float64() else nullcontext()
 
 
+# Smaller arrays are not checked. A build with a GPU reports failed allocations, and the GPU's memory may be the larger.
+_CHECKED_BYTES = 1 << (40 if mx.is_available(mx.gpu) else 32)
+
+
+def check_memory(shape: Sequence[int], dtype: mx.Dtype) -> None:
+    """Raise what NumPy raises for an array of this shape, if memory cannot hold it."""
+    # MLX 0.32 on the CPU writes to the null pointer that a failed allocation returns, which ends the process.
+    if math.prod(shape) * dtype.size > _CHECKED_BYTES:
+        np.empty(shape, _HOST_OF[dtype])
+
+
 def to_host(x: mx.array) -> np.ndarray[Any, Any]:
     """The values of ``x`` as a host array; evaluates it."""
+    check_memory(x.shape, x.dtype)
     if not x.size:
         # Nothing on a GPU has no address, which NumPy would read all the same.
         return np.zeros(x.shape, _HOST_OF[x.dtype])
@@ -159,12 +173,17 @@ def find_device(name: Any) -> mx.Device:
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu)
 
 
+_MEMORY_MESSAGES = re.compile(r"Unable to allocate|Attempting to allocate|out of memory")
+
+
 def error_class(error: Exception) -> type[Exception] | None:
     """The class that this mistake has on every engine, if it is not the error's own."""
     if isinstance(error, IndexError):
         return AxisError if "axis" in str(error).lower() else None
     if isinstance(error, ValueError) and "non-empty axes for array with 0" in str(error):
         return AxisError
+    if isinstance(error, RuntimeError) and _MEMORY_MESSAGES.search(str(error)):
+        return MemoryError
     if isinstance(error, RuntimeError) and not isinstance(error, NotImplementedError):
         return ValueError
     return None

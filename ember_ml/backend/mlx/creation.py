@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, convert, from_host, named, placing
+from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, check_memory, convert, from_host, named, placing
 from ember_ml.backend.mlx.core import to_host as _to_host
 from ember_ml.backend.numpy import creation as host
 from ember_ml.backend.numpy.creation import (
@@ -59,20 +59,26 @@ def _of_number(value: object) -> mx.Dtype:
     return named(default_dtype(kind_of(value)).name)
 
 
-def _lengths(shape: Any) -> tuple[int, ...]:
-    return tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
+def _lengths(shape: Any, dtype: mx.Dtype) -> tuple[int, ...]:
+    """The lengths of the axes, for an array that memory can hold."""
+    lengths = tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
+    check_memory(lengths, dtype)
+    return lengths
 
 
 def zeros(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.zeros(_lengths(shape), dtype or _float(), stream=device)
+    dtype = dtype or _float()
+    return mx.zeros(_lengths(shape, dtype), dtype, stream=device)
 
 
 def ones(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.ones(_lengths(shape), dtype or _float(), stream=device)
+    dtype = dtype or _float()
+    return mx.ones(_lengths(shape, dtype), dtype, stream=device)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return _filled(_lengths(shape), asarray(fill_value, dtype=dtype), device)
+    value = asarray(fill_value, dtype=dtype)
+    return _filled(_lengths(shape, value.dtype), value, device)
 
 
 def _filled(shape: Any, value: mx.array, device: mx.Device | None) -> mx.array:
@@ -81,25 +87,25 @@ def _filled(shape: Any, value: mx.array, device: mx.Device | None) -> mx.array:
 
 
 def empty(shape: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.zeros(_lengths(shape), dtype or _float(), stream=device)
+    return zeros(shape, dtype=dtype, device=device)
 
 
 def zeros_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.zeros(x.shape, dtype or x.dtype, stream=device)
+    return zeros(x.shape, dtype=dtype or x.dtype, device=device)
 
 
 def ones_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.ones(x.shape, dtype or x.dtype, stream=device)
+    return ones(x.shape, dtype=dtype or x.dtype, device=device)
 
 
 def full_like(
     x: mx.array, /, fill_value: Any, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None
 ) -> mx.array:
-    return _filled(x.shape, asarray(fill_value, dtype=dtype or x.dtype), device)
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
 
 def empty_like(x: mx.array, /, *, dtype: mx.Dtype | None = None, device: mx.Device | None = None) -> mx.array:
-    return mx.zeros(x.shape, dtype or x.dtype, stream=device)
+    return zeros(x.shape, dtype=dtype or x.dtype, device=device)
 
 
 def eye(
@@ -112,8 +118,10 @@ def eye(
     device: mx.Device | None = None,
 ) -> mx.array:
     # MLX keeps the offset in 32 bits; beyond the matrix all are alike.
-    k = max(-n_rows, min(k, n_rows if n_cols is None else n_cols))
+    n_cols = n_rows if n_cols is None else n_cols
+    k = max(-n_rows, min(k, n_cols))
     dtype = dtype or _float()
+    check_memory((n_rows, n_cols), dtype)
     with placing(dtype):
         return mx.eye(n_rows, n_cols, k, dtype, stream=device if dtype.size < 8 else None)
 
@@ -130,6 +138,7 @@ def arange(
     start, stop, step = _numbers(*((0, start) if stop is None else (start, stop)), step)
     whole = all(isinstance(value, int) for value in (start, stop, step))
     if whole and step != 0:
+        check_memory((len(range(start, stop, step)),), dtype or mx.int64)
         return mx.arange(start, stop, step, mx.int64, stream=device).astype(dtype or mx.int64, stream=device)
     values = host.arange(start, stop, step, dtype=None if dtype is None else _HOST_OF[dtype])
     return from_host(values).astype(dtype or _float(), stream=device)

@@ -171,6 +171,8 @@ _KIND_MESSAGES = re.compile(
     r"not implemented for|not supported|dtype|expected scalar type|can't be cast|bool tensor|result type|must be real"
     r"|only supported for|does not support|Boolean|complex"
 )
+# Only CUDA has a class for it. These are the words of the CPU on Linux and macOS, of the CPU on Windows, and of MPS.
+_MEMORY_MESSAGES = re.compile(r"can't allocate memory|not enough memory|backend out of memory")
 
 
 def error_class(error: Exception) -> type[Exception] | None:
@@ -183,9 +185,11 @@ def error_class(error: Exception) -> type[Exception] | None:
         return AxisError if is_of_axis else None
     if isinstance(error, NotImplementedError):
         return TypeError
-    if isinstance(error, torch.OutOfMemoryError):
-        return MemoryError
+    if isinstance(error, TypeError):
+        return ValueError if "Overflow when unpacking long" in message else None
     if isinstance(error, RuntimeError):
+        if isinstance(error, torch.OutOfMemoryError) or _MEMORY_MESSAGES.search(message):
+            return MemoryError
         if "zero-dimensional tensor" in message:
             return AxisError
         if re.search(

@@ -212,11 +212,13 @@ class EmberTensor:
             return (self.reshape(-1) if len(key) == 1 else self)[key].item()
         if self.size != 1:
             raise ValueError(f"only a tensor of one element is a number, not one of shape {self.shape}")
-        return self.native.item()
+        return self._element()
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists."""
-        return self.native.tolist()
+        # A lazy engine may run out of memory here.
+        native: Any = ops.eval(self.native)
+        return native.tolist()
 
     def numpy(self) -> Any:
         """A copy of the elements as a host array."""
@@ -225,12 +227,22 @@ class EmberTensor:
     def _number(self, name: str) -> Any:
         if self.ndim:
             raise TypeError(f"only a tensor of no dimensions becomes {name}, not one of shape {self.shape}")
-        return self.native.item()
+        return self._element()
+
+    def _element(self) -> Any:
+        """The only element, as a Python number."""
+        try:
+            return self.native.item()
+        except RuntimeError as error:
+            # A lazy engine may run out of memory here.
+            if self.home.error_class(error) is MemoryError:
+                raise MemoryError(str(error)) from error
+            raise
 
     def __bool__(self) -> bool:
         if self.ndim:
             raise ValueError(f"the truth of a tensor of shape {self.shape} is ambiguous; ask all(x) or any(x)")
-        return bool(self.native.item())
+        return bool(self._element())
 
     def __int__(self) -> int:
         return int(self._number("an int"))
@@ -256,7 +268,7 @@ class EmberTensor:
 
     def __format__(self, form: str) -> str:
         if form and not self.ndim:
-            return format(self.native.item(), form)
+            return format(self._element(), form)
         try:
             return format(str(self), form)
         except ValueError:

@@ -14,7 +14,6 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np

@@ -926,7 +926,11 @@ class _Index:
         return self.value
 
 
-@pytest.mark.parametrize("key", [slice(_Index(1), None), slice(_Index(3)), slice(None, None, _Index(2))], ids=str)
+@pytest.mark.parametrize(
+    "key",
+    [slice(_Index(1), None), slice(_Index(3)), slice(None, None, _Index(2))],
+    ids=["start", "stop", "step"],
+)
 def test_a_slice_takes_anything_that_is_an_index(key: slice, backend: Backend) -> None:
     plain = slice(*(part and part.value for part in (key.start, key.stop, key.step)))
     numbers = [0.0, 1.0, 2.0, 3.0]

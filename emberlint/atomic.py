@@ -99,7 +99,7 @@ def _naming(path: StrPath) -> Iterator[None]:
     except OSError as error:
         name = error.filename
         if error.errno is not None and (name is None or _TEMPORARY.fullmatch(os.path.basename(name))):
-            error.filename, error.filename2 = os.fspath(path), None
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
 
 

@@ -73,14 +73,14 @@ def started(function: Callable[[Path], None], folder: Path) -> subprocess.Popen[
     tests, root = Path(__file__).parent, Path(ember_ml.__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{root}", "EMBER_ML_BACKEND": "numpy"}
     program = [sys.executable, "-c", code, str(folder)]
-    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    return subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def block_writers(folder: Path) -> None:
-    """Run every writer in a process of its own, up to where its file would be put into its place."""
+    """Run every writer in a process of its own, up to where its file would be put into its place, and wait for them."""
 
     def block(*arguments: Any) -> None:
-        print("blocked", flush=True)
+        print(os.getpid(), flush=True)
         time.sleep(600)
 
     os.replace = block
@@ -101,10 +101,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir()
     with ExitStack() as stack:
         process = stack.enter_context(started(block_writers, folder))
-        stack.callback(os.killpg, process.pid, signal.SIGKILL)
         assert process.stdout is not None
         for _ in WRITERS:
-            assert process.stdout.readline() == "blocked\n"
+            stack.callback(os.kill, int(process.stdout.readline()), signal.SIGKILL)
         found = {name: list((folder / name).iterdir()) for name in WRITERS}
         with ember_ml.use_backend("numpy"):
             for name, write in WRITERS.items():

@@ -21,7 +21,8 @@ def save(path: object, tree: Tree, metadata: object = None) -> None:
     """Nothing; a tensor, or nested dictionaries, lists and tuples of tensors, is in a file afterwards, bit for bit.
 
     The suffix decides the format: ``.safetensors``, ``.npz``, or ``.npy`` for a single tensor that is not bfloat16.
-    Numbers, strings, bools and ``None`` among the leaves are kept too. The file appears whole or not at all.
+    Numbers, strings, bools and ``None`` among the leaves are kept too. The file appears whole or not at all:
+    after an error, such as the ``OSError`` of a full disk, the old one is there.
 
     Args:
         metadata: a dictionary of strings to keep in the file; ``.npy`` has no room for it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -139,13 +140,13 @@ def write_half(path: Path, error: BaseException) -> None:
 def test_a_failure_in_the_middle_leaves_the_old_content(
     kind: type[BaseException], old: bytes | None, tmp_path: Path
 ) -> None:
-    path, error = tmp_path / "x", kind(errno.ENOSPC, "No space left")
+    path = tmp_path / "x"
     if old is not None:
         path.write_bytes(old)
     with pytest.raises(kind) as caught:
-        write_half(path, error)
-    assert caught.value is error
-    assert getattr(error, "filename", str(path)) == str(path)
+        write_half(path, kind(errno.ENOSPC, "No space left"))
+    if kind is OSError:
+        assert str(caught.value) == f"[Errno {errno.ENOSPC}] No space left: {str(path)!r}"
     assert list(tmp_path.iterdir()) == ([path] if old is not None else [])
     assert old is None or path.read_bytes() == old
 
@@ -157,8 +158,8 @@ def test_a_failing_call_of_the_system_leaves_the_old_content(
     path = tmp_path / "x"
     path.write_bytes(b"old")
     with monkeypatch.context() as patch:
-        patch.setattr(os, name, failing(OSError(errno.EIO, "I/O error", "temporary")))
-        with pytest.raises(OSError, match="I/O error"):
+        patch.setattr(os, name, failing(OSError(errno.EIO, "I/O error")))
+        with pytest.raises(OSError, match=f"I/O error: {re.escape(repr(str(path)))}$"):
             atomic.write(path, b"new")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_bytes() == b"old"
@@ -227,7 +228,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         assert caught.value.filename == str(path)
         with pytest.raises(kind) as caught:
             atomic.write(path, b"new", parents=parents)
-        assert caught.value.filename == str(path)
+        assert str(caught.value).endswith(f": {str(path)!r}")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

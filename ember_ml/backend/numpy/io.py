@@ -247,7 +247,7 @@ def _write_safetensors(file: BinaryIO, content: Content) -> None:
 
 def _buffer(array: Array) -> memoryview:
     """The bytes of a contiguous array, without a copy."""
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _read_safetensors(path: Path) -> Content:

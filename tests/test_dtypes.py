@@ -403,3 +403,13 @@ def test_complex128_on_an_engine_without_it_is_unsupported() -> None:
         pytest.raises(UnsupportedError, match="mlx engine has no complex128"),
     ):
         ops.cast([1.0], "complex128")
+
+
+def test_portable_dtypes_compare_with_those_of_native_tensors(backend: Backend) -> None:
+    x: Any = ops.ones(2, dtype="float32")
+    assert ops.dtype(x) == ops.float32
+    assert ops.float32 == x.dtype
+    assert ops.float32 != ops.ones(2, dtype="int32").dtype
+    assert x.dtype in (ops.float64, ops.float32)
+    # The engine's own object is asked here, and MLX's does not leave the question to the other: rule EMB316.
+    assert (x.dtype == ops.float32) is (backend.name != "mlx")

@@ -138,7 +138,7 @@ def arange(
     start, stop, step = _numbers(*((0, start) if stop is None else (start, stop)), step)
     whole = all(isinstance(value, int) for value in (start, stop, step))
     if whole and step != 0:
-        check_memory((len(range(start, stop, step)),), dtype or mx.int64)
+        check_memory((len(range(int(start), int(stop), int(step))),), dtype or mx.int64)
         return mx.arange(start, stop, step, mx.int64, stream=device).astype(dtype or mx.int64, stream=device)
     values = host.arange(start, stop, step, dtype=None if dtype is None else _HOST_OF[dtype])
     return from_host(values).astype(dtype or _float(), stream=device)

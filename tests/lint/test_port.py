@@ -126,6 +126,8 @@ def test_what_is_not_understood_stays(text: str) -> None:
         ("x.type()", "x.type()"),
         ("x.transpose(0, 1).contiguous()", "ops.swapaxes(x, 0, 1)"),
         ("x.flip(0)", "ops.flip(x, axis=0)"),
+        ("torch.zeros(3)", "ops.zeros(3)"),
+        ("torch.zeros((2, 3))", "ops.zeros((2, 3))"),
         ("torch.zeros(2, y.size(0), dtype=torch.long)", "ops.zeros((2, y.shape[0]), dtype=ops.int64)"),
         ("x.std(dim=0)", "ops.std(x, axis=0, correction=1)"),
         ("torch.var(x, 0, unbiased=False)", "ops.var(x, axis=0, correction=0)"),

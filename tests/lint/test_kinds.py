@@ -246,3 +246,17 @@ def test_a_message_is_one_line() -> None:
     data = b"import numpy as np\n\nx = (np.\n     pi)\n"
     messages = [finding.message for finding in engine.lint(data, "m.py", Config(select=("EMB103",))).findings]
     assert messages == ["`np. pi` is numpy's; use `ops.pi`"]
+
+
+def test_the_truth_of_a_condition_is_that_of_its_last_part() -> None:
+    """Each part before it was asked on its own, so a tensor is reported where it is, and once."""
+    source = textwrap.dedent("""
+        import torch
+        def f(x: torch.Tensor, a: int, b: int):
+            if a and b and x: ...
+            if a and x and b: ...
+            if x or a or b: ...
+            while not (a or b or x): ...
+    """).encode()
+    found = engine.lint(source, "m.py", Config(select=("EMB203",))).findings
+    assert [finding.line for finding in found] == [4, 5, 6, 7]

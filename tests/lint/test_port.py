@@ -52,6 +52,7 @@ TORCH = "def f(x: torch.Tensor, y: torch.Tensor):\n    return {}\n"
         ("np.exp(x).sum().reshape(1)", "ops.reshape(ops.sum(ops.exp(x)), (1,))"),
         ("np.array(x)", "ops.asarray(x, copy=True)"),
         ("np.array([1.0, 2.0])", "ops.asarray([1.0, 2.0])"),
+        ("np.array(len(x))", "ops.asarray(len(x))"),
         ("np.array(x, np.int64)", "ops.asarray(x, dtype=ops.int64, copy=True)"),
         ("np.array(x, copy=False)", "ops.asarray(x, copy=None)"),
         ("np.where(x > 0)", "ops.nonzero(x > 0)"),

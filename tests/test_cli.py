@@ -103,6 +103,16 @@ def test_info_tells_engines_and_the_reason(ember: Any, monkeypatch: pytest.Monke
         assert name in ran.out
 
 
+def test_info_tells_what_is_active_from_what_is_loaded(ember: Any) -> None:
+    for active in ember_ml.get_available_backends():
+        backends.set_backend(active)
+        states = {name: "active" if name == active else "loaded" for name in ember_ml.get_available_backends()}
+        for name in states:
+            backends.load(name)
+        rows = [line.split() for line in ember("info").out.splitlines()]
+        assert {row[0]: row[-1] for row in rows if row and row[0] in states} == states
+
+
 def test_info_for_machines(ember: Any, tmp_path: Path) -> None:
     (tmp_path / ".ember").mkdir()
     (tmp_path / ".ember" / "backend").write_text("numpy\n")

@@ -118,6 +118,13 @@ def test_layers() -> None:
     assert configuration.layer("shop/torch/backend/x.py", config) is None
 
 
+def test_a_layer_may_import_no_engines_but_its_own() -> None:
+    """A backend that imports another engine is found by a rule of its own."""
+    config = Config(layers=(("shop/host/**", ("numpy",)),), select=("EMB101",))
+    for path, found in (("shop/host/a.py", 1), ("shop/ops/a.py", 2), ("shop/backend/torch/a.py", 0)):
+        assert len(engine.lint(b"import mlx\nimport numpy\n", path, config).findings) == found
+
+
 def test_optional_rules_are_asked_for_by_name() -> None:
     assert rules.optional() <= set(rules.chosen(["ALL"], []))
     assert not rules.optional() & set(rules.chosen(["EMB"], []))

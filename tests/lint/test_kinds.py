@@ -324,3 +324,17 @@ def test_parameters_that_are_used_as_arrays_are(body: str, kind: str) -> None:
 def test_parameters_that_are_documented_as_arrays_are(written: str, kind: str) -> None:
     text = f'import numpy as np\ndef f(x):\n    """A function.\n\n    x : {written}\n    """\n    return shown(x, np)\n'
     assert kind_in(text, "x") == kind
+
+
+def test_the_truth_of_a_condition_is_that_of_its_last_part() -> None:
+    """Each part before it was asked on its own, so a tensor is reported where it is, and once."""
+    source = textwrap.dedent("""
+        import torch
+        def f(x: torch.Tensor, a: int, b: int):
+            if a and b and x: ...
+            if a and x and b: ...
+            if x or a or b: ...
+            while not (a or b or x): ...
+    """).encode()
+    found = engine.lint(source, "m.py", Config(select=("EMB203",))).findings
+    assert [finding.line for finding in found] == [4, 5, 6, 7]

@@ -7,14 +7,15 @@ it anew). A ``pyproject.toml`` there configures the run.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from emberlint import availability, engine, fixes, report, rules, runner
 from emberlint import config as configuration
-from emberlint import engine, fixes, report, rules, runner
 from emberlint.config import Config
 from emberlint.findings import Finding
 
@@ -95,3 +96,15 @@ def test_fix(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
         compile(once.data, path, "exec", dont_inherit=True)
         twice = fixes.fixed(once.data, path, config, unsafe=True, module=module, package=package)
         assert twice.data == once.data
+
+
+@pytest.mark.parametrize(("call", "concerned"), [("roll(x, 1, axis=())", True), ("roll(x, 1, axis=0)", False)])
+@pytest.mark.parametrize("by_keyword", [True, False])
+def test_what_was_measured_concerns_an_argument_however_it_is_given(
+    call: str, concerned: bool, by_keyword: bool
+) -> None:
+    keyword = ast.parse(call, mode="eval").body.keywords[0]  # type: ignore[attr-defined]
+    entry = {"differences": [{"input": "roll(x, 2, axis=3)"}, {"input": "roll(x, 2, axis=())"}]}
+    found = availability.concerned("axis", keyword if by_keyword else keyword.value, entry)
+    assert found == (" (`roll(x, 2, axis=())`)" if concerned else None)
+    assert availability.concerned("axis", keyword, {}) == ""

@@ -17,7 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ember_ml import backend as backends
-from ember_ml import door, shortcut
+from ember_ml import door, portable, shortcut
 from ember_ml.backend import Backend
 from ember_ml.door import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
 from ember_ml.dtypes import EmberDType, Law, of_kind
@@ -256,4 +256,15 @@ def within(backend: Backend, definition: Callable[..., Any]) -> Callable[..., An
     return run
 
 
+def _dismiss(backend: Backend, refusal: backends.Refusal) -> None:
+    """Let no operation compute on a backend that is being closed."""
+    door.forget(backend)
+    shortcut.forget(backend)
+    for operation in _operations:
+        operation.runs[backend.name] = refusal
+        operation.short.close(backend)
+    portable.close(backend, refusal)
+
+
 backends.on_load(_welcome)
+backends.on_close(_dismiss)

@@ -418,6 +418,12 @@ def know(backend: Backend) -> None:
     _species.update(dict.fromkeys(kinds, HOST if backend.name == "numpy" else backend))
 
 
+def forget(backend: Backend) -> None:
+    """Recognise the tensors of ``backend``, which is being closed, as an error."""
+    for kind in [kind for kind, species in _species.items() if species is backend]:
+        del _species[kind]
+
+
 def species_of(kind: type) -> Backend | str:
     """What instances of ``kind`` are."""
     found = _species.get(kind)
@@ -474,6 +480,8 @@ def _classify(kind: type) -> Backend | str:
         if name is not None:
             backend = (backends.load_hidden if name in backends.HIDDEN else backends.load)(name)
             if issubclass(kind, backend.tensors):
+                if backend.refusal is not None:
+                    backend.refusal()
                 return HOST if name == "numpy" else backend
     for backend in backends.loaded():
         if issubclass(kind, backend.tensors):

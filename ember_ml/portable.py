@@ -32,6 +32,17 @@ def know(kind: type[Any], make: Callable[[Any, Any], Any]) -> None:
     _kinds, _make = (kind,), make
 
 
+def close(backend: Backend, refusal: Callable[[], Any]) -> None:
+    """Let the native tensor of a portable one of ``backend``, which is being closed, be out of reach."""
+    for kind in _kinds:
+        slot = kind.native
+
+        def native(self: Any, slot: Any = slot) -> Any:
+            return refusal() if self.home is backend else slot.__get__(self)
+
+        kind.native = property(native, slot.__set__)
+
+
 def holds(values: Iterable[Any]) -> bool:
     """Whether a portable tensor is among ``values``, or somewhere within their containers."""
     if not _kinds:

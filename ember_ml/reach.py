@@ -95,7 +95,8 @@ class _Argument:
 
     @cell_contents.setter
     def cell_contents(self, content: Any) -> None:
-        function, args = self.function, _with(self.function.args, self.place, content)
+        function: Any = self.function
+        args = _with(function.args, self.place, content)
         # Its arguments are read-only otherwise.
         function.__setstate__((function.func, args, function.keywords, function.__dict__))
 
@@ -154,8 +155,9 @@ class _Search:
                 self._take(cell.cell_contents, cell, names)
         for place, content in enumerate(function.__defaults__ or ()):
             self._take(content, _Default(function, place), names)
-        for name, content in (function.__kwdefaults__ or {}).items():
-            self._take(content, Name(function.__kwdefaults__, name), names)
+        defaults = function.__kwdefaults__ or {}
+        for name, content in defaults.items():
+            self._take(content, Name(defaults, name), names)
         for name in names:
             if name in scope:
                 if isinstance(scope[name], FunctionType):

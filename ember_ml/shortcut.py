@@ -136,6 +136,13 @@ class Shortcut:
             _names["fast_ready" + self._suffix][other] = ready
             _names["fast" + self._suffix][other] = run
 
+    def close(self, backend: Backend) -> None:
+        """Send the tensors of ``backend``, which generated code no longer knows, through the door."""
+        for kind in backend.tensors:
+            _names["fast" + self._suffix].pop(kind, None)
+            if self.meeting is not None:
+                self.meeting.ways.pop(kind, None)
+
     def _learn(self, **known: Any) -> None:
         for name, value in known.items():
             _names[name + self._suffix] = value
@@ -164,6 +171,15 @@ def know(backend: Backend) -> None:
         _names[slot] = backend.tensors[0]
     elif slot:
         _names["HOSTS"] = frozenset(backend.scalars)
+
+
+def forget(backend: Backend) -> None:
+    """Let generated code no longer recognise the tensors of ``backend``."""
+    for kind in backend.tensors:
+        LIFTS.pop(kind, None)
+        for slot in ("PRIME", "FRESH"):
+            if _names[slot] is kind:
+                _names[slot] = None
 
 
 def _load_an_engine() -> None:

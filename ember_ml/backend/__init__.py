@@ -139,6 +139,7 @@ class Backend:
         self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
         self.forwards: Callable[[Any], Any] = getattr(core, "forwards", lambda x: x)
         self.device: Any = None
+        self.refusal: Refusal | None = None
         if hasattr(core, "own"):
             self.own = core.own  # type: ignore[method-assign]
 
@@ -172,11 +173,33 @@ class Backend:
         found = None if place is self.core else getattr(place, operation.name, None)
         return found if callable(found) else None
 
+    def close(self, refusal: Refusal) -> None:
+        """Put ``refusal`` in the place of everything that computes; what tells tensors and names stays."""
+        self.refusal = refusal
+        for name in (*vars(self), "dtype", "dtype_of", "own", "provider"):
+            if name not in _KEPT:
+                setattr(self, name, refusal)
+
     def provider(self, operation: Operation) -> str:
         """``own`` (the engine's function), ``defined`` (the operation's body) or ``missing``."""
         if self.own(operation) is not None:
             return "own"
         return "missing" if operation.definition is None else "defined"
+
+
+_KEPT = frozenset({"name", "chosen_as", "is_host", "tensors", "scalars", "kinds", "device", "refusal"})
+
+
+class Refusal:
+    """What stands for anything of a closed backend: every use raises an error, which ``explain`` makes."""
+
+    def __init__(self, explain: Callable[[], Exception]) -> None:
+        self._explain = explain
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._explain()
+
+    __call__ = __getattr__ = __getitem__ = __contains__ = __iter__ = __len__ = __bool__ = _refuse
 
 
 _FUNCTIONS = ["convert", "lift", "cast", "to_host", "beside", "device_of", "find_device", "devices", "error_class"]
@@ -236,6 +259,7 @@ class _State:
         self.loaded: dict[str, Backend] = {}
         self.listeners: list[Callable[[], None]] = []
         self.hosts: list[Callable[[Backend], None]] = []
+        self.closers: list[Callable[[Backend, Refusal], None]] = []
         self.context: ContextVar[Block | None] = ContextVar("ember_ml_backend", default=None)
 
 
@@ -339,8 +363,21 @@ def _hint(name: str) -> str:
 
 
 def loaded() -> list[Backend]:
-    """The backends that have been imported so far."""
-    return list(_state.loaded.values())
+    """The backends that have been imported so far, without those that are closed."""
+    return [backend for backend in _state.loaded.values() if backend.refusal is None]
+
+
+def close(name: str, explain: Callable[[], Exception]) -> None:
+    """Make every use of a loaded backend raise what ``explain`` makes.
+
+    It must be safe right after a fork, so it takes no lock.
+    """
+    backend = _state.loaded.get(name)
+    if backend is not None and backend.refusal is None:
+        refusal = Refusal(explain)
+        for closer in _state.closers:
+            closer(backend, refusal)
+        backend.close(refusal)
 
 
 def current() -> Backend:
@@ -439,6 +476,11 @@ def on_change(listener: Callable[[], None]) -> None:
 def on_load(host: Callable[[Backend], None]) -> None:
     """Call ``host`` with every backend before it is first used."""
     _state.hosts.append(host)
+
+
+def on_close(closer: Callable[[Backend, Refusal], None]) -> None:
+    """Call ``closer`` with a backend that is being closed, and what stands for it from now on."""
+    _state.closers.append(closer)
 
 
 def set_backend(name: str, persist: bool = False) -> None:

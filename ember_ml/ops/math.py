@@ -1102,7 +1102,8 @@ def _round_decimals(x: Any, decimals: int) -> Tensor:
     # A power of ten beyond the dtype is two factors.
     factors = [10.0**places] if places <= largest else [10.0**largest, 10.0 ** (places - largest)]
     if decimals < 0:
-        return _scaled(rint(_scaled(x, divide, factors)), multiply, factors[::-1])
+        tens: Tensor = _scaled(rint(_scaled(x, divide, factors)), multiply, factors[::-1])
+        return tens
     # From here on numbers have no decimals to lose, and times a power of ten they may overflow.
     whole = 1 / limits.eps
     for factor in factors:

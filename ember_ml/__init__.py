@@ -24,6 +24,7 @@ from ember_ml.dtypes import EmberDType as EmberDType
 from ember_ml.errors import AxisError as AxisError
 from ember_ml.errors import BackendNotFoundError as BackendNotFoundError
 from ember_ml.errors import EmberError as EmberError
+from ember_ml.errors import ForkError as ForkError
 from ember_ml.errors import LinAlgError as LinAlgError
 from ember_ml.errors import MissingOperationError as MissingOperationError
 from ember_ml.errors import PrecisionWarning as PrecisionWarning

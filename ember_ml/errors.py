@@ -27,5 +27,9 @@ class LinAlgError(EmberError, ValueError):
     """A matrix that is singular, not positive definite, or does not converge."""
 
 
+class ForkError(EmberError, RuntimeError):
+    """A backend that cannot compute in this process, which was forked from one that has used it."""
+
+
 class PrecisionWarning(UserWarning):
     """Host data was narrowed because the device has no wider type."""

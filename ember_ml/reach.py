@@ -95,7 +95,8 @@ class _Argument:
 
     @cell_contents.setter
     def cell_contents(self, content: Any) -> None:
-        function, args = self.function, _with(self.function.args, self.place, content)
+        function: Any = self.function
+        args = _with(function.args, self.place, content)
         # Its arguments are read-only otherwise.
         function.__setstate__((function.func, args, function.keywords, function.__dict__))  # type: ignore[attr-defined]
 

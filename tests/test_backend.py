@@ -1016,3 +1016,194 @@ def test_reloading_in_this_process_keeps_the_choice() -> None:
     set_backend(ENGINES[-1])
     importlib.reload(ember_ml)
     assert ember_ml.get_backend() == ENGINES[-1]
+
+
+needs_mlx = pytest.mark.skipif("mlx" not in ENGINES, reason="it is MLX whose threads a fork loses")
+
+# What reaches MLX, given the tensors x (native), e (portable) and the compiled function f of the parent.
+FORKED = {
+    "operation": "ops.add(x, x)",
+    "operation of one tensor": "ops.sqrt(x)",
+    "operation with a number": "ops.add(x, 1.0)",
+    "promotion": "ops.add(x, ops.asarray(1))",
+    "composed operation": "ops.lerp(x, x, 0.5)",
+    "several tensors": "ops.stack([x, x])",
+    "list": "ops.add([1.0], 2.0)",
+    "creation": "ops.zeros(3)",
+    "reading": "ops.to_numpy(x)",
+    "evaluation": "ops.eval(x)",
+    "portable creation": "EmberTensor([1.0])",
+    "portable tensor of a native one": "EmberTensor(x)",
+    "portable operator": "e + e",
+    "portable number first": "1.0 + e",
+    "portable item": "e[0].item()",
+    "portable list": "e.tolist()",
+    "portable truth": "bool(e[0])",
+    "portable array": "e.numpy()",
+    "portable text": "str(e)",
+    "portable index": "e[0]",
+    "portable pickle": "pickle.dumps(e)",
+    "portable on another engine": "e.to_backend('numpy')",
+    "random": "ops.random.uniform((2,))",
+    "random stream": "ops.random.Generator(1).normal((2,))",
+    "gradient": "transform.grad(ops.sum)(x)",
+    "vmap": "transform.vmap(ops.sqrt)(x)",
+    "checkpoint": "transform.checkpoint(ops.sqrt)(x)",
+    "compiled function": "f(x)",
+    "file": "ops.save(folder + '/x.npz', {'x': x})",
+    "loaded file": "ops.load(folder + '/kept.npz')",
+    "layer": "model(x)",
+    "new layer": "nn.Linear(2, 2)",
+    "another engine is active": "(ember_ml.set_backend('numpy'), ops.add(x, 1.0))",
+    "moved to another engine": "(ember_ml.set_backend('numpy'), ops.convert_to_tensor(x))",
+    "in a block": "use(x)",
+}
+
+FORK = """
+import os, pickle, signal, sys, tempfile, warnings
+import ember_ml
+from ember_ml import nn, ops, transform
+from ember_ml.nn.tensor import EmberTensor
+
+def use(x):
+    with ember_ml.use_backend('mlx'):
+        return ops.add([1.0], 1.0)
+
+ember_ml.set_backend('mlx')
+folder = tempfile.mkdtemp()
+x = ops.asarray([1.0, 4.0])
+e = EmberTensor(x) * 1.0
+f = transform.compile(ops.sqrt)
+model = nn.Linear(2, 2)
+ops.save(folder + '/kept.npz', {'x': x})
+print(f(x).tolist(), e.tolist(), model(x).shape)
+sys.stdout.flush()
+warnings.simplefilter('ignore')  # Python 3.12 warns of forks of processes with threads
+"""
+
+CHILD = """
+for name, code in CASES.items():
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        try:
+            print(name, '|', eval(code))
+        except BaseException as error:
+            print(name, '|', type(error).__name__, '|', error)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, name
+"""
+
+
+@needs_mlx
+def test_mlx_is_an_error_in_a_forked_process(tmp_path: Path) -> None:
+    lines = printed(FORK + f"CASES = {FORKED!r}" + CHILD, tmp_path).splitlines()
+    assert lines[0] == "[1.0, 2.0] [1.0, 4.0] (2,)"
+    for line, name in zip(lines[1:], FORKED, strict=True):
+        found, kind, message = line.split(" | ")
+        assert (found, kind) == (name, "ForkError"), line
+        assert "the mlx backend cannot compute in a process that was forked" in message
+        assert "'spawn'" in message
+        assert "set_backend('numpy')" in message
+
+
+@needs_mlx
+def test_other_engines_compute_in_a_forked_process(tmp_path: Path) -> None:
+    cases = {
+        name: f"(ember_ml.set_backend({name!r}), (EmberTensor([1.0]) + ops.sqrt([4.0])).tolist(),"
+        f" transform.grad(ops.square)(3.0).item(), type(ops.random.uniform(2)).__module__,"
+        f" (x.dtype is not None, x.shape == (2,), ember_ml.get_backend()))"
+        for name in ENGINES
+        if name != "mlx"
+    }
+    lines = printed(FORK + f"CASES = {cases!r}" + CHILD, tmp_path).splitlines()[1:]
+    assert lines == [f"{name} | (None, [3.0], 6.0, {name!r}, (True, True, {name!r}))" for name in cases]
+
+
+@needs_mlx
+def test_user_operations_and_switches_after_a_fork(tmp_path: Path) -> None:
+    code = """
+    def declared():
+        from ember_ml.dtypes import floating
+        from ember_ml.types import Tensor, TensorLike
+
+        @ember_ml.op(floating)
+        def twice(x: TensorLike, /) -> Tensor:
+            return ops.add(x, x)
+
+        ember_ml.set_backend('numpy')
+        ops.set_default_dtype('float64')
+        return twice([1.0]).tolist(), ember_ml.get_available_backends()
+
+    def again():
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            try:
+                ops.add(x, x)
+            except ember_ml.ForkError:
+                os._exit(3)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    """
+    cases = {"declared": "declared()", "again": "again()"}
+    program = FORK + textwrap.dedent(code) + f"CASES = {cases!r}" + CHILD + "print(ops.add(x, x).tolist())"
+    assert printed(program, tmp_path).splitlines()[1:] == [
+        f"declared | ([2.0], {ENGINES!r})",
+        "again | 3",
+        "[2.0, 8.0]",
+    ]
+
+
+@needs_mlx
+def test_mlx_computes_in_a_forked_process_if_it_has_not_before(tmp_path: Path) -> None:
+    code = """
+    import os, signal, sys, ember_ml
+    from ember_ml import ops
+    ember_ml.set_backend('mlx')
+    ops.get_available_devices()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        print(ops.add([1.0], 1.0).tolist())
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    """
+    assert printed(code, tmp_path) == "[2.0]"
+
+
+@needs_mlx
+@pytest.mark.skipif("torch" not in ENGINES, reason="the loader is torch's")
+def test_data_loaders_work_beside_mlx(tmp_path: Path) -> None:
+    code = """
+    import warnings
+    import torch, ember_ml
+    from ember_ml import ops
+    warnings.simplefilter('ignore')  # Python 3.12 warns of forks of processes with threads
+
+    class Rows(torch.utils.data.Dataset):
+        def __init__(self, engine):
+            self.engine = engine
+        def __len__(self):
+            return 4
+        def __getitem__(self, i):
+            with ember_ml.use_backend(self.engine):
+                return ops.to_numpy(ops.multiply([1.0, 2.0], float(i)))
+
+    ember_ml.set_backend('mlx')
+    print(ops.add([1.0], 1.0).tolist())
+    for engine in ('numpy', 'mlx'):
+        try:
+            for batch in torch.utils.data.DataLoader(Rows(engine), batch_size=2, num_workers=1, timeout=60):
+                print(batch.tolist())
+        except ember_ml.ForkError as error:
+            print('spawn' in str(error))
+    """
+    assert printed(code, tmp_path).splitlines() == [
+        "[2.0]",
+        "[[0.0, 0.0], [1.0, 2.0]]",
+        "[[2.0, 4.0], [3.0, 6.0]]",
+        "True",
+    ]

@@ -525,18 +525,7 @@ def test_a_traceback_shows_the_call_and_little_of_dispatch(backend: Backend) -> 
             assert frames[-1].f_code.co_name == "fail"
 
 
-<<<<<<< HEAD:tests/test_dispatch.py
 def test_arguments_are_left_alone(backend: Backend) -> None:
-=======
-def test_a_traceback_shows_the_line_of_the_operation(backend: Backend) -> None:
-    line = ops.add.__wrapped__.__code__.co_firstlineno  # type: ignore[attr-defined]
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the frames are what is looked at
-        ops.add(ops.ones((2,)), ops.ones((3,)))
-    assert next(frame.lineno + 1 for frame in caught.traceback if frame.name == "add") == line
-
-
-def test_the_door_leaves_its_arguments_alone(backend: Backend) -> None:
->>>>>>> mutants:tests/test_door.py
     values = [1.0, [2.0]]
     with pytest.raises((TypeError, ValueError)):
         ops.add(values, 1.0)

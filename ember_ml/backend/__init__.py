@@ -140,6 +140,7 @@ class Backend:
         self.forwards: Callable[[Any], Any] = getattr(core, "forwards", lambda x: x)
         self.substitute: Callable[..., None] | None = getattr(core, "substitute", None)
         self.device: Any = None
+        self.refusal: Refusal | None = None
         if hasattr(core, "own"):
             self.own = core.own  # type: ignore[method-assign]
 
@@ -173,11 +174,33 @@ class Backend:
         found = None if place is self.core else getattr(place, operation.name, None)
         return found if callable(found) else None
 
+    def close(self, refusal: Refusal) -> None:
+        """Put ``refusal`` in the place of everything that computes; what tells tensors and names stays."""
+        self.refusal = refusal
+        for name in (*vars(self), "dtype", "dtype_of", "own", "provider"):
+            if name not in _KEPT:
+                setattr(self, name, refusal)
+
     def provider(self, operation: Operation) -> str:
         """``own`` (the engine's function), ``defined`` (the operation's body) or ``missing``."""
         if self.own(operation) is not None:
             return "own"
         return "missing" if operation.definition is None else "defined"
+
+
+_KEPT = frozenset({"name", "chosen_as", "is_host", "tensors", "scalars", "kinds", "device", "refusal"})
+
+
+class Refusal:
+    """What takes the place of anything of a closed backend: every use raises an error, which ``explain`` makes."""
+
+    def __init__(self, explain: Callable[[], Exception]) -> None:
+        self._explain = explain
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._explain()
+
+    __call__ = __getattr__ = __getitem__ = __contains__ = __iter__ = __len__ = __bool__ = _refuse
 
 
 _FUNCTIONS = [
@@ -246,6 +269,7 @@ class _State:
         self.loaded: dict[str, Backend] = {}
         self.listeners: list[Callable[[], None]] = []
         self.load_hooks: list[Callable[[Backend], None]] = []
+        self.close_hooks: list[Callable[[Backend, Refusal], None]] = []
         self.context: ContextVar[Block | None] = ContextVar("ember_ml_backend", default=None)
 
 
@@ -349,8 +373,21 @@ def _hint(name: str) -> str:
 
 
 def loaded() -> list[Backend]:
-    """The backends that have been imported so far."""
-    return list(_state.loaded.values())
+    """The backends that have been imported so far, without those that are closed."""
+    return [backend for backend in _state.loaded.values() if backend.refusal is None]
+
+
+def close(name: str, explain: Callable[[], Exception]) -> None:
+    """Make every use of a loaded backend raise what ``explain`` makes.
+
+    It must be safe right after a fork, so it takes no lock.
+    """
+    backend = _state.loaded.get(name)
+    if backend is not None and backend.refusal is None:
+        refusal = Refusal(explain)
+        for hook in _state.close_hooks:
+            hook(backend, refusal)
+        backend.close(refusal)
 
 
 def loaded_as(name: str) -> Backend:
@@ -454,6 +491,11 @@ def on_change(listener: Callable[[], None]) -> None:
 def on_load(hook: Callable[[Backend], None]) -> None:
     """Call ``hook`` with every backend before it is first used."""
     _state.load_hooks.append(hook)
+
+
+def on_close(hook: Callable[[Backend, Refusal], None]) -> None:
+    """Call ``hook`` with a backend that is being closed, and what takes its place from now on."""
+    _state.close_hooks.append(hook)
 
 
 def set_backend(name: str, persist: bool = False) -> None:

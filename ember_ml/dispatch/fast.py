@@ -499,6 +499,14 @@ def bind(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row
     return row
 
 
+def unbind(operation: Operation, backend: Backend) -> None:
+    """Send the tensors of ``backend`` to the general path."""
+    for kind in ENGINES[backend.name].types:
+        operation.table.pop(kind, None)
+    if _c is not None and isinstance(operation.call, _c.Function):
+        operation.call.bind(_numbers[backend.name], None, {}, None, 0, False, {})
+
+
 # The extension's number of each engine, its codes for roles, and the most parameters that it takes.
 _numbers: dict[str, int] = {}
 _CODES = {TENSOR: 0, INDEX: 1, MASK: 2, DTYPE: 3, DEVICE: 3, FLAG: 4, SCALAR: 5, COUNT: 6}

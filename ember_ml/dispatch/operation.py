@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
-from ember_ml.dispatch import fast, tensor_types
+from ember_ml.dispatch import fast, tensor_types, wrapping
 from ember_ml.dispatch.fast import REQUIRED, Table
 from ember_ml.dispatch.general import GeneralPath
 from ember_ml.dispatch.roles import TENSOR_ROLES, Parameter, parameters_of, returns_numpy
@@ -144,6 +144,17 @@ def bind_all(backend: Backend) -> None:
         operation.bind(backend, run)
 
 
+def unbind_all(backend: Backend, refusal: backends.Refusal) -> None:
+    """Let no operation compute on a backend that is being closed."""
+    tensor_types.unregister(backend)
+    for operation in _operations:
+        operation.runs[backend.name] = refusal
+        if operation.general.promotion is not None:
+            operation.general.promotion.entries.pop(backend.tensors[0], None)
+        fast.unbind(operation, backend)
+    wrapping.close(backend, refusal)
+
+
 def rebind() -> None:
     """Bind every operation again to the loaded backends: tables hold the default float."""
     for backend in backends.loaded():
@@ -229,3 +240,4 @@ def _is_bare(function: Callable[..., Any]) -> bool:
 
 
 backends.on_load(bind_all)
+backends.on_close(unbind_all)

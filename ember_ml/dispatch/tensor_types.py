@@ -33,6 +33,12 @@ def register(backend: Backend) -> None:
     _classes.update(dict.fromkeys(types, HOST if backend.is_host else backend))
 
 
+def unregister(backend: Backend) -> None:
+    """Forget the tensors of ``backend``, which is being closed: ``classify`` raises for them."""
+    for kind in [kind for kind, found in _classes.items() if found is backend]:
+        del _classes[kind]
+
+
 def classify(kind: type) -> Backend | str:
     """What instances of a type are: tensors of the backend that is returned, or one of the words above."""
     found = _classes.get(kind)
@@ -100,6 +106,8 @@ def _classify(kind: type) -> Backend | str:
         if name is not None:
             backend = (backends.load_hidden if name in backends.HIDDEN else backends.load)(name)
             if issubclass(kind, backend.tensors):
+                if backend.refusal is not None:
+                    backend.refusal()
                 return HOST if backend.is_host else backend
     for backend in backends.loaded():
         if issubclass(kind, backend.tensors):

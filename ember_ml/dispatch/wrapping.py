@@ -32,6 +32,17 @@ def register(wrapper: type[Any], make: Callable[[Any, Any], Any]) -> None:
     _types, _make = (wrapper,), make
 
 
+def close(backend: Backend, refusal: Callable[[], Any]) -> None:
+    """Put the native tensors of EmberTensors of ``backend``, which is being closed, out of reach."""
+    for wrapper in _types:
+        slot = wrapper.native
+
+        def native(self: Any, slot: Any = slot) -> Any:
+            return refusal() if self.home is backend else slot.__get__(self)
+
+        wrapper.native = property(native, slot.__set__)
+
+
 def holds_wrapped(values: Iterable[Any]) -> bool:
     """Whether an EmberTensor is among ``values``, or somewhere within their containers."""
     if not _types:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +18,37 @@ from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import AxisError, PrecisionWarning
+from ember_ml.errors import AxisError, ForkError, PrecisionWarning
+
+# What the constants take that loading this backend makes.
+_OWN_BYTES = 4
+
+_is_used = False
+
+
+def _look_whether_used() -> None:
+    global _is_used
+    made = max(mx.get_peak_memory(), mx.get_active_memory() + mx.get_cache_memory())
+    _is_used = _is_used or made > _OWN_BYTES
+
+
+def _close_if_used() -> None:
+    if _is_used:
+        backends.close("mlx", _forked)
+
+
+def _forked() -> ForkError:
+    return ForkError(
+        "the mlx backend cannot compute in a process that was forked from one that has used it; start processes with "
+        "the 'spawn' method (multiprocessing.get_context('spawn'), DataLoader(multiprocessing_context='spawn')), or "
+        "choose another engine in this one, such as ember_ml.set_backend('numpy')"
+    )
+
+
+# MLX 0.32 computes in threads of its own, which a forked process is without: it waits for them forever. On GPUs see
+# ml-explore/mlx#2457.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_look_whether_used, after_in_child=_close_if_used)
 
 TENSORS = (mx.array,)
 STABLE_DTYPES = False

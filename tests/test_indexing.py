@@ -15,7 +15,6 @@ from hypothesis.extra import numpy as hnp
 
 import ember_ml
 from ember_ml import nn, ops, transform
-from ember_ml.backend import Backend
 from ember_ml.unchecked import unchecked
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -22,6 +22,19 @@ def axis_of(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
+def check_matrix(x: Any) -> None:
+    """Reject a tensor with fewer than two axes."""
+    if x.ndim < 2:
+        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+
+
+def check_square(x: Any) -> None:
+    """Reject a tensor whose last two axes do not have one length."""
+    check_matrix(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")
+
+
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """The axes that ``axis`` names, counted from the front; all of them for ``None``.
 

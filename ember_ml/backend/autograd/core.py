@@ -21,7 +21,7 @@ from ember_ml.backend.numpy.core import error_class as error_class
 from ember_ml.backend.numpy.core import find_device as find_device
 from ember_ml.backend.numpy.core import scalar_like as scalar_like
 from ember_ml.backend.numpy.sequences import assembled
-from ember_ml.dispatch import REGISTRY, Operation, leaf_types, within
+from ember_ml.dispatch import REGISTRY, Operation, within
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops import creation, dtypes, indexing, manipulation, math
 
@@ -86,8 +86,9 @@ def convert(value: Any, dtype: Any, device: Any) -> Any:
 
 
 def _holds_boxes(value: Any) -> bool:
-    kinds = leaf_types(value) if isinstance(value, (list, tuple)) else {type(value)}
-    return not _BOXES.isdisjoint(kinds)
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_boxes, value))
+    return type(value) in _BOXES
 
 
 def cast(x: Any, dtype: Any) -> Any:

@@ -20,9 +20,8 @@ from ember_ml.ops.linearalg import (
     QRResult,
     SlogdetResult,
     SVDResult,
-    _check_square,
 )
-from ember_ml.shapes import is_by_product
+from ember_ml.shapes import check_square, is_by_product
 from ember_ml.unchecked import is_checked
 
 
@@ -134,7 +133,7 @@ def solve_triangular(
     adjoint: bool = False,
     unit_diagonal: bool = False,
 ) -> Tensor:
-    _check_square(a)
+    check_square(a)
     triangle, right = _wide(a), _wide(b)
     if not unit_diagonal and _may_look() and bool((torch.diagonal(triangle, 0, -2, -1) == 0).any()):
         raise LinAlgError("the matrix is singular: there is a zero on its diagonal")

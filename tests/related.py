@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from planted import Bug, names, units
+from bugs import Bug, names, units
 
 BY_OPERATION = ("tests/test_contract.py", "tests/test_differential.py", "tests/test_gradients.py")
 AT_MOST = 8

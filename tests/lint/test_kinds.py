@@ -260,10 +260,3 @@ def test_the_truth_of_a_condition_is_that_of_its_last_part() -> None:
     """).encode()
     found = engine.lint(source, "m.py", Config(select=("EMB203",))).findings
     assert [finding.line for finding in found] == [4, 5, 6, 7]
-
-
-@pytest.mark.parametrize("imported", ["Tensor", "Tensor as T", "nn, Tensor as T"])
-def test_a_type_is_known_by_the_name_that_it_is_imported_under(imported: str) -> None:
-    name = imported.split()[-1]
-    source = f"from torch import {imported}\n\n\ndef f(x: {name}):\n    return float(x)\n".encode()
-    assert [finding.line for finding in engine.lint(source, "m.py", Config(select=("EMB201",))).findings] == [5]

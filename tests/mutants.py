@@ -1,6 +1,6 @@
 """Plant bugs in the library, one at a time, and see whether the related tests fail: ``make mutants``.
 
-A sample of the bugs that ``planted.py`` finds is drawn from every file in proportion to their number. For each,
+A sample of the bugs that ``bugs.py`` finds is drawn from every file in proportion to their number. For each,
 ``related.py`` names the steps to run: a test file, whole or with ``-k``. A step is first run without the bug, once for
 all bugs; one that fails even so is left out and reported. The quickest step goes first, and the first failure ends it.
 
@@ -45,7 +45,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planted import KINDS, Bug, bugs, is_one
+from bugs import KINDS, Bug, bugs_in, is_one
 from related import Related, Step
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,7 +105,7 @@ class Project:
         ranked: list[tuple[float, Bug]] = []
         for path, source in self.sources.items():
             if (not paths or _matches(path, paths)) and not _matches(path, excluded):
-                ranked += self._ranked(bugs(path, source), seed)
+                ranked += self._ranked(bugs_in(path, source), seed)
         ranked.sort(key=lambda pair: pair[0], reverse=True)
         found = (bug for _, bug in ranked if is_one(bug, self.sources[bug.path]))
         return list(itertools.islice(found, count))
@@ -128,7 +128,7 @@ class Project:
         missing = []
         for path, function, before, after in self.equivalents:
             source = self.sources.get(path, b"")
-            keys = ((bug.function, *bug.lines(source)) for bug in bugs(path, source))
+            keys = ((bug.function, *bug.lines(source)) for bug in bugs_in(path, source))
             if (function, before, after) not in keys:
                 missing.append(f"{path}: {function}: {before}")
         return missing
@@ -262,6 +262,9 @@ class Job:
             ours = {"", str(self.root), str(self.root / "tests")}
             sys.path[:] = [str(self.folder), *(place for place in sys.path if place not in ours)]
             os.environ["PYTHONPATH"] = str(self.folder)
+            # Tests may have modules of these names.
+            for name in ("bugs", "related"):
+                sys.modules.pop(name, None)
             watcher = Watcher()
             code = int(sys.modules["pytest"].main(self._arguments(step), plugins=[watcher]))
             self.report.write_text(json.dumps({"by": watcher.by or ("an import" if code else "")}))

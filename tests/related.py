@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from planted import Bug, names, units
+from bugs import Bug, names, units
 
 BY_OPERATION = tuple(f"tests/test_{name}.py" for name in ("contract", "oracles", "differential", "empty", "gradients"))
 AT_MOST = 8

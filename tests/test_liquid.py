@@ -335,3 +335,15 @@ def test_a_step_may_be_one_of_the_solver(backend: Backend) -> None:
     assert output.shape == (2, 4)
     with pytest.raises(ValueError, match="at least 1 of the solver, not 0"):
         nn.LTCCell(3, 4, ode_unfolds=0)
+
+
+def test_the_steps_of_the_solver_divide_the_time(backend: Backend) -> None:
+    """Two of them over a time are one over each half of it."""
+    ops.set_seed(5)
+    once = nn.LTCCell(3, 4, ode_unfolds=1)
+    twice = nn.LTCCell(3, 4, ode_unfolds=2)
+    twice.load_state_dict(once.state_dict())
+    x = ops.ones((2, 3))
+    _, half = once(x, None, 0.5)
+    _, whole = once(x, half, 0.5)
+    assert_same(twice(x)[1], whole)

@@ -10,10 +10,10 @@ import textwrap
 import tomllib
 from pathlib import Path, PurePosixPath
 
+import bugs
 import mutants
-import planted
 import pytest
-from planted import Bug, bugs, is_one
+from bugs import Bug, bugs_in, is_one
 from related import Related, Step
 
 ROOT = Path(__file__).parent.parent
@@ -59,7 +59,7 @@ PLANTED = {
 
 
 def test_every_kind_has_examples() -> None:
-    assert tuple(PLANTED) == planted.KINDS
+    assert tuple(PLANTED) == bugs.KINDS
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_every_kind_has_examples() -> None:
 )
 def test_what_is_planted(kind: str, before: str, after: str) -> None:
     source = before.encode()
-    found = {bug.lines(source)[1] for bug in bugs("x.py", source) if bug.kind == kind and is_one(bug, source)}
+    found = {bug.lines(source)[1] for bug in bugs_in("x.py", source) if bug.kind == kind and is_one(bug, source)}
     assert after in found
 
 
@@ -104,7 +104,7 @@ def test_nothing_is_planted_where_it_would_be_no_bug() -> None:
             f(1)
     ''')
     source += "\ndef g(a):\n    text = _named(a)\n    raise ValueError(text)\n"
-    found = [bug.lines(source.encode()) for bug in bugs("x.py", source.encode())]
+    found = [bug.lines(source.encode()) for bug in bugs_in("x.py", source.encode())]
     told = 'warnings.warn(f"{a + 1}", stacklevel=2)'
     allowed = {(told, "pass"), ("raise ValueError(text)", "pass"), ("raise ValueError(text)", "raise TypeError(text)")}
     assert {pair for pair in found if pair not in allowed} == {('text = f"{a + 1}"', text) for text in _changed()}
@@ -117,12 +117,12 @@ def _changed() -> list[str]:
 
 def test_bytes_that_are_not_ascii_do_not_move_a_place() -> None:
     source = 'x = "äö🔥"; y = a + b'.encode()
-    assert {bug.planted(source).decode() for bug in bugs("x.py", source)} == {'x = "äö🔥"; y = a - b'}
+    assert {bug.planted(source).decode() for bug in bugs_in("x.py", source)} == {'x = "äö🔥"; y = a - b'}
 
 
 def test_a_place_knows_what_it_is_in() -> None:
     source = b"class C:\n    def f(self, a=1):\n        return a + self.b\nTABLE = {'sin': lambda a: -a}\n"
-    assert {(bug.function, bug.unit) for bug in bugs("x.py", source)} == {("C.f", "C"), ("<module>", "sin")}
+    assert {(bug.function, bug.unit) for bug in bugs_in("x.py", source)} == {("C.f", "C"), ("<module>", "sin")}
 
 
 @pytest.fixture(scope="module")
@@ -147,13 +147,15 @@ def test_a_sample_is_spread_over_files_by_what_is_in_them(project: mutants.Proje
     """Every file has its share, as far as a drawn sample has."""
     paths = ["ember_ml/training/*"]
     sample = project.sample(60, 1, paths, [])
-    sizes = {path: len(bugs(path, source)) for path, source in project.sources.items() if mutants._matches(path, paths)}
+    sizes = {
+        path: len(bugs_in(path, source)) for path, source in project.sources.items() if mutants._matches(path, paths)
+    }
     for path, size in sizes.items():
         share = 60 * size / sum(sizes.values())
         assert abs(sum(bug.path == path for bug in sample) - share) < 3 * share**0.5 + 1
 
 
-def place(path: str, unit: str = planted.MODULE) -> Bug:
+def place(path: str, unit: str = bugs.MODULE) -> Bug:
     return Bug(path, "sign", 0, 0, "", 1, unit, unit)
 
 
@@ -354,7 +356,7 @@ def test_equivalent_bugs_have_a_reason() -> None:
 
 def test_the_modules_of_the_tool_parse_without_the_library() -> None:
     """A forked process imports the library with the bug in it, so the process that forks may not import it before."""
-    for name in ("mutants", "planted", "related"):
+    for name in ("mutants", "bugs", "related"):
         tree = ast.parse((ROOT / "tests" / f"{name}.py").read_bytes())
         imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
         imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) if node.module}

@@ -377,6 +377,19 @@ def test_schedules_equal_torchs(backend: Backend, name: str) -> None:
             scheduler.step()
 
 
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [
+        (lambda: schedules.linear(0.5, 0.125, 1), [0.5, 0.125, 0.125]),
+        (lambda: schedules.cosine(1.0, 1, 0.25), [1.0, 0.25, 0.25]),
+        (lambda: schedules.step(1.0, 1, 0.5), [1.0, 0.5, 0.25]),
+        (lambda: schedules.warm_up(1.0, 1, 0.5), [0.5, 1.0, 1.0]),
+    ],
+)
+def test_a_schedule_may_take_a_single_step(schedule: Any, rates: list[float]) -> None:
+    assert [schedule()(n) for n in range(3)] == rates
+
+
 def test_schedules_join(backend: Backend) -> None:
     warm = schedules.warm_up(schedules.cosine(1.0, 10), 5)
     assert [round(warm(n), 3) for n in (0, 1, 5, 10, 15, 99)] == [0.0, 0.2, 1.0, 0.5, 0.0, 0.0]

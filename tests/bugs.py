@@ -130,7 +130,7 @@ class Bug(NamedTuple):
         return " ".join(source[first:last].decode().split()), " ".join(after.decode().split())
 
 
-def bugs(path: str, source: bytes) -> list[Bug]:
+def bugs_in(path: str, source: bytes) -> list[Bug]:
     """Every bug that can be planted in a file, in the order of the file; ``is_one`` says whether it compiles."""
     found = set(_Finder(path, source, ast.parse(source)).found)
     return sorted(found, key=lambda bug: (bug.start, bug.end, bug.text))

@@ -98,7 +98,7 @@ class _Argument:
         function: Any = self.function
         args = _with(function.args, self.place, content)
         # Its arguments are read-only otherwise.
-        function.__setstate__((function.func, args, function.keywords, function.__dict__))  # type: ignore[attr-defined]
+        function.__setstate__((function.func, args, function.keywords, function.__dict__))
 
 
 def _with(values: tuple[Any, ...], place: int, content: Any) -> tuple[Any, ...]:

@@ -141,6 +141,120 @@ def test_a_hundred_updates_equal_torchs(backend: Backend, case: str) -> None:
     assert optimizer.step == 100
 
 
+# Which updates a parameter takes part in: all, those from some on, every other one, and all but a few.
+TURNS: dict[str, Any] = {
+    "weight": lambda step: True,
+    "tall": lambda step: step >= 7,
+    "bias": lambda step: step % 2 == 0,
+    "scale": lambda step: step >= 7,
+    "kernel": lambda step: step not in (3, 4, 20),
+}
+
+
+@every_case
+@pytest.mark.parametrize("is_resumed", [False, True], ids=["whole", "resumed"])
+@pytest.mark.usefixtures("muon_in_single")
+def test_each_parameter_counts_its_own_updates(backend: Backend, case: str, is_resumed: bool, tmp_path: Path) -> None:
+    """One that is trained from later on begins as the others began, as in torch; so it is after a resume."""
+    ours, theirs, options = CASES[case]
+    optimizer = fresh(ours)
+    begin, target = start(case), {name: x[::-1].copy() if x.ndim else -x for name, x in start(case).items()}
+    native = {name: torch.nn.Parameter(torch.tensor(x)) for name, x in begin.items()}
+    reference = theirs(native.values(), **options)
+    mine = {name: ops.asarray(x) for name, x in begin.items()}
+    for step in range(30):
+        for name, gradient in slope({k: v.detach().numpy() for k, v in native.items()}, target, step).items():
+            native[name].grad = torch.tensor(gradient) if TURNS[name](step) else None
+        reference.step()
+        grads = slope({name: backend.to_host(x) for name, x in mine.items()}, target, step)
+        # Those without a gradient are left out, or have none.
+        taking = {name: ops.asarray(g) if TURNS[name](step) else None for name, g in grads.items()}
+        if step % 3:
+            taking = {name: g for name, g in taking.items() if g is not None}
+        mine = optimizer.update(mine, taking)
+        if is_resumed and step % 10 == 9:
+            ops.save(tmp_path / "state.safetensors", optimizer.tensors())
+            optimizer = fresh(ours)
+            optimizer.assign(ops.load(tmp_path / "state.safetensors"))
+            if step > 10:
+                optimizer.init(mine)
+    near = 1e-6 if is_on_cpu(backend) else 5e-6  # the reference is computed on the CPU
+    for name, x in native.items():
+        np.testing.assert_allclose(backend.to_host(mine[name]), x.detach().numpy(), rtol=0, atol=near, err_msg=name)
+    assert optimizer.step == 30
+
+
+@pytest.mark.parametrize("case", ["sgd dampened", "adam", "adamw amsgrad", "adagrad decayed", "adafactor"])
+def test_counts_of_their_own_in_compiled_code(backend: Backend, case: str) -> None:
+    """One layer trains, then both, then the other: compiled updates are the same as eager ones."""
+    phases = [{"a"}, {"a", "b", "c"}, {"b", "c"}, {"a", "b"}]
+    optimizers = fresh(CASES[case][0]), fresh(CASES[case][0])
+    update = ember_ml.transform.compile(lambda optimizer, values, grads: optimizer.update(values, grads))
+    found = []
+    for optimizer, step in zip(optimizers, (lambda optimizer, *given: optimizer.update(*given), update), strict=True):
+        values = {name: ops.asarray([0.5, -1.0, 2.0]) for name in "abc"}
+        for phase in phases:
+            optimizer.init({name: values[name] for name in phase})
+            for _ in range(2):
+                values = step(optimizer, values, {name: ops.square(values[name]) for name in sorted(phase)})
+        found.append({**values, **optimizer.tensors()})
+    eager, compiled = found
+    assert eager.keys() == compiled.keys()
+    assert {name: int(x) for name, x in compiled.items() if "step" in name} == {
+        "step": 8, "a.step": 6, "b.step": 6, "c.step": 4,
+    }  # fmt: skip
+    for name, x in eager.items():
+        assert_close(backend.to_host(compiled[name]), backend.to_host(x), 1e-6, name)
+
+
+def test_parameters_of_one_age_share_their_count(backend: Backend, tmp_path: Path) -> None:
+    """So that a model that is unfrozen costs one count more, and not one for each of its parameters."""
+    values = {name: ops.ones(2) for name in ("head", *(f"body.{i}" for i in range(5)))}
+    optimizer = optim.Adam(0.1)
+    optimizer.update(values, {"head": ops.ones(2)})
+    assert list(optimizer.tensors()) == ["step", "learning_rate", "head.momentum", "head.variance"]
+    for _ in range(2):
+        optimizer.update(values, values)
+    counts = [x for path, x in optimizer.tensors().items() if path.endswith(".step")]
+    assert [int(x) for x in counts] == [2] * 5
+    assert len({id(x) for x in counts}) == 1
+    ops.save(tmp_path / "state.safetensors", optimizer.tensors())
+    again = optim.Adam(0.1)
+    again.assign(ops.load(tmp_path / "state.safetensors"))
+    again.init(values)
+    assert len({id(x) for path, x in again.tensors().items() if path.endswith(".step")}) == 1
+    moved = pickle.loads(pickle.dumps(again)).to_backend(backend.name)
+    one, other = moved.update(values, values), optimizer.update(values, values)
+    for name, x in one.items():
+        np.testing.assert_array_equal(backend.to_host(x), backend.to_host(other[name]), name)
+
+
+def test_a_state_with_one_count_is_that_of_all(backend: Backend) -> None:
+    """As earlier versions wrote it: whatever the optimiser counted before."""
+    state = {"step": ops.asarray(5), "learning_rate": ops.asarray(0.1)}
+    state |= {f"{name}.{kept}": ops.full((2,), 0.5) for name in "ab" for kept in ("momentum", "variance")}
+    ones = {"a": ops.ones(2), "b": ops.ones(2)}
+    used = optim.Adam(0.1)
+    used.update(ones, {"a": ones["a"]})
+    used.update(ones, ones)
+    assert "b.step" in used.tensors()
+    expected = 1 - 0.1 * (0.55 / (1 - 0.9**6)) / (math.sqrt(0.5005 / (1 - 0.999**6)) + 1e-8)
+    for optimizer in (optim.Adam(0.1), used):
+        optimizer.assign(state)
+        assert optimizer.tensors().keys() == state.keys()
+        for x in optimizer.update(ones, ones).values():
+            assert x.tolist() == pytest.approx([expected] * 2, abs=1e-6)
+
+
+def test_rates_go_by_the_updates_of_all(backend: Backend) -> None:
+    optimizer = optim.SGD(schedules.step(1.0, every=2, factor=0.5))
+    values = {"a": ops.zeros(1), "b": ops.zeros(1)}
+    for _ in range(2):
+        values = optimizer.update(values, {"a": ops.ones(1)})
+    values = optimizer.update(values, {"a": ops.ones(1), "b": ops.ones(1)})
+    assert [x.tolist() for x in values.values()] == [[-2.5], [-0.5]]
+
+
 def test_muon_in_bfloat16_is_nearly_the_same(backend: Backend) -> None:
     gradient = ops.asarray(np.random.default_rng(5).standard_normal((6, 4)), dtype="float32")
     one, other = (

@@ -6,12 +6,16 @@ import builtins
 import csv
 import doctest
 import importlib
+import inspect
 import io
 import math
 import os
 import pkgutil
 import re
+import signal
 import sys
+import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,14 +23,16 @@ from typing import Any
 import numpy as np
 import pytest
 from agreement import is_on_cpu
+from interruption import Lines
 
 import ember_ml
 from ember_ml import ops, optim, training
 from ember_ml.backend import Backend
 from ember_ml.nn import modules
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.training.data import as_data
+from ember_ml.training.data import Arrays, as_data
 from ember_ml.training.trainer import get_loss
+from ember_ml.transform import compilation
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((50, 4)).astype("float32")
@@ -562,6 +568,262 @@ def test_a_run_that_was_interrupted_in_its_first_update(backend: Backend, tmp_pa
     mine.save(tmp_path)
     mine.loss = good
     assert mine.fit(Noisy(), epochs=2, resume=tmp_path).steps == trainer().fit(Noisy(), epochs=2).steps
+
+
+# What takes part in a step.
+STEP_FILES = (
+    "training/trainer.py", "training/metrics.py", "training/data.py", "training/history.py", "optim/optimizer.py",
+    "optim/adam.py", "numpy/optim.py", "torch/optim.py", "ember_ml/interrupts.py",
+)  # fmt: skip
+
+
+def small(*callbacks: training.Callback, **options: Any) -> Any:
+    """A trainer of a small model that has buffers and draws random numbers."""
+    ops.random.set_seed(1)
+    model = modules.Sequential(modules.Linear(4, 3), modules.BatchNorm(3), ops.tanh, modules.Dropout(0.2))
+    model = modules.Sequential(model, modules.Linear(3, 3))
+    return training.Trainer(model, LOSS, optim.Adam(0.05), ["accuracy"], callbacks, **options)
+
+
+def fit_small(mine: Any, **options: Any) -> Any:
+    return mine.fit(X[:8], Y[:8], epochs=2, batch_size=4, validation_data=(X[8:12], Y[8:12]), verbose=0, **options)
+
+
+def result_of(mine: Any) -> dict[str, Any]:
+    """What a run has come to, to the last bit."""
+    tensors = {**mine.model.tensors(), **{f"optimizer {k}": x for k, x in mine.optimizer.tensors().items()}}
+    tensors |= {f"mean {k}": x for one in mine.callbacks if isinstance(one, Averages) for k, x in one.means.items()}
+    figures = [{k: v for k, v in one.items() if k != "seconds"} for one in mine.history.epochs]
+    found = {path: host(x).tolist() for path, x in tensors.items()}
+    return {**found, "figures": figures, "losses": mine.history.steps, "stream": ops.random.get_state()}
+
+
+def assert_whole(mine: Any, folder: Path, expected: dict[str, Any], where: Any) -> None:
+    """What an interrupted run saves is the state of one step, with which it goes on as it would have."""
+    assert mine.step == mine.optimizer.step, where
+    assert mine.step == 2 * mine.epoch + mine.batch, where
+    assert len(mine.history.steps) == 2 * mine.epoch, where
+    mine.save(folder)
+    ops.random.set_seed(9)
+    fit_small(mine, resume=folder)
+    assert result_of(mine) == expected, where
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_a_step_is_whole_whenever_a_signal_comes(compile: bool, backend: Backend, tmp_path: Path) -> None:
+    mine = small(Averages(), compile=compile)
+    # Every run begins with this, so that a compiled step is compiled once.
+    mine.save(tmp_path / "begin")
+    fit_small(mine, resume=tmp_path / "begin")
+    expected = result_of(mine)
+    assert expected["losses"] == fit_small(small(Averages(), compile=compile)).steps
+    files = ("training/trainer.py", "transform/compilation.py") if compile else STEP_FILES
+    counting = Lines(*files)
+    with counting:
+        fit_small(mine, resume=tmp_path / "begin")
+    for number, (at, count) in enumerate(counting.seen.items()):
+        # The first time is often that before the first step.
+        nth = (count + 1) // 2
+        with pytest.raises(KeyboardInterrupt), Lines(*files, at=at, nth=nth):
+            fit_small(mine, resume=tmp_path / "begin")
+        assert_whole(mine, tmp_path / str(number), expected, (at, nth))
+    assert number > 150
+
+
+def test_a_signal_from_outside_leaves_a_whole_step(backend: Backend, tmp_path: Path) -> None:
+    mine = small(Averages())
+    mine.save(tmp_path / "begin")
+    begin = time.perf_counter()
+    fit_small(mine, resume=tmp_path / "begin")
+    expected, whole = result_of(mine), time.perf_counter() - begin
+    interrupted = 0
+    for number in range(20):
+        timer = threading.Timer(whole * (number + 0.5) / 20, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            fit_small(mine, resume=tmp_path / "begin")
+            timer.join()
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert_whole(mine, tmp_path / str(number), expected, number)
+    assert interrupted > 5
+
+
+def test_a_second_signal_does_not_keep_a_step_from_being_undone(backend: Backend, tmp_path: Path) -> None:
+    mine = small()
+    mine.save(tmp_path / "begin")
+    fit_small(mine, resume=tmp_path / "begin")
+    expected = result_of(mine)
+    good = mine.loss
+
+    def interrupting(prediction: Any, target: Any) -> Any:
+        if mine.step == 1:
+            raise KeyboardInterrupt
+        return good(prediction, target)
+
+    files = ("training/trainer.py",)
+    counting = Lines(*files)
+    mine.loss = interrupting
+    with pytest.raises(KeyboardInterrupt), counting:
+        fit_small(mine, resume=tmp_path / "begin")
+    code, first = inspect.getsourcelines(training.Trainer._go_back)
+    places = [at for at in counting.seen if first <= at[1] < first + len(code)]
+    assert len(places) > 5
+    for number, at in enumerate(places):
+        mine.loss = interrupting
+        with pytest.raises(KeyboardInterrupt), Lines(*files, at=at, nth=counting.seen[at]):
+            fit_small(mine, resume=tmp_path / "begin")
+        mine.loss = good
+        assert_whole(mine, tmp_path / str(number), expected, at)
+
+
+class Failing(training.Callback):
+    """A callback that fails once, at one of its methods and steps, after drawing from the random stream."""
+
+    def __init__(self, method: str, step: int) -> None:
+        self.method, self.step, self.is_due = method, step, True
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not name.startswith("on_") or name != self.method:
+            return found
+
+        def fail(trainer: Any, *args: Any) -> None:
+            drawn = ops.random.uniform(())
+            if self.is_due and trainer.step == self.step:
+                self.is_due = False
+                raise RuntimeError(f"failed after {float(drawn)}")
+
+        return fail
+
+
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [("on_epoch_begin", 0), ("on_epoch_begin", 2), ("on_step_end", 1), ("on_step_end", 2), ("on_step_end", 3),
+     ("on_epoch_end", 2), ("on_epoch_end", 4)],
+)  # fmt: skip
+def test_a_callback_that_fails_leaves_a_whole_step(method: str, step: int, backend: Backend, tmp_path: Path) -> None:
+    """It is called again when the run goes on, and those after it are called then."""
+    whole = small(Averages(), Failing(method, -1), Averages())
+    fit_small(whole)
+    expected = result_of(whole)
+    mine = small(Averages(), Failing(method, step), Averages())
+    with pytest.raises(RuntimeError, match="failed after"):
+        fit_small(mine)
+    assert mine.step == step
+    assert_whole(mine, tmp_path, expected, method)
+
+
+def _fail_once(function: Any, after: int, is_done: bool = True) -> Any:
+    """``function``, which fails when it is called for the time after some, with its work done or before."""
+    calls = iter(range(1000))
+
+    def failing(*args: Any, **options: Any) -> Any:
+        is_due = next(calls) == after
+        found = function(*args, **options) if is_done or not is_due else None
+        if is_due:
+            raise RuntimeError("failed once")
+        return found
+
+    return failing
+
+
+class Drawing(training.Metric):
+    """A metric that draws from the random stream."""
+
+    name = "drawn"
+
+    def measure(self, y_true: Any, y_pred: Any) -> Any:
+        return ops.stack([ops.random.uniform(())])
+
+    def score(self, rows: Any) -> float:
+        return sum(row[0] for row in rows)
+
+
+def failing_trainer(folder: Path, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """A trainer whose checkpoint before the first step is in ``begin``, and what it comes to if nothing fails."""
+    mine = small(Averages(), **options)
+    mine.metrics.append(Drawing())
+    mine.save(folder / "begin")
+    fit_small(mine, resume=folder / "begin")
+    return mine, result_of(mine)
+
+
+@pytest.mark.parametrize("what", ["data", "gradient", "metric", "rule", "validation"])
+def test_an_error_in_a_step_leaves_a_whole_step(
+    what: str, backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is raised; when its cause is gone, the run goes on as it would have."""
+    mine, expected = failing_trainer(tmp_path)
+    batches = Arrays.batches
+    target, name, failing = {
+        "data": (Arrays, "batches", lambda self, *args: _fail_later(batches(self, *args))),
+        "gradient": (mine, "_gradient", _fail_once(mine._gradient, 1)),
+        "metric": (mine.metrics[1], "measure", _fail_once(mine.metrics[1].measure, 1)),
+        "rule": (mine.optimizer, "_plan", _fail_once(mine.optimizer._plan, 1)),
+        "validation": (mine, "evaluate", _fail_once(mine.evaluate, 0)),
+    }[what]
+    with monkeypatch.context() as patch:
+        patch.setattr(target, name, failing)
+        with pytest.raises(RuntimeError, match="failed once"):
+            fit_small(mine, resume=tmp_path / "begin")
+    assert mine.step == (2 if what == "validation" else 1)
+    assert_whole(mine, tmp_path, expected, what)
+
+
+def test_an_error_in_a_compiled_step_leaves_a_whole_step(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, expected = failing_trainer(tmp_path, compile=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(mine, "_update", _fail_once(mine._update, 1, is_done=False))
+        with pytest.raises(RuntimeError, match="failed once"):
+            fit_small(mine, resume=tmp_path / "begin")
+    assert mine.step == 1
+    assert_whole(mine, tmp_path, expected, "program")
+    # An engine that writes into the state of the optimiser has done so: the step is taken, and the metric misses it.
+    with monkeypatch.context() as patch:
+        patch.setattr(mine.metrics[1], "measure", _fail_once(mine.metrics[1].measure, 1, is_done=False))
+        with pytest.raises(RuntimeError, match="failed once"):
+            fit_small(mine, resume=tmp_path / "begin")
+    assert mine.step == mine.optimizer.step == (1 if backend.name == "mlx" else 2)
+    mine.save(tmp_path / "missed")
+    assert fit_small(mine, resume=tmp_path / "missed").steps[:2] == expected["losses"][:2]
+
+
+@pytest.mark.skipif("mlx" not in ember_ml.get_available_backends(), reason="MLX is lazy, and is not installed")
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_an_error_when_a_lazy_engine_computes_leaves_a_whole_step(
+    compile: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then, the model and the optimiser have the tensors that cannot be computed."""
+    with ember_ml.use_backend("mlx"):
+        mine, expected = failing_trainer(tmp_path, compile=compile)
+        with monkeypatch.context() as patch:
+            patch.setattr(mine, "_settle", _fail_once(mine._settle, 1, is_done=False))
+            with pytest.raises(RuntimeError, match="failed once"):
+                fit_small(mine, resume=tmp_path / "begin")
+        assert mine.step == 1
+        assert_whole(mine, tmp_path, expected, "computation")
+
+
+@pytest.mark.skipif("mlx" not in ember_ml.get_available_backends(), reason="MLX traces, and is not installed")
+def test_metrics_do_not_compile_a_step_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they have measured so far is no part of the program."""
+    with ember_ml.use_backend("mlx"):
+        made = []
+        make = compilation._Entry.__init__
+        monkeypatch.setattr(compilation._Entry, "__init__", lambda *args: made.append(make(*args)))
+        fit_small(small(compile=True))
+        assert len(made) == 1
+
+
+def _fail_later(batches: Any) -> Any:
+    for number, batch in enumerate(batches):
+        if number == 1:
+            ops.random.uniform(())
+            raise RuntimeError("failed once")
+        yield batch
 
 
 def test_other_parameters_are_frozen_when_a_run_goes_on(tmp_path: Path) -> None:

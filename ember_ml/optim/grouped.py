@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ember_ml import tree
-from ember_ml.optim.optimizer import Optimizer, Tensors, flat
+from ember_ml.optim.optimizer import Optimizer, Plan, Tensors, flat
 
 Choice = Callable[[str, Any], bool]
 
@@ -46,15 +46,21 @@ class Grouped:
     def update(self, model: Any, grads: Any) -> Any:
         """Nothing; the parameters of ``model`` are updated. For a tree of parameters, the tree of the new ones."""
         parameters, slopes = flat(model), flat(grads)
-        new = dict(parameters)
+        plans: list[tuple[Optimizer, Plan]] = []
         for optimizer, own in zip(self._optimizers(), self._shared_out(parameters), strict=True):
-            new.update(optimizer.update(own, {path: slopes.pop(path) for path in own if path in slopes}))
+            plan = optimizer._plan(own, {path: slopes.pop(path) for path in own if path in slopes})
+            plans += [] if plan is None else [(optimizer, plan)]
         if slopes:
             raise ValueError(f"gradients of {', '.join(slopes)}, which are no parameters")
-        if isinstance(model, (dict, list, tuple)):
-            return tree.unflatten(model, list(new.values()))
-        model.assign(new)
-        return None
+        new = dict(parameters)
+        is_tree = isinstance(model, (dict, list, tuple))
+        if plans:
+            with plans[0][1].section():
+                for optimizer, plan in plans:
+                    new.update(optimizer._commit(plan))
+                if not is_tree:
+                    model.assign(new)
+        return tree.unflatten(model, list(new.values())) if is_tree else None
 
     def tensors(self) -> Tensors:
         """The state of every optimiser, by its number and path."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ember_ml import backend as backends
 from ember_ml import dispatch, ops, tree
 from ember_ml.dtypes import KINDS, describe
+from ember_ml.interrupts import uninterrupted
 from ember_ml.optim.clipping import clip_by_global_norm, clip_by_value
 
 Tensors: TypeAlias = dict[str, Any]
@@ -19,11 +21,31 @@ Schedule: TypeAlias = Callable[[Any], Any]
 STEP, RATE = "step", "learning_rate"
 
 
+class Plan(NamedTuple):
+    """An update, computed as far as it can be without writing to the state."""
+
+    paths: list[str]
+    # The new parameters. Where ``write`` is given, they are memory for it to fill.
+    new: list[Any]
+    states: dict[str, Tensors]
+    write: Callable[[], None] | None
+    step: Any
+    ages: dict[str, int]
+    counts: dict[int, Any]
+    is_traced: bool
+
+    def section(self) -> AbstractContextManager[None]:
+        """The block in which it is committed: whole, or not at all."""
+        # A compiler knows no signals; what runs its program sees to them.
+        return nullcontext() if self.is_traced else uninterrupted()
+
+
 class Optimizer:
     """The base of optimisers. A new one gives ``rule`` and, if it likes, ``memory`` or ``start``, and ``common``.
 
     The state (how many updates there were, the learning rate, what the rule remembers of each parameter) is made of
-    tensors beside the parameters, so that ``compile`` carries it and a checkpoint holds it.
+    tensors beside the parameters, so that ``compile`` carries it and a checkpoint holds it. A parameter that missed
+    some of the updates (it was frozen, or had no gradient) has a count of its own in it.
 
     Args:
         learning_rate: a number, or a schedule: a function from the number of updates so far to the rate.
@@ -40,7 +62,7 @@ class Optimizer:
     """
 
     # What a compiled program does not depend on, or knows from the paths of the tensors.
-    _untold = frozenset({"_states", "_forms", "_is_owned"})
+    _untold = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
 
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
@@ -51,6 +73,9 @@ class Optimizer:
         self._rate: Any = None
         self._schedule: Schedule | None = None
         self._states: dict[str, Tensors] = {}
+        # How many updates those parameters had that had not all: a number that those of one count share, and the count.
+        self._ages: dict[str, int] = {}
+        self._counts: dict[int, Any] = {}
         # Of the parameters that the states are for: dtype and shape, as the engine has them, and the names in memory.
         self._forms: dict[str, tuple[Any, Any, tuple[str, ...]]] = {}
         self._is_owned = False
@@ -68,7 +93,10 @@ class Optimizer:
         return {name: state_like(parameter) for name in self.memory()}
 
     def common(self, step: Any, rate: Any) -> Any:
-        """What the rule needs for every parameter alike, from the number of this update (1, 2, ...) and its rate."""
+        """What the rule needs for every parameter alike, from the number of this update (1, 2, ...) and its rate.
+
+        Each parameter counts the updates that it had itself. The rate of a schedule goes by the updates of all.
+        """
         return rate, step
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
@@ -119,6 +147,8 @@ class Optimizer:
         ['learning_rate', 'step', 'w.momentum', 'w.variance']
         """
         self._prepare(flat(model))
+        if len(self._counts) > 1:
+            self._join_counts()
         return self
 
     def update(self, model: Any, grads: Any) -> Any:
@@ -133,15 +163,15 @@ class Optimizer:
         [-1.0]
         """
         if type(model) is dict and type(grads) is dict and not _is_nested(model):
-            return {**model, **self._updated(model, grads)}
+            return {**model, **self._update(model, grads)}
         if isinstance(model, (dict, list, tuple)):
             tree.map(lambda *pair: None, model, grads)
             parameters = flat(model)
-            return tree.unflatten(model, list({**parameters, **self._updated(parameters, flat(grads))}.values()))
+            return tree.unflatten(model, list({**parameters, **self._update(parameters, flat(grads))}.values()))
         if type(grads) is not dict and not isinstance(grads, Mapping):
             hint = "; value_and_grad answers the value and them" if isinstance(grads, tuple) else ""
             raise TypeError(f"the gradients of a model are a dictionary by path, not a {type(grads).__name__}{hint}")
-        model.assign(self._updated(model.parameters(), grads))
+        self._update(model.parameters(), grads, model)
         return None
 
     def tensors(self) -> Tensors:
@@ -155,21 +185,36 @@ class Optimizer:
         for path, state in self._states.items():
             for name, value in state.items():
                 found[f"{path}.{name}"] = value
+        for path, age in self._ages.items():
+            found[f"{path}.{STEP}"] = self._counts[age]
         return found
 
     def assign(self, values: Mapping[str, Any], /) -> None:
-        """Put these tensors in place of those at the same paths, as ``tensors`` names them."""
+        """Put these tensors in place of those at the same paths, as ``tensors`` names them.
+
+        A parameter whose memory is given together with the count of all, and without one of its own, has that one.
+        """
         self._is_owned = False
+        # Those of one tensor share an age.
+        ages: dict[int, int] = {}
+        first = max(self._counts, default=0) + 1
         for key, value in values.items():
             path, dot, name = key.rpartition(".")
-            if dot:
+            if dot and name == STEP:
+                self._ages[path] = age = ages.setdefault(id(value), first + len(ages))
+                self._counts[age] = value
+            elif dot:
                 self._states.setdefault(path, {})[name] = value
+                if STEP in values and f"{path}.{STEP}" not in values:
+                    self._ages.pop(path, None)
             elif key == STEP:
                 self._step = value
             elif key != RATE:
                 raise ValueError(f"the state of an optimiser has no {key!r}; it has {STEP!r}, {RATE!r}, and paths")
             elif self._schedule is None:
                 self._rate = value
+        used = set(self._ages.values())
+        self._counts = {age: count for age, count in self._counts.items() if age in used}
 
     def own(self) -> None:
         """Nothing; what somebody may hold of the state is copied, so that an engine can write into what is here.
@@ -189,15 +234,18 @@ class Optimizer:
         >>> {type(value).__module__ for value in optimizer.tensors().values()}
         {'numpy'}
         """
+        values = self.tensors()
         with backends.use_backend(name):
-            self.assign({path: ops.asarray(value) for path, value in self.tensors().items()})
+            moved = {id(value): ops.asarray(value) for value in values.values()}
+        self.assign({path: moved[id(value)] for path, value in values.items()})
         return self
 
     def __getstate__(self) -> Any:
         from ember_ml.nn.tensor import EmberTensor
 
         # As portable tensors: an engine may lose digits when it pickles its own.
-        state = {**self.__dict__, "_states": {}, "_forms": {}, "_step": None, "_is_owned": False}
+        made: dict[str, Any] = {"_states": {}, "_forms": {}, "_ages": {}, "_counts": {}}
+        state = {**self.__dict__, **made, "_step": None, "_is_owned": False}
         return state, {path: EmberTensor(value) for path, value in self.tensors().items()}
 
     def __setstate__(self, state: Any) -> None:
@@ -212,23 +260,31 @@ class Optimizer:
 
     def _prepare(self, parameters: Tensors) -> None:
         """State for those parameters that have none yet, or not all that the options ask for now."""
-        states, names = self._states, self.memory()
-        # What begins here is in no other hands.
-        self._is_owned = self._is_owned or not states
+        names = self.memory()
+        # The first are as old as the optimiser, whose state somebody may have assigned.
+        is_late, age = bool(self._states), max(self._counts, default=0) + 1
         if parameters:
             # Found now, since compiled code cannot.
             _engine(next(iter(parameters.values())))
+        begun: dict[str, Tensors] = {}
         for path, parameter in parameters.items():
-            if path not in states:
+            if path not in self._states:
                 self.check(path, parameter)
-                states[path] = self.start(parameter)
+                begun[path] = self.start(parameter)
                 self._forms[path] = parameter.dtype, parameter.shape, names
                 if self._step is None:
                     self._step = ops.zeros((), dtype="int64", device=ops.get_device(parameter))
                 if type(self._rate) is float:
                     self._rate = ops.full_like(self._step, self._rate, dtype=wide(parameter))
+                if is_late and path not in self._ages:
+                    self._counts.setdefault(age, ops.zeros_like(self._step))
+                    self._ages[path] = age
             elif path in self._forms:
                 self._begin(path, parameter, names)
+        # What begins here is in no other hands.
+        self._is_owned = self._is_owned or not self._states
+        # At once, and last: until then it is as if nothing had begun.
+        self._states.update(begun)
 
     def _begin(self, path: str, parameter: Any, names: tuple[str, ...]) -> None:
         """Memory, at zeros, for what the options ask for now and the state of a parameter does not have."""
@@ -236,13 +292,34 @@ class Optimizer:
         self._states[path] = {**held, **{name: state_like(parameter) for name in names if name not in held}}
         self._forms[path] = (*self._forms[path][:2], names)
 
-    def _updated(self, parameters: Tensors, grads: Mapping[str, Any]) -> Tensors:
-        """The parameters that have a gradient, updated."""
+    def _join_counts(self) -> None:
+        """Let parameters of equal counts share one again: those of a checkpoint have a tensor each."""
+        numbers = {age: int(count) for age, count in self._counts.items()}  # emberlint: ignore[EMB201] once, at init
+        first = {number: age for age, number in reversed(numbers.items())}
+        self._ages = {path: first[numbers[age]] for path, age in self._ages.items()}
+        self._counts = {age: self._counts[age] for age in first.values()}
+
+    def _update(self, parameters: Tensors, grads: Mapping[str, Any], model: Any = None) -> Tensors:
+        """The parameters that have a gradient, updated; those of ``model``, if it is given, are these afterwards."""
+        plan = self._plan(parameters, grads)
+        if plan is None:
+            return {}
+        with plan.section():
+            new = self._commit(plan)
+            if model is not None:
+                model.assign(new)
+        return new
+
+    def _plan(self, parameters: Tensors, grads: Mapping[str, Any]) -> Plan | None:
+        """What an update of the parameters that have a gradient will do; ``None`` if there are none.
+
+        Whatever may go wrong goes wrong here, while the state is as it was.
+        """
         paths = [path for path, slope in grads.items() if slope is not None and path in parameters]
         if len(paths) != len(grads):
             _check_paths(parameters, grads)
         if not paths:
-            return {}
+            return None
         values, slopes = [parameters[path] for path in paths], [grads[path] for path in paths]
         for path, value, slope in zip(paths, values, slopes, strict=True):
             if value.shape != slope.shape:
@@ -254,7 +331,34 @@ class Optimizer:
             slopes = clip_by_value(slopes, self.clip_value)
         if self.clip_norm is not None:
             slopes = clip_by_global_norm(slopes, self.clip_norm)
-        return dict(zip(paths, self._ruled(paths, values, slopes), strict=True))
+        return self._ruled(paths, values, slopes)
+
+    def _commit(self, plan: Plan) -> Tensors:
+        """The new parameters, by path, of an update whose state is now that of this optimizer."""
+        if plan.write is not None:
+            plan.write()
+        self._states.update(plan.states)
+        self._step, self._ages, self._counts = plan.step, plan.ages, plan.counts
+        return dict(zip(plan.paths, plan.new, strict=True))
+
+    def _counted(self, paths: list[str]) -> tuple[dict[str, int], dict[int, Any]]:
+        """The ages of the parameters, and the counts of all ages but the first, after an update of some."""
+        if not self._ages and len(paths) == len(self._states):
+            return self._ages, self._counts
+        ages, counts, taking = dict(self._ages), dict(self._counts), set(paths)
+        moving = {self._ages[path] for path in paths if path in self._ages}
+        # Parameters that miss the update keep the count that they had, apart from those that go on.
+        apart: dict[int, int] = {}
+        for path in self._states:
+            age = self._ages.get(path, 0)
+            if path not in taking and (age == 0 or age in moving):
+                if age not in apart:
+                    apart[age] = max(counts, default=0) + 1
+                    counts[apart[age]] = self._counts[age] if age else self._step
+                ages[path] = apart[age]
+        for age in moving:
+            counts[age] = ops.add(self._counts[age], 1)
+        return ages, counts
 
     def _follow(self, paths: list[str], values: list[Any]) -> None:
         """Let the state be of the engine and in the dtypes of the parameters, which may have been moved or cast."""
@@ -294,33 +398,47 @@ class Optimizer:
                 )
         return value.shape
 
-    def _ruled(self, paths: list[str], values: list[Any], slopes: list[Any]) -> list[Any]:
-        """The new parameters, by the engine's fused form of the rule if it has one that serves them."""
+    def _ruled(self, paths: list[str], values: list[Any], gradients: list[Any]) -> Plan:
+        """The update by the engine's fused form of the rule, if it has one that serves them, or by the rule itself."""
         done = self._step
         rate = self._rate if self._schedule is None else self._schedule(ops.cast(done, wide(values[0])))
-        self._step = step = ops.add(done, 1)
+        step = ops.add(done, 1)
+        ages, counts = self._counted(paths)
+        # The counts of these parameters, each once, and which of them is that of each parameter.
+        steps, places = [step], [0] * len(paths)
+        if ages:
+            own = [ages.get(path, 0) for path in paths]
+            found = {age: place for place, age in enumerate(dict.fromkeys(own))}
+            steps, places = [counts[age] if age else step for age in found], [found[age] for age in own]
         engine = _engine(values[0])
+        is_traced = engine is not None and engine.is_traced()
         name = type(self).__name__
         fused = getattr(engine, name, None) if type(self).__module__ in FUSED else None
-        if fused is not None and engine.serves(name, values, slopes):
+        if fused is not None and engine.serves(name, values, gradients):
             self.own()
             states = [self._states[path] for path in paths]
-            return list(fused(self, values, slopes, states, step, rate))
-        commons: dict[str, Any] = {}
-        answers: list[Any] = []
-        for path, value, slope in zip(paths, values, slopes, strict=True):
+            new = engine.room(values)
+
+            def write() -> None:
+                fused(self, new, values, gradients, states, steps, places, rate)
+
+            return Plan(paths, new, {}, write, step, ages, counts, is_traced)
+        commons: dict[tuple[str, int], Any] = {}
+        results: list[Any] = []
+        memory: dict[str, Tensors] = {}
+        for path, value, gradient, place in zip(paths, values, gradients, places, strict=True):
             dtype = ops.dtype(value).name
             is_narrow = dtype in ("float16", "bfloat16")
             if is_narrow:
-                value, slope = ops.cast(value, "float32"), ops.cast(slope, "float32")
+                value, gradient = ops.cast(value, "float32"), ops.cast(gradient, "float32")
             kind = "float64" if dtype == "float64" else "float32"
-            if kind not in commons:
+            if (kind, place) not in commons:
                 # One for each dtype, or a rate in float64 would make float64 of everything.
-                own = rate if type(rate) in (float, int) else ops.cast(rate, kind)
-                commons[kind] = self.common(ops.cast(step, kind), own)
-            new, self._states[path] = self.rule(value, slope, self._states[path], commons[kind])
-            answers.append(ops.cast(new, dtype) if is_narrow else new)
-        return answers
+                size = rate if type(rate) in (float, int) else ops.cast(rate, kind)
+                commons[kind, place] = self.common(ops.cast(steps[place], kind), size)
+            result, memory[path] = self.rule(value, gradient, self._states[path], commons[kind, place])
+            results.append(ops.cast(result, dtype) if is_narrow else result)
+        return Plan(paths, results, memory, None, step, ages, counts, is_traced)
 
 
 def wide(parameter: Any) -> str:

@@ -7,14 +7,16 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ember_ml import backend as backends
 from ember_ml import dispatch, ops, transform, tree
 from ember_ml.dispatch import operation_of
+from ember_ml.interrupts import interruptible, uninterrupted
+from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.data import Arrays, Batch, Batches, as_data, beside, size_of, whole
 from ember_ml.training.history import History
@@ -22,8 +24,22 @@ from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.progress import Progress
 
 
+class _Mark(NamedTuple):
+    """What a step may have changed when it does not come to its end, as it was before."""
+
+    stream: dict[str, int]
+    model: dict[str, Any]
+    # ``None`` where the engine writes into the state: there it is changed last of all.
+    optimizer: dict[str, Any] | None
+    # How many batches each metric had measured.
+    measured: list[int]
+
+
 class Trainer:
     """What fits a model to data: ``fit``, ``evaluate``, ``predict``.
+
+    A step of training happens whole or not at all, whatever is raised in it and whenever Ctrl-C is pressed: ``save``
+    after that writes a checkpoint of the last whole step.
 
     Args:
         model: a ``Module``, or anything callable with ``tensors``, ``assign`` and ``parameters``.
@@ -70,7 +86,12 @@ class Trainer:
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
         self._is_stopped = False
-        self._update = transform.compile(self._updated) if compile else self._updated
+        # What there is to go back to while a step is under way.
+        self._mark: _Mark | None = None
+        # The callbacks that have not heard of the last step yet, or of the end of the epoch.
+        self._waiting: list[Callback] = []
+        self._is_compiled = compile
+        self._update = transform.compile(self._updated)
         self._gradient = transform.value_and_grad(self._objective, has_aux=True)
 
     @property
@@ -114,17 +135,24 @@ class Trainer:
         progress = Progress(epochs, verbose)
         with self._at_home():
             data = as_data(x, y, batch_size, self._device, sample_weight)
+            self._go_back()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
-            self.epoch = self.batch = self.step = 0
-            self.history, self._epoch_seed, self._is_stopped = History(), None, False
-            self._begin_epoch()
-            if resume is not None:
-                self.restore(resume)
+            self._is_stopped = False
+            if resume is None or not self.restore(resume):
+                with uninterrupted():
+                    self.epoch = self.batch = self.step = 0
+                    self.history, self._waiting = History(), []
+                    self._begin_epoch()
             self.optimizer.init(self.model)
             self._call("on_fit_begin")
             try:
+                if self._waiting:
+                    self._tell()
                 while self.epoch < epochs and not self._is_stopped:
                     self._fit_epoch(data, validation_data, batch_size, shuffle, progress)
+            except BaseException:
+                self._go_back()
+                raise
             finally:
                 self._call("on_fit_end")
         return self.history
@@ -167,6 +195,10 @@ class Trainer:
 
     def save(self, directory: Any, keep: int | None = None) -> Path:
         """The path of a new checkpoint, numbered by the updates so far; see ``Checkpoint``."""
+        with self._at_home():
+            self._go_back()
+            # A run that was interrupted before its first step has no state yet.
+            self.optimizer.init(self.model)
         losses = self._read_losses()
         progress = {
             "epoch": self.epoch,
@@ -179,6 +211,7 @@ class Trainer:
             "batch_size": self._batch_size,
             "metrics": [metric.name for metric in self.metrics],
             "callbacks": [type(callback).__name__ for callback in self.callbacks],
+            "waiting": [any(callback is one for one in self._waiting) for callback in self.callbacks],
             "history": {"epochs": self.history.epochs, "steps": self.history.steps},
         }
         content = {
@@ -211,27 +244,40 @@ class Trainer:
                 content = tree.map(lambda x: ops.to_device(x, self._device) if ops.is_tensor(x) else x, content)
             _check_paths("model", self.model.tensors(), content["model"])
             self.optimizer.init(self.model)
-            # A schedule may have taken the place of a rate since, or the other way round.
-            held = ({path: x for path, x in some.items() if not path.endswith("learning_rate")}
+            # A schedule may have taken the place of a rate since, or the other way round; and only those parameters
+            # have a count of their own that need one.
+            held = ({path: x for path, x in some.items() if path.rpartition(".")[2] not in (RATE, STEP)}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
             _check_paths("optimiser, or other parameters were frozen", *held)
             progress = json.loads(content["progress"])
             self._check_progress(progress)
-            self.model.assign(beside(self.model.tensors(), content["model"]))
-            self.optimizer.assign(beside(self.optimizer.tensors(), content["optimizer"]))
-            ops.random.set_state(progress["seed"])
-            self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
-            self._epoch_seed = progress["epoch_seed"]
-            self._losses, self._sizes = progress["losses"], progress["sizes"]
-            self.history = History(**progress["history"])
-            for metric, state in zip(self.metrics, content["metrics"], strict=True):
-                metric.restore(state)
-            saved = list(zip(progress["callbacks"], content["callbacks"], strict=True))
-            for callback in self.callbacks:
-                # Those of one class in their order; one that is new begins anew.
-                place = next((i for i, (name, _) in enumerate(saved) if name == type(callback).__name__), None)
-                if place is not None:
-                    callback.restore(saved.pop(place)[1])
+            tensors = beside(self.model.tensors(), content["model"])
+            state = beside(self.optimizer.tensors(), content["optimizer"])
+            saved = list(
+                zip(
+                    progress["callbacks"],
+                    content["callbacks"],
+                    progress.get("waiting", [False] * len(progress["callbacks"])),  # earlier versions know none
+                    strict=True,
+                )
+            )
+            with uninterrupted():
+                self.model.assign(tensors)
+                self.optimizer.assign(state)
+                ops.random.set_state(progress["seed"])
+                self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
+                self._epoch_seed, self._mark, self._waiting = progress["epoch_seed"], None, []
+                self._losses, self._sizes = progress["losses"], progress["sizes"]
+                self.history = History(**progress["history"])
+                for metric, measured in zip(self.metrics, content["metrics"], strict=True):
+                    metric.restore(measured)
+                for callback in self.callbacks:
+                    # Those of one class in their order; one that is new begins anew.
+                    place = next((i for i, (name, *_) in enumerate(saved) if name == type(callback).__name__), None)
+                    if place is not None:
+                        _, kept, is_waiting = saved.pop(place)
+                        callback.restore(kept)
+                        self._waiting += [callback] if is_waiting else []
         return True
 
     def _check_weights(self, weights: Sequence[Any]) -> None:
@@ -255,21 +301,13 @@ class Trainer:
         self, data: Arrays | Batches, validation_data: Any, batch_size: int, shuffle: bool, progress: Progress
     ) -> None:
         begin = time.perf_counter()
-        self._call("on_epoch_begin")
+        self._call_epoch_begin()
         with self._in_mode(training=True), progress.epoch(self.epoch, len(data), self.batch) as told:
-            for x, y, *weights in self._batches(data, shuffle):
-                self._check_weights(weights)
-                loss, prediction = self._update(self.model, self.optimizer, x, y, *weights)
-                for metric in self.metrics:
-                    metric.update(y, prediction, *weights)
-                self._settle(loss, self.metrics)
-                self._losses.append(loss)
-                self._sizes.append(_weight_of(x, *weights))
-                self.batch += 1
-                self.step += 1
-                self._call("on_step_end", loss)
-                self._call("on_settled")
-                told.step(size_of(x), partial(self._figures, loss))
+            batches = self._batches(data, shuffle)
+            while (batch := self._take_step(batches)) is not None:
+                loss = self._losses[-1]
+                self._tell()
+                told.step(size_of(batch[0]), partial(self._figures, loss))
             if not self._losses:
                 raise ValueError("there are no data to train on; an iterator is empty after its first epoch")
             losses = self._read_losses()
@@ -281,36 +319,125 @@ class Trainer:
             record["learning_rate"] = self.optimizer.learning_rate
             record["seconds"] = time.perf_counter() - begin
             told.end(record)
-        self.history.steps += losses
-        self.history.add(record)
-        self.epoch += 1
-        self._begin_epoch()
+        with uninterrupted():
+            self.history.steps += losses
+            self.history.add(record)
+            self.epoch += 1
+            self._begin_epoch()
+            self._waiting = list(self.callbacks)
         progress.line(self.epoch, record)
-        self._call("on_epoch_end", record)
-        self._call("on_settled")
+        self._tell()
 
     def _begin_epoch(self) -> None:
-        self.batch, self._losses, self._sizes, self._epoch_seed = 0, [], [], None
+        self.batch, self._losses, self._sizes, self._epoch_seed, self._mark = 0, [], [], None, None
         for metric in self.metrics:
             metric.reset()
 
+    def _call_epoch_begin(self) -> None:
+        """Tell the callbacks that an epoch begins; what they draw of the random stream counts once."""
+        stream = ops.random.get_state()
+        with _drawing_again():
+            self._call("on_epoch_begin")
+            if self._epoch_seed is None:
+                self._epoch_seed = ops.random.get_state()
+                return
+        # An epoch that goes on has drawn these numbers already.
+        ops.random.set_state(stream)
+
     def _batches(self, data: Arrays | Batches, shuffle: bool) -> Iterator[Batch]:
         """The batches of this epoch that are still to come."""
-        if self._epoch_seed is None:
-            self._epoch_seed = ops.random.get_state()
-            return data.batches(shuffle)
+        stream = ops.random.get_state()
         # The order is drawn as it was when the epoch began; then the stream goes on from where it had come to.
-        later = ops.random.get_state() if self.batch else None
-        ops.random.set_state(self._epoch_seed)
-        return data.batches(shuffle, self.batch, later)
+        if stream != self._epoch_seed:
+            ops.random.set_state(self._epoch_seed)
+        yield from data.batches(shuffle, self.batch, stream if self.batch else None)
+
+    def _take_step(self, batches: Iterator[Batch]) -> Batch | None:
+        """The next batch, after a step with it; ``None`` if there is none left."""
+        self._mark = _Mark(
+            ops.random.get_state(),
+            self.model.tensors(),
+            self.optimizer.tensors() if self._is_lazy else None,
+            [len(metric._measured) for metric in self.metrics],
+        )
+        batch = next(batches, None)
+        if batch is None:
+            return None
+        x, y, *weights = batch
+        self._check_weights(weights)
+        size = _weight_of(x, *weights)
+        if self._is_compiled:
+            with uninterrupted():
+                loss, prediction = self._update(self.model, self.optimizer, x, y, *weights)
+                try:
+                    self._measure(prediction, y, *weights)
+                    self._settle(loss, self.metrics)
+                except BaseException:
+                    if not self._is_lazy:
+                        # The program has written into the state of the optimiser, so that the rest must follow.
+                        self._count_step(loss, size)
+                    raise
+                self._count_step(loss, size)
+        else:
+            (loss, prediction), grads = self._gradient(self.model, x, y, *weights)
+            self._measure(prediction, y, *weights)
+            with uninterrupted():
+                self.optimizer.update(self.model, grads)
+                self._settle(loss, self.metrics)
+                self._count_step(loss, size)
+        return batch
+
+    def _measure(self, prediction: Any, y: Any, *weights: Any) -> None:
+        for metric in self.metrics:
+            metric.update(y, prediction, *weights)
+
+    def _count_step(self, loss: Any, size: Any) -> None:
+        self._losses.append(loss)
+        self._sizes.append(size)
+        self.batch += 1
+        self.step += 1
+        self._waiting, self._mark = list(self.callbacks), None
+
+    def _go_back(self) -> None:
+        """Undo what was done of a step that has not come to its end, if there is one."""
+        mark = self._mark
+        if mark is None:
+            return
+        with uninterrupted():
+            ops.random.set_state(mark.stream)
+            self.model.assign(mark.model)
+            if mark.optimizer is not None:
+                self.optimizer.assign(mark.optimizer)
+            for metric, count in zip(self.metrics, mark.measured, strict=True):
+                metric.restore(metric.state()[:count])
+            self._mark = None
+
+    def _tell(self) -> None:
+        """Tell the callbacks of the last step, or of the end of the epoch, that have not heard of it yet.
+
+        One that was interrupted has not: it is told again when the run goes on.
+        """
+        if self.batch:
+            loss = self._losses[-1]
+            # A checkpoint holds numbers, and callbacks are given tensors.
+            name, what = "on_step_end", ops.asarray(loss) if type(loss) is float else loss
+        else:
+            name, what = "on_epoch_end", self.history.epochs[-1]
+        while self._waiting:
+            with _drawing_again():
+                getattr(self._waiting[0], name)(self, what)
+                self._waiting = self._waiting[1:]
+        self._call("on_settled")
 
     def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
         prediction = model(x)
         # Without metrics nobody asks for the prediction, and a compiler need not keep it.
-        return self._loss(prediction, y, *weights), prediction if self.metrics else None
+        return self._loss(prediction, y, *weights), prediction if self._is_measured else None
 
     def _updated(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
-        (loss, prediction), grads = self._gradient(model, x, y, *weights)
+        # An engine without a compiler runs this as it is.
+        with nullcontext() if self._is_traced else interruptible():
+            (loss, prediction), grads = self._gradient(model, x, y, *weights)
         optimizer.update(model, grads)
         return loss, prediction
 
@@ -339,6 +466,8 @@ class Trainer:
         home = dispatch.backend_of(first) or backends.current()
         # Only a lazy engine has a function of its own that makes it compute.
         self._is_lazy = home.own(operation_of(ops.eval)) is not None
+        self._is_traced = hasattr(backends.submodule(home.module, "transform"), "compiled")
+        self._is_measured = bool(self.metrics)
         with backends.active(home):
             self._device = None if first is None else ops.get_device(first)
             yield
@@ -359,6 +488,17 @@ class Trainer:
         finally:
             for module, mode in before:
                 module.training = mode
+
+
+@contextmanager
+def _drawing_again() -> Iterator[None]:
+    """A block that draws the same random numbers when it is run again because something was raised in it."""
+    stream = ops.random.get_state()
+    try:
+        yield
+    except BaseException:
+        ops.random.set_state(stream)
+        raise
 
 
 def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -6,10 +6,12 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ember_ml import dispatch, threefry
 from ember_ml import tree as _tree
+from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
 from ember_ml.reach import Name, given, is_number, is_tensor, reached
 from ember_ml.signature import Attributes, attributes, changed, signature
@@ -77,8 +79,10 @@ class _Traced:
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
         self.f, self.engine = f, engine
         self.run = engine.compiled(f)
-        # Before the first call, and when it is known that there is something in it that cannot be compiled.
-        self.is_new, self.is_plain = True, False
+        # The shapes and types that it was called with, and whether there were models: others are compiled first.
+        self.known: dict[Hashable, bool] = {}
+        # Whether it is known that there is something in it that cannot be compiled.
+        self.is_plain = False
         # What it reaches that may have a global name.
         self.models: list[Any] = []
         self.names: list[Name] = []
@@ -86,16 +90,13 @@ class _Traced:
     def __call__(self, *args: Any) -> Any:
         if self.is_plain:
             return self.f(*args)
-        if self.is_new:
+        if not self.known:
             self.models, cells, _ = reached(self.f, args, home_of("compile", args[:1], ()))
             self.names = [cell for cell in cells if isinstance(cell, Name)]
-        before = _held(args) if self.is_new else []
+        leaves = _tree.leaves(args)
         are_numbers = is_below = False
-        for leaf in _tree.leaves(args):
-            if is_writing(leaf):
-                # Here, or the program would be traced twice: with the copies that this takes, and without.
-                leaf.own()
-            elif type(leaf) is float:
+        for leaf in leaves:
+            if type(leaf) is float:
                 is_below = is_below or (not leaf and math.copysign(1.0, leaf) < 0)
             elif not are_numbers:
                 are_numbers = _is_of_numpy(leaf)
@@ -107,11 +108,10 @@ class _Traced:
             # A compiler takes a negative zero, which is equal to the other, for the same number.
             return self.f(*args)
         try:
-            answer = self.run(*args)
+            return self._run(args, leaves)
         except Exception as error:
             if not self.engine.is_of_compiler(error):
                 raise
-            _put_back(before)
             count = self.engine.uncompilable()
             mistake = _mistake(self.f, args)
             if mistake is not None:
@@ -121,8 +121,35 @@ class _Traced:
                 raise
             self.is_plain = True
             return self.f(*args)
-        self.is_new = False
-        return answer
+
+    def _run(self, args: tuple[Any, ...], leaves: list[Any]) -> Any:
+        """Result of the program. What it assigns to models is assigned as a whole, or not at all."""
+        shapes = tuple([leaf.shape if hasattr(type(leaf), "shape") else type(leaf) for leaf in leaves])
+        known = self.known.get(shapes)
+        if known is not None:
+            for leaf in leaves:
+                if is_writing(leaf):
+                    # Here, or the program would be traced twice: with the copies that this takes, and without.
+                    leaf.own()
+            if not known:
+                return self.run(*args)
+            with uninterrupted():
+                return self.run(*args)
+        held = _held(args)
+        others = reached(self.f, args, home_of("compile", args[:1], ())).models
+        for leaf in (*leaves, *others):
+            if is_writing(leaf):
+                leaf.own()
+        with uninterrupted():
+            try:
+                # A compiler takes long. What the arguments hold is put back; of other models nothing is known.
+                with nullcontext() if others else interruptible():
+                    result = self.run(*args)
+            except BaseException:
+                _put_back(held)
+                raise
+        self.known[shapes] = bool(held or others)
+        return result
 
     def _apart(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, with another object for each tensor that the function also reaches.
@@ -239,7 +266,7 @@ class _Entry:
     def __init__(self, call: Call, engine: Any) -> None:
         self.call = call
         self.run = engine.compiled_flat(self.traced)
-        self.is_traced = False
+        self.is_traced = self.is_known = False
         self.before: Attributes = []
         self.changes: Attributes = []
 
@@ -255,8 +282,27 @@ class _Entry:
         return found
 
     def __call__(self, tensors: Sequence[Any]) -> Any:
+        if not self.call.states:
+            return self._closed(self._run(tensors))
+        with uninterrupted():
+            if self.is_known:
+                return self._closed(self._run(tensors))
+            held = [(state, dict(state.tensors())) for state in self.call.states]
+            try:
+                with interruptible():
+                    found = self._run(tensors)
+            except BaseException:
+                _put_back(held)
+                raise
+            self.is_known = True
+            return self._closed(found)
+
+    def _run(self, tensors: Sequence[Any]) -> Any:
         self.is_traced = False
-        found = self.run(*tensors)
+        return self.run(*tensors)
+
+    def _closed(self, found: Any) -> Any:
+        """Result of the call, after what the program assigned is assigned."""
         if not self.is_traced:
             for part, values in self.changes:
                 part.__dict__.update(values)

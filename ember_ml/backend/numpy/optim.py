@@ -1,7 +1,7 @@
-"""Fused rules of optimisers: few passes over memory, and no array made but the answer and one for work.
+"""Fused rules of optimisers: few passes over memory, and no array made but the result and, to decay, one for work.
 
-A rule writes into the state, which is the optimiser's own, and answers new parameters: those it was given may be in
-other hands.
+A rule writes into the state, which is the optimiser's own, and into ``room`` for new parameters: those it was given may
+be in other hands. Once it has begun it ends: memory is taken before, and what overflows is left to the loss to show.
 """
 
 from __future__ import annotations
@@ -20,61 +20,81 @@ def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
     return dtype in _DTYPES and all(type(x) is np.ndarray and x.dtype is dtype for x in (*parameters, *gradients))
 
 
+def is_traced() -> bool:
+    """Whether a compiler traces here."""
+    return False
+
+
+def room(parameters: list[Any]) -> list[Any]:
+    """Memory for new parameters."""
+    return [np.empty_like(parameter) for parameter in parameters]
+
+
 def SGD(  # noqa: N802 - rules have the names of their optimisers
-    options: Any, parameters: list[Any], gradients: list[Any], states: list[Any], step: Any, rate: Any
-) -> list[Any]:
+    options: Any, results: list[Any], parameters: list[Any], gradients: list[Any], states: list[Any],
+    counts: list[Any], places: list[int], rate: Any,
+) -> None:  # fmt: skip
     rate, momentum, decay = float(rate), options.momentum, options.weight_decay
-    share = 1 if step == 1 else 1 - options.dampening
-    answers = []
-    for parameter, gradient, state in zip(parameters, gradients, states, strict=True):
-        new = np.empty_like(parameter)
-        if decay:
-            gradient = np.add(gradient, np.multiply(parameter, decay, out=new))
-        if momentum:
-            velocity = state["velocity"]
-            velocity *= momentum
-            velocity += gradient if share == 1 else np.multiply(gradient, share, out=new)
-            if options.nesterov:
-                np.multiply(velocity, momentum, out=new)
-                gradient = np.add(gradient, new, out=new)
-            else:
-                gradient = velocity
-        np.multiply(gradient, rate, out=new)
-        answers.append(np.subtract(parameter, new, out=new))
-    return answers
+    shares = [1 if count == 1 else 1 - options.dampening for count in counts]
+    works = _works(parameters) if decay else {}
+    with np.errstate(all="ignore"):
+        for new, parameter, gradient, state, place in zip(results, parameters, gradients, states, places, strict=True):
+            share = shares[place]
+            if decay:
+                work = works[parameter.shape]
+                gradient = np.add(gradient, np.multiply(parameter, decay, out=work), out=work)
+            if momentum:
+                velocity = state["velocity"]
+                velocity *= momentum
+                velocity += gradient if share == 1 else np.multiply(gradient, share, out=new)
+                if options.nesterov:
+                    np.multiply(velocity, momentum, out=new)
+                    gradient = np.add(gradient, new, out=new)
+                else:
+                    gradient = velocity
+            np.multiply(gradient, rate, out=new)
+            np.subtract(parameter, new, out=new)
 
 
 def Adam(  # noqa: N802
-    options: Any, parameters: list[Any], gradients: list[Any], states: list[Any], step: Any, rate: Any
-) -> list[Any]:
-    rate, number, decay = float(rate), int(step), options.weight_decay
+    options: Any, results: list[Any], parameters: list[Any], gradients: list[Any], states: list[Any],
+    counts: list[Any], places: list[int], rate: Any,
+) -> None:  # fmt: skip
+    rate, decay = float(rate), options.weight_decay
     beta_1, beta_2, eps = options.beta_1, options.beta_2, options.eps
-    size = rate / (1 - beta_1**number)
-    root = math.sqrt(1 - beta_2**number)
-    answers = []
-    for parameter, gradient, state in zip(parameters, gradients, states, strict=True):
-        new, work = np.empty_like(parameter), np.empty_like(parameter)
-        momentum, variance = state["momentum"], state["variance"]
-        if decay and not options.decoupled:
-            gradient = np.add(gradient, np.multiply(parameter, decay, out=work))
-        momentum *= beta_1
-        momentum += np.multiply(gradient, 1 - beta_1, out=work)
-        variance *= beta_2
-        np.multiply(gradient, 1 - beta_2, out=work)
-        variance += np.multiply(work, gradient, out=work)
-        if options.amsgrad:
-            variance = np.maximum(state["largest"], variance, out=state["largest"])
-        # rate * m / (sqrt(v) / root + eps), the root put into the rate and eps to save a pass.
-        np.sqrt(variance, out=work)
-        work += eps * root
-        np.divide(momentum, work, out=work)
-        work *= size * root
-        if decay and options.decoupled:
-            np.multiply(parameter, 1 - rate * decay, out=new)
-            answers.append(np.subtract(new, work, out=new))
-        else:
-            answers.append(np.subtract(parameter, work, out=new))
-    return answers
+    sizes = [rate / (1 - beta_1 ** int(count)) for count in counts]
+    roots = [math.sqrt(1 - beta_2 ** int(count)) for count in counts]
+    works = _works(parameters) if decay else {}
+    with np.errstate(all="ignore"):
+        for new, parameter, gradient, state, place in zip(results, parameters, gradients, states, places, strict=True):
+            size, root = sizes[place], roots[place]
+            momentum, variance = state["momentum"], state["variance"]
+            if decay:
+                work = works[parameter.shape]
+                if not options.decoupled:
+                    gradient = np.add(gradient, np.multiply(parameter, decay, out=work), out=work)
+            momentum *= beta_1
+            momentum += np.multiply(gradient, 1 - beta_1, out=new)
+            variance *= beta_2
+            np.multiply(gradient, 1 - beta_2, out=new)
+            variance += np.multiply(new, gradient, out=new)
+            if options.amsgrad:
+                variance = np.maximum(state["largest"], variance, out=state["largest"])
+            # rate * m / (sqrt(v) / root + eps), the root put into the rate and eps to save a pass.
+            np.sqrt(variance, out=new)
+            new += eps * root
+            np.divide(momentum, new, out=new)
+            new *= size * root
+            if decay and options.decoupled:
+                parameter = np.multiply(parameter, 1 - rate * decay, out=work)
+            np.subtract(parameter, new, out=new)
 
 
 AdamW = Adam
+
+
+def _works(parameters: list[Any]) -> dict[tuple[int, ...], Any]:
+    """An array to work in for each shape, all in one piece of memory: they are used one after the other."""
+    sizes = {parameter.shape: parameter.size for parameter in parameters}
+    memory = np.empty(max(sizes.values()), parameters[0].dtype)
+    return {shape: memory[:size].reshape(shape) for shape, size in sizes.items()}

@@ -1,8 +1,8 @@
 """Fused rules of optimisers: one call of torch's for all parameters.
 
-A rule writes into the state, which is the optimiser's own, and answers new parameters: those it was given may be in
-other hands. In compiled code Adam's call is one operation of the graph, which costs a third of what a compiler makes
-of the formula.
+A rule writes into the state, which is the optimiser's own, and into ``room`` for new parameters: those it was given may
+be in other hands. In compiled code Adam's call is one operation of the graph, which costs a third of what a compiler
+makes of the formula.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import torch
+from torch.compiler import is_compiling as is_traced
 
 Tensors: TypeAlias = list[torch.Tensor]
 
@@ -23,7 +24,7 @@ _KNOWN = {
 
 def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
     """Whether all are plain tensors of one dtype on one device, and nothing maps or differentiates here."""
-    if torch.compiler.is_compiling() and rule == "SGD":
+    if is_traced() and rule == "SGD":
         # So short a formula is best left to the compiler, which goes through memory once.
         return False
     if _is_transformed() or type(parameters[0]) is not torch.Tensor:
@@ -46,14 +47,27 @@ _is_transformed._dynamo_marked_constant = True
 
 
 def SGD(  # noqa: N802 - rules have the names of their optimisers
-    options: Any, parameters: Tensors, gradients: Tensors, states: list[Any], step: Any, rate: Any
-) -> Tensors:
-    new = _copies(parameters)
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> None:  # fmt: skip
     velocities = [state["velocity"] for state in states] if options.momentum else []
-    held = _alike(new, velocities)
+    gradients, held = _alike(new, gradients), _alike(new, velocities)
+    firsts = [bool(options.momentum and options.dampening) and bool(count == 1) for count in counts]
+    if all(is_first is firsts[0] for is_first in firsts):
+        _sgd(options, new, gradients, held, rate, firsts[0])
+    else:
+        # torch takes one flag for all, so that those whose first gradient it is go by themselves.
+        for is_first in (True, False):
+            chosen = [i for i, place in enumerate(places) if firsts[place] is is_first]
+            some, theirs, velocity = ([tensors[i] for i in chosen] for tensors in (new, gradients, held))
+            _sgd(options, some, theirs, velocity, rate, is_first)
+    _settle(velocities, held)
+
+
+def _sgd(options: Any, new: Tensors, gradients: Tensors, held: Tensors, rate: Any, is_first: bool) -> None:
     torch._fused_sgd_(
         new,
-        _alike(new, gradients),
+        gradients,
         held,
         weight_decay=options.weight_decay,
         momentum=options.momentum,
@@ -61,24 +75,23 @@ def SGD(  # noqa: N802 - rules have the names of their optimisers
         dampening=options.dampening,
         nesterov=options.nesterov,
         maximize=False,
-        is_first_step=bool(options.dampening) and bool(step == 1),
+        is_first_step=is_first,
     )
-    _settle(velocities, held)
-    return new
 
 
 def Adam(  # noqa: N802
-    options: Any, parameters: Tensors, gradients: Tensors, states: list[Any], step: Any, rate: Any
-) -> Tensors:
-    new = _copies(parameters)
-    run = torch.ops.ember_ml.adam_ if torch.compiler.is_compiling() else _adam
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> None:  # fmt: skip
+    run = torch.ops.ember_ml.adam_ if is_traced() else _adam
     run(
         new,
         gradients,
         [state["momentum"] for state in states],
         [state["variance"] for state in states],
         [state["largest"] for state in states] if options.amsgrad else [],
-        step,
+        counts,
+        places,
         _tensor(rate, parameters[0]),
         options.beta_1,
         options.beta_2,
@@ -86,7 +99,6 @@ def Adam(  # noqa: N802
         options.weight_decay,
         options.decoupled,
     )
-    return new
 
 
 AdamW = Adam
@@ -97,25 +109,27 @@ def _tensor(rate: Any, like: torch.Tensor) -> torch.Tensor:
     return rate if isinstance(rate, torch.Tensor) else torch.full((), rate, dtype=like.dtype, device=like.device)
 
 
-def _copies(parameters: Tensors) -> Tensors:
+def room(parameters: Tensors) -> Tensors:
     """New tensors with the same values, all at once where torch can."""
     at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
-    if at_once is None or torch.compiler.is_compiling():
+    if at_once is None or is_traced():
         return [x.clone() for x in parameters]
     return list(at_once(parameters))
 
 
 def _adam(
-    new: Tensors, gradients: Tensors, momenta: Tensors, variances: Tensors, largest: Tensors, step: torch.Tensor,
-    rate: torch.Tensor, beta_1: float, beta_2: float, eps: float, weight_decay: float, decoupled: bool,
+    new: Tensors, gradients: Tensors, momenta: Tensors, variances: Tensors, largest: Tensors, counts: Tensors,
+    places: list[int], rate: torch.Tensor, beta_1: float, beta_2: float, eps: float, weight_decay: float,
+    decoupled: bool,
 ) -> None:  # fmt: skip
+    steps = [count.to(torch.float32) for count in counts]
     held = [_alike(new, some) for some in (momenta, variances, largest)]
     run: Any = torch._fused_adamw_ if decoupled else torch._fused_adam_
     run(
         new,
         _alike(new, gradients),
         *held,
-        [step.to(torch.float32)] * len(new),
+        [steps[place] for place in places],
         lr=rate,
         beta1=beta_1,
         beta2=beta_2,
@@ -148,8 +162,8 @@ if not hasattr(torch.ops.ember_ml, "adam_"):  # an earlier import of this module
     _library = torch.library.Library("ember_ml", "FRAGMENT")
     _library.define(
         "adam_(Tensor(a!)[] new, Tensor[] gradients, Tensor(b!)[] momenta, Tensor(c!)[] variances, "
-        "Tensor(d!)[] largest, Tensor step, Tensor rate, float beta_1, float beta_2, float eps, float weight_decay, "
-        "bool decoupled) -> ()"
+        "Tensor(d!)[] largest, Tensor[] counts, int[] places, Tensor rate, float beta_1, float beta_2, float eps, "
+        "float weight_decay, bool decoupled) -> ()"
     )
     _library.impl("adam_", _adam, "CompositeExplicitAutograd")
     torch.library.register_fake("ember_ml::adam_", lambda *_: None, lib=_library)

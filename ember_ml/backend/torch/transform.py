@@ -6,8 +6,7 @@ A function takes tensors and answers two tuples of them: its outputs, and what p
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -108,17 +107,17 @@ def _recorded(
     """The outputs, what passes by, and the tensors that stand for the given ones in the graph."""
     # A view belongs to the graph around this one as well; a detached tensor does not.
     leaves = [x.view_as(x) if nested and x.requires_grad else x.detach().requires_grad_() for x in tensors]
-    with torch.enable_grad(), _at_depth(_depth.value + 1, is_last):
-        outputs, aux = f(*leaves)
+    with torch.enable_grad():
+        outputs, aux = _at_depth(_depth.value + 1, is_last, f, *leaves)
     return outputs, aux, leaves
 
 
-@contextmanager
-def _at_depth(value: int, is_last: bool) -> Iterator[None]:
+def _at_depth(value: int, is_last: bool, f: Callable[..., Any], *tensors: torch.Tensor) -> Any:
+    """Result of ``f`` at a depth. No context manager: Ctrl-C could come before it restored the depth."""
     before = _depth.value, _depth.is_last
-    _depth.value, _depth.is_last = value, is_last
     try:
-        yield
+        _depth.value, _depth.is_last = value, is_last
+        return f(*tensors)
     finally:
         _depth.value, _depth.is_last = before
 
@@ -158,8 +157,7 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Te
 
     def again(*tensors: torch.Tensor) -> Tensors:
         # Later too, when the gradient is computed, as if it were around.
-        with _at_depth(*depth):
-            return f(*tensors)
+        return _at_depth(*depth, f, *tensors)
 
     return torch.utils.checkpoint.checkpoint(_from_here(again), *tensors, use_reentrant=False)
 

@@ -23,6 +23,7 @@ FAMILY = {
     "UnsupportedError": (TypeError,),
     "AxisError": (ValueError, IndexError),
     "LinAlgError": (ValueError,),
+    "ForkError": (RuntimeError,),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
 
 import pytest
@@ -44,9 +46,10 @@ def test_check(case):
 """
 
 
-def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester) -> None:
+def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\nmarkers = ['contract: a check']\n")
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_inprocess("-p", "judging", "-p", "no:xdist")
+    result = pytester.runpytest_subprocess("-p", "judging", "-p", "no:xdist")
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*this case made no assertion*"])

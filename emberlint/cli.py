@@ -15,7 +15,8 @@ from emberlint.output import standard_output
 if TYPE_CHECKING:
     from emberlint.config import Config
     from emberlint.findings import Finding
-    from emberlint.runner import Run, Unread
+    from emberlint.lint.listing import Unread
+    from emberlint.lint.runner import Run
 
 CLEAN, FOUND, ERROR, INTERRUPTED, PIPE_BROKEN = 0, 1, 2, 130, 141
 
@@ -191,7 +192,7 @@ def settings(options: argparse.Namespace) -> Config:
 
 
 def _lint(arguments: list[str]) -> int:
-    from emberlint import runner
+    from emberlint.lint import runner
 
     options = _intermixed(parser(), arguments)
     if options.unsafe_fixes and not (options.fix or options.diff):
@@ -212,18 +213,18 @@ def _lint(arguments: list[str]) -> int:
         mended, is_complete = _fix(options, config)
     run = runner.run(options.paths, config, jobs=options.jobs, cached=not options.no_cache)
     if options.fix and run.stale:
-        from emberlint import baseline
+        from emberlint.report import baseline
 
         baseline.pruned(os.path.join(config.root, config.baseline), run.stale)
         mended["EMB004"] = len(run.stale)
         run = run._replace(findings=[finding for finding in run.findings if finding.code != "EMB004"])
     findings = run.findings
     if options.diff_base:
-        from emberlint import changed
+        from emberlint.report import changes
 
         first = options.paths[0] if options.paths else "."
         folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
-        findings = changed.only(findings, changed.changed(options.diff_base, folder))
+        findings = changes.only(findings, changes.changed(options.diff_base, folder))
     _print(findings, run, mended, options)
     if _warn(run.unread) or not is_complete:
         return ERROR
@@ -246,7 +247,7 @@ def _is_excluded(path: str, config: Config) -> bool:
 
 def _fix(options: argparse.Namespace, config: Config) -> tuple[dict[str, int], bool]:
     """Write the fixed files; how many findings of each code were mended, and whether every file could be written."""
-    from emberlint import source
+    from emberlint.source import files
 
     total: dict[str, int] = {}
     is_complete = True
@@ -254,7 +255,7 @@ def _fix(options: argparse.Namespace, config: Config) -> tuple[dict[str, int], b
         if after == before:
             continue
         try:
-            source.write(path, after)
+            files.write(path, after)
         except OSError as error:
             sys.stderr.write(f"emberlint: warning: {path}: {error.strerror}\n")
             is_complete = False
@@ -271,7 +272,8 @@ def _fixed(
 
     What cannot be read is added to ``unread``.
     """
-    from emberlint import engine, fixes, runner, source
+    from emberlint.lint import fixes, linter, listing, runner
+    from emberlint.source import files
 
     safe = ("safe", "unsafe") if options.unsafe_fixes else ("safe",)
     run = runner.run(options.paths, config, jobs=options.jobs, cached=not options.no_cache)
@@ -280,11 +282,11 @@ def _fixed(
     done = []
     for path in todo:
         try:
-            before = source.read(path)
+            before = files.read(path)
         except OSError as error:
-            unread.append(runner.Unread(path, str(error.strerror)))
+            unread.append(listing.Unread(path, str(error.strerror)))
             continue
-        module, package = engine.module_of(path)
+        module, package = linter.module_of(path)
         fixed = fixes.fixed(before, path, config, unsafe=options.unsafe_fixes, module=module, package=package)
         done.append((path, before, fixed.data, fixed.mended))
     return done
@@ -314,13 +316,13 @@ def _files(count: int) -> str:
 
 
 def _print(findings: list[Finding], run: Run, mended: dict[str, int], options: argparse.Namespace) -> None:
-    from emberlint import report
+    from emberlint.report import formats
 
     if options.statistics:
         sys.stdout.write(_statistics(findings, options.output_format))
     else:
-        sources = report.Sources(run.texts)
-        sys.stdout.write(report.rendered(findings, options.output_format, verbose=options.verbose, sources=sources))
+        sources = formats.Sources(run.texts)
+        sys.stdout.write(formats.rendered(findings, options.output_format, verbose=options.verbose, sources=sources))
     if options.output_format not in ("full", "concise"):
         return
     safeties = [f.fix.safety for f in findings if f.fix is not None]
@@ -371,15 +373,16 @@ def _statistics(findings: list[Finding], style: str) -> str:
 
 def _explain(arguments: list[str]) -> int:
     from emberlint import rules
+    from emberlint.codes import rule_modules
 
     made = _Parser(prog="emberlint explain", description="Print the page of a rule.")
     made.add_argument("code", metavar="CODE", nargs="+", help="EMB203, or a rule's name: truth-value")
     codes = made.parse_args(arguments).code
-    named = any(code.upper() not in rules.modules() for code in codes)
-    names = {rules.load(code).name: code for code in rules.modules()} if named else {}
+    named = any(code.upper() not in rule_modules() for code in codes)
+    names = {rules.load(code).name: code for code in rule_modules()} if named else {}
     for given in codes:
         code = names.get(given, given.upper())
-        if code not in rules.modules():
+        if code not in rule_modules():
             hint = _meant(given, names) or "; `emberlint rules` lists them"
             made.error(f"no rule {given}{hint}")
         rule = rules.load(code)
@@ -391,11 +394,12 @@ def _explain(arguments: list[str]) -> int:
 
 def _rules(arguments: list[str]) -> int:
     from emberlint import rules
+    from emberlint.codes import rule_modules
 
     made = _Parser(prog="emberlint rules", description="List every rule.")
     made.add_argument("--json", action="store_true", help="as a list of objects")
     options = made.parse_args(arguments)
-    table = [rules.load(code) for code in rules.modules()]
+    table = [rules.load(code) for code in rule_modules()]
     if options.json:
         import json
 
@@ -411,7 +415,8 @@ def _rules(arguments: list[str]) -> int:
 
 
 def _why(arguments: list[str]) -> int:
-    from emberlint import source, why
+    from emberlint.commands import why
+    from emberlint.source import files
 
     made = _Parser(prog="emberlint why", description="What is known of the values on a line, and how.")
     made.add_argument("place", metavar="FILE:LINE", help="such as model.py:12; a column after it is not looked at")
@@ -423,7 +428,7 @@ def _why(arguments: list[str]) -> int:
         path, line = (shorter, number) if shorter and number.isdecimal() and line.isdecimal() else (path, line)
     if not path or not line.isdecimal():
         made.error("give FILE:LINE, such as model.py:12")
-    count = len(source.read(path).splitlines())
+    count = len(files.read(path).splitlines())
     if not 1 <= int(line) <= count:
         made.error(f"{path} has {count} lines, and no line {line}")
     sys.stdout.write(why.told(path, int(line)))
@@ -431,14 +436,15 @@ def _why(arguments: list[str]) -> int:
 
 
 def _port(arguments: list[str]) -> int:
-    from emberlint import port
+    from emberlint.commands import port
 
     return port.main(arguments)
 
 
 def _baseline(arguments: list[str]) -> int:
-    from emberlint import baseline, runner
-    from emberlint.report import Sources
+    from emberlint.lint import runner
+    from emberlint.report import baseline
+    from emberlint.report.formats import Sources
 
     made = _Parser(prog="emberlint baseline", description="Keep the findings there are, so that only new ones count.")
     made.add_argument(

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emberlint.catalogue import PATH
+from emberlint.knowledge.catalogue import PATH
 
 # The namespaces of each engine whose functions a program may call, and what names them in the catalogue.
 NAMESPACES = {

@@ -41,11 +41,11 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import kinds
-from emberlint.annotations import annotated
-from emberlint.checks import Annotation
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
+from emberlint.inference.annotations import annotated
+from emberlint.inference.checks import Annotation
+from emberlint.inference.file import File
+from emberlint.knowledge.engines import EMBER, array_type
 from emberlint.rules import Rule
 
 RULE = Rule("EMB105", "backend-type", "an engine's type in an annotation or in `isinstance`", fix="unsafe")
@@ -60,7 +60,7 @@ def check_annotation(node: ast.expr, file: File) -> None:
         return
     if isinstance(node, ast.Constant):
         value = annotated(node, file)
-        if value is not None and value.is_array and value.engine != kinds.EMBER and value.engine:
+        if value is not None and value.is_array and value.engine != EMBER and value.engine:
             file.report(RULE, node, f"the annotation {file.text(node)} is an engine's type; use `{TYPES}.Tensor`")
         return
     stack: list[ast.AST] = [node]
@@ -90,8 +90,8 @@ def _report(node: ast.expr, file: File) -> None:
 
 def _is_foreign(node: ast.AST, file: File) -> bool:
     path = file.path(node)
-    known = kinds.array_type(path) if path else None
-    return known is not None and known[1] not in ("", kinds.EMBER)
+    known = array_type(path) if path else None
+    return known is not None and known[1] not in ("", EMBER)
 
 
 _TESTS = frozenset({"isinstance", "issubclass"})

@@ -35,9 +35,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
-from emberlint.places import is_viewed
+from emberlint.inference.file import File
+from emberlint.rewrite.surroundings import is_viewed
 from emberlint.rules import Rule
 
 RULE = Rule("EMB106", "backend-method", "a method that one engine alone has, for its own machinery", fix="unsafe")

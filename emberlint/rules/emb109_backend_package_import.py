@@ -32,7 +32,7 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 

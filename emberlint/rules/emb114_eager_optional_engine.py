@@ -39,8 +39,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint import kinds
-from emberlint.file import File
+from emberlint.config import ENGINES
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 
@@ -56,7 +56,7 @@ RULE = Rule(
     files=_is_no_backend,
 )
 
-_OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
+_OPTIONAL = frozenset(ENGINES) - {"numpy"}
 
 
 @RULE.on(ast.Import, ast.ImportFrom)

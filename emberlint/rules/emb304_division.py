@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array, called, is_engines, keyword
-from emberlint.checks import KEYWORDS
-from emberlint.file import File
+from emberlint.inference.callees import array, called, is_engines, keyword
+from emberlint.inference.checks import KEYWORDS
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB304", "division", "integer `/`, or the builtin `float` as a dtype")

@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB306", "negative-step", "negative step", fix="unsafe")

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB308", "integer-division", "integer `//`, `%`, `@` and shifts")

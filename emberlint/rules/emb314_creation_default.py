@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import called, keyword, last_of, spreads
-from emberlint.file import File
-from emberlint.kinds import EMBER
+from emberlint.inference.callees import called, keyword, last_of, spreads
+from emberlint.inference.file import File
+from emberlint.knowledge.engines import EMBER
 from emberlint.rules import Rule
 
 RULE = Rule("EMB314", "creation-default", "creation without dtype or device")

@@ -34,8 +34,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.file import File
-from emberlint.kinds import HOST, SCALAR
+from emberlint.inference.file import File
+from emberlint.knowledge.types import HOST, SCALAR
 from emberlint.rules import Rule
 
 

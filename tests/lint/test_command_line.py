@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
-from emberlint import cache, rules, runner
+import emberlint
 from emberlint import config as configuration
+from emberlint import rules
 from emberlint.cli import main
+from emberlint.codes import rule_modules
 from emberlint.config import Config
+from emberlint.lint import cache, listing, runner
 
 BAD = 'import numpy as np\n\n\ndef f(x):\n    return np.exp(x), "é", np.pi\n'
 
@@ -235,6 +238,12 @@ def test_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert runner.run(["."], config).findings == third.findings
 
 
+def test_every_file_of_the_linter_is_a_part_of_the_key() -> None:
+    folder = Path(emberlint.__file__).parent
+    files = {str(path) for path in folder.rglob("*") if path.suffix in (".py", ".json")}
+    assert {line.rsplit(":", 2)[0] for line in cache._stamps(str(folder))} == files
+
+
 def test_the_cache_knows_files_by_size_and_time_and_then_by_content(project: Path) -> None:
     config = configuration.load(".")
     path = project / "good.py"
@@ -295,9 +304,9 @@ def test_files(project: Path) -> None:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("import torch\n", encoding="utf-8")
-    found = list(runner.files(["."], Config(root=str(project), exclude=("deep/skipped",)), []))
+    found = list(listing.files(["."], Config(root=str(project), exclude=("deep/skipped",)), []))
     assert found == ["bad.py", "deep/er/a.py", "good.py"]
-    assert list(runner.files(["a.txt"], Config(), [])) == ["a.txt"]
+    assert list(listing.files(["a.txt"], Config(), [])) == ["a.txt"]
 
 
 def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -312,7 +321,7 @@ def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixt
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
-    for code in rules.modules():
+    for code in rule_modules():
         assert main(["explain", code]) == 0
         assert capsys.readouterr().out.startswith(f"# {code} {rules.load(code).name}\n")
     assert main(["explain", "backend-import"]) == 0
@@ -322,9 +331,9 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:6] for line in lines] == list(rules.modules())
+    assert [line[:6] for line in lines] == list(rule_modules())
     assert main(["rules", "--json"]) == 0
-    assert {row["code"] for row in json.loads(capsys.readouterr().out)} == set(rules.modules())
+    assert {row["code"] for row in json.loads(capsys.readouterr().out)} == set(rule_modules())
 
 
 def test_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from emberlint import config as configuration
-from emberlint import runner, source
 from emberlint.cli import main
+from emberlint.lint import listing, runner
+from emberlint.source import files
 
 BAD = "import numpy as np\n"
 WARNING = "emberlint: warning: {}: {}; not checked\n"
@@ -130,14 +131,14 @@ def test_a_file_that_vanishes_is_a_warning(
 ) -> None:
     gone = folder / "a.py"
     gone.write_text(BAD, encoding="utf-8")
-    files = runner.files
+    listed_files = listing.files
 
     def vanishing(*arguments: object) -> Iterator[str]:
-        listed = list(files(*arguments))  # type: ignore[arg-type]
+        listed = list(listed_files(*arguments))  # type: ignore[arg-type]
         gone.unlink()
         yield from listed
 
-    monkeypatch.setattr(runner, "files", vanishing)
+    monkeypatch.setattr(listing, "files", vanishing)
     assert main(["."]) == 2
     printed = capsys.readouterr()
     assert printed.err == WARNING.format("a.py", "No such file or directory")
@@ -149,15 +150,15 @@ def test_a_file_that_becomes_a_fifo_is_a_warning(
 ) -> None:
     changed = folder / "a.py"
     changed.write_text(BAD, encoding="utf-8")
-    files = runner.files
+    listed_files = listing.files
 
     def changing(*arguments: object) -> Iterator[str]:
-        listed = list(files(*arguments))  # type: ignore[arg-type]
+        listed = list(listed_files(*arguments))  # type: ignore[arg-type]
         changed.unlink()
         os.mkfifo(changed)
         yield from listed
 
-    monkeypatch.setattr(runner, "files", changing)
+    monkeypatch.setattr(listing, "files", changing)
     assert main(["."]) == 2
     assert capsys.readouterr().err == WARNING.format("a.py", "Not a regular file (FIFO)")
 
@@ -198,13 +199,13 @@ def test_a_file_that_grows_is_read_to_the_size_it_had(folder: Path, monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fstat", growing)
-        assert source.read(str(path)) == b"x = 1\n" * 20_000
+        assert files.read(str(path)) == b"x = 1\n" * 20_000
     assert path.stat().st_size > size
 
 
 def test_a_file_that_is_written_after_it_was_read_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(folder / "bad.py", (1e9, 1e9))
-    read = source.read
+    read = files.read
 
     def growing(path: str, *limit: int) -> bytes:
         data = read(path, *limit)
@@ -215,7 +216,7 @@ def test_a_file_that_is_written_after_it_was_read_is_read_again(folder: Path, mo
 
     config = configuration.load(".")
     with monkeypatch.context() as patch:
-        patch.setattr(source, "read", growing)
+        patch.setattr(files, "read", growing)
         assert len(runner.run(["."], config).findings) == 1
     assert len(runner.run(["."], config).findings) == 2
 
@@ -278,14 +279,14 @@ def test_fix_writes_what_it_can(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "a.py").write_text(BAD, encoding="utf-8")
-    write = source.write
+    write = files.write
 
     def full(path: str, data: bytes) -> None:
         if path == "a.py":
-            raise source._unwritten(path, OSError(28, "No space left on device"))
+            raise files._unwritten(path, OSError(28, "No space left on device"))
         write(path, data)
 
-    monkeypatch.setattr(source, "write", full)
+    monkeypatch.setattr(files, "write", full)
     assert main(["--no-cache", "--fix", "."]) == 2
     printed = capsys.readouterr()
     assert printed.err == "emberlint: warning: a.py: cannot be written: No space left on device\n"

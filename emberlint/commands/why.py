@@ -1,0 +1,58 @@
+"""``emberlint why FILE:LINE``: what is known of the values on a line, and how it is known."""
+
+from __future__ import annotations
+
+import os
+
+from emberlint import config as configuration
+from emberlint.inference import traversal
+from emberlint.inference.file import File
+from emberlint.knowledge.types import ARRAYS, SCALAR, SEQUENCE, SHAPE
+from emberlint.lint import linter
+from emberlint.source.files import read
+from emberlint.source.text import Source
+
+_TOLD = frozenset({*ARRAYS, SCALAR, SHAPE, SEQUENCE})
+
+
+def told(path: str, line: int) -> str:
+    """The text that the command prints."""
+    data = read(path)
+    config = configuration.load(os.path.dirname(path) or ".")
+    module, package = linter.module_of(path)
+    try:
+        source = Source(data, path)
+        tree = linter.parse(source)
+    except (SyntaxError, UnicodeError, LookupError) as error:
+        return f"{path} does not parse: {error}\n"
+    where = configuration.relative(path, config)
+    layer = configuration.layer(where, config)
+    checks = linter.checks_for(linter.selected(config), where, layer is None)
+    file = File(
+        source,
+        tree,
+        config,
+        checks,
+        module=module,
+        package=package,
+        where=where,
+        engines=layer,
+        thorough=True,
+    )
+    findings = traversal.run(file)
+    lines = [f"{path}:{line}: {source.line(line).strip()}"]
+    seen = set()
+    values = [(node, value) for node, value in file.known.items() if node.lineno == line and value.kind in _TOLD]  # type: ignore[attr-defined]
+    for node, value in sorted(values, key=lambda item: (item[0].col_offset, -item[0].end_col_offset)):  # type: ignore[attr-defined]
+        text = " ".join(file.text(node).split())
+        if text in seen or (value.kind == SCALAR and value.node is None):
+            continue
+        seen.add(text)
+        dtype = f" of {value.dtype}" if value.dtype and value.kind in ARRAYS else ""
+        argument = f", passed in as `{value.argument}`" if value.argument else ""
+        lines.append(f"  `{text}` is a {value.described()}{dtype}{argument}")
+        lines += [f"    {reason}" for reason in file.reasons(value)]
+    if len(lines) == 1:
+        lines.append("  nothing is known of the values on this line, so no rule about tensors fires on it")
+    lines += [f"  {f.code} {f.message}" for f in findings if f.line <= line <= f.end_line]
+    return "".join(text + "\n" for text in lines)

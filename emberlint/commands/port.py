@@ -25,12 +25,14 @@ from emberlint.inference import traversal
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
+from emberlint.inference.state import State
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
 from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.rewrite import methods
 from emberlint.rewrite.functions import differs, is_unheld, last_argument, operation_for
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 from emberlint.source import files
 from emberlint.source.text import Source
@@ -94,7 +96,7 @@ def _read(
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
-        return traversal.run(File(text, tree, config, checks, module=module, package=package)), text
+        return traversal.run(State(text, tree, config, checks, module=module, package=package)), text
     except RecursionError:
         return [linter.unparsed(SyntaxError("too deeply nested"), path)], None
     finally:
@@ -172,7 +174,7 @@ def _passed(origin: str) -> Check:
             return
         operation = operation_for(path)
         if operation and not differs(path):
-            ops, imports = file.import_name(file.config.namespace)
+            ops, imports = import_name(file.config.namespace, file)
             operation = "asarray" if operation == "array" else operation
             fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")
             file.report(PORT, node, f"`{file.text(node)}`", fix=fix)
@@ -205,7 +207,7 @@ def _array(node: ast.Call, file: File) -> Fix | None:
     dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
     if is_unheld(node.args[0], "TensorLike") or any(is_unheld(dtype, "DTypeLike") for dtype in dtypes):
         return None
-    ops, imports = file.import_name(file.config.namespace)
+    ops, imports = import_name(file.config.namespace, file)
     edits = [*imports, file.edit(node.func, f"{ops}.asarray")]
     if len(node.args) == 2:
         start = file.span(node.args[1])[0]
@@ -229,7 +231,7 @@ def _is_fresh(node: ast.expr, file: File) -> bool:
 
 
 def _nonzero(node: ast.Call, file: File) -> Fix | None:
-    ops, imports = file.import_name(file.config.namespace)
+    ops, imports = import_name(file.config.namespace, file)
     return Fix((*imports, file.edit(node.func, f"{ops}.nonzero")), UNSAFE, "call `ops.nonzero`")
 
 
@@ -278,7 +280,7 @@ def _joined(node: ast.Subscript, file: File) -> None:
     parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
     if any(isinstance(part, (ast.Slice, ast.Starred)) or _is_text(part) for part in parts):
         return
-    ops, imports = file.import_name(file.config.namespace)
+    ops, imports = import_name(file.config.namespace, file)
     texts = [f"{ops}.atleast_1d({file.text(part)})" for part in parts]
     text = texts[0] if len(texts) == 1 else f"{ops}.concat([{', '.join(texts)}])"
     fix = Fix((*imports, file.edit(node, text)), UNSAFE, "call `ops.concat`")

@@ -6,7 +6,7 @@ import os
 
 from emberlint import config as configuration
 from emberlint.inference import traversal
-from emberlint.inference.file import File
+from emberlint.inference.state import State
 from emberlint.knowledge.types import ARRAYS, SCALAR, SEQUENCE, SHAPE
 from emberlint.lint import linter
 from emberlint.source.files import read
@@ -28,7 +28,7 @@ def told(path: str, line: int) -> str:
     where = configuration.relative(path, config)
     layer = configuration.layer(where, config)
     checks = linter.checks_for(linter.selected(config), where, layer is None)
-    file = File(
+    file = State(
         source,
         tree,
         config,

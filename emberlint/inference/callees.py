@@ -56,7 +56,7 @@ def last_of(name: str) -> str:
 
 def called(node: ast.Call, file: File) -> Called | None:
     """What a call calls; ``None`` for anything but engines, operations and arrays."""
-    known = file.callees
+    known = file.uses.callees
     if node not in known:
         known[node] = _called(node, file)
     found: Called | None = known[node]

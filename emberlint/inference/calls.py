@@ -7,7 +7,6 @@ from functools import cache
 
 from emberlint.inference import classes
 from emberlint.inference.checks import ALL, KEYWORDS, TENSORS
-from emberlint.inference.file import File
 from emberlint.inference.functions import answered
 from emberlint.inference.results import (
     BUILTIN_ANSWERS,
@@ -21,6 +20,7 @@ from emberlint.inference.results import (
     result_dtype,
     worded,
 )
+from emberlint.inference.state import State
 from emberlint.inference.values import (
     CALL,
     CONSTANTS,
@@ -57,9 +57,9 @@ _VALUES = frozenset({TENSOR, HOST, SCALAR, SHAPE})
 
 
 @evaluates(ast.Call)
-def _call(node: ast.Call, file: File) -> Value | None:
+def _call(node: ast.Call, state: State) -> Value | None:
     function, keywords = node.func, node.keywords
-    file.called.add(function)
+    state.uses.called.add(function)
     hot = False
     given = ALL
     arguments: list[Value | None] = []
@@ -68,7 +68,7 @@ def _call(node: ast.Call, file: File) -> Value | None:
         if kind is ast.Constant:
             arguments.append(CONSTANTS.get(type(argument.value)))  # type: ignore[attr-defined]
             continue
-        value = EVALUATE[kind](argument, file)
+        value = EVALUATE[kind](argument, state)
         arguments.append(value)
         if value is not None and value.hot and value.kind != STRING:
             hot = True
@@ -79,70 +79,70 @@ def _call(node: ast.Call, file: File) -> Value | None:
         for keyword in keywords:
             part = keyword.value
             if keyword.arg == "dtype":
-                file.given[part] = node
+                state.uses.given[part] = node
             kind = type(part)
             if kind is not ast.Constant:
-                value = EVALUATE[kind](part, file)
+                value = EVALUATE[kind](part, state)
                 if value is not None and value.hot and value.kind != STRING:
                     hot = True
                     if value.kind == TENSOR:
                         given |= TENSORS
     kind = type(function)
-    target = EVALUATE[kind](function, file)
+    target = EVALUATE[kind](function, state)
     if target is not None and target.kind == REFERENCE:
         path = target.path
-        value = _engine(path, node, arguments, file)
+        value = _engine(path, node, arguments, state)
         if value is not None:
-            file.known[node] = value
+            state.known[node] = value
         if hot or target.hot or path == "importlib.import_module":
-            for check in file.checks.calls[given][path]:
-                check(node, file)
+            for check in state.checks.calls[given][path]:
+                check(node, state)
         return value
     if kind is ast.Attribute:
-        owner = file.value(function.value)  # type: ignore[attr-defined]
+        owner = state.value(function.value)  # type: ignore[attr-defined]
         name: str = function.attr  # type: ignore[attr-defined]
         if target is None or target.kind in _VALUES:
             value = _method(owner, name, node, arguments) if owner is not None else None
         else:
-            value = _object(target, node, file)
+            value = _object(target, node, state)
         if value is not None:
-            file.known[node] = value
+            state.known[node] = value
         if hot or (owner is not None and (owner.kind in ARRAYS or owner.engine)):
-            for check in file.checks.methods[given][name]:
-                check(node, file)
+            for check in state.checks.methods[given][name]:
+                check(node, state)
         return value
     name = function.id if kind is ast.Name else ""  # type: ignore[attr-defined]
     if target is not None:
-        value = _object(target, node, file)
-    elif name and not file.is_bound(name):
+        value = _object(target, node, state)
+    elif name and not state.is_bound(name):
         value = _builtin(name, node, arguments)
     else:
         value = None
     if value is not None:
-        file.known[node] = value
+        state.known[node] = value
     if hot or name == "__import__":
-        for check in file.checks.calls[given][name]:
-            check(node, file)
+        for check in state.checks.calls[given][name]:
+            check(node, state)
     return value
 
 
-def _object(target: Value, node: ast.Call, file: File) -> Value | None:
+def _object(target: Value, node: ast.Call, state: State) -> Value | None:
     """What something of the file answers when it is called."""
     kind = target.kind
     if kind == FUNCTION:
-        return answered(target, node, file)
+        return answered(target, node, state)
     if kind == CLASS:
         return Value(INSTANCE, node=target.node, path=target.path)
     if kind == INSTANCE:
-        return classes.called(target, node, file)
+        return classes.called(target, node, state)
     return None
 
 
-def _engine(path: str, node: ast.Call, arguments: list[Value | None], file: File) -> Value | None:
+def _engine(path: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
     """What an imported function answers."""
     found = answer(path)
     if found is None:
-        return _special(path, node, arguments, file) if _is_special(path) else None
+        return _special(path, node, arguments, state) if _is_special(path) else None
     word, engine = found
     if word in ARRAYS:
         name = path.rpartition(".")[2]
@@ -170,9 +170,9 @@ def _is_special(path: str) -> bool:
     )
 
 
-def _special(path: str, node: ast.Call, arguments: list[Value | None], file: File) -> Value | None:
+def _special(path: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
     """What an imported function answers that no table tells of."""
-    known = file.array_type(path)
+    known = state.imports.array_type(path)
     if known is not None:
         return Value(*known, node, CALL)
     root, _, rest = path.partition(".")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.inference.file import File
 from emberlint.inference.functions import answered, later
 from emberlint.inference.scopes import Body, Class
+from emberlint.inference.state import State
 from emberlint.inference.values import CALL, Value, merged
 from emberlint.inference.visitors import block, checked, evaluate, executes
 from emberlint.knowledge.types import ARRAYS, CLASS, COLD, FUNCTION, INSTANCE, NONE, SEQUENCE, TENSOR
@@ -17,21 +17,21 @@ _FIRST = frozenset({"__init__", "__post_init__", "setup", "build"})
 
 
 @executes(ast.ClassDef)
-def define(node: ast.ClassDef, file: File) -> None:
+def define(node: ast.ClassDef, state: State) -> None:
     """Visit a class's head and body, bind its name, and put its methods off."""
     for part in (*node.decorator_list, *node.bases):
-        evaluate(part, file)
+        evaluate(part, state)
     for keyword in node.keywords:
-        evaluate(keyword.value, file)
-    klass = Class(node, [file.path(base) or dotted(base) for base in node.bases])
-    file.classes[node] = klass
-    checked(node, file)
-    enclosing, outer, around, pending = file.env, file.outer, file.klass, file.pending
+        evaluate(keyword.value, state)
+    klass = Class(node, [state.path(base) or dotted(base) for base in node.bases])
+    state.classes[node] = klass
+    checked(node, state)
+    enclosing, outer, around, pending = state.env, state.outer, state.klass, state.pending
     scopes = (enclosing, *outer)
-    file.env, file.outer, file.klass, file.pending = {}, scopes, klass, []
-    block(node.body, file)
-    members, methods = file.env, file.pending
-    file.env, file.outer, file.klass, file.pending = enclosing, outer, around, pending
+    state.env, state.outer, state.klass, state.pending = {}, scopes, klass, []
+    block(node.body, state)
+    members, methods = state.env, state.pending
+    state.env, state.outer, state.klass, state.pending = enclosing, outer, around, pending
     for name, value in members.items():
         if value is not None and value.kind == FUNCTION:
             klass.methods[name] = value
@@ -39,27 +39,27 @@ def define(node: ast.ClassDef, file: File) -> None:
             klass.attributes[name] = value
     methods.sort(key=lambda body: body.node.name not in _FIRST)
     for inner, _, inner_class in methods:
-        later(Body(inner, scopes, inner_class or klass), file)
+        later(Body(inner, scopes, inner_class or klass), state)
     enclosing[node.name] = Value(CLASS, node=node, path=node.name)
-    file.interest.warm.add(node.name.encode())
+    state.interest.warm.add(node.name.encode())
 
 
-def keep(klass: Class, name: str, value: Value | None, file: File) -> None:
+def keep(klass: Class, name: str, value: Value | None, state: State) -> None:
     """Take in what is assigned to an attribute of a class's objects."""
     if name in klass.attributes:
         before = klass.attributes[name]
         value = value if before is not None and before.kind == NONE else merged(before, value)
     klass.attributes[name] = value
     if value is not None and value.kind not in COLD:
-        file.interest.warm.add(name.encode())
+        state.interest.warm.add(name.encode())
         if value.kind in ARRAYS or value.kind == INSTANCE or value.kind == SEQUENCE:
-            file.interest.note(name, value)
+            state.interest.note(name, value)
 
 
-def called(target: Value, node: ast.AST, file: File) -> Value | None:
+def called(target: Value, node: ast.AST, state: State) -> Value | None:
     """What an object answers when it is called."""
-    klass = file.classes.get(target.node)
+    klass = state.classes.get(target.node)
     if klass is not None:
         method = klass.methods.get("__call__") or klass.methods.get("forward")
-        return answered(method, node, file) if method is not None else None
+        return answered(method, node, state) if method is not None else None
     return Value(TENSOR, target.engine, node, CALL, target) if target.engine else None

@@ -8,30 +8,31 @@ from typing import Any
 from emberlint.config import ENGINES
 from emberlint.inference.file import File
 from emberlint.inference.scopes import BACKEND, Env, engines_of
+from emberlint.inference.state import State
 from emberlint.inference.values import CHECKED, NOTHING, NUMBER, Value, merged
 from emberlint.knowledge.engines import BACKEND_NAMES, engine_of
 from emberlint.knowledge.types import STRING, TENSOR
 
 
-def narrowed(test: Any, file: File) -> tuple[Env, Env]:
+def narrowed(test: Any, state: State) -> tuple[Env, Env]:
     """What a condition tells of names where it holds, and where it does not."""
     kind = type(test)
     if kind is ast.Compare:
-        return _active(test, file) or _none(test)
+        return _active(test, state) or _none(test)
     if kind is ast.Call:
-        return _checked(test, file), {}
+        return _checked(test, state), {}
     if kind is ast.BoolOp:
-        return _joined(test, file)
+        return _joined(test, state)
     if kind is ast.UnaryOp and type(test.op) is ast.Not:
-        yes, no = narrowed(test.operand, file)
+        yes, no = narrowed(test.operand, state)
         return no, yes
     return {}, {}
 
 
-def _joined(test: ast.BoolOp, file: File) -> tuple[Env, Env]:
+def _joined(test: ast.BoolOp, state: State) -> tuple[Env, Env]:
     """``and``, where all parts hold if it does; ``or``, where none does if it does not."""
     holds = type(test.op) is ast.And
-    sides = [narrowed(part, file) for part in test.values]
+    sides = [narrowed(part, state) for part in test.values]
     every: Env = {}
     for yes, no in sides:
         every.update(yes if holds else no)
@@ -42,9 +43,9 @@ def _joined(test: ast.BoolOp, file: File) -> tuple[Env, Env]:
     return (every, either) if holds else (either, every)
 
 
-def _active(test: ast.Compare, file: File) -> tuple[Env, Env] | None:
+def _active(test: ast.Compare, state: State) -> tuple[Env, Env] | None:
     """``backend() == "torch"``, ``backend() not in ("jax", "mlx")``."""
-    engines = named_engines(test, file)
+    engines = named_engines(test, state) if state.interest.branches else _NO_ENGINES
     if not engines or len(test.ops) != 1:
         return None
     known = _backend(engines, test)
@@ -75,8 +76,6 @@ def _matched(pattern: ast.pattern) -> frozenset[str]:
 
 def named_engines(test: ast.Compare, file: File) -> frozenset[str]:
     """The engines that the name of a backend is compared with; empty for another comparison."""
-    if not file.interest.branches:
-        return _NO_ENGINES
     sides = (test.left, *test.comparators)
     engines = _NO_ENGINES.union(*map(_literals, sides))
     return engines if engines and any(is_backend_name(side, file) for side in sides) else _NO_ENGINES
@@ -130,34 +129,34 @@ def _none(test: ast.Compare) -> tuple[Env, Env]:
     return {}, {}
 
 
-def _checked(test: ast.Call, file: File) -> Env:
+def _checked(test: ast.Call, state: State) -> Env:
     """``isinstance(x, Tensor)``, ``torch.is_tensor(x)``."""
     if not test.args or type(test.args[0]) is not ast.Name:
         return {}
     name = test.args[0].id
-    file.interest.warm.add(name.encode())
+    state.interest.warm.add(name.encode())
     function = test.func
     if len(test.args) == 2 and type(function) is ast.Name and function.id == "isinstance":
-        value = _instance(test.args[1], test, file)
+        value = _instance(test.args[1], test, state)
         return {name: value} if value is not None else {}
-    path = file.path(function)
+    path = state.path(function)
     if path.endswith((".is_tensor", ".is_array")):
         return {name: Value(TENSOR, engine_of(path), test, CHECKED)}
     return {}
 
 
-def _instance(types: Any, test: ast.AST, file: File) -> Value | None:
+def _instance(types: Any, test: ast.AST, state: State) -> Value | None:
     """What an object of some types is."""
     kind = type(types)
     if kind is ast.Tuple:
-        found: Value | None = _instance(types.elts[0], test, file) if types.elts else None
+        found: Value | None = _instance(types.elts[0], test, state) if types.elts else None
         for element in types.elts[1:]:
-            found = merged(found, _instance(element, test, file))
+            found = merged(found, _instance(element, test, state))
         return found
     if kind is ast.BinOp and type(types.op) is ast.BitOr:
-        return merged(_instance(types.left, test, file), _instance(types.right, test, file))
-    if kind is ast.Name and types.id in ("int", "float", "bool", "complex") and not file.is_bound(types.id):
+        return merged(_instance(types.left, test, state), _instance(types.right, test, state))
+    if kind is ast.Name and types.id in ("int", "float", "bool", "complex") and not state.is_bound(types.id):
         return NUMBER
-    path = file.path(types)
-    known = file.array_type(path) if path else None
+    path = state.path(types)
+    known = state.imports.array_type(path) if path else None
     return Value(*known, test, CHECKED) if known is not None else None

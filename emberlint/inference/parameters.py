@@ -18,8 +18,8 @@ from emberlint.knowledge.types import HOST, TENSOR
 from emberlint.source.text import ANY
 
 if TYPE_CHECKING:
-    from emberlint.inference.file import File
     from emberlint.inference.scopes import Class
+    from emberlint.inference.state import State
 
 # `x : ndarray` and `x, y : (N,) array` as numpydoc has them, `x (np.ndarray): ...` as Google's style has them.
 _NUMPYDOC = re.compile(r"^[ \t]*(\*{0,2}\w+(?:[ \t]*,[ \t]*\*{0,2}\w+)*)[ \t]*:[ \t]+(\S.*)$", re.MULTILINE)
@@ -51,20 +51,20 @@ PASSED = "is what its one call passes"
 
 
 def parameters(
-    arguments: list[ast.arg], node: Any, klass: Class | None, passed: dict[str, Value], file: File
+    arguments: list[ast.arg], node: Any, klass: Class | None, passed: dict[str, Value], state: State
 ) -> dict[str, Value]:
     """Those of a function's unannotated parameters that must be arrays, with why."""
     found: dict[str, Value] = {}
     names = {argument.arg: argument for argument in arguments if argument.annotation is None}
     if not names:
         return found
-    engine = _engine(file)
+    engine = _engine(state)
     if engine is not None:
         for name in _documented(node, klass):
             if name in names:
                 found[name] = _array(engine, names[name], DOCUMENTED)
         for name in names:
-            if name not in found and _is_used(name, node, engine, file):
+            if name not in found and _is_used(name, node, engine, state):
                 found[name] = _array(engine, names[name], USED)
     for name, value in passed.items():
         if name in names:
@@ -76,9 +76,9 @@ def _array(engine: str, argument: ast.arg, reason: str) -> Value:
     return Value(HOST if engine == "numpy" else TENSOR, engine, argument, reason, argument=argument.arg)
 
 
-def _engine(file: File) -> str | None:
+def _engine(state: State) -> str | None:
     """The one engine that the file imports; ``None`` where there are several, or none."""
-    engines = file.engines
+    engines = state.imports.engines
     if len(engines) == 1:
         return next(iter(engines))
     return EMBER if engines == {EMBER, "numpy"} else None
@@ -110,9 +110,9 @@ def _docstring(node: Any) -> str:
     return ""
 
 
-def _is_used(name: str, node: Any, engine: str, file: File) -> bool:
+def _is_used(name: str, node: Any, engine: str, state: State) -> bool:
     """Whether a function uses a name as only arrays are used, and not as anything else is."""
-    source = file.source
+    source = state.source
     starts, data = source.starts, source.data
     start, end = starts[node.body[0].lineno - 1], starts[node.end_lineno]
     word = name.encode()
@@ -150,28 +150,28 @@ def _is_asked_for(word: bytes, data: bytes, start: int, end: int) -> bool:
     )
 
 
-def is_helper(name: str, file: File) -> bool:
+def is_helper(name: str, state: State) -> bool:
     """Whether a function has one call in its file and no other use, so that the call says what its parameters are."""
     if not name.startswith("_") or name.startswith("__"):
         return False
-    known = file.helpers.get(name)
+    known = state.functions.helpers.get(name)
     if known is None:
-        known = file.helpers[name] = sum(1 for _ in islice(file.source.uses(name.encode()), 3)) == 2
+        known = state.functions.helpers[name] = sum(1 for _ in islice(state.source.uses(name.encode()), 3)) == 2
     return known
 
 
-def passed(node: Any, call: ast.Call, file: File) -> dict[str, Value]:
+def passed(node: Any, call: ast.Call, state: State) -> dict[str, Value]:
     """The arrays that a call passes, by the names of the parameters that take them."""
     found = {}
     names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
     for name, argument in zip(names, call.args, strict=False):
         if type(argument) is ast.Starred:
             break
-        value = file.value(argument)
+        value = state.value(argument)
         if value is not None and value.is_array:
             found[name] = value
     for keyword in call.keywords:
-        value = file.value(keyword.value)
+        value = state.value(keyword.value)
         if keyword.arg and value is not None and value.is_array:
             found[keyword.arg] = value
     return found

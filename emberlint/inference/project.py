@@ -1,6 +1,6 @@
 """A project as a whole: the modules, who imports whom, and the operations that its frontend and its backends define.
 
-Rules that need more than one file read facts: a few plain values for each file, kept in the cache beside its findings.
+Rules that need more than one file read facts: a few plain values for each state, kept in the cache beside its findings.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from emberlint import config as configuration
 from emberlint.config import Config
 from emberlint.findings import Finding, Fix
 from emberlint.inference.conditions import narrowed, of_case
-from emberlint.inference.file import File
 from emberlint.inference.scopes import engines_of
+from emberlint.inference.state import State
 from emberlint.knowledge.engines import engine_of
 from emberlint.source.tree import dotted
 
@@ -58,27 +58,29 @@ class Module(NamedTuple):
     stars: tuple[str, ...]
 
 
-def facts(file: File) -> dict[str, Any]:
-    """What project rules need to know of a file, as plain values."""
+def facts(state: State) -> dict[str, Any]:
+    """What project rules need to know of a state, as plain values."""
     imports: list[list[Any]] = []
     stars: list[str] = []
     found: dict[str, Any] = {"imports": imports, "stars": stars}
-    for node, runs, active in _imports(file.tree.body, file, True, frozenset()):
+    for node, runs, active in _imports(state.tree.body, state, True, frozenset()):
         span = [node.lineno, node.col_offset, node.end_lineno, node.end_col_offset]
         if type(node) is ast.Import:
             paths = [name.name for name in node.names]
         else:
-            base = file.resolve(node)
+            base = state.imports.resolve(node)
             stars += [base for name in node.names if name.name == "*"]
             paths = [base if name.name == "*" else f"{base}.{name.name}" for name in node.names]
         imports += [[path, span, runs and not (active and _engine(path) in active)] for path in paths]
-    parts = file.where.split("/")
+    parts = state.where.split("/")
     if "ops" in parts[:-1] or "backend" in parts[:-1] or "backends" in parts[:-1]:
         found["functions"] = [
-            _defined(node, file) for node in file.tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            _defined(node, state)
+            for node in state.tree.body
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         ]
-        found["names"] = sorted(_bound(file.tree.body))
-        found["exports"] = _exports(file.tree.body)
+        found["names"] = sorted(_bound(state.tree.body))
+        found["exports"] = _exports(state.tree.body)
     return found
 
 
@@ -88,7 +90,7 @@ def _engine(path: str) -> str:
 
 
 def _imports(
-    body: list[Any], file: File, runs: bool, active: frozenset[str]
+    body: list[Any], state: State, runs: bool, active: frozenset[str]
 ) -> Iterator[tuple[Any, bool, frozenset[str]]]:
     """The imports at the top of a module: whether they run with it, and the engines that the active backend is then."""
     for node in body:
@@ -97,32 +99,32 @@ def _imports(
             yield node, runs, active
         elif kind is ast.If:
             typing = dotted(node.test).endswith("TYPE_CHECKING")
-            yes, no = narrowed(node.test, file)
-            yield from _imports(node.body, file, runs and not typing, engines_of(yes) or active)
-            yield from _imports(node.orelse, file, runs, engines_of(no) or active)
+            yes, no = narrowed(node.test, state)
+            yield from _imports(node.body, state, runs and not typing, engines_of(yes) or active)
+            yield from _imports(node.orelse, state, runs, engines_of(no) or active)
         elif kind is ast.Match:
             for case in node.cases:
-                engines = engines_of(of_case(node.subject, case.pattern, file))
-                yield from _imports(case.body, file, runs, engines or active)
+                engines = engines_of(of_case(node.subject, case.pattern, state))
+                yield from _imports(case.body, state, runs, engines or active)
         elif kind is ast.Try:
             blocks = (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody)
             for part in blocks:
-                yield from _imports(part, file, runs, active)
+                yield from _imports(part, state, runs, active)
 
 
-def _defined(node: Any, file: File) -> list[Any]:
+def _defined(node: Any, state: State) -> list[Any]:
     arguments = node.args
     rows = []
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
     for i, (argument, default) in enumerate(zip(positional, defaults, strict=True)):
-        rows.append(_parameter(argument, "P" if i < len(arguments.posonlyargs) else "B", default, file))
+        rows.append(_parameter(argument, "P" if i < len(arguments.posonlyargs) else "B", default, state))
     if arguments.vararg is not None:
-        rows.append(_parameter(arguments.vararg, "V", None, file))
+        rows.append(_parameter(arguments.vararg, "V", None, state))
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        rows.append(_parameter(argument, "K", default, file))
+        rows.append(_parameter(argument, "K", default, state))
     if arguments.kwarg is not None:
-        rows.append(_parameter(arguments.kwarg, "W", None, file))
+        rows.append(_parameter(arguments.kwarg, "W", None, state))
     every = [*positional, *arguments.kwonlyargs, *(a for a in (arguments.vararg, arguments.kwarg) if a is not None)]
     bare = all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in node.body)
     return [
@@ -136,15 +138,15 @@ def _defined(node: Any, file: File) -> list[Any]:
     ]
 
 
-def _parameter(argument: ast.arg, kind: str, default: ast.expr | None, file: File) -> list[str]:
-    return [argument.arg, kind, _written(default, file), _written(argument.annotation, file)]
+def _parameter(argument: ast.arg, kind: str, default: ast.expr | None, state: State) -> list[str]:
+    return [argument.arg, kind, _written(default, state), _written(argument.annotation, state)]
 
 
-def _written(node: ast.expr | None, file: File) -> str:
+def _written(node: ast.expr | None, state: State) -> str:
     """The text of a default or an annotation, in one way where there are several to write it."""
     if node is None:
         return ""
-    return repr(node.value) if isinstance(node, ast.Constant) else " ".join(file.text(node).split())
+    return repr(node.value) if isinstance(node, ast.Constant) else " ".join(state.text(node).split())
 
 
 def _bound(body: list[Any]) -> set[str]:
@@ -192,7 +194,7 @@ class Project:
         self._layers: dict[str, frozenset[str] | None] = {}
 
     def add(self, path: str, name: str, facts: dict[str, Any]) -> None:
-        """Take in the facts of a file."""
+        """Take in the facts of a state."""
         self.modules[name] = Module(
             path,
             configuration.relative(path, self.config),

@@ -1,4 +1,4 @@
-"""What a file's scopes hold: names and their values, imports, classes, and functions that are still to be visited."""
+"""What a file's scopes hold: names and their values, classes, and functions that are still to be visited."""
 
 from __future__ import annotations
 
@@ -37,18 +37,6 @@ class Class:
         self.instance = Value(INSTANCE, node=node, path=node.name)
 
 
-class Import(NamedTuple):
-    """A name that an import binds: the full name of what it is, and how it came in."""
-
-    node: ast.stmt
-    path: str
-    name: ast.alias
-    alias: str
-    lazy: bool
-    typing: bool
-    guarded: bool
-
-
 class Body(NamedTuple):
     """A statement that is still to be visited, with the scopes around it and the class it stands in: a function's body
     when the names around it are known or when it is called, another one when a name in it turns out to matter.
@@ -62,11 +50,12 @@ class Body(NamedTuple):
 class Functions:
     """The functions of a file: those that wait, those that are being visited, and what the others answer.
 
-    ``waiting`` has every function that has been met. ``passed`` are the arrays that the one call of a helper passes,
-    ``deferred`` the helpers that have been put off until that call is found.
+    ``waiting`` has every function that has been met. ``helpers`` says which names are those of functions with one call
+    in the file, ``passed`` are the arrays that this call passes, and ``deferred`` the helpers that have been put off
+    until it is found.
     """
 
-    __slots__ = ("answers", "deferred", "generators", "open", "passed", "waiting")
+    __slots__ = ("answers", "deferred", "generators", "helpers", "open", "passed", "waiting")
 
     def __init__(self) -> None:
         self.waiting: dict[ast.AST, Body] = {}
@@ -75,3 +64,4 @@ class Functions:
         self.generators: set[ast.AST] = set()
         self.passed: dict[ast.AST, dict[str, Value]] = {}
         self.deferred: set[ast.AST] = set()
+        self.helpers: dict[str, bool] = {}

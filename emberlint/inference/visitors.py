@@ -13,13 +13,14 @@ from typing import Any
 from emberlint.inference.checks import NONE, Iteration, Truth
 from emberlint.inference.file import File
 from emberlint.inference.results import BUILTIN_ANSWERS
+from emberlint.inference.state import State, state_of
 from emberlint.inference.values import CONSTANTS, Value
 from emberlint.knowledge.engines import TYPE_NAMES
 from emberlint.knowledge.types import ARRAYS
 from emberlint.source.tree import last_part
 
-Evaluator = Callable[[Any, File], Value | None]
-Executor = Callable[[Any, File], None]
+Evaluator = Callable[[Any, State], Value | None]
+Executor = Callable[[Any, State], None]
 
 
 EVALUATE: dict[type, Evaluator] = {}
@@ -46,21 +47,26 @@ def executes(*classes: type) -> Callable[[Executor], Executor]:
     return enter
 
 
-def evaluate(node: Any, file: File) -> Value | None:
+def evaluate(node: Any, state: State) -> Value | None:
     """The value of an expression; its parts are visited first, then the rules see it."""
-    return EVALUATE[type(node)](node, file)
+    return EVALUATE[type(node)](node, state)
 
 
-def quietly(node: Any, file: File) -> Value | None:
+def quietly(node: Any, state: State) -> Value | None:
     """The value of an expression, without showing it to the rules."""
-    checks, file.checks = file.checks, NONE
+    checks, state.checks = state.checks, NONE
     try:
-        return EVALUATE[type(node)](node, file)
+        return EVALUATE[type(node)](node, state)
     finally:
-        file.checks = checks
+        state.checks = checks
 
 
-def worthwhile(statement: ast.stmt, node: Any, file: File) -> Value | None:
+def value_ahead(node: ast.expr, file: File) -> Value | None:
+    """The value of an expression that the rules may not have been shown yet, for a rule that must know it."""
+    return quietly(node, state_of(file))
+
+
+def worthwhile(statement: ast.stmt, node: Any, state: State) -> Value | None:
     """The value of a statement's expression. A call in a statement that mentions nothing of interest is not visited:
     only a built-in function could answer anything that is known.
     """
@@ -68,53 +74,53 @@ def worthwhile(statement: ast.stmt, node: Any, file: File) -> Value | None:
     if kind is ast.Call:
         function = node.func
         name = function.id if type(function) is ast.Name else getattr(function, "attr", "")
-        if name not in BUILTIN_ANSWERS and name not in TYPE_NAMES and not file.interest.is_warm(statement):
+        if name not in BUILTIN_ANSWERS and name not in TYPE_NAMES and not state.interest.is_warm(statement):
             return None
-    return EVALUATE[kind](node, file)
+    return EVALUATE[kind](node, state)
 
 
-def block(body: Iterable[ast.stmt], file: File) -> None:
+def block(body: Iterable[ast.stmt], state: State) -> None:
     """Execute statements one after the other."""
     for statement in body:
-        EXECUTE[type(statement)](statement, file)
+        EXECUTE[type(statement)](statement, state)
 
 
-def shown(node: Any, value: Value | None, file: File) -> Value | None:
+def shown(node: Any, value: Value | None, state: State) -> Value | None:
     """The value of an expression, after it is kept and the rules have seen the node."""
     if value is not None:
-        file.known[node] = value
-    if type(node) in file.checks.on:
-        checked(node, file)
+        state.known[node] = value
+    if type(node) in state.checks.on:
+        checked(node, state)
     return value
 
 
-def checked(node: Any, file: File) -> None:
+def checked(node: Any, state: State) -> None:
     """Show a node to the rules that asked for its class."""
-    for check in file.checks.on.get(type(node), ()):
-        check(node, file)
+    for check in state.checks.on.get(type(node), ()):
+        check(node, state)
 
 
-def truth(node: Any, file: File) -> Value | None:
+def truth(node: Any, state: State) -> Value | None:
     """The value of an expression whose truth is asked for."""
-    value = asked = EVALUATE[type(node)](node, file)
+    value = asked = EVALUATE[type(node)](node, state)
     if type(node) is ast.BoolOp:
-        asked = file.value(last_part(node))
+        asked = state.value(last_part(node))
     if asked is not None and asked.kind in ARRAYS:
-        for check in file.checks.on.get(Truth, ()):
-            check(node, file)
+        for check in state.checks.on.get(Truth, ()):
+            check(node, state)
     return value
 
 
-def iterated(node: Any, file: File) -> Value | None:
+def iterated(node: Any, state: State) -> Value | None:
     """The value of an expression that is iterated over."""
-    value = EVALUATE[type(node)](node, file)
+    value = EVALUATE[type(node)](node, state)
     if value is not None and value.kind in ARRAYS:
-        for check in file.checks.on.get(Iteration, ()):
-            check(node, file)
+        for check in state.checks.on.get(Iteration, ()):
+            check(node, state)
     return value
 
 
-def parts(node: ast.AST, file: File) -> None:
+def parts(node: ast.AST, state: State) -> None:
     """Visit whatever a node is made of."""
     known = node.__dict__
     for name in node._fields:
@@ -122,30 +128,30 @@ def parts(node: ast.AST, file: File) -> None:
         if type(child) is list:
             for item in child:
                 if isinstance(item, ast.expr):
-                    EVALUATE[type(item)](item, file)
+                    EVALUATE[type(item)](item, state)
                 elif isinstance(item, ast.stmt):
-                    EXECUTE[type(item)](item, file)
+                    EXECUTE[type(item)](item, state)
                 elif isinstance(item, ast.AST):
-                    parts(item, file)
+                    parts(item, state)
         elif isinstance(child, ast.expr):
-            EVALUATE[type(child)](child, file)
+            EVALUATE[type(child)](child, state)
         elif isinstance(child, ast.AST) and not isinstance(child, (ast.expr_context, ast.operator, ast.boolop)):
-            parts(child, file)
+            parts(child, state)
 
 
 @evaluates(*ast.expr.__subclasses__())
-def _other(node: ast.expr, file: File) -> Value | None:
+def _other(node: ast.expr, state: State) -> Value | None:
     """An expression of which nothing is known but that its parts are expressions."""
-    parts(node, file)
-    return shown(node, None, file)
+    parts(node, state)
+    return shown(node, None, state)
 
 
 @executes(*ast.stmt.__subclasses__())
-def _unknown(node: ast.stmt, file: File) -> None:
-    parts(node, file)
-    checked(node, file)
+def _unknown(node: ast.stmt, state: State) -> None:
+    parts(node, state)
+    checked(node, state)
 
 
 @evaluates(ast.Constant)
-def _constant(node: ast.Constant, file: File) -> Value | None:
+def _constant(node: ast.Constant, state: State) -> Value | None:
     return CONSTANTS.get(type(node.value))

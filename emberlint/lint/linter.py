@@ -17,7 +17,7 @@ from emberlint.config import ENGINES, Config
 from emberlint.findings import Finding
 from emberlint.inference import traversal
 from emberlint.inference.checks import Checks, Subscription
-from emberlint.inference.file import File
+from emberlint.inference.state import State
 from emberlint.lint import suppression
 from emberlint.source.text import Source
 
@@ -105,7 +105,7 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
 
     where = configuration.relative(path, config)
     layer = configuration.layer(where, config)
-    file = File(
+    file = State(
         source,
         tree,
         config,

@@ -14,6 +14,7 @@ from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER
 from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.functions import DIFFERENT, is_alike, operation_for, rewritten
+from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.surroundings import is_viewed
 
 # Methods whose arguments stand one by one where the operation takes a tuple.
@@ -97,7 +98,7 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
     name = function.attr
     meant = owner.engine if owner.engine not in (EMBER, "") else origin
     if name == "item" and meant == "numpy" and len(node.args) == 1 and not node.keywords:
-        bound, imports = file.import_name(file.config.namespace)
+        bound, imports = import_name(file.config.namespace, file)
         text = f"{bound}.ravel({file.text(function.value)})[{file.text(node.args[0])}].item()"
         return Moved("ops.ravel", (*imports, file.edit(node, text)))
     if name == "view" and not meant and node.args and all(_is_length(argument, file) for argument in node.args):
@@ -123,7 +124,7 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
     if name == "repeat" and meant == "torch":
         return _gathered(node, "tile", file)
     if name in _CASTS and meant == "torch" and not node.args and not node.keywords:
-        bound, imports = file.import_name(file.config.namespace)
+        bound, imports = import_name(file.config.namespace, file)
         return Moved(
             "ops.cast",
             (*imports, file.edit(node, f"{bound}.cast({file.text(function.value)}, {bound}.{_CASTS[name]})")),
@@ -155,7 +156,7 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
 
 def property_moved(node: ast.Attribute, file: File) -> tuple[Edit, ...]:
     """The edits that make a property a call of an operation."""
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     return (*imports, file.edit(node, f"{bound}.{PROPERTIES[node.attr]}({file.text(node.value)})"))
 
 
@@ -172,7 +173,7 @@ def is_lacking(name: str, targets: tuple[str, ...]) -> str:
 def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File) -> Moved:
     """The edits that put the operation and the array in front of a call's arguments."""
     function: Any = node.func
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     start = file.span(node)[0]
     opening = _opening(function, file)
     comma = ", " if node.args or node.keywords else ""
@@ -205,7 +206,7 @@ def _cast(node: ast.Call, file: File) -> Moved | None:
     if not named and getattr(given[0], "attr", "") != "dtype":
         return None
     function: Any = node.func
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     new = f"{bound}.cast({file.text(function.value)}, {file.text(given[0])})"
     return Moved("ops.cast", (*imports, file.edit(node, new)))
 
@@ -230,7 +231,7 @@ def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
     text = ", ".join(file.text(argument) for argument in node.args)
     comma = "," if len(values) == 1 else ""
     function: Any = node.func
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     new = f"{bound}.{operation}({file.text(function.value)}, ({text}{comma}))"
     return Moved(f"ops.{operation}", (*imports, file.edit(node, new)))
 

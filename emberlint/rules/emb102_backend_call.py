@@ -53,6 +53,7 @@ from emberlint.knowledge.engines import EMBER, array_type, engine_of
 from emberlint.knowledge.returns import answer
 from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.functions import differs, operation_for, rewritten
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which there is an operation", fix="sometimes")
@@ -109,7 +110,7 @@ def check(node: ast.Call, file: File) -> None:
         portable, safety, note = f"xp.{operation}", SUGGESTION, ", where `xp` is the array namespace"
         imports: tuple[Edit, ...] = ()
     else:
-        bound, imports = file.import_name(file.config.namespace)
+        bound, imports = import_name(file.config.namespace, file)
         portable, safety = f"{bound}.{operation}", found.safety
         note = "" if safety == SAFE else f"; {_NOTES.get(path, 'dtypes and errors may differ')}"
     fix = Fix((*imports, file.edit(node.func, portable), *found.edits), safety, f"call `{portable}`{note}")

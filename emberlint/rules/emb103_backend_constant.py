@@ -41,11 +41,12 @@ from functools import cache
 
 from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Edit, Fix
 from emberlint.inference.file import File
-from emberlint.inference.visitors import quietly
+from emberlint.inference.visitors import value_ahead
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.rewrite import surroundings
 from emberlint.rewrite.functions import rewritten
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB103", "backend-constant", "a dtype or a constant that is taken from an engine", fix="sometimes")
@@ -102,7 +103,7 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
     portable = _portable(path)
     if not portable or file.allowed is not None or not isinstance(node.ctx, ast.Load) or file.is_called(node):
         return
-    if isinstance(node, ast.Name) and not any(one.alias == node.id for one in file.imports):
+    if isinstance(node, ast.Name) and not any(one.alias == node.id for one in file.imports.entries):
         return  # a variable: what it was given is reported there
     engine = engine_of(path)
     text = file.text(node)
@@ -110,7 +111,7 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
         fix = Fix((file.edit(node, f"xp.{portable}"),), SUGGESTION, f"use `xp.{portable}`")
         file.report(RULE, node, f"`{text}` is {engine}'s; use `xp.{portable}`", fix=fix)
         return
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     ours = f"{bound}.{portable}"
     edit = file.edit(node, ours)
     if portable in catalogue.constants():
@@ -149,10 +150,10 @@ def _dtype_beside(node: ast.Attribute | ast.Name, file: File) -> ast.Attribute |
 
 def _is_of(dtype: ast.Attribute, engine: str, file: File) -> bool:
     """Whether a ``.dtype`` is that of the engine's arrays, or of something in a file that knows no other engine."""
-    owner = quietly(dtype.value, file)
+    owner = value_ahead(dtype.value, file)
     if owner is not None and owner.is_array and owner.engine:
         return owner.engine in (engine, EMBER)
-    return file.engines <= {engine, EMBER}
+    return file.imports.engines <= {engine, EMBER}
 
 
 def _swapped(node: ast.Attribute | ast.Name, ours: str, file: File) -> Edit | None:
@@ -175,7 +176,7 @@ def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
             "" if engine != "numpy" and "." in surroundings.callee(node, file) and not _is_taken(node, file) else UNSAFE
         )
     # The function is evaluated after its arguments, so it is looked up here.
-    callee = quietly(call.func, file)
+    callee = value_ahead(call.func, file)
     path = callee.path if callee is not None else ""
     if path.startswith("ember_ml.ops.") or (engine == "numpy" and path.startswith("numpy.")):
         return SAFE
@@ -187,5 +188,5 @@ def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
 def _is_taken(node: ast.Attribute | ast.Name, file: File) -> bool:
     """Whether what a dtype is given to by its place is an operation."""
     name = surroundings.callee(node, file)
-    function = quietly(ast.parse(name, mode="eval").body, file) if not name.startswith(".") else None
+    function = value_ahead(ast.parse(name, mode="eval").body, file) if not name.startswith(".") else None
     return function is not None and engine_of(function.path) == EMBER

@@ -49,6 +49,7 @@ from emberlint.inference.results import HOST_MATHS
 from emberlint.inference.values import INT
 from emberlint.knowledge.types import SCALAR, SEQUENCE, SHAPE
 from emberlint.rewrite import surroundings
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB104", "host-maths", "arithmetic on Python numbers that goes through NumPy", fix="sometimes")
@@ -139,7 +140,7 @@ def check(node: ast.Call, file: File) -> None:
         return
     imports: tuple[Edit, ...] = ()
     if name in _MATH:
-        bound, imports = file.import_name("math")
+        bound, imports = import_name("math", file)
         target = f"{bound}.{_MATH[name]}"
     safe = _is_exact(name, node, file)
     note = "" if safe else ", which answers a Python number"

@@ -42,10 +42,11 @@ from __future__ import annotations
 import ast
 
 from emberlint.findings import UNSAFE, Fix
-from emberlint.inference.annotations import annotated
+from emberlint.inference.annotations import promised
 from emberlint.inference.checks import Annotation
 from emberlint.inference.file import File
 from emberlint.knowledge.engines import EMBER, array_type
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB105", "backend-type", "an engine's type in an annotation or in `isinstance`", fix="unsafe")
@@ -59,7 +60,7 @@ def check_annotation(node: ast.expr, file: File) -> None:
     if file.allowed is not None:
         return
     if isinstance(node, ast.Constant):
-        value = annotated(node, file)
+        value = promised(node, file)
         if value is not None and value.is_array and value.engine != EMBER and value.engine:
             file.report(RULE, node, f"the annotation {file.text(node)} is an engine's type; use `{TYPES}.Tensor`")
         return
@@ -79,7 +80,7 @@ def check_annotation(node: ast.expr, file: File) -> None:
 
 def _report(node: ast.expr, file: File) -> None:
     text = " ".join(file.text(node).split())
-    name, imports = file.import_name(f"{TYPES}.Tensor", other="PortableTensor")
+    name, imports = import_name(f"{TYPES}.Tensor", file, other="PortableTensor")
     fix = Fix(
         (*imports, file.edit(node, name)),
         UNSAFE,
@@ -110,7 +111,7 @@ def check_instance(node: ast.Call, file: File) -> None:
     text = file.text(node)
     fix = None
     if len(foreign) == len(parts) and file.is_builtin(node.func, "isinstance"):
-        name, imports = file.import_name(file.config.namespace)
+        name, imports = import_name(file.config.namespace, file)
         call = f"{name}.is_tensor({file.text(node.args[0])})"
         fix = Fix(
             (*imports, file.edit(node, call)),

@@ -51,7 +51,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     if isinstance(node, ast.ImportFrom) and not node.level and "backend" not in (node.module or ""):
         return
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         engine = configuration.backend_of(path.replace(".", "/")) if "backend" in path else ""
         if engine and engine not in file.active_backends():
             file.report(

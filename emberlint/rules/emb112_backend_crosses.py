@@ -55,7 +55,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     own = configuration.backend_of(file.where)
     allowed = file.allowed or frozenset()
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         root = path.partition(".")[0]
         other = configuration.backend_of(path.replace(".", "/"))
         relative = isinstance(node, ast.ImportFrom) and node.level > 0

@@ -58,7 +58,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     package = ".".join(parts[:place])
     if not package:
         return
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         for layer in ("ops", "nn"):
             frontend = f"{package}.{layer}"
             if (path == frontend or path.startswith(frontend + ".")) and not alias.name[:1].isupper():

@@ -66,7 +66,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     if file.allowed is None and not configuration.is_manager(file.where):
         return
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         root = path.partition(".")[0]
         engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
         if engine in _OPTIONAL and engine not in file.active_backends():

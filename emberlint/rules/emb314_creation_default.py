@@ -66,7 +66,7 @@ def _has_tensor(file: File) -> bool:
     if function is None:
         return False
     names = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    values = (file.env.get(name.arg) for name in names)
+    values = (file.lookup(name.arg) for name in names)
     return any(value is not None and value.is_tensor and bool(value.argument) for value in values)
 
 

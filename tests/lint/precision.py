@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from emberlint.config import Config
 from emberlint.inference import traversal
-from emberlint.inference.file import File
+from emberlint.inference.state import State
 from emberlint.source.text import Source
 
 TABLE = Path(__file__).parent / "labels" / "sites.csv"
@@ -130,7 +130,7 @@ def measured(some: list[Site]) -> Counter[str]:
 def _arrays(path: Path) -> dict[tuple[int, int, int, int], bool]:
     source = Source(path.read_bytes(), str(path))
     tree = ast.parse(source.data)
-    file = File(source, tree, Config(root=str(path.parent)), thorough=True)
+    file = State(source, tree, Config(root=str(path.parent)), thorough=True)
     traversal.run(file)
     found = dict.fromkeys((_span(node) for node in ast.walk(tree) if isinstance(node, ast.expr)), False)
     for node, value in file.known.items():

@@ -10,7 +10,7 @@ import pytest
 from emberlint import config as configuration
 from emberlint.config import Config
 from emberlint.inference import traversal
-from emberlint.inference.file import File
+from emberlint.inference.state import State
 from emberlint.lint import linter
 from emberlint.source.text import Source
 
@@ -34,7 +34,7 @@ def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
         HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
     )
     source = Source(text.encode())
-    file = File(source, linter.parse(source), Config(), thorough=True)
+    file = State(source, linter.parse(source), Config(), thorough=True)
     traversal.run(file)
     line = source.data.count(b"\n")
     for node, value in reversed(file.known.items()):
@@ -180,7 +180,7 @@ def test_attributes_of_the_instance() -> None:
         """
     )
     source = Source(text.encode())
-    file = File(source, linter.parse(source), Config(), thorough=True)
+    file = State(source, linter.parse(source), Config(), thorough=True)
     traversal.run(file)
     known = {file.text(node): value.kind for node, value in file.known.items()}
     assert known["self.scale"] == "tensor"
@@ -190,7 +190,7 @@ def test_attributes_of_the_instance() -> None:
 def test_a_namespace_of_the_project_means_operations() -> None:
     source = Source(b"from shop import ops\nfrom .ops import total\ny = ops.sum([1])\nz = total(y)\n")
     config = Config(namespace="shop.ops")
-    file = File(source, linter.parse(source), config, module="shop.use", package="shop", thorough=True)
+    file = State(source, linter.parse(source), config, module="shop.use", package="shop", thorough=True)
     traversal.run(file)
     known = {file.text(node): value for node, value in file.known.items()}
     assert known["ops.sum([1])"].engine == "ember"
@@ -199,7 +199,7 @@ def test_a_namespace_of_the_project_means_operations() -> None:
 
 def test_reasons_lead_to_the_origin() -> None:
     source = Source(b"import numpy as np\nx = np.zeros(3)\ny = (x + 1).T\n")
-    file = File(source, linter.parse(source), Config(), thorough=True)
+    file = State(source, linter.parse(source), Config(), thorough=True)
     traversal.run(file)
     value = next(value for node, value in file.known.items() if file.text(node) == "(x + 1).T")
     assert file.reasons(value) == (
@@ -220,7 +220,7 @@ def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
         try:
             fast, thorough = (
                 traversal.run(
-                    File(
+                    State(
                         source,
                         linter.parse(source),
                         Config(),
@@ -247,7 +247,7 @@ def kind_in(text: str, name: str, module: str = "") -> str:
     """The kind and engine of the last read of a name in a module; ``?`` if it is unknown."""
     source = Source(textwrap.dedent(text).encode())
     package = module.rpartition(".")[0]
-    file = File(source, linter.parse(source), Config(), module=module, package=package, thorough=True)
+    file = State(source, linter.parse(source), Config(), module=module, package=package, thorough=True)
     traversal.run(file)
     for node, value in reversed(file.known.items()):
         if file.text(node) == name:

@@ -31,6 +31,7 @@ import ast
 from emberlint.findings import UNSAFE, Fix
 from emberlint.inference.file import File
 from emberlint.knowledge.operators import BINARY, COMPARED, UNARY
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 from emberlint.rules.evaluation import tensor
 
@@ -67,7 +68,7 @@ def _report(node: ast.expr, name: str, sign: str, operands: list[ast.expr], file
     value = next((value for part in operands if (value := tensor(part, file)) is not None), None)
     if value is None:
         return
-    ops, edits = file.import_name("ember_ml.ops")
+    ops, edits = import_name("ember_ml.ops", file)
     text = f"{ops}.{name}({', '.join(_bare(part, file) for part in operands)})"
     fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"call `ops.{name}`")
     file.report(RULE, node, f"`{sign}` follows the engine's own promotion; use `ops.{name}`", fix=fix, because=value)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from emberlint import config as configuration
+from emberlint.commands.options import Parser
+from emberlint.commands.status import CLEAN
 from emberlint.inference import traversal
 from emberlint.inference.state import State
 from emberlint.knowledge.types import ARRAYS, SCALAR, SEQUENCE, SHAPE
@@ -56,3 +59,22 @@ def told(path: str, line: int) -> str:
         lines.append("  nothing is known of the values on this line, so no rule about tensors fires on it")
     lines += [f"  {f.code} {f.message}" for f in findings if f.line <= line <= f.end_line]
     return "".join(text + "\n" for text in lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Print what is known of a line; the exit status."""
+    made = Parser(prog="emberlint why", description="What is known of the values on a line, and how.")
+    made.add_argument("place", metavar="FILE:LINE", help="such as model.py:12; a column after it is not looked at")
+    place = made.parse_args(arguments).place
+    path, _, line = place.rpartition(":")
+    if not os.path.exists(path):
+        # As findings have it, with a column.
+        shorter, _, number = path.rpartition(":")
+        path, line = (shorter, number) if shorter and number.isdecimal() and line.isdecimal() else (path, line)
+    if not path or not line.isdecimal():
+        made.error("give FILE:LINE, such as model.py:12")
+    count = len(read(path).splitlines())
+    if not 1 <= int(line) <= count:
+        made.error(f"{path} has {count} lines, and no line {line}")
+    sys.stdout.write(told(path, int(line)))
+    return CLEAN

@@ -369,6 +369,26 @@ def test_paths_stand_before_and_after_options(arguments: list[str], project: Pat
     assert main(arguments) == 1
 
 
+def test_check_is_what_runs_without_a_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ["."],
+        ["bad.py", "--statistics"],
+        [],
+        ["--select", "EMB9"],
+        ["--output-format", "json", "bad.py"],
+    ):
+        plain = main(arguments), capsys.readouterr()
+        assert (main(["check", *arguments]), capsys.readouterr()) == plain
+    assert main(["check", "--help"]) == 0
+    assert "emberlint [check] PATH... [options]" in capsys.readouterr().out
+    (project / "check").mkdir()
+    (project / "check" / "m.py").write_text(BAD, encoding="utf-8")
+    assert main(["./check"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "3 findings in 1 file; 1 can be mended with --fix; 1 more with --unsafe-fixes.\n"
+    )
+
+
 def test_a_baseline_is_named_before_its_paths(project: Path) -> None:
     assert main(["baseline", "update", "--baseline", "known.json", "bad.py", "good.py"]) == 0
     assert main(["--baseline", "known.json", "."]) == 0

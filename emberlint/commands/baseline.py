@@ -10,7 +10,7 @@ from emberlint.commands.options import Parser, code_list, intermixed, settings, 
 from emberlint.commands.status import CLEAN, ERROR, count_files, warn
 from emberlint.lint import runner
 from emberlint.report import baseline
-from emberlint.report.formats import Sources
+from emberlint.source.sources import Sources
 
 
 def main(arguments: list[str]) -> int:

@@ -15,6 +15,8 @@ from emberlint.findings import Finding
 from emberlint.lint import runner
 from emberlint.lint.listing import Unread
 from emberlint.lint.runner import Run
+from emberlint.source.modules import module_of
+from emberlint.source.sources import Sources
 
 _USAGE = """emberlint [check] PATH... [options]
        emberlint explain CODE | why FILE:LINE | port PATH --from ENGINE | baseline ACTION | rules"""
@@ -159,7 +161,7 @@ def _fixed(
 
     What cannot be read is added to ``unread``.
     """
-    from emberlint.lint import fixes, linter
+    from emberlint.lint import fixes
     from emberlint.source import files
 
     safe = ("safe", "unsafe") if options.unsafe_fixes else ("safe",)
@@ -173,7 +175,7 @@ def _fixed(
         except OSError as error:
             unread.append(Unread(path, str(error.strerror)))
             continue
-        module, package = linter.module_of(path)
+        module, package = module_of(path)
         fixed = fixes.fixed(before, path, config, unsafe=options.unsafe_fixes, module=module, package=package)
         done.append((path, before, fixed.data, fixed.mended))
     return done
@@ -204,7 +206,7 @@ def _print(findings: list[Finding], run: Run, mended: dict[str, int], options: a
     if options.statistics:
         sys.stdout.write(_statistics(findings, options.output_format))
     else:
-        sources = formats.Sources(run.texts)
+        sources = Sources(run.texts)
         sys.stdout.write(formats.rendered(findings, options.output_format, verbose=options.verbose, sources=sources))
     if options.output_format not in ("full", "concise"):
         return

@@ -21,7 +21,6 @@ from emberlint import rules
 from emberlint.codes import chosen_codes
 from emberlint.config import Config
 from emberlint.findings import UNSAFE, Edit, Finding, Fix
-from emberlint.inference import traversal
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
@@ -30,12 +29,17 @@ from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
 from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
+from emberlint.lint.selection import about, subscriptions
 from emberlint.rewrite import methods
-from emberlint.rewrite.functions import differs, is_unheld, last_argument, operation_for
+from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.names import differs, operation_for
+from emberlint.rewrite.safety import is_unheld
 from emberlint.rules import Rule
 from emberlint.source import files
+from emberlint.source.modules import module_of
 from emberlint.source.text import Source
+from emberlint.source.tree import PARSE_ERRORS, parse
 
 # The rules whose fixes a port makes, and those that are about one engine's names and apply to the one that is left.
 FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
@@ -66,7 +70,7 @@ class Ported(NamedTuple):
 
 def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
     """A file's bytes, rewritten from an engine to ember."""
-    module, package = linter.module_of(path)
+    module, package = module_of(path)
     checks = _checks(origin)
     before = data
     count: Counter[str] = Counter()
@@ -90,17 +94,10 @@ def _read(
     """The findings of some checks in a file; the one finding, and no text, where it does not parse."""
     try:
         text = Source(data, path)
-        tree = linter.parse(text)
-    except (SyntaxError, LookupError, UnicodeError) as error:
+        tree = parse(text)
+    except PARSE_ERRORS as error:
         return [linter.unparsed(error, path)], None
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(20_000)
-    try:
-        return traversal.run(State(text, tree, config, checks, module=module, package=package)), text
-    except RecursionError:
-        return [linter.unparsed(SyntaxError("too deeply nested"), path)], None
-    finally:
-        sys.setrecursionlimit(limit)
+    return linter.visited(State(text, tree, config, checks, module=module, package=package)), text
 
 
 def _counted(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[int, int, list[Finding]]:
@@ -126,7 +123,7 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
 
     codes = tuple(chosen_codes(LEFT, ()))
     counted = [(ast.Call, note), (ast.Attribute, constant), (ast.Subscript, target)]
-    checks = Checks([*linter.subscriptions(linter.about(codes, "")), *starmap(Subscription, counted)])
+    checks = Checks([*subscriptions(about(codes, "")), *starmap(Subscription, counted)])
     config = config._replace(select=LEFT, ignore=())
     findings, _ = _read(data, path, config, checks, module, package)
     findings = [finding for finding in findings if finding.code not in _UNDECIDED]

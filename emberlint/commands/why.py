@@ -8,12 +8,11 @@ import sys
 from emberlint import config as configuration
 from emberlint.commands.options import Parser
 from emberlint.commands.status import CLEAN
-from emberlint.inference import traversal
-from emberlint.inference.state import State
 from emberlint.knowledge.types import ARRAYS, SCALAR, SEQUENCE, SHAPE
 from emberlint.lint import linter
 from emberlint.source.files import read
-from emberlint.source.text import Source
+from emberlint.source.modules import module_of
+from emberlint.source.tree import PARSE_ERRORS
 
 _TOLD = frozenset({*ARRAYS, SCALAR, SHAPE, SEQUENCE})
 
@@ -22,28 +21,13 @@ def told(path: str, line: int) -> str:
     """The text that the command prints."""
     data = read(path)
     config = configuration.load(os.path.dirname(path) or ".")
-    module, package = linter.module_of(path)
+    module, package = module_of(path)
     try:
-        source = Source(data, path)
-        tree = linter.parse(source)
-    except (SyntaxError, UnicodeError, LookupError) as error:
+        file = linter.opened(data, path, config, module=module, package=package, thorough=True)
+    except PARSE_ERRORS as error:
         return f"{path} does not parse: {error}\n"
-    where = configuration.relative(path, config)
-    layer = configuration.layer(where, config)
-    checks = linter.checks_for(linter.selected(config), where, layer is None)
-    file = State(
-        source,
-        tree,
-        config,
-        checks,
-        module=module,
-        package=package,
-        where=where,
-        engines=layer,
-        thorough=True,
-    )
-    findings = traversal.run(file)
-    lines = [f"{path}:{line}: {source.line(line).strip()}"]
+    findings = linter.visited(file)
+    lines = [f"{path}:{line}: {file.source.line(line).strip()}"]
     seen = set()
     values = [(node, value) for node, value in file.known.items() if node.lineno == line and value.kind in _TOLD]  # type: ignore[attr-defined]
     for node, value in sorted(values, key=lambda item: (item[0].col_offset, -item[0].end_col_offset)):  # type: ignore[attr-defined]

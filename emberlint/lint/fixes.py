@@ -11,6 +11,7 @@ from emberlint.config import Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding
 from emberlint.lint import linter
 from emberlint.source.text import Source
+from emberlint.source.tree import PARSE_ERRORS, parse
 
 # Fixes within fixes wait for the next round: an operator of a long sum needs one for each that is around it.
 ROUNDS = 100
@@ -99,7 +100,7 @@ def edited(data: bytes, findings: Iterable[Finding]) -> bytes:
 
 def _parses(data: bytes, source: Source) -> bool:
     try:
-        linter.parse(Source(source.encode(data), source.path))
-    except (SyntaxError, UnicodeError, LookupError):
+        parse(Source(source.encode(data), source.path))
+    except PARSE_ERRORS:
         return False
     return True

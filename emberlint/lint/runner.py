@@ -17,7 +17,9 @@ from emberlint.lint import linter, listing
 from emberlint.lint.cache import Cache, digest, stamp
 from emberlint.lint.linter import Result
 from emberlint.lint.listing import Unread
+from emberlint.lint.selection import checks_for, selected
 from emberlint.source import files
+from emberlint.source.modules import module_of
 
 _PARALLEL = 48  # fewer files than this are not worth starting a process for
 
@@ -85,7 +87,7 @@ def _without_known(done: Run, config: Config) -> Run:
 
     path = os.path.join(config.root, config.baseline)
     entries = baseline.read(path)
-    codes = set(linter.selected(config))
+    codes = set(selected(config))
     new, stale = baseline.split(done.findings, entries, config, done.files, codes)
     known = len(done.findings) - len(new)
     if "EMB004" in codes:
@@ -101,7 +103,7 @@ def _linted(todo: list[tuple[str, bytes, str]], config: Config, jobs: int) -> It
         return
     import multiprocessing
 
-    linter.checks_for(linter.selected(config), "")
+    checks_for(selected(config), "")
     size = max(8, len(todo) // (jobs * 8))
     batches = [(todo[i : i + size], config) for i in range(0, len(todo), size)]
     with multiprocessing.Pool(jobs) as pool:
@@ -121,7 +123,7 @@ def _batch(work: tuple[list[tuple[str, bytes, str]], Config]) -> list[tuple[str,
     try:
         done = []
         for path, data, content in todo:
-            module, package = linter.module_of(path)
+            module, package = module_of(path)
             done.append((path, content, linter.lint(data, path, config, module=module, package=package)))
         return done
     finally:
@@ -147,12 +149,12 @@ def _project(
     """The findings of the rules about all files at once, and how many of them comments silence."""
     from emberlint.lint import suppression
 
-    codes = [code for code in linter.selected(config) if code in suppression.PROJECT]
+    codes = [code for code in selected(config) if code in suppression.PROJECT]
     if not codes:
         return [], 0
     from emberlint import rules
     from emberlint.inference.project import Project
-    from emberlint.report.formats import Sources
+    from emberlint.source.sources import Sources
 
     checks = [check for check in (rules.load(code).project_check for code in codes) if check is not None]
     if not checks:
@@ -161,7 +163,7 @@ def _project(
     for path in listed:
         facts = results[path].facts
         if facts is not None:
-            project.add(path, linter.module_of(path)[0], facts)
+            project.add(path, module_of(path)[0], facts)
     for check in checks:
         check(project)
     left: list[Finding] = []
@@ -174,7 +176,7 @@ def _project(
         text = sources[path]
         where = configuration.relative(path, config)
         comments = suppression.comments(text)
-        kept, quiet = suppression.applied(found, comments, text, linter.selected(config), config, where, project=True)
+        kept, quiet = suppression.applied(found, comments, text, selected(config), config, where, project=True)
         silent += quiet
         left += kept
     left.sort(key=lambda finding: (finding.path, finding.line, finding.column, finding.code))

@@ -15,9 +15,9 @@ from typing import Any
 
 from emberlint.config import Config, ConfigError
 from emberlint.findings import Finding
-from emberlint.report.formats import Sources
 from emberlint.source import files
 from emberlint.source.schema import Each, Fields, fault
+from emberlint.source.sources import Sources
 
 VERSION = 1
 

@@ -13,8 +13,9 @@ from emberlint.inference.values import Value
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER
 from emberlint.knowledge.types import SCALAR
-from emberlint.rewrite.functions import DIFFERENT, is_alike, operation_for, rewritten
+from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.names import DIFFERENT, is_alike, operation_for
 from emberlint.rewrite.surroundings import is_viewed
 
 # Methods whose arguments stand one by one where the operation takes a tuple.

@@ -52,8 +52,9 @@ from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, array_type, engine_of
 from emberlint.knowledge.returns import answer
 from emberlint.knowledge.types import SCALAR
-from emberlint.rewrite.functions import differs, operation_for, rewritten
+from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.names import differs, operation_for
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which there is an operation", fix="sometimes")

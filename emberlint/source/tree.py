@@ -1,12 +1,30 @@
-"""Questions about the tree alone: names as they are written, the names that statements bind."""
+"""The tree that Python makes of a text, and questions about it: names as they are written, the names that are bound."""
 
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from emberlint.source.text import Source
+
+# What ``parse`` raises for a file that is no Python, and ``Source`` for one in no known encoding.
+PARSE_ERRORS = (SyntaxError, LookupError, UnicodeError)
+
 _BOUND = {ast.arg: "arg", ast.MatchMapping: "rest"}
+
+
+def parse(source: Source) -> ast.Module:
+    """The tree of a source; whatever Python says against it is a ``SyntaxError``."""
+    data: Any = source.data if source.encoding == "utf-8" else source.data.decode()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree: ast.Module = ast.parse(data, source.path)
+            return tree
+    except (ValueError, RecursionError, MemoryError, OverflowError, UnicodeError) as error:
+        raise SyntaxError(str(error) or "too deeply nested") from error
 
 
 def dotted(node: Any) -> str:

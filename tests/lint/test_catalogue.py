@@ -10,7 +10,7 @@ from emberlint.inference.values import SCALARS
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.returns import answer
 from emberlint.knowledge.types import DTYPE, HOST, SEQUENCE, SHAPE, STRING, TENSOR
-from emberlint.rewrite import functions
+from emberlint.rewrite.names import DIFFERENT, RENAMED
 
 
 def test_it_is_current() -> None:
@@ -21,7 +21,7 @@ def test_it_is_current() -> None:
 
 
 def test_names_that_are_renamed_exist() -> None:
-    for engine, table in functions.RENAMED.items():
+    for engine, table in RENAMED.items():
         root = {"mlx": "mlx.core", "jax": "numpy"}.get(engine, engine)
         for name, operation in table.items():
             path = f"mlx.{name}" if engine == "mlx" and name.startswith("nn.") else f"{root}.{name}"
@@ -30,7 +30,7 @@ def test_names_that_are_renamed_exist() -> None:
 
 
 def test_names_that_mean_something_else_exist() -> None:
-    for engine, names in functions.DIFFERENT.items():
+    for engine, names in DIFFERENT.items():
         for name in names:
             assert catalogue.operation(name) is not None, f"{engine}: no operation is called {name}"
 

@@ -10,7 +10,7 @@ from emberlint import config as configuration
 from emberlint.cli import main
 from emberlint.codes import chosen_codes, optional_codes
 from emberlint.config import Config, ConfigError
-from emberlint.lint import linter
+from emberlint.lint.selection import selected
 
 
 def written(folder: Path, text: str) -> Config:
@@ -53,9 +53,9 @@ def test_all_keys(tmp_path: Path) -> None:
         exclude=("shop/generated",),
         per_file_ignores=(("tests/*", ("EMB2",)),),
     )
-    assert "EMB110" not in linter.selected(config)
-    assert "EMB203" in linter.selected(config)
-    assert "EMB201" not in linter.selected(config)
+    assert "EMB110" not in selected(config)
+    assert "EMB203" in selected(config)
+    assert "EMB201" not in selected(config)
 
 
 @pytest.mark.parametrize(

@@ -126,27 +126,17 @@ def test_what_may_not_be_read_is_a_warning(kind: str, folder: Path, capsys: pyte
     assert printed.out.startswith("bad.py:1:8: EMB101 ")
 
 
-def test_a_file_that_vanishes_is_a_warning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gone = folder / "a.py"
-    gone.write_text(BAD, encoding="utf-8")
-    listed_files = listing.files
-
-    def vanishing(*arguments: object) -> Iterator[str]:
-        listed = list(listed_files(*arguments))  # type: ignore[arg-type]
-        gone.unlink()
-        yield from listed
-
-    monkeypatch.setattr(listing, "files", vanishing)
-    assert main(["."]) == 2
-    printed = capsys.readouterr()
-    assert printed.err == WARNING.format("a.py", "No such file or directory")
-    assert "1 finding in 1 file" in printed.out
-
-
-def test_a_file_that_becomes_a_fifo_is_a_warning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(Path.exists, "No such file or directory"), (fifo, ODDITIES[fifo]), (loop, ODDITIES[loop])],
+    ids=["gone", "fifo", "loop"],
+)
+def test_a_file_that_changes_after_it_was_listed_is_a_warning(
+    make: Callable[[Path], object],
+    reason: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     changed = folder / "a.py"
     changed.write_text(BAD, encoding="utf-8")
@@ -155,12 +145,14 @@ def test_a_file_that_becomes_a_fifo_is_a_warning(
     def changing(*arguments: object) -> Iterator[str]:
         listed = list(listed_files(*arguments))  # type: ignore[arg-type]
         changed.unlink()
-        os.mkfifo(changed)
+        make(changed)
         yield from listed
 
     monkeypatch.setattr(listing, "files", changing)
     assert main(["."]) == 2
-    assert capsys.readouterr().err == WARNING.format("a.py", "Not a regular file (FIFO)")
+    printed = capsys.readouterr()
+    assert printed.err == WARNING.format("a.py", reason)
+    assert "1 finding in 1 file" in printed.out
 
 
 def test_a_file_that_vanishes_after_it_was_linted(

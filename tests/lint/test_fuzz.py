@@ -18,6 +18,7 @@ from emberlint.commands import port
 from emberlint.config import Config
 from emberlint.lint import fixes, linter
 from emberlint.source.text import Source
+from emberlint.source.tree import parse
 
 COUNT = int(os.environ.get("EMBERLINT_FUZZ", "250"))
 CONFIG = Config(select=("ALL",))
@@ -25,7 +26,7 @@ CONFIG = Config(select=("ALL",))
 
 def parses(data: bytes, name: str) -> bool:
     try:
-        linter.parse(Source(data, name))
+        parse(Source(data, name))
     except (SyntaxError, LookupError, UnicodeError):
         return False
     return True

@@ -12,7 +12,9 @@ from emberlint.config import Config
 from emberlint.inference import traversal
 from emberlint.inference.state import State
 from emberlint.lint import linter
+from emberlint.lint.selection import checks_for, selected
 from emberlint.source.text import Source
+from emberlint.source.tree import parse
 
 ROOT = Path(__file__).parent.parent.parent
 HEAD = """
@@ -34,7 +36,7 @@ def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
         HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
     )
     source = Source(text.encode())
-    file = State(source, linter.parse(source), Config(), thorough=True)
+    file = State(source, parse(source), Config(), thorough=True)
     traversal.run(file)
     line = source.data.count(b"\n")
     for node, value in reversed(file.known.items()):
@@ -180,7 +182,7 @@ def test_attributes_of_the_instance() -> None:
         """
     )
     source = Source(text.encode())
-    file = State(source, linter.parse(source), Config(), thorough=True)
+    file = State(source, parse(source), Config(), thorough=True)
     traversal.run(file)
     known = {file.text(node): value.kind for node, value in file.known.items()}
     assert known["self.scale"] == "tensor"
@@ -190,7 +192,7 @@ def test_attributes_of_the_instance() -> None:
 def test_a_namespace_of_the_project_means_operations() -> None:
     source = Source(b"from shop import ops\nfrom .ops import total\ny = ops.sum([1])\nz = total(y)\n")
     config = Config(namespace="shop.ops")
-    file = State(source, linter.parse(source), config, module="shop.use", package="shop", thorough=True)
+    file = State(source, parse(source), config, module="shop.use", package="shop", thorough=True)
     traversal.run(file)
     known = {file.text(node): value for node, value in file.known.items()}
     assert known["ops.sum([1])"].engine == "ember"
@@ -199,7 +201,7 @@ def test_a_namespace_of_the_project_means_operations() -> None:
 
 def test_reasons_lead_to_the_origin() -> None:
     source = Source(b"import numpy as np\nx = np.zeros(3)\ny = (x + 1).T\n")
-    file = State(source, linter.parse(source), Config(), thorough=True)
+    file = State(source, parse(source), Config(), thorough=True)
     traversal.run(file)
     value = next(value for node, value in file.known.items() if file.text(node) == "(x + 1).T")
     assert file.reasons(value) == (
@@ -211,18 +213,18 @@ def test_reasons_lead_to_the_origin() -> None:
 
 @pytest.mark.parametrize("folder", ["ember_ml/ops", "ember_ml/backend", "tests/lint/fixtures"])
 def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
-    codes = linter.selected(Config(select=("ALL",)))
+    codes = selected(Config(select=("ALL",)))
     for path in sorted((ROOT / folder).rglob("*.py")):
         source = Source(path.read_bytes(), str(path))
         where = path.relative_to(ROOT).as_posix()
         layer = configuration.layer(where, Config())
-        checks = linter.checks_for(codes, where, layer is None)
+        checks = checks_for(codes, where, layer is None)
         try:
             fast, thorough = (
                 traversal.run(
                     State(
                         source,
-                        linter.parse(source),
+                        parse(source),
                         Config(),
                         checks,
                         where=where,
@@ -247,7 +249,7 @@ def kind_in(text: str, name: str, module: str = "") -> str:
     """The kind and engine of the last read of a name in a module; ``?`` if it is unknown."""
     source = Source(textwrap.dedent(text).encode())
     package = module.rpartition(".")[0]
-    file = State(source, linter.parse(source), Config(), module=module, package=package, thorough=True)
+    file = State(source, parse(source), Config(), module=module, package=package, thorough=True)
     traversal.run(file)
     for node, value in reversed(file.known.items()):
         if file.text(node) == name:

@@ -18,8 +18,9 @@ from emberlint import rules
 from emberlint.codes import rule_modules
 from emberlint.config import Config
 from emberlint.findings import Finding
-from emberlint.lint import fixes, linter, runner
+from emberlint.lint import fixes, runner
 from emberlint.report import formats
+from emberlint.source.modules import module_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
 HEADINGS = ["What it does", "Why", "Example", "Use instead", "Fix safety"]
@@ -89,7 +90,7 @@ def test_fix(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert safeties == wanted if wanted is not None else safeties
     config = config_of(code)
     for path in {finding.path for finding in found if finding.fix is not None}:
-        module, package = linter.module_of(path)
+        module, package = module_of(path)
         data = Path(path).read_bytes()
         once = fixes.fixed(data, path, config, unsafe=True, module=module, package=package)
         if {f.fix.safety for f in found if f.path == path and f.fix is not None} != {"suggestion"}:

@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def intermixed(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """The options of a command line whose paths may stand before, between and after them."""
+    """The options of a command line whose paths may be before, between and after them."""
     # argparse loses what is behind `--` in one of its two ways.
     return made.parse_args(arguments) if "--" in arguments else made.parse_intermixed_args(arguments)
 

@@ -132,7 +132,7 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
 
 
 def _is_inner(node: ast.Attribute, file: File) -> bool:
-    """Whether a name is a namespace that stands before another: ``np.linalg`` in ``np.linalg.norm``."""
+    """Whether a name is a namespace in front of another: ``np.linalg`` in ``np.linalg.norm``."""
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
@@ -196,7 +196,7 @@ def _special(node: ast.Call, file: File) -> None:
 
 
 def _array(node: ast.Call, file: File) -> Fix | None:
-    """``np.array(x)``, which copies unless it is told not to."""
+    """``np.array(x)``, which copies unless ``copy=False``."""
     if not node.args or len(node.args) > 2 or any(type(argument) is ast.Starred for argument in node.args):
         return None
     if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
@@ -251,7 +251,7 @@ def _method(origin: str) -> Check:
 
 
 def _property(node: ast.Attribute, file: File) -> None:
-    """Properties that engines have under another law: ``x.T``, ``x.size``; and ``x.dtype.type``, which is NumPy's."""
+    """Properties that engines define differently: ``x.T``, ``x.size``; and ``x.dtype.type``, which is NumPy's."""
     if node.attr == "type" and not file.is_called(node):
         dtype = file.value(node.value)
         if dtype is not None and dtype.kind == DTYPE:

@@ -1,4 +1,4 @@
-"""Calls: what they answer, by what is called, and the rules that are about it."""
+"""Calls: what they return, by what is called, and the rules that are about it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import cache
 
 from emberlint.inference import classes
 from emberlint.inference.checks import ALL, KEYWORDS, TENSORS
-from emberlint.inference.functions import answered
+from emberlint.inference.functions import returned
 from emberlint.inference.results import (
-    BUILTIN_ANSWERS,
+    BUILTIN_RESULTS,
     HOST_MATHS,
     all_host,
     dtype_word,
@@ -36,7 +36,7 @@ from emberlint.inference.values import (
 )
 from emberlint.inference.visitors import EVALUATE, evaluates
 from emberlint.knowledge.engines import array_type
-from emberlint.knowledge.returns import METHODS, PAIRS, answer
+from emberlint.knowledge.returns import METHODS, PAIRS, result_of
 from emberlint.knowledge.types import (
     ARRAYS,
     CLASS,
@@ -127,10 +127,10 @@ def _call(node: ast.Call, state: State) -> Value | None:
 
 
 def _object(target: Value, node: ast.Call, state: State) -> Value | None:
-    """What something of the file answers when it is called."""
+    """What something of the file returns when it is called."""
     kind = target.kind
     if kind == FUNCTION:
-        return answered(target, node, state)
+        return returned(target, node, state)
     if kind == CLASS:
         return Value(INSTANCE, node=target.node, path=target.path)
     if kind == INSTANCE:
@@ -139,8 +139,8 @@ def _object(target: Value, node: ast.Call, state: State) -> Value | None:
 
 
 def _engine(path: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
-    """What an imported function answers."""
-    found = answer(path)
+    """What an imported function returns."""
+    found = result_of(path)
     if found is None:
         return _special(path, node, arguments, state) if _is_special(path) else None
     word, engine = found
@@ -171,7 +171,7 @@ def _is_special(path: str) -> bool:
 
 
 def _special(path: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
-    """What an imported function answers that no table tells of."""
+    """What an imported function returns that no table tells of."""
     known = state.imports.array_type(path)
     if known is not None:
         return Value(*known, node, CALL)
@@ -200,7 +200,7 @@ def _special(path: str, node: ast.Call, arguments: list[Value | None], state: St
 
 
 def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-    """What a method of a value answers."""
+    """What a method of a value returns."""
     kind = owner.kind
     if kind not in ARRAYS:
         if kind == STRING:
@@ -233,15 +233,15 @@ def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | Non
 
 
 def _is_along(node: ast.Call, rest: list[Value | None]) -> bool:
-    """Whether a reduction of torch's is given a dimension, so that it answers values and indices."""
+    """Whether a reduction of torch's is given a dimension, so that it returns values and indices."""
     if not rest:
         return has_keyword(node, "dim")
     return rest[0] is None or rest[0].kind not in ARRAYS
 
 
 def _builtin(name: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-    """What a built-in function answers."""
-    simple = BUILTIN_ANSWERS.get(name)
+    """What a built-in function returns."""
+    simple = BUILTIN_RESULTS.get(name)
     if simple is not None:
         return simple
     first = arguments[0] if arguments else None
@@ -257,7 +257,7 @@ def _builtin(name: str, node: ast.Call, arguments: list[Value | None]) -> Value 
     if first is None:
         return None
     if name == "map" and len(arguments) > 1 and first.kind == REFERENCE:
-        found = answer(first.path)
+        found = result_of(first.path)
         if found is not None and found[0] in ARRAYS:
             return Value(SEQUENCE, element=Value(found[0], found[1], node, CALL))
     if name == "enumerate":
@@ -273,7 +273,7 @@ def _builtin(name: str, node: ast.Call, arguments: list[Value | None]) -> Value 
 
 
 def _reduced(first: Value | None, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-    """What ``sum``, ``max`` and ``min`` answer."""
+    """What ``sum``, ``max`` and ``min`` return."""
     if first is None:
         return None
     if first.kind == SHAPE:

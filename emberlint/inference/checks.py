@@ -51,7 +51,7 @@ class Subscription(NamedTuple):
 
 
 class ByName(dict[str, tuple[Check, ...]]):
-    """The checks that are about a name, found when the name is first met; ``prefix`` stands before each of them.
+    """The checks that are about a name, found when the name is first met; ``prefix`` comes before each of them.
 
     ``given`` is what the calls have that the names are called in.
     """
@@ -73,7 +73,7 @@ class Checks:
     ``on`` has them by node class or event. For calls, attributes and names they are found by name as well: ``calls``
     by the full name of an imported function (``numpy.sum``) or that of a built-in one, ``methods`` by the method's,
     each first by what the call is given: nothing of interest, ``KEYWORDS``, ``TENSORS`` or both;
-    ``attributes`` and ``names`` by the full name of what they stand for, ``properties`` by the attribute's. ``subject``
+    ``attributes`` and ``names`` by the full name of what they refer to, ``properties`` by the attribute's. ``subject``
     is the least that all of them are about: imports, host values, or anything.
     """
 

@@ -1,10 +1,10 @@
-"""Classes of a file: what their bodies bind, what methods assign to attributes, and what objects answer when called."""
+"""Classes of a file: what their bodies bind, what methods assign to attributes, and what objects return when called."""
 
 from __future__ import annotations
 
 import ast
 
-from emberlint.inference.functions import answered, later
+from emberlint.inference.functions import later, returned
 from emberlint.inference.scopes import Body, Class
 from emberlint.inference.state import State
 from emberlint.inference.values import CALL, Value, merged
@@ -57,9 +57,9 @@ def keep(klass: Class, name: str, value: Value | None, state: State) -> None:
 
 
 def called(target: Value, node: ast.AST, state: State) -> Value | None:
-    """What an object answers when it is called."""
+    """What an object returns when it is called."""
     klass = state.classes.get(target.node)
     if klass is not None:
         method = klass.methods.get("__call__") or klass.methods.get("forward")
-        return answered(method, node, state) if method is not None else None
+        return returned(method, node, state) if method is not None else None
     return Value(TENSOR, target.engine, node, CALL, target) if target.engine else None

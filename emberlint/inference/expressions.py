@@ -1,4 +1,4 @@
-"""Expressions: what their values are. Calls are in ``answers``.
+"""Expressions: what their values are. Calls are in ``calls``.
 
 Rules are shown only what something is known of: names and attributes that are an engine's or an array's, operators and
 subscripts whose value is an array or a string, comparisons with such. Most of a file is of no interest to any of them.
@@ -92,7 +92,7 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
 
 
 def _member(owner: Value, node: ast.Attribute, state: State) -> Value | None:
-    """An attribute of an object of a class of the state, or of a layer of an engine's."""
+    """An attribute of an object of a class of the file, or of a layer of an engine's."""
     klass = state.classes.get(owner.node)
     name = node.attr
     if klass is not None:

@@ -127,7 +127,7 @@ class File:
         return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
     def lookup(self, name: str) -> Value | None:
-        """What a name stands for here."""
+        """The value of a name here."""
         if name in self.env:
             return self.env[name]
         for scope in self.outer:

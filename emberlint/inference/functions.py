@@ -1,4 +1,4 @@
-"""Functions of a file: their heads where they stand, their bodies later or when they are called, what they answer."""
+"""Functions of a file: their heads when they are met, their bodies later or when they are called, what they return."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _head(node: Any, state: State) -> None:
 
 
 def enter(body: Body, state: State) -> Value | None:
-    """Visit a function's body in a scope of its own; what it answers."""
+    """Visit a function's body in a scope of its own; what it returns."""
     node, outer, klass = body
     functions = state.functions
     scope = state.env, state.outer, state.klass, state.function
@@ -65,17 +65,17 @@ def enter(body: Body, state: State) -> Value | None:
             state.returns.append(NOTHING)
         if state.pending:
             _enter_inner(state.pending, (state.env, *outer), state)
-        answers = state.returns
+        values = state.returns
     finally:
         functions.open.discard(node)
         state.env, state.outer, state.klass, state.function = scope
         state.loops, state.returns, state.ended, state.pending = progress
     value = declared(node, state)
     if value is None and node not in functions.generators and type(node) is ast.FunctionDef:
-        value = answers[0] if answers else None
-        for other in answers[1:]:
+        value = values[0] if values else None
+        for other in values[1:]:
             value = merged(value, other)
-    functions.answers[node] = value
+    functions.results[node] = value
     if value is not None and (value.kind in ARRAYS or value.kind == SEQUENCE):
         state.interest.note(node.name, value)
     return value
@@ -85,12 +85,12 @@ def _enter_inner(pending: list[Body], scopes: Scopes, state: State) -> None:
     functions = state.functions
     while pending:
         node, _, klass = pending.pop(0)
-        if node not in functions.answers and node not in functions.open:
+        if node not in functions.results and node not in functions.open:
             enter(Body(node, scopes, klass), state)
 
 
 def declared(node: Any, state: State) -> Value | None:
-    """What a function is annotated to answer."""
+    """What a function is annotated to return."""
     if node.returns is None or type(node) is ast.AsyncFunctionDef:
         return None
     return annotated(node.returns, state)
@@ -157,12 +157,12 @@ def _promised(argument: ast.arg, state: State) -> Value | None:
     )
 
 
-def answered(target: Value, node: ast.AST, state: State) -> Value | None:
-    """What a call of a function of the file answers; its body is visited for that, if it has not been."""
+def returned(target: Value, node: ast.AST, state: State) -> Value | None:
+    """What a call of a function of the file returns; its body is visited for that, if it has not been."""
     definition: Any = target.node
     functions = state.functions
-    if definition in functions.answers:
-        value = functions.answers[definition]
+    if definition in functions.results:
+        value = functions.results[definition]
     elif definition in functions.open:
         value = None
     else:

@@ -1,7 +1,7 @@
 """What of a file is worth a visit: the functions and statements that mention an engine, an operation or a tensor.
 
 Most of a file mentions nothing of interest and is not visited at all; that is what makes the pass fast. Which names are
-of interest grows as the file tells more: a module's tensors, the functions that answer them, the attributes that hold
+of interest grows as the file tells more: a module's tensors, the functions that return them, the attributes that hold
 them.
 """
 
@@ -42,7 +42,7 @@ def _may_branch(data: bytes) -> bool:
 
 
 class Places:
-    """Where some texts stand as words in a source, each with what may stand after it."""
+    """Where some texts are words of a source, each with what may come after it."""
 
     __slots__ = ("_places", "_starts")
 
@@ -54,7 +54,7 @@ class Places:
         places.sort()
 
     def are_in(self, node: Any) -> bool:
-        """Whether one of them stands in the lines of a node."""
+        """Whether one of them is in the lines of a node."""
         places, starts = self._places, self._starts
         end: int = starts[node.end_lineno]
         return places[bisect_left(places, starts[node.lineno - 1])] < end
@@ -64,7 +64,7 @@ class Interest:
     """The names of interest in a file.
 
     ``all`` says that every function is worth a visit, ``thorough`` that every statement of one is. ``warm`` are the
-    names that make a statement worth it, ``fresh`` those that have turned out to stand for arrays since functions were
+    names that make a statement worth it, ``fresh`` those that have turned out to be arrays since functions were
     last passed by for want of a name. ``host`` says that only host values matter, ``branches`` that there may be
     conditions on a backend's name.
     """
@@ -126,7 +126,7 @@ class Interest:
         self._places = self.places(names | backends, undotted)
 
     def note(self, name: str, value: Value) -> None:
-        """Take in that a name stands for an array, for something of an engine's, or for an object of a class."""
+        """Take in that a name is that of an array, of something of an engine's, or of an object of a class."""
         if self._fixed or (self.host and (value.kind == TENSOR or (value.kind == REFERENCE and _is_tensors(value)))):
             return
         self.fresh.add(name)

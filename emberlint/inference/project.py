@@ -1,6 +1,6 @@
 """A project as a whole: the modules, who imports whom, and the operations that its frontend and its backends define.
 
-Rules that need more than one file read facts: a few plain values for each state, kept in the cache beside its findings.
+Rules that need more than one file read facts: a few plain values for each file, kept in the cache with its findings.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Module(NamedTuple):
 
 
 def facts(state: State) -> dict[str, Any]:
-    """What project rules need to know of a state, as plain values."""
+    """What project rules need to know of a file, as plain values."""
     imports: list[list[Any]] = []
     stars: list[str] = []
     found: dict[str, Any] = {"imports": imports, "stars": stars}
@@ -183,7 +183,7 @@ def _exports(body: list[Any]) -> list[str] | None:
 class Project:
     """The files of a run, and where rules about them report.
 
-    ``modules`` are by dotted name; ``packages`` those that have an ``ops`` folder beside a ``backend`` folder with
+    ``modules`` are by dotted name; ``packages`` those that have an ``ops`` folder next to a ``backend`` folder with
     engines in it.
     """
 
@@ -194,7 +194,7 @@ class Project:
         self._layers: dict[str, frozenset[str] | None] = {}
 
     def add(self, path: str, name: str, facts: dict[str, Any]) -> None:
-        """Take in the facts of a state."""
+        """Take in the facts of a file."""
         self.modules[name] = Module(
             path,
             configuration.relative(path, self.config),

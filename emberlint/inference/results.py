@@ -1,4 +1,4 @@
-"""What operators and calls answer, as far as their operands tell: the kind, and the dtype in a word."""
+"""What operators and calls return, as far as their operands tell: the kind, and the dtype in a word."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _host_items(value: Value) -> bool:
 
 
 def combined(node: Any, left: Value | None, right: Value | None) -> Value | None:
-    """What an arithmetic operator answers."""
+    """What an arithmetic operator returns."""
     if left is not None and left.kind in ARRAYS:
         kind, engine = left.kind, left.engine
         if right is not None and right.kind == TENSOR and kind == HOST:
@@ -278,7 +278,7 @@ PLAIN = frozenset({SCALAR, STRING, NONE, SHAPE})
 BUILTIN_TYPES = {"int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": TEXT}
 
 
-BUILTIN_ANSWERS = {
+BUILTIN_RESULTS = {
     "len": INT,
     "int": INT,
     "float": FLOAT,

@@ -38,7 +38,7 @@ class Class:
 
 
 class Body(NamedTuple):
-    """A statement that is still to be visited, with the scopes around it and the class it stands in: a function's body
+    """A statement that is still to be visited, with the scopes around it and the class it is in: a function's body
     when the names around it are known or when it is called, another one when a name in it turns out to matter.
     """
 
@@ -48,19 +48,19 @@ class Body(NamedTuple):
 
 
 class Functions:
-    """The functions of a file: those that wait, those that are being visited, and what the others answer.
+    """The functions of a file: those that wait, those that are being visited, and what the others return.
 
     ``waiting`` has every function that has been met. ``helpers`` says which names are those of functions with one call
     in the file, ``passed`` are the arrays that this call passes, and ``deferred`` the helpers that have been put off
     until it is found.
     """
 
-    __slots__ = ("answers", "deferred", "generators", "helpers", "open", "passed", "waiting")
+    __slots__ = ("deferred", "generators", "helpers", "open", "passed", "results", "waiting")
 
     def __init__(self) -> None:
         self.waiting: dict[ast.AST, Body] = {}
         self.open: set[ast.AST] = set()
-        self.answers: dict[ast.AST, Value | None] = {}
+        self.results: dict[ast.AST, Value | None] = {}
         self.generators: set[ast.AST] = set()
         self.passed: dict[ast.AST, dict[str, Value]] = {}
         self.deferred: set[ast.AST] = set()

@@ -1,4 +1,4 @@
-"""Statements: what they do to the names in scope. Those with blocks are in ``branches``."""
+"""Statements: what they do to the names in scope. Those with blocks are in ``blocks``."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _VISITED = frozenset({ast.Import, ast.ImportFrom, ast.ClassDef, *_FUNCTIONS})
 
 
 def run(state: State) -> list[Finding]:
-    """The findings in a state, in the order of their places."""
+    """The findings in a file, in the order of their places."""
     interest = state.interest
     interest.read(state.config.namespace, state.checks, state.allowed is None)
     skipped = _module(state)
@@ -66,7 +66,7 @@ def _functions(state: State, fresh: Places | None) -> list[Body]:
     known, touches, pending = state.functions, state.interest.touches, state.pending
     for body in pending:  # which grows on the way
         node, _, _ = body
-        if node in known.answers or node in known.open:
+        if node in known.results or node in known.open:
             continue
         if node not in known.deferred and parameters.is_helper(node.name, state):
             # Its one call, somewhere below, tells what its parameters are.

@@ -159,7 +159,7 @@ SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "": NUM
 
 @cache
 def reference(path: str) -> Value:
-    """The one value that stands for an imported name."""
+    """The one value of an imported name."""
     return Value(REFERENCE, path=path)
 
 

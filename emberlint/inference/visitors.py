@@ -12,7 +12,7 @@ from typing import Any
 
 from emberlint.inference.checks import NONE, Iteration, Truth
 from emberlint.inference.file import File
-from emberlint.inference.results import BUILTIN_ANSWERS
+from emberlint.inference.results import BUILTIN_RESULTS
 from emberlint.inference.state import State, state_of
 from emberlint.inference.values import CONSTANTS, Value
 from emberlint.knowledge.engines import TYPE_NAMES
@@ -68,13 +68,13 @@ def value_ahead(node: ast.expr, file: File) -> Value | None:
 
 def worthwhile(statement: ast.stmt, node: Any, state: State) -> Value | None:
     """The value of a statement's expression. A call in a statement that mentions nothing of interest is not visited:
-    only a built-in function could answer anything that is known.
+    only a built-in function could return anything that is known.
     """
     kind = type(node)
     if kind is ast.Call:
         function = node.func
         name = function.id if type(function) is ast.Name else getattr(function, "attr", "")
-        if name not in BUILTIN_ANSWERS and name not in TYPE_NAMES and not state.interest.is_warm(statement):
+        if name not in BUILTIN_RESULTS and name not in TYPE_NAMES and not state.interest.is_warm(statement):
             return None
     return EVALUATE[kind](node, state)
 

@@ -15,7 +15,7 @@ PATH = os.path.join(os.path.dirname(__file__), "catalogue.json")
 class Parameter(NamedTuple):
     """A parameter: ``kind`` is P (by position), B (both ways), K (by keyword), V (``*args``) or W (``**kwargs``).
 
-    ``default`` is its text, ``None`` where there is none; ``role`` is what ember's door makes of it.
+    ``default`` is its text, ``None`` where there is none; ``role`` is what ember converts it to.
     """
 
     name: str

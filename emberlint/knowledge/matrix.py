@@ -55,7 +55,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def native(path: str, place: str) -> dict[str, Any] | None:
-    """What the matrix in a file says of an engine's function beside the operation of its name: ``numpy.sum``."""
+    """What a matrix says of an engine's function, compared with the operation of its name: ``numpy.sum``."""
     if not place:
         return None
     found: dict[str, Any] | None = _read(place).get("native", {}).get(path.partition(".")[0], {}).get(path)

@@ -1,4 +1,4 @@
-"""Python's signs and the operations that stand for them."""
+"""Python's operators and the operations that compute the same."""
 
 from __future__ import annotations
 

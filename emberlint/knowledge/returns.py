@@ -14,8 +14,8 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# NumPy and jax.numpy do not say what they answer; whatever is not here answers an array.
-_NUMPY_ANSWERS = {
+# NumPy and jax.numpy do not say what they return; whatever is not here returns an array.
+_NUMPY_RESULTS = {
     "bool": """
         allclose array_equal array_equiv can_cast iscomplexobj isrealobj isdtype isfortran isscalar issubdtype
         iterable may_share_memory shares_memory
@@ -48,12 +48,12 @@ _NUMPY_ANSWERS = {
         random.set_bit_generator is_busday busday_count busday_offset polyfit svd linalg.svd unique average
     """,
 }
-_NUMPY = {name: kind for kind, names in _NUMPY_ANSWERS.items() for name in names.split()}
+_NUMPY = {name: kind for kind, names in _NUMPY_RESULTS.items() for name in names.split()}
 
 
 @cache
-def answer(path: str) -> tuple[str, str] | None:
-    """What a function answers, by its full name: a word for the kind, and the engine. ``None`` if that is unknown.
+def result_of(path: str) -> tuple[str, str] | None:
+    """What a function returns, by its full name: a word for the kind, and the engine. ``None`` if that is unknown.
 
     The word is a kind, a Python number's type, or ``sequence`` for several tensors.
     """
@@ -161,7 +161,7 @@ def _word(text: str, engine: str) -> tuple[str, str] | None:
     return (word, engine) if word else None
 
 
-# Methods and attributes, by what they answer on an array; what is not here is unknown.
+# Methods and attributes, by what they return on an array; what is not here is unknown.
 _SAME_KIND_METHODS = words(
     """
     abs absolute add all any argmax argmin argsort astype bfloat16 bitwise_and bitwise_or bmm bool broadcast_to ceil
@@ -218,5 +218,5 @@ ATTRIBUTES = {
     "is_cuda": "bool",
 }
 
-# Where a reduction of a torch tensor answers values and indices if it is given a dimension.
+# Where a reduction of a torch tensor returns values and indices if it is given a dimension.
 PAIRS = frozenset({"max", "min", "sort", "median", "mode", "kthvalue", "topk", "cummax", "cummin"})

@@ -68,7 +68,7 @@ def _measured(config: Config) -> str:
 
 
 def _packed(table: dict[str, Any]) -> bytes:
-    """A table as JSON that begins with a digest of itself, so that what anybody else wrote is told apart."""
+    """A table as JSON that begins with a digest of itself, so that what anybody else wrote is recognized."""
     # There are no circles in it to look for.
     text = json.dumps(table, separators=(",", ":"), check_circular=False).encode()
     return _head(text) + text + b"}"

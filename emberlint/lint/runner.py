@@ -27,7 +27,7 @@ _PARALLEL = 48  # fewer files than this are not worth starting a process for
 class Run(NamedTuple):
     """What a run found, in which files; how many findings comments silenced, and how many files the cache knew.
 
-    ``known`` counts the findings that the baseline holds, ``stale`` names its entries that nothing answers to.
+    ``known`` counts the findings that the baseline holds, ``stale`` names its entries that nothing matches.
     ``texts`` are the bytes of the files that were read, ``unread`` what could not be.
     """
 

@@ -96,7 +96,7 @@ def _tabless(text: str) -> str:
 def change(source: Source, edits: Iterable[Edit], shown: dict[tuple[str, Edit], list[str]] | None = None) -> list[str]:
     """The lines that edits take away and add, marked ``-`` and ``+``.
 
-    ``shown`` remembers those of edits that stand alone: the import that many fixes need is the same for all of them.
+    ``shown`` remembers those of single edits: the import that many fixes need is the same for all of them.
     """
     starts = source.starts
     groups: list[tuple[int, int, list[Edit]]] = []

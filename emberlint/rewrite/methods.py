@@ -1,4 +1,4 @@
-"""From a method of an array to the operation that stands for it: ``x.sum(0)`` is ``ops.sum(x, axis=0)``."""
+"""From a method of an array to the operation of the same meaning: ``x.sum(0)`` is ``ops.sum(x, axis=0)``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import DIFFERENT, is_alike, operation_for
 from emberlint.rewrite.surroundings import is_viewed
 
-# Methods whose arguments stand one by one where the operation takes a tuple.
+# Methods that take one by one what the operation takes as a tuple.
 _TUPLES = {"reshape": "reshape", "view": "reshape", "permute": "permute_dims", "transpose": "transpose"}
 # Methods that are called otherwise as functions, with as many arguments as they may have.
 _RENAMED = {
@@ -47,7 +47,7 @@ _CASTS = {
     "byte": "uint8",
     "bool": "bool",
 }
-# Methods that change the array, or answer something else than the function of their name.
+# Methods that change the array, or return something else than the function of their name.
 _OTHERS = frozenset(
     {
         "sort",

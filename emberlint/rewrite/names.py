@@ -1,4 +1,4 @@
-"""The operation that stands for an engine's function.
+"""The operation that computes what an engine's function does.
 
 Most functions have an operation of their own name. ``RENAMED`` holds those whose operation is called otherwise,
 ``DIFFERENT`` those whose operation has the name and another meaning.
@@ -78,7 +78,7 @@ RENAMED = {
     "jax": {"around": "round", "degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad", "fix": "trunc"},
 }
 
-# Functions whose operation bears the name, takes the arguments and answers something else: a person must decide.
+# Functions whose operation bears the name, takes the arguments and returns something else: a person must decide.
 DIFFERENT = {
     "numpy": frozenset({"load", "save", "select", "put_along_axis", "random.shuffle", "resize"}),
     "torch": words(
@@ -95,7 +95,7 @@ DIFFERENT = {
 
 @cache
 def operation_for(path: str) -> str:
-    """The operation that stands for an engine's function, as it is written after ``ops.``; empty if there is none."""
+    """The operation for an engine's function, as it is written after ``ops.``; empty if there is none."""
     engine = engine_of(path)
     name = local_name(path, engine)
     if not name:

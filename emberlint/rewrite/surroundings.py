@@ -1,4 +1,4 @@
-"""Where an expression stands, by the text around it: what asks for its truth, and what comes after it."""
+"""The text around an expression: what asks for its truth, and what comes after it."""
 
 from __future__ import annotations
 

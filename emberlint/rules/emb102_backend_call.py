@@ -50,7 +50,7 @@ from emberlint.findings import SAFE, SUGGESTION, Edit, Fix
 from emberlint.inference.file import File
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, array_type, engine_of
-from emberlint.knowledge.returns import answer
+from emberlint.knowledge.returns import result_of
 from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
@@ -73,7 +73,7 @@ _NOTES = {
 def _is_foreign(name: str) -> bool:
     if engine_of(name) in ("", EMBER) or array_type(name) is not None:
         return False
-    return operation_for(name) != "" or answer(name) is not None
+    return operation_for(name) != "" or result_of(name) is not None
 
 
 @RULE.on(ast.Call, named=_is_foreign)

@@ -1,6 +1,6 @@
 """What makes a lazy engine evaluate: one function for each way, telling rules what forces it and on which value.
 
-Each takes a node and its file and answers a sentence and the tensor, or ``None``.
+Each takes a node and its file and returns a sentence and the tensor, or ``None``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from emberlint.inference.values import Value
 
 
 def operands(node: ast.BinOp | ast.AugAssign) -> tuple[ast.expr, ast.expr]:
-    """What an operator stands between; of ``x += y``, the target and the value."""
+    """The two sides of an operator; of ``x += y``, the target and the value."""
     return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
 
 

@@ -14,7 +14,7 @@ BOM = b"\xef\xbb\xbf"
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n\r#]*)|import[ \t]+([^\n\r#]+))")
 _DOT = ord(".")
-# The bytes that may stand after a text that is looked for: what ends a word, the same but for a dot, and any.
+# The bytes that may come after a text that is looked for: what ends a word, the same but for a dot, and any.
 ENDS = frozenset(i for i in range(128) if not chr(i).isalnum() and chr(i) != "_")
 UNDOTTED = ENDS - {_DOT}
 ANY = frozenset(range(256))
@@ -95,9 +95,9 @@ class Source:
         after: frozenset[int] = ENDS,
         before: frozenset[int] = ENDS,
     ) -> Iterator[int]:
-        """The offsets between two others at which a text stands as a word, in comments and strings too.
+        """The offsets between two others at which a text is a word, in comments and strings too.
 
-        It is no word where anything but ``before`` stands before it, or anything but ``after`` after it.
+        It is no word where anything but ``before`` comes before it, or anything but ``after`` after it.
         """
         data, length = self.data, len(self.data)
         place = data.find(text, start, end)
@@ -108,7 +108,7 @@ class Source:
             place = data.find(text, next, end)
 
     def uses(self, text: bytes, start: int = 0, end: int | None = None, after: frozenset[int] = ENDS) -> Iterator[int]:
-        """The offsets at which a text stands as a word and not as an attribute."""
+        """The offsets at which a text is a word and not an attribute."""
         return self.places(text, start, end, after, UNDOTTED)
 
     def imports(self) -> Iterator[tuple[bytes | Any, ...]]:

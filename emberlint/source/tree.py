@@ -44,7 +44,7 @@ def is_static(node: Any) -> bool:
 
 
 def is_wrapped(node: Any) -> bool:
-    """Whether a decorator may change what calling the function answers."""
+    """Whether a decorator may change what calling the function returns."""
     kept = (
         "staticmethod",
         "classmethod",
@@ -116,7 +116,7 @@ def binders(
         node = stack.pop()
         kind = type(node)
         if isinstance(node, ast.stmt) and not near(node):
-            stack += getattr(node, "decorator_list", ())  # which stand before its lines
+            stack += getattr(node, "decorator_list", ())  # which come before its lines
             continue
         if kind is ast.Import:
             for alias in node.names:

@@ -8,7 +8,7 @@ import sys
 from emberlint import generate
 from emberlint.inference.values import SCALARS
 from emberlint.knowledge import catalogue
-from emberlint.knowledge.returns import answer
+from emberlint.knowledge.returns import result_of
 from emberlint.knowledge.types import DTYPE, HOST, SEQUENCE, SHAPE, STRING, TENSOR
 from emberlint.rewrite.names import DIFFERENT, RENAMED
 
@@ -39,8 +39,8 @@ def test_every_word_of_an_answer_is_a_kind() -> None:
     words = {*SCALARS, TENSOR, HOST, SHAPE, SEQUENCE, STRING, DTYPE}
     for engine in generate.NAMESPACES:
         for path in catalogue.load()["engines"][engine]["functions"]:
-            found = answer(path)
+            found = result_of(path)
             assert found is None or found[0] in words, path
     for name in catalogue.load()["ember"]["names"]:
-        found = answer(f"ember_ml.ops.{name}")
+        found = result_of(f"ember_ml.ops.{name}")
         assert found is None or found[0] in words, name

@@ -294,7 +294,7 @@ class Optimizer:
 
     def _join_counts(self) -> None:
         """Let parameters of equal counts share one again: those of a checkpoint have a tensor each."""
-        numbers = {age: int(count) for age, count in self._counts.items()}  # emberlint: ignore[EMB201] once, at init
+        numbers = {age: int(count) for age, count in self._counts.items()}
         first = {number: age for age, number in reversed(numbers.items())}
         self._ages = {path: first[numbers[age]] for path, age in self._ages.items()}
         self._counts = {age: self._counts[age] for age in first.values()}

@@ -7,7 +7,10 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from emberlint.codes import rule_modules
+
 NAMESPACE = "ember_ml.ops"
+ENGINES = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
 TARGETS = ("numpy", "torch", "mlx")
 
 
@@ -112,13 +115,9 @@ def parsed(table: dict[str, Any], root: str, where: str) -> Config:
 
 def check(config: Config, where: str) -> None:
     """Raise if a setting names a rule, an engine or a target that does not exist."""
-    from emberlint import rules
-    from emberlint.kinds import ENGINES
-
-    codes = rules.modules()
     for key, names in (("select", config.select), ("ignore", config.ignore), *config.per_file_ignores):
         for name in names:
-            if name != "ALL" and not any(code.startswith(name) for code in codes):
+            if name != "ALL" and not any(code.startswith(name) for code in rule_modules()):
                 raise ConfigError(f"{where}: `{key}` names {name!r}, which is no rule; `emberlint rules` lists them")
     for name in config.targets:
         if name not in ENGINES:
@@ -220,7 +219,6 @@ def is_manager(path: str) -> bool:
 @cache
 def backend_of(path: str) -> str:
     """The engine whose backend a file belongs to, by its folders; empty for others."""
-    from emberlint.kinds import ENGINES
 
     parts = path.split("/")
     for parent, child in pairwise(parts):

@@ -9,8 +9,10 @@ import ast
 import os
 from collections.abc import Iterator
 
-from emberlint import __version__, engine
+from emberlint import __version__
 from emberlint import config as configuration
+from emberlint.lint import linter
+from emberlint.source.modules import module_of
 
 
 class Plugin:
@@ -27,9 +29,9 @@ class Plugin:
         """The findings: line from 1, column in characters from 0, code and message."""
         known = os.path.exists(self.path)
         config = configuration.load(os.path.dirname(self.path) or "." if known else ".")
-        module, package = engine.module_of(self.path) if known else ("", "")
+        module, package = module_of(self.path) if known else ("", "")
         data = "".join(self.lines).encode()
-        for finding in engine.lint(data, self.path, config, module=module, package=package).findings:
+        for finding in linter.lint(data, self.path, config, module=module, package=package).findings:
             if finding.code == "EMB001":
                 continue  # flake8 says so itself
             before = self.lines[finding.line - 1].encode()[: finding.column] if finding.line <= len(self.lines) else b""

@@ -1,6 +1,6 @@
 """``python -m emberlint.generate``: writes ``catalogue.json`` from ember's registry and the engines that are installed.
 
-The linter itself imports neither. What it knows of operations (names, parameters, what they answer) and of the engines'
+The linter itself imports neither. What it knows of operations (names, parameters, what they return) and of the engines'
 functions is read here, once, from the things themselves; a test fails when the file is out of date.
 """
 
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emberlint.catalogue import PATH
+from emberlint.knowledge.catalogue import PATH
 
 # The namespaces of each engine whose functions a program may call, and what names them in the catalogue.
 NAMESPACES = {
@@ -79,7 +79,7 @@ def ember() -> dict[str, Any]:
 
 
 def engines() -> dict[str, Any]:
-    """The functions of the engines: their parameters, and what they answer where they say so."""
+    """The functions of the engines: their parameters, and what they return where they say so."""
     found: dict[str, Any] = {}
     for engine, namespaces in NAMESPACES.items():
         found[engine] = {"version": _version(engine), "methods": methods(engine), "functions": {}}
@@ -128,11 +128,11 @@ def _describe(function: Any) -> dict[str, Any]:
         if match is None:
             return {}
         return {"returns": match[2].strip(), "parameters": _parsed(match[1])}
-    answer: dict[str, Any] = {"parameters": _parameters(signature)}
+    described: dict[str, Any] = {"parameters": _parameters(signature)}
     if signature.return_annotation is not signature.empty:
         annotation = signature.return_annotation
-        answer["returns"] = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return answer
+        described["returns"] = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return described
 
 
 def _parameters(signature: inspect.Signature, roles: bool = False) -> list[list[str | None]]:

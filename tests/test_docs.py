@@ -23,6 +23,7 @@ from ember_ml import backend as backends
 from ember_ml import cli, reference
 from ember_ml.backend import Backend
 from emberlint import cli as linter
+from emberlint import config as configuration
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -166,6 +167,7 @@ def test_the_linter_says_what_its_page_shows(
     source = next(block for block in found if block.words == ["model.py"])
     (tmp_path / "model.py").write_text(source.text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    configuration.load.cache_clear()
     assert linter.main(["model.py", "--select", "EMB102", "--no-cache"]) == 1
     assert capsys.readouterr().out == next(block.text for block in found if block.language == "console")
 

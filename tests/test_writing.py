@@ -21,7 +21,7 @@ import pytest
 import ember_ml
 from ember_ml import backend, cli, nn, ops, tools, training
 from ember_ml.tools import measuring
-from emberlint import baseline
+from emberlint.report import baseline
 
 SIZE = 4000
 """The elements of the arrays that are written; every writer writes more bytes than that."""

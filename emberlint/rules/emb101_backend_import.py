@@ -44,16 +44,16 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint import kinds
-from emberlint.file import File
+from emberlint.config import ENGINES
 from emberlint.findings import SAFE, Edit, Fix
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule(
     "EMB101", "backend-import", "an import of an engine where none may be imported", fix="safe", everywhere=True
 )
 
-_ENGINES = frozenset({*kinds.ENGINES, "ml_dtypes"})
+_ENGINES = frozenset({*ENGINES, "ml_dtypes"})
 
 
 @RULE.on(ast.Import, ast.ImportFrom)

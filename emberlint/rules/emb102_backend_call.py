@@ -46,11 +46,15 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import catalogue, kinds
-from emberlint.file import File
 from emberlint.findings import SAFE, SUGGESTION, Edit, Fix
-from emberlint.kinds import SCALAR
-from emberlint.rewrite import differs, operation_for, rewritten
+from emberlint.inference.file import File
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.engines import EMBER, array_type, engine_of
+from emberlint.knowledge.returns import result_of
+from emberlint.knowledge.types import SCALAR
+from emberlint.rewrite.functions import rewritten
+from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.names import differs, operation_for
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which there is an operation", fix="sometimes")
@@ -67,9 +71,9 @@ _NOTES = {
 
 
 def _is_foreign(name: str) -> bool:
-    if kinds.engine_of(name) in ("", kinds.EMBER) or kinds.array_type(name) is not None:
+    if engine_of(name) in ("", EMBER) or array_type(name) is not None:
         return False
-    return operation_for(name) != "" or kinds.answer(name) is not None
+    return operation_for(name) != "" or result_of(name) is not None
 
 
 @RULE.on(ast.Call, named=_is_foreign)
@@ -79,7 +83,7 @@ def check(node: ast.Call, file: File) -> None:
     if (value is not None and value.kind == SCALAR and value.node is node) or file.allowed is not None:
         return
     path = file.path(node.func)
-    engine = kinds.engine_of(path)
+    engine = engine_of(path)
     name = file.text(node.func)
     operation = operation_for(path)
     if not operation:
@@ -107,7 +111,7 @@ def check(node: ast.Call, file: File) -> None:
         portable, safety, note = f"xp.{operation}", SUGGESTION, ", where `xp` is the array namespace"
         imports: tuple[Edit, ...] = ()
     else:
-        bound, imports = file.import_name(file.config.namespace)
+        bound, imports = import_name(file.config.namespace, file)
         portable, safety = f"{bound}.{operation}", found.safety
         note = "" if safety == SAFE else f"; {_NOTES.get(path, 'dtypes and errors may differ')}"
     fix = Fix((*imports, file.edit(node.func, portable), *found.edits), safety, f"call `{portable}`{note}")

@@ -39,12 +39,15 @@ import ast
 import re
 from functools import cache
 
-from emberlint import catalogue, kinds, places
-from emberlint.file import File
 from emberlint.findings import SAFE, SUGGESTION, UNSAFE, Edit, Fix
-from emberlint.rewrite import rewritten
+from emberlint.inference.file import File
+from emberlint.inference.visitors import value_ahead
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.engines import EMBER, engine_of
+from emberlint.rewrite import surroundings
+from emberlint.rewrite.functions import rewritten
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
-from emberlint.visit import quietly
 
 RULE = Rule("EMB103", "backend-constant", "a dtype or a constant that is taken from an engine", fix="sometimes")
 
@@ -81,7 +84,7 @@ _PLACES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core", "jax": "jax.nu
 @cache
 def _portable(path: str) -> str:
     """The name of ember's dtype or constant for that of an engine; empty if it is none."""
-    engine = kinds.engine_of(path)
+    engine = engine_of(path)
     place, _, name = path.rpartition(".")
     if not place or _PLACES.get(engine) != place:
         return ""
@@ -100,15 +103,15 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
     portable = _portable(path)
     if not portable or file.allowed is not None or not isinstance(node.ctx, ast.Load) or file.is_called(node):
         return
-    if isinstance(node, ast.Name) and not any(one.alias == node.id for one in file.imports):
+    if isinstance(node, ast.Name) and not any(one.alias == node.id for one in file.imports.entries):
         return  # a variable: what it was given is reported there
-    engine = kinds.engine_of(path)
+    engine = engine_of(path)
     text = file.text(node)
     if file.config.target == "array-api":
         fix = Fix((file.edit(node, f"xp.{portable}"),), SUGGESTION, f"use `xp.{portable}`")
         file.report(RULE, node, f"`{text}` is {engine}'s; use `xp.{portable}`", fix=fix)
         return
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     ours = f"{bound}.{portable}"
     edit = file.edit(node, ours)
     if portable in catalogue.constants():
@@ -147,10 +150,10 @@ def _dtype_beside(node: ast.Attribute | ast.Name, file: File) -> ast.Attribute |
 
 def _is_of(dtype: ast.Attribute, engine: str, file: File) -> bool:
     """Whether a ``.dtype`` is that of the engine's arrays, or of something in a file that knows no other engine."""
-    owner = quietly(dtype.value, file)
+    owner = value_ahead(dtype.value, file)
     if owner is not None and owner.is_array and owner.engine:
-        return owner.engine in (engine, kinds.EMBER)
-    return file.engines <= {engine, kinds.EMBER}
+        return owner.engine in (engine, EMBER)
+    return file.imports.engines <= {engine, EMBER}
 
 
 def _swapped(node: ast.Attribute | ast.Name, ours: str, file: File) -> Edit | None:
@@ -169,19 +172,21 @@ def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
     call = file.given_to(node)
     if call is None:
         # NumPy takes ember's dtypes, and other engines do not: their methods must go first.
-        return "" if engine != "numpy" and "." in places.callee(node, file) and not _is_taken(node, file) else UNSAFE
+        return (
+            "" if engine != "numpy" and "." in surroundings.callee(node, file) and not _is_taken(node, file) else UNSAFE
+        )
     # The function is evaluated after its arguments, so it is looked up here.
-    callee = quietly(call.func, file)
+    callee = value_ahead(call.func, file)
     path = callee.path if callee is not None else ""
     if path.startswith("ember_ml.ops.") or (engine == "numpy" and path.startswith("numpy.")):
         return SAFE
-    if kinds.engine_of(path) not in ("", kinds.EMBER) and rewritten(call, path, file) is None:
+    if engine_of(path) not in ("", EMBER) and rewritten(call, path, file) is None:
         return ""
     return "" if engine != "numpy" and not path and type(call.func) is ast.Attribute else UNSAFE
 
 
 def _is_taken(node: ast.Attribute | ast.Name, file: File) -> bool:
     """Whether what a dtype is given to by its place is an operation."""
-    name = places.callee(node, file)
-    function = quietly(ast.parse(name, mode="eval").body, file) if not name.startswith(".") else None
-    return function is not None and kinds.engine_of(function.path) == kinds.EMBER
+    name = surroundings.callee(node, file)
+    function = value_ahead(ast.parse(name, mode="eval").body, file) if not name.startswith(".") else None
+    return function is not None and engine_of(function.path) == EMBER

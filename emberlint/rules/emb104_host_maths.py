@@ -42,12 +42,14 @@ import ast
 import math
 import re
 
-from emberlint import places
-from emberlint.calls import last_of
-from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Edit, Fix
-from emberlint.kinds import INT, SCALAR, SEQUENCE, SHAPE
-from emberlint.results import HOST_MATHS
+from emberlint.inference.callees import last_of
+from emberlint.inference.file import File
+from emberlint.inference.results import HOST_MATHS
+from emberlint.inference.values import INT
+from emberlint.knowledge.types import SCALAR, SEQUENCE, SHAPE
+from emberlint.rewrite import surroundings
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB104", "host-maths", "arithmetic on Python numbers that goes through NumPy", fix="sometimes")
@@ -133,12 +135,12 @@ def check(node: ast.Call, file: File) -> None:
     if not _is_taken(name, node, file):
         file.report(RULE, node, f"`{text}` of Python numbers needs no engine; write it in Python")
         return
-    if places.following(node, file) == b".":
+    if surroundings.following(node, file) == b".":
         file.report(RULE, node, f"{message}, which answers a Python number")
         return
     imports: tuple[Edit, ...] = ()
     if name in _MATH:
-        bound, imports = file.import_name("math")
+        bound, imports = import_name("math", file)
         target = f"{bound}.{_MATH[name]}"
     safe = _is_exact(name, node, file)
     note = "" if safe else ", which answers a Python number"
@@ -183,11 +185,11 @@ def _is_exact(name: str, node: ast.Call, file: File) -> bool:
 
 def _destination(node: ast.Call, file: File) -> str:
     """The built-in type that the answer is made, or ``condition``; empty where it goes on as it is."""
-    found = _CONVERTED.search(places.before(node, file))
+    found = _CONVERTED.search(surroundings.before(node, file))
     if found is None:
-        return "condition" if places.is_asked(node, file) else ""
+        return "condition" if surroundings.is_asked(node, file) else ""
     word = found[1].decode()
-    return word if places.following(node, file) == b")" and file.is_builtin(ast.Name(word), word) else ""
+    return word if surroundings.following(node, file) == b")" and file.is_builtin(ast.Name(word), word) else ""
 
 
 def _is_written_out(name: str, node: ast.Call) -> bool:

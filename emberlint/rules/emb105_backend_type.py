@@ -41,11 +41,12 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import kinds
-from emberlint.annotations import annotated
-from emberlint.checks import Annotation
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
+from emberlint.inference.annotations import promised
+from emberlint.inference.checks import Annotation
+from emberlint.inference.file import File
+from emberlint.knowledge.engines import EMBER, array_type
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB105", "backend-type", "an engine's type in an annotation or in `isinstance`", fix="unsafe")
@@ -59,8 +60,8 @@ def check_annotation(node: ast.expr, file: File) -> None:
     if file.allowed is not None:
         return
     if isinstance(node, ast.Constant):
-        value = annotated(node, file)
-        if value is not None and value.is_array and value.engine != kinds.EMBER and value.engine:
+        value = promised(node, file)
+        if value is not None and value.is_array and value.engine != EMBER and value.engine:
             file.report(RULE, node, f"the annotation {file.text(node)} is an engine's type; use `{TYPES}.Tensor`")
         return
     stack: list[ast.AST] = [node]
@@ -79,7 +80,7 @@ def check_annotation(node: ast.expr, file: File) -> None:
 
 def _report(node: ast.expr, file: File) -> None:
     text = " ".join(file.text(node).split())
-    name, imports = file.import_name(f"{TYPES}.Tensor", other="PortableTensor")
+    name, imports = import_name(f"{TYPES}.Tensor", file, other="PortableTensor")
     fix = Fix(
         (*imports, file.edit(node, name)),
         UNSAFE,
@@ -90,8 +91,8 @@ def _report(node: ast.expr, file: File) -> None:
 
 def _is_foreign(node: ast.AST, file: File) -> bool:
     path = file.path(node)
-    known = kinds.array_type(path) if path else None
-    return known is not None and known[1] not in ("", kinds.EMBER)
+    known = array_type(path) if path else None
+    return known is not None and known[1] not in ("", EMBER)
 
 
 _TESTS = frozenset({"isinstance", "issubclass"})
@@ -110,7 +111,7 @@ def check_instance(node: ast.Call, file: File) -> None:
     text = file.text(node)
     fix = None
     if len(foreign) == len(parts) and file.is_builtin(node.func, "isinstance"):
-        name, imports = file.import_name(file.config.namespace)
+        name, imports = import_name(file.config.namespace, file)
         call = f"{name}.is_tensor({file.text(node.args[0])})"
         fix = Fix(
             (*imports, file.edit(node, call)),

@@ -35,9 +35,10 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
-from emberlint.places import is_viewed
+from emberlint.inference.file import File
+from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.surroundings import is_viewed
 from emberlint.rules import Rule
 
 RULE = Rule("EMB106", "backend-method", "a method that one engine alone has, for its own machinery", fix="unsafe")
@@ -92,7 +93,7 @@ def check(node: ast.Call, file: File) -> None:
             return
         call = _CALLS[name]
         inner = file.text(function.value)
-        bound, imports = file.import_name(file.config.namespace) if call else ("", ())
+        bound, imports = import_name(file.config.namespace, file) if call else ("", ())
         text = f"{bound}.{call.format(inner)}" if call else inner
         shown = f"{bound}.{call.format('x')}" if call else "x"
         message = f"`.{name}()` is {owner.engine or 'one engine'}'s own; use `{shown}`"

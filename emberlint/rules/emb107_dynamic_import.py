@@ -32,8 +32,8 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from emberlint import kinds
-from emberlint.file import File
+from emberlint.config import ENGINES
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB107", "dynamic-import", "an engine that is imported by a string")
@@ -51,7 +51,7 @@ def check(node: ast.Call, file: File) -> None:
         return
     text = _text(node.args[0])
     parts = text.split(".")
-    if parts[0] in kinds.ENGINES or any(a in ("backend", "backends") and b for a, b in pairwise(parts)):
+    if parts[0] in ENGINES or any(a in ("backend", "backends") and b for a, b in pairwise(parts)):
         shown = " ".join(file.text(node).split())
         file.report(RULE, node, f"`{shown}` imports an engine by its name; use `{file.config.namespace}`")
 

@@ -36,8 +36,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.file import File
-from emberlint.narrowing import named_engines, of_case
+from emberlint.inference.conditions import named_engines, of_case
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 
@@ -51,7 +51,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     if isinstance(node, ast.ImportFrom) and not node.level and "backend" not in (node.module or ""):
         return
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         engine = configuration.backend_of(path.replace(".", "/")) if "backend" in path else ""
         if engine and engine not in file.active_backends():
             file.report(

@@ -34,13 +34,13 @@ There is no fix. Import inside of the function that needs it, or split the modul
 from __future__ import annotations
 
 from emberlint import config as configuration
-from emberlint import kinds
-from emberlint.project import Module, Project
+from emberlint.config import ENGINES
+from emberlint.inference.project import Module, Project
 from emberlint.rules import Rule
 
 RULE = Rule("EMB110", "indirect-leak", "an engine that comes in through other modules")
 
-_ENGINES = frozenset({*kinds.ENGINES, "ml_dtypes"})
+_ENGINES = frozenset({*ENGINES, "ml_dtypes"})
 
 
 @RULE.project

@@ -30,8 +30,8 @@ There is no fix here; `ember-ml ops plan` shows the move, `ember-ml ops migrate`
 from __future__ import annotations
 
 from emberlint import config as configuration
-from emberlint import kinds
-from emberlint.project import Module, Project
+from emberlint.config import ENGINES
+from emberlint.inference.project import Module, Project
 from emberlint.rules import Rule
 
 RULE = Rule("EMB111", "stray-backend", "a folder of engine code outside of `backend/`")
@@ -47,7 +47,7 @@ def check(project: Project) -> None:
             continue
         packages = set(module.name.split("."))
         for i, part in enumerate(parts[:-1]):
-            if part in kinds.ENGINES and part in packages:
+            if part in ENGINES and part in packages:
                 folders.setdefault(("/".join(parts[: i + 1]), part), []).append(module)
                 break
     for (folder, engine), modules in sorted(folders.items()):

@@ -35,8 +35,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint import kinds
-from emberlint.file import File
+from emberlint.config import ENGINES
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule(
@@ -55,11 +55,11 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     own = configuration.backend_of(file.where)
     allowed = file.allowed or frozenset()
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         root = path.partition(".")[0]
         other = configuration.backend_of(path.replace(".", "/"))
         relative = isinstance(node, ast.ImportFrom) and node.level > 0
-        if root in kinds.ENGINES and root not in allowed and not relative:
+        if root in ENGINES and root not in allowed and not relative:
             file.report(RULE, alias, f"the {own} backend imports `{root}`; a backend imports its own engine only")
         elif other and other != own and other not in allowed:
             file.report(RULE, alias, f"the {own} backend imports `{path}` of the {other} backend")

@@ -35,7 +35,7 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule(
@@ -58,7 +58,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
     package = ".".join(parts[:place])
     if not package:
         return
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         for layer in ("ops", "nn"):
             frontend = f"{package}.{layer}"
             if (path == frontend or path.startswith(frontend + ".")) and not alias.name[:1].isupper():

@@ -39,8 +39,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint import kinds
-from emberlint.file import File
+from emberlint.config import ENGINES
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 
@@ -56,7 +56,7 @@ RULE = Rule(
     files=_is_no_backend,
 )
 
-_OPTIONAL = frozenset(kinds.ENGINES) - {"numpy"}
+_OPTIONAL = frozenset(ENGINES) - {"numpy"}
 
 
 @RULE.on(ast.Import, ast.ImportFrom)
@@ -66,7 +66,7 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     if file.allowed is None and not configuration.is_manager(file.where):
         return
-    for alias, path in file.imported(node):
+    for alias, path in file.imports.names(node):
         root = path.partition(".")[0]
         engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
         if engine in _OPTIONAL and engine not in file.active_backends():

@@ -27,9 +27,8 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import evaluation
-from emberlint.file import File
-from emberlint.rules import Rule
+from emberlint.inference.file import File
+from emberlint.rules import Rule, evaluation
 
 RULE = Rule("EMB202", "item", "tensor read by `.item()` or `.tolist()`")
 

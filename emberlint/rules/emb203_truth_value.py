@@ -31,10 +31,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import evaluation
-from emberlint.checks import Truth
-from emberlint.file import File
-from emberlint.rules import Rule
+from emberlint.inference.checks import Truth
+from emberlint.inference.file import File
+from emberlint.rules import Rule, evaluation
 
 RULE = Rule("EMB203", "truth-value", "truth value of a tensor")
 

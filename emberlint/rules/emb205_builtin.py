@@ -28,9 +28,8 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import evaluation
-from emberlint.file import File
-from emberlint.rules import Rule
+from emberlint.inference.file import File
+from emberlint.rules import Rule, evaluation
 
 RULE = Rule("EMB205", "builtin", "builtin that goes through a tensor")
 

@@ -29,10 +29,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import evaluation
-from emberlint.checks import TENSORS
-from emberlint.file import File
-from emberlint.rules import Rule
+from emberlint.inference.checks import TENSORS
+from emberlint.inference.file import File
+from emberlint.rules import Rule, evaluation
 
 RULE = Rule("EMB206", "host-conversion", "implicit conversion to the host")
 

@@ -34,11 +34,10 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import evaluation
-from emberlint.checks import Truth
-from emberlint.evaluation import Forced
-from emberlint.file import File
-from emberlint.rules import Rule
+from emberlint.inference.checks import Truth
+from emberlint.inference.file import File
+from emberlint.rules import Rule, evaluation
+from emberlint.rules.evaluation import Forced
 
 RULE = Rule("EMB209", "evaluation-in-loop", "evaluation in a loop")
 

@@ -34,14 +34,14 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import last_of
-from emberlint.checks import Truth
-from emberlint.evaluation import JOINING, on_numbers
-from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
-from emberlint.places import is_alone, is_asked
+from emberlint.inference.callees import last_of
+from emberlint.inference.checks import Truth
+from emberlint.inference.file import File
+from emberlint.rewrite.surroundings import is_alone, is_asked
 from emberlint.rules import Rule
-from emberlint.syntax import last_part
+from emberlint.rules.evaluation import JOINING, on_numbers
+from emberlint.source.tree import last_part
 
 RULE = Rule("EMB210", "scalar-branch", "branch on an operation on Python numbers", fix="sometimes")
 

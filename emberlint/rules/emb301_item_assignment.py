@@ -30,8 +30,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from emberlint.calls import array
-from emberlint.file import File
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB301", "item-assignment", "item assignment")

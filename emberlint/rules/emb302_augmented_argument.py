@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
 from emberlint.findings import SUGGESTION, Fix
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
+from emberlint.knowledge.operators import BINARY
 from emberlint.rules import Rule
-from emberlint.signs import BINARY
 
 RULE = Rule("EMB302", "augmented-argument", "augmented assignment to an argument")
 

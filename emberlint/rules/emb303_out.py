@@ -29,10 +29,10 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from emberlint import catalogue
-from emberlint.calls import Called, called, is_engines, keyword, spreads
-from emberlint.checks import KEYWORDS
-from emberlint.file import File
+from emberlint.inference.callees import Called, called, is_engines, keyword, spreads
+from emberlint.inference.checks import KEYWORDS
+from emberlint.inference.file import File
+from emberlint.knowledge import catalogue
 from emberlint.rules import Rule
 
 RULE = Rule("EMB303", "out", "`out=`")

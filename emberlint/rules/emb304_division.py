@@ -30,10 +30,11 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array, called, is_engines, keyword
-from emberlint.checks import KEYWORDS
-from emberlint.file import File
+from emberlint.inference.callees import called, is_engines, keyword
+from emberlint.inference.checks import KEYWORDS
+from emberlint.inference.file import File
 from emberlint.rules import Rule
+from emberlint.rules.operands import integer_array
 
 RULE = Rule("EMB304", "division", "integer `/`, or the builtin `float` as a dtype")
 
@@ -43,11 +44,7 @@ def check_division(node: ast.BinOp | ast.AugAssign, file: File) -> None:
     """``/`` between integers, one of them an array."""
     if type(node.op) is not ast.Div or file.allowed is not None:
         return
-    left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-    one, other = file.value(left), file.value(right)
-    if one is None or other is None or one.dtype != "int" or other.dtype != "int":
-        return
-    value = array(left, file) or array(right, file)
+    value = integer_array(node, file)
     if value is not None:
         message = "`/` of integers is float64 on NumPy and float32 on torch and MLX; use `ops.divide`, or cast first"
         file.report(RULE, node, message, because=value)

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 RULE = Rule("EMB305", "mask-read", "read through a boolean mask")

@@ -26,9 +26,10 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
 RULE = Rule("EMB306", "negative-step", "negative step", fix="unsafe")
@@ -48,7 +49,7 @@ def check(node: ast.Subscript, file: File) -> None:
     fix = None
     if axes is not None:
         axis = str(axes[0]) if len(axes) == 1 else str(tuple(axes))
-        ops, edits = file.import_name("ember_ml.ops")
+        ops, edits = import_name("ember_ml.ops", file)
         text = f"{ops}.flip({file.text(node.value)}, axis={axis})"
         fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"flip: `{text}`")
     file.report(RULE, node, "a slice with a negative step raises on torch; use `ops.flip`", fix=fix, because=value)

@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import Called, called, keyword, last_of, spreads
-from emberlint.catalogue import operation, parameters
-from emberlint.file import File
 from emberlint.findings import SAFE, Edit, Fix
-from emberlint.kinds import EMBER
+from emberlint.inference.callees import Called, called, keyword, last_of, spreads
+from emberlint.inference.file import File
+from emberlint.knowledge.catalogue import operation, parameters
+from emberlint.knowledge.engines import EMBER
 from emberlint.rules import Rule
 
 RULE = Rule("EMB307", "correction", "divisor of `std` and `var`", fix="safe")

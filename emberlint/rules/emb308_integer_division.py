@@ -31,9 +31,10 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
 from emberlint.rules import Rule
+from emberlint.rules.operands import integer_array, operands
 
 RULE = Rule("EMB308", "integer-division", "integer `//`, `%`, `@` and shifts")
 
@@ -46,24 +47,22 @@ def check(node: ast.BinOp | ast.AugAssign, file: File) -> None:
     sign = _SIGNS.get(type(node.op))
     if sign is None or file.allowed is not None:
         return
-    left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-    one, other = file.value(left), file.value(right)
-    if one is None or other is None or one.dtype != "int" or other.dtype != "int":
-        return
-    value = array(left, file) or array(right, file)
+    value = integer_array(node, file)
     if value is None:
         return
+    _, right = operands(node)
+    is_scalar = array(right, file) is None
     if sign == "@":
         message = "`@` of integers: MLX has no integer matrix product; use `ops.matmul`"
     elif sign in ("<<", ">>"):
         if type(right) is ast.Constant and type(right.value) is int and 0 <= right.value < _WIDTH:
             return
-        if not other.is_array and type(right) is not ast.Constant:
+        if is_scalar and type(right) is not ast.Constant:
             return
         name = "ops.bitwise_left_shift" if sign == "<<" else "ops.bitwise_right_shift"
         message = f"`{sign}` by a count below 0 or beyond the integer's width differs by engine; use `{name}`"
     else:
-        if not other.is_array and not (type(right) is ast.Constant and right.value == 0):
+        if is_scalar and not (type(right) is ast.Constant and right.value == 0):
             return
         name = "ops.floor_divide" if sign == "//" else "ops.remainder"
         message = (

@@ -29,9 +29,9 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from emberlint import catalogue
-from emberlint.calls import Called, called, last_of
-from emberlint.file import File
+from emberlint.inference.callees import Called, called, last_of
+from emberlint.inference.file import File
+from emberlint.knowledge import catalogue
 from emberlint.rules import Rule
 
 RULE = Rule("EMB309", "data-dependent-shape", "shape that depends on the data")

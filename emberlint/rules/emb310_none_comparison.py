@@ -31,10 +31,10 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import array
-from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
-from emberlint.places import is_asked
+from emberlint.inference.callees import array
+from emberlint.inference.file import File
+from emberlint.rewrite.surroundings import is_asked
 from emberlint.rules import Rule
 
 RULE = Rule("EMB310", "none-comparison", "`== None`", fix="sometimes")

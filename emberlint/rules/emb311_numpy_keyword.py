@@ -28,11 +28,11 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from emberlint import catalogue
-from emberlint.calls import called
-from emberlint.checks import KEYWORDS
-from emberlint.file import File
-from emberlint.kinds import EMBER
+from emberlint.inference.callees import called
+from emberlint.inference.checks import KEYWORDS
+from emberlint.inference.file import File
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.engines import EMBER
 from emberlint.rules import Rule
 
 RULE = Rule("EMB311", "numpy-keyword", "keyword that only NumPy has")

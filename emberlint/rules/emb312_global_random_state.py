@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import kinds
-from emberlint.calls import keyword
-from emberlint.file import File
+from emberlint.inference.callees import keyword
+from emberlint.inference.file import File
+from emberlint.knowledge.engines import engine_of
 from emberlint.rules import Rule
 
 RULE = Rule("EMB312", "global-random-state", "global random state")
@@ -93,4 +93,4 @@ def _is_global(path: str, node: ast.Call) -> bool:
 
 
 def _owner(path: str) -> str:
-    return {"numpy": "NumPy's", "torch": "torch's", "mlx": "MLX's"}.get(kinds.engine_of(path), "the engine's")
+    return {"numpy": "NumPy's", "torch": "torch's", "mlx": "MLX's"}.get(engine_of(path), "the engine's")

@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.calls import called, keyword, last_of, spreads
-from emberlint.file import File
-from emberlint.kinds import EMBER
+from emberlint.inference.callees import called, keyword, last_of, spreads
+from emberlint.inference.file import File
+from emberlint.knowledge.engines import EMBER
 from emberlint.rules import Rule
 
 RULE = Rule("EMB314", "creation-default", "creation without dtype or device")
@@ -66,7 +66,7 @@ def _has_tensor(file: File) -> bool:
     if function is None:
         return False
     names = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    values = (file.env.get(name.arg) for name in names)
+    values = (file.lookup(name.arg) for name in names)
     return any(value is not None and value.is_tensor and bool(value.argument) for value in values)
 
 

@@ -30,10 +30,12 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from emberlint import catalogue, methods
-from emberlint.file import File
 from emberlint.findings import SAFE, UNSAFE, Fix
-from emberlint.kinds import EMBER, Value
+from emberlint.inference.file import File
+from emberlint.inference.values import Value
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.engines import EMBER
+from emberlint.rewrite import methods
 from emberlint.rules import Rule
 from emberlint.rules.emb106_backend_method import NAMES as MACHINERY
 

@@ -35,11 +35,12 @@ from __future__ import annotations
 
 import ast
 
-from emberlint import catalogue, kinds
-from emberlint.file import File
 from emberlint.findings import UNSAFE, Fix
+from emberlint.inference.file import File
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.engines import EMBER
+from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
-from emberlint.visit import quietly
 
 RULE = Rule("EMB316", "dtype-comparison", "`.dtype` compared with a portable dtype", fix="unsafe")
 
@@ -58,11 +59,11 @@ def check(node: ast.Attribute | ast.Name, file: File) -> None:
     left = comparison.left
     if left is node or type(left) is not ast.Attribute or left.attr != "dtype":
         return
-    owner = quietly(left.value, file)
-    if owner is None or not owner.is_array or owner.engine not in ("mlx", kinds.EMBER):
+    owner = file.value(left.value)
+    if owner is None or not owner.is_array or owner.engine not in ("mlx", EMBER):
         return
     sign, result = ("==", False) if type(comparison.ops[0]) is ast.Eq else ("!=", True)
-    bound, imports = file.import_name(file.config.namespace)
+    bound, imports = import_name(file.config.namespace, file)
     text = f"{bound}.dtype({file.text(left.value)})"
     fix = Fix((*imports, file.edit(left, text)), UNSAFE, f"write `{text}`")
     compared = f"{sign} {file.text(node)}"

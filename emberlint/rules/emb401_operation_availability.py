@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, is_operation, measured, reference
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
+from emberlint.rules.availability import WRONG, is_operation, measured, reference
 
 RULE = Rule("EMB401", "operation-availability", "operation that a target lacks")
 

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, dtypes, is_operation, measured
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
+from emberlint.rules.availability import WRONG, dtypes, is_operation, measured
 
 RULE = Rule("EMB402", "dtype-availability", "dtype that a target lacks")
 

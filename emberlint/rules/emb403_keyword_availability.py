@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import WRONG, concerned, is_operation, keywords, measured
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
+from emberlint.rules.availability import WRONG, concerned, is_operation, keywords, measured
 
 RULE = Rule("EMB403", "keyword-availability", "keyword that a target lacks")
 

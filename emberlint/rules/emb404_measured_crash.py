@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import ast
 
-from emberlint.availability import FATAL, dtypes, is_operation, keywords, measured, reference
-from emberlint.file import File
+from emberlint.inference.file import File
 from emberlint.rules import Rule
+from emberlint.rules.availability import FATAL, dtypes, is_operation, keywords, measured, reference
 
 RULE = Rule("EMB404", "measured-crash", "measured crash or hang")
 

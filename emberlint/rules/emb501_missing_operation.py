@@ -35,7 +35,7 @@ There is no fix. Give the operation a body, which serves every backend, or give 
 from __future__ import annotations
 
 from emberlint import config as configuration
-from emberlint.project import Project
+from emberlint.inference.project import Project
 from emberlint.rules import Rule
 
 RULE = Rule("EMB501", "missing-operation", "an operation that a backend does not provide")

@@ -38,7 +38,7 @@ There is no fix: the body may have to change with the parameters.
 from __future__ import annotations
 
 from emberlint import config as configuration
-from emberlint.project import Defined, Project
+from emberlint.inference.project import Defined, Project
 from emberlint.rules import Rule
 
 RULE = Rule("EMB502", "signature-differs", "a backend's function whose parameters are not the operation's")

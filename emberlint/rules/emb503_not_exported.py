@@ -32,7 +32,7 @@ There is no fix: the name may be private on purpose, which a leading underscore 
 
 from __future__ import annotations
 
-from emberlint.project import Project
+from emberlint.inference.project import Project
 from emberlint.rules import Rule
 
 RULE = Rule("EMB503", "not-exported", "an operation that cannot be reached from the package of operations")

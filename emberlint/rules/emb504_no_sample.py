@@ -36,7 +36,7 @@ import os
 import re
 from functools import cache
 
-from emberlint.project import Defined, Project
+from emberlint.inference.project import Defined, Project
 from emberlint.rules import Rule
 
 RULE = Rule("EMB504", "no-sample", "an operation that the contract test has no call for")

@@ -34,8 +34,8 @@ from __future__ import annotations
 import ast
 
 from emberlint import config as configuration
-from emberlint.file import File
-from emberlint.kinds import HOST, SCALAR
+from emberlint.inference.file import File
+from emberlint.knowledge.types import HOST, SCALAR
 from emberlint.rules import Rule
 
 
@@ -59,7 +59,7 @@ def check(node: ast.Return, file: File) -> None:
     function = file.function
     if function is None or node.value is None:
         return
-    if function.name.startswith("_") or file.klass is not None or len(file.outer) > 1:
+    if function.name.startswith("_") or file.klass is not None or file.is_nested():
         return
     if function.returns is not None and ast.unparse(function.returns).strip("'\"").startswith(_PLAIN):
         return

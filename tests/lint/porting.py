@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from emberlint import port
+from emberlint.commands import port
 from emberlint.config import Config
 
 PACKAGES = ("numpy_financial", "transforms3d", "skfuzzy")

@@ -29,10 +29,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from emberlint import flow
 from emberlint.config import Config
-from emberlint.file import File
-from emberlint.source import Source
+from emberlint.inference import traversal
+from emberlint.inference.state import State
+from emberlint.source.text import Source
 
 TABLE = Path(__file__).parent / "labels" / "sites.csv"
 LABELS = ("tensor", "other", "either")
@@ -130,8 +130,8 @@ def measured(some: list[Site]) -> Counter[str]:
 def _arrays(path: Path) -> dict[tuple[int, int, int, int], bool]:
     source = Source(path.read_bytes(), str(path))
     tree = ast.parse(source.data)
-    file = File(source, tree, Config(root=str(path.parent)), thorough=True)
-    flow.run(file)
+    file = State(source, tree, Config(root=str(path.parent)), thorough=True)
+    traversal.run(file)
     found = dict.fromkeys((_span(node) for node in ast.walk(tree) if isinstance(node, ast.expr)), False)
     for node, value in file.known.items():
         found[_span(node)] = value.is_array

@@ -5,7 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from emberlint import catalogue, generate, kinds, rewrite
+from emberlint import generate
+from emberlint.inference.values import SCALARS
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.returns import result_of
+from emberlint.knowledge.types import DTYPE, HOST, SEQUENCE, SHAPE, STRING, TENSOR
+from emberlint.rewrite.names import DIFFERENT, RENAMED
 
 
 def test_it_is_current() -> None:
@@ -16,7 +21,7 @@ def test_it_is_current() -> None:
 
 
 def test_names_that_are_renamed_exist() -> None:
-    for engine, table in rewrite.RENAMED.items():
+    for engine, table in RENAMED.items():
         root = {"mlx": "mlx.core", "jax": "numpy"}.get(engine, engine)
         for name, operation in table.items():
             path = f"mlx.{name}" if engine == "mlx" and name.startswith("nn.") else f"{root}.{name}"
@@ -25,17 +30,17 @@ def test_names_that_are_renamed_exist() -> None:
 
 
 def test_names_that_mean_something_else_exist() -> None:
-    for engine, names in rewrite.DIFFERENT.items():
+    for engine, names in DIFFERENT.items():
         for name in names:
             assert catalogue.operation(name) is not None, f"{engine}: no operation is called {name}"
 
 
 def test_every_word_of_an_answer_is_a_kind() -> None:
-    words = {*kinds.SCALARS, kinds.TENSOR, kinds.HOST, kinds.SHAPE, kinds.SEQUENCE, kinds.STRING, kinds.DTYPE}
+    words = {*SCALARS, TENSOR, HOST, SHAPE, SEQUENCE, STRING, DTYPE}
     for engine in generate.NAMESPACES:
         for path in catalogue.load()["engines"][engine]["functions"]:
-            found = kinds.answer(path)
+            found = result_of(path)
             assert found is None or found[0] in words, path
     for name in catalogue.load()["ember"]["names"]:
-        found = kinds.answer(f"ember_ml.ops.{name}")
+        found = result_of(f"ember_ml.ops.{name}")
         assert found is None or found[0] in words, name

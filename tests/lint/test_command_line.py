@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
-from emberlint import cache, rules, runner
+import emberlint
 from emberlint import config as configuration
+from emberlint import rules
 from emberlint.cli import main
+from emberlint.codes import rule_modules
 from emberlint.config import Config
+from emberlint.lint import cache, listing, runner
 
 BAD = 'import numpy as np\n\n\ndef f(x):\n    return np.exp(x), "é", np.pi\n'
 
@@ -252,6 +255,12 @@ def test_the_cache_keeps_the_newest_files_of_other_settings(project: Path) -> No
     }
 
 
+def test_every_file_of_the_linter_is_a_part_of_the_key() -> None:
+    folder = Path(emberlint.__file__).parent
+    files = {str(path) for path in folder.rglob("*") if path.suffix in (".py", ".json")}
+    assert {line.rsplit(":", 2)[0] for line in cache._stamps(str(folder))} == files
+
+
 def test_the_cache_knows_files_by_size_and_time_and_then_by_content(project: Path) -> None:
     config = configuration.load(".")
     path = project / "good.py"
@@ -312,9 +321,9 @@ def test_files(project: Path) -> None:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("import torch\n", encoding="utf-8")
-    found = list(runner.files(["."], Config(root=str(project), exclude=("deep/skipped",)), []))
+    found = list(listing.files(["."], Config(root=str(project), exclude=("deep/skipped",)), []))
     assert found == ["bad.py", "deep/er/a.py", "good.py"]
-    assert list(runner.files(["a.txt"], Config(), [])) == ["a.txt"]
+    assert list(listing.files(["a.txt"], Config(), [])) == ["a.txt"]
 
 
 def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -329,7 +338,7 @@ def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixt
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
-    for code in rules.modules():
+    for code in rule_modules():
         assert main(["explain", code]) == 0
         assert capsys.readouterr().out.startswith(f"# {code} {rules.load(code).name}\n")
     assert main(["explain", "backend-import"]) == 0
@@ -339,9 +348,9 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
 def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line[:6] for line in lines] == list(rules.modules())
+    assert [line[:6] for line in lines] == list(rule_modules())
     assert main(["rules", "--json"]) == 0
-    assert {row["code"] for row in json.loads(capsys.readouterr().out)} == set(rules.modules())
+    assert {row["code"] for row in json.loads(capsys.readouterr().out)} == set(rule_modules())
 
 
 def test_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -375,6 +384,26 @@ def test_it_runs_without_numpy_and_fast_enough_to_start(project: Path) -> None:
 )
 def test_paths_stand_before_and_after_options(arguments: list[str], project: Path) -> None:
     assert main(arguments) == 1
+
+
+def test_check_is_what_runs_without_a_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (
+        ["."],
+        ["bad.py", "--statistics"],
+        [],
+        ["--select", "EMB9"],
+        ["--output-format", "json", "bad.py"],
+    ):
+        plain = main(arguments), capsys.readouterr()
+        assert (main(["check", *arguments]), capsys.readouterr()) == plain
+    assert main(["check", "--help"]) == 0
+    assert "emberlint [check] PATH... [options]" in capsys.readouterr().out
+    (project / "check").mkdir()
+    (project / "check" / "m.py").write_text(BAD, encoding="utf-8")
+    assert main(["./check"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "3 findings in 1 file; 1 can be mended with --fix; 1 more with --unsafe-fixes.\n"
+    )
 
 
 def test_a_baseline_is_named_before_its_paths(project: Path) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from emberlint import config as configuration
-from emberlint import engine, rules
 from emberlint.cli import main
+from emberlint.codes import chosen_codes, optional_codes
 from emberlint.config import Config, ConfigError
+from emberlint.lint import linter
+from emberlint.lint.selection import selected
 
 
 def written(folder: Path, text: str) -> Config:
@@ -52,9 +54,9 @@ def test_all_keys(tmp_path: Path) -> None:
         exclude=("shop/generated",),
         per_file_ignores=(("tests/*", ("EMB2",)),),
     )
-    assert "EMB110" not in engine.selected(config)
-    assert "EMB203" in engine.selected(config)
-    assert "EMB201" not in engine.selected(config)
+    assert "EMB110" not in selected(config)
+    assert "EMB203" in selected(config)
+    assert "EMB201" not in selected(config)
 
 
 @pytest.mark.parametrize(
@@ -122,15 +124,15 @@ def test_a_layer_may_import_no_engines_but_its_own() -> None:
     """A backend that imports another engine is found by a rule of its own."""
     config = Config(layers=(("shop/host/**", ("numpy",)),), select=("EMB101",))
     for path, found in (("shop/host/a.py", 1), ("shop/ops/a.py", 2), ("shop/backend/torch/a.py", 0)):
-        assert len(engine.lint(b"import mlx\nimport numpy\n", path, config).findings) == found
+        assert len(linter.lint(b"import mlx\nimport numpy\n", path, config).findings) == found
 
 
 def test_optional_rules_are_asked_for_by_name() -> None:
-    assert rules.optional() <= set(rules.chosen(["ALL"], []))
-    assert not rules.optional() & set(rules.chosen(["EMB"], []))
-    for code in rules.optional():
-        assert code in rules.chosen([code], [])
-    assert rules.chosen(["EMB1"], ["EMB1"]) == []
+    assert optional_codes() <= set(chosen_codes(("ALL",), ()))
+    assert not optional_codes() & set(chosen_codes(("EMB",), ()))
+    for code in optional_codes():
+        assert code in chosen_codes((code,), ())
+    assert chosen_codes(("EMB1",), ("EMB1",)) == []
 
 
 def test_without_a_table_the_root_is_the_project_or_the_current_folder(

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from emberlint import atomic, runner, source
+from emberlint import atomic
 from emberlint import config as configuration
 from emberlint.cli import main
+from emberlint.lint import listing, runner
+from emberlint.source import files
 
 BAD = "import numpy as np\n"
 WARNING = "emberlint: warning: {}: {}; not checked\n"
@@ -125,41 +127,33 @@ def test_what_may_not_be_read_is_a_warning(kind: str, folder: Path, capsys: pyte
     assert printed.out.startswith("bad.py:1:8: EMB101 ")
 
 
-def test_a_file_that_vanishes_is_a_warning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gone = folder / "a.py"
-    gone.write_text(BAD, encoding="utf-8")
-    files = runner.files
-
-    def vanishing(*arguments: object) -> Iterator[str]:
-        listed = list(files(*arguments))  # type: ignore[arg-type]
-        gone.unlink()
-        yield from listed
-
-    monkeypatch.setattr(runner, "files", vanishing)
-    assert main(["."]) == 2
-    printed = capsys.readouterr()
-    assert printed.err == WARNING.format("a.py", "No such file or directory")
-    assert "1 finding in 1 file" in printed.out
-
-
-def test_a_file_that_becomes_a_fifo_is_a_warning(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(Path.exists, "No such file or directory"), (fifo, ODDITIES[fifo]), (loop, ODDITIES[loop])],
+    ids=["gone", "fifo", "loop"],
+)
+def test_a_file_that_changes_after_it_was_listed_is_a_warning(
+    make: Callable[[Path], object],
+    reason: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     changed = folder / "a.py"
     changed.write_text(BAD, encoding="utf-8")
-    files = runner.files
+    listed_files = listing.files
 
     def changing(*arguments: object) -> Iterator[str]:
-        listed = list(files(*arguments))  # type: ignore[arg-type]
+        listed = list(listed_files(*arguments))  # type: ignore[arg-type]
         changed.unlink()
-        os.mkfifo(changed)
+        make(changed)
         yield from listed
 
-    monkeypatch.setattr(runner, "files", changing)
+    monkeypatch.setattr(listing, "files", changing)
     assert main(["."]) == 2
-    assert capsys.readouterr().err == WARNING.format("a.py", "Not a regular file (FIFO)")
+    printed = capsys.readouterr()
+    assert printed.err == WARNING.format("a.py", reason)
+    assert "1 finding in 1 file" in printed.out
 
 
 def test_a_file_that_vanishes_after_it_was_linted(
@@ -198,13 +192,13 @@ def test_a_file_that_grows_is_read_to_the_size_it_had(folder: Path, monkeypatch:
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fstat", growing)
-        assert source.read(str(path)) == b"x = 1\n" * 20_000
+        assert files.read(str(path)) == b"x = 1\n" * 20_000
     assert path.stat().st_size > size
 
 
 def test_a_file_that_is_written_after_it_was_read_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(folder / "bad.py", (1e9, 1e9))
-    read = source.read
+    read = files.read
 
     def growing(path: str, *limit: int) -> bytes:
         data = read(path, *limit)
@@ -215,7 +209,7 @@ def test_a_file_that_is_written_after_it_was_read_is_read_again(folder: Path, mo
 
     config = configuration.load(".")
     with monkeypatch.context() as patch:
-        patch.setattr(source, "read", growing)
+        patch.setattr(files, "read", growing)
         assert len(runner.run(["."], config).findings) == 1
     assert len(runner.run(["."], config).findings) == 2
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from emberlint import fixes
 from emberlint.config import Config
 from emberlint.findings import SAFE, Edit, Finding, Fix
-from emberlint.source import Source, write
+from emberlint.lint import fixes
+from emberlint.source.files import write
+from emberlint.source.text import Source
 
 
 def finding(*edits: Edit) -> Finding:

@@ -14,9 +14,11 @@ from pathlib import Path
 import mutation
 import pytest
 
-from emberlint import engine, fixes, port
+from emberlint.commands import port
 from emberlint.config import Config
-from emberlint.source import Source
+from emberlint.lint import fixes, linter
+from emberlint.source.text import Source
+from emberlint.source.tree import parse
 
 COUNT = int(os.environ.get("EMBERLINT_FUZZ", "250"))
 CONFIG = Config(select=("ALL",))
@@ -24,7 +26,7 @@ CONFIG = Config(select=("ALL",))
 
 def parses(data: bytes, name: str) -> bool:
     try:
-        engine.parse(Source(data, name))
+        parse(Source(data, name))
     except (SyntaxError, LookupError, UnicodeError):
         return False
     return True
@@ -38,7 +40,7 @@ def damaged_sources() -> list[Path]:
 @pytest.mark.parametrize("part", range(10))
 def test_damaged_files_are_reported_and_nothing_else(part: int) -> None:
     for name, data in mutation.mutants(COUNT // 10, seed=part, roots=damaged_sources()):
-        found = {finding.code for finding in engine.lint(data, "damaged.py", CONFIG).findings}
+        found = {finding.code for finding in linter.lint(data, "damaged.py", CONFIG).findings}
         if not parses(data, "damaged.py"):
             assert found == {"EMB001"}, name
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from emberlint import config as configuration
-from emberlint import report, runner
+from emberlint.lint import runner
+from emberlint.report import formats
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -20,7 +21,7 @@ def test_no_findings(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.baseline == ""
     run = runner.run([package], config, cached=False)
     assert len(run.files) > 20
-    assert report.rendered(run.findings, "concise") == ""
+    assert formats.rendered(run.findings, "concise") == ""
 
 
 def test_the_frontend_imports_no_engine_whatever_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,4 +37,4 @@ def test_the_frontend_imports_no_engine_whatever_is_configured(monkeypatch: pyte
     ):
         run = runner.run([folder], config, cached=False)
         assert run.files
-        assert report.rendered(run.findings, "concise") == ""
+        assert formats.rendered(run.findings, "concise") == ""

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from emberlint import config as configuration
-from emberlint.cli import parser
+from emberlint.commands.check import parser
 from emberlint.flake8 import Plugin
 
 ROOT = Path(__file__).parent.parent.parent

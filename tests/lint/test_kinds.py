@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from emberlint import config as configuration
-from emberlint import engine, flow
 from emberlint.config import Config
-from emberlint.file import File
-from emberlint.source import Source
+from emberlint.inference import traversal
+from emberlint.inference.state import State
+from emberlint.lint import linter
+from emberlint.lint.selection import checks_for, selected
+from emberlint.source.text import Source
+from emberlint.source.tree import parse
 
 ROOT = Path(__file__).parent.parent.parent
 HEAD = """
@@ -33,8 +36,8 @@ def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
         HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
     )
     source = Source(text.encode())
-    file = File(source, engine.parse(source), Config(), thorough=True)
-    flow.run(file)
+    file = State(source, parse(source), Config(), thorough=True)
+    traversal.run(file)
     line = source.data.count(b"\n")
     for node, value in reversed(file.known.items()):
         if node.lineno == line and file.text(node) == name:  # type: ignore[attr-defined]
@@ -185,8 +188,8 @@ def test_attributes_of_the_instance() -> None:
         """
     )
     source = Source(text.encode())
-    file = File(source, engine.parse(source), Config(), thorough=True)
-    flow.run(file)
+    file = State(source, parse(source), Config(), thorough=True)
+    traversal.run(file)
     known = {file.text(node): value.kind for node, value in file.known.items()}
     assert known["self.scale"] == "tensor"
     assert known["self.dense(x) + self.scale"] == "tensor"
@@ -195,8 +198,8 @@ def test_attributes_of_the_instance() -> None:
 def test_a_namespace_of_the_project_means_operations() -> None:
     source = Source(b"from shop import ops\nfrom .ops import total\ny = ops.sum([1])\nz = total(y)\n")
     config = Config(namespace="shop.ops")
-    file = File(source, engine.parse(source), config, module="shop.use", package="shop", thorough=True)
-    flow.run(file)
+    file = State(source, parse(source), config, module="shop.use", package="shop", thorough=True)
+    traversal.run(file)
     known = {file.text(node): value for node, value in file.known.items()}
     assert known["ops.sum([1])"].engine == "ember"
     assert known["total"].path == "ember_ml.ops.total"
@@ -204,8 +207,8 @@ def test_a_namespace_of_the_project_means_operations() -> None:
 
 def test_reasons_lead_to_the_origin() -> None:
     source = Source(b"import numpy as np\nx = np.zeros(3)\ny = (x + 1).T\n")
-    file = File(source, engine.parse(source), Config(), thorough=True)
-    flow.run(file)
+    file = State(source, parse(source), Config(), thorough=True)
+    traversal.run(file)
     value = next(value for node, value in file.known.items() if file.text(node) == "(x + 1).T")
     assert file.reasons(value) == (
         "line 3: `(x + 1).T` is read from a tensor: NumPy array",
@@ -216,18 +219,18 @@ def test_reasons_lead_to_the_origin() -> None:
 
 @pytest.mark.parametrize("folder", ["ember_ml/ops", "ember_ml/backend", "tests/lint/fixtures"])
 def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
-    codes = engine.selected(Config(select=("ALL",)))
+    codes = selected(Config(select=("ALL",)))
     for path in sorted((ROOT / folder).rglob("*.py")):
         source = Source(path.read_bytes(), str(path))
         where = path.relative_to(ROOT).as_posix()
         layer = configuration.layer(where, Config())
-        checks = engine.checks_for(codes, where, layer is None)
+        checks = checks_for(codes, where, layer is None)
         try:
             fast, thorough = (
-                flow.run(
-                    File(
+                traversal.run(
+                    State(
                         source,
-                        engine.parse(source),
+                        parse(source),
                         Config(),
                         checks,
                         where=where,
@@ -244,7 +247,7 @@ def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
 
 def test_a_message_is_one_line() -> None:
     data = b"import numpy as np\n\nx = (np.\n     pi)\n"
-    messages = [finding.message for finding in engine.lint(data, "m.py", Config(select=("EMB103",))).findings]
+    messages = [finding.message for finding in linter.lint(data, "m.py", Config(select=("EMB103",))).findings]
     assert messages == ["`np. pi` is numpy's; use `ops.pi`"]
 
 
@@ -252,8 +255,8 @@ def kind_in(text: str, name: str, module: str = "") -> str:
     """The kind and engine of the last read of a name in a module; ``?`` if it is unknown."""
     source = Source(textwrap.dedent(text).encode())
     package = module.rpartition(".")[0]
-    file = File(source, engine.parse(source), Config(), module=module, package=package, thorough=True)
-    flow.run(file)
+    file = State(source, parse(source), Config(), module=module, package=package, thorough=True)
+    traversal.run(file)
     for node, value in reversed(file.known.items()):
         if file.text(node) == name:
             return " ".join(part for part in (value.kind, value.engine) if part)
@@ -336,5 +339,5 @@ def test_the_truth_of_a_condition_is_that_of_its_last_part() -> None:
             if x or a or b: ...
             while not (a or b or x): ...
     """).encode()
-    found = engine.lint(source, "m.py", Config(select=("EMB203",))).findings
+    found = linter.lint(source, "m.py", Config(select=("EMB203",))).findings
     assert [finding.line for finding in found] == [4, 5, 6, 7]

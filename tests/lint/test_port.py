@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from emberlint import cli, port
+from emberlint import cli
+from emberlint.commands import port
 from emberlint.config import Config
 
 

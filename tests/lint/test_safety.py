@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import ember_ml
-from emberlint import fixes
 from emberlint.config import Config
+from emberlint.lint import fixes
 
 HEAD = "import numpy as np\nimport torch\nimport mlx.core as mx\nfrom ember_ml import ops\n\n\n"
 PARAMETERS = "x: np.ndarray, y: np.ndarray | None, t: torch.Tensor, m: mx.array, n: int, a: float, b: bool, u"

@@ -8,10 +8,11 @@ import re
 
 import pytest
 
-from emberlint import engine
 from emberlint.config import Config
-from emberlint.interest import Places
-from emberlint.source import ANY, ENDS, UNDOTTED, Source
+from emberlint.inference.interest import Places
+from emberlint.lint import linter
+from emberlint.source.text import ANY, ENDS, UNDOTTED, Source
+from emberlint.source.tree import parse
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"a\n", b"a\r\nbb\rc", b"a\n\n", "é = 1\nß = 2".encode()])
@@ -64,7 +65,7 @@ def test_places_are_the_same_in_any_order(seed: int) -> None:
 def test_encodings_round_trip(data: bytes) -> None:
     source = Source(data)
     assert source.encode(source.data) == data
-    engine.parse(source)
+    parse(source)
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,11 @@ def test_encodings_round_trip(data: bytes) -> None:
     ],
 )
 def test_what_does_not_parse_is_one_finding(data: bytes) -> None:
-    found = engine.lint(data, "bad.py", Config()).findings
+    found = linter.lint(data, "bad.py", Config()).findings
     assert [finding.code for finding in found] == ["EMB001"]
 
 
 def test_deep_nesting_is_no_crash() -> None:
     data = b"import numpy as np\nx = " + b" + ".join([b"np.pi"] * 2000) + b"\n"
-    found = {finding.code for finding in engine.lint(data, "deep.py", Config()).findings}
+    found = {finding.code for finding in linter.lint(data, "deep.py", Config()).findings}
     assert "EMB001" in found or "EMB103" in found

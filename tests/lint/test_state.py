@@ -13,11 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emberlint import cache, matrix, runner, source
 from emberlint import config as configuration
 from emberlint.cli import main
 from emberlint.config import Config
-from emberlint.schema import fault
+from emberlint.knowledge import matrix
+from emberlint.lint import cache, runner
+from emberlint.source import files
+from emberlint.source.schema import fault
 
 # "a\0b" and lone surrogates are text in JSON that no path can be.
 TEXTS = st.sampled_from(["", "EMB101", "bad.py", "a\0b", "\ud800", "/", "version"]) | st.text(max_size=4)
@@ -226,5 +228,5 @@ def test_a_matrix_of_any_shape_is_used_or_refused(
 
 
 def test_the_matrix_of_this_release_has_the_shape_that_others_must_have() -> None:
-    table = source.read_json(matrix.path_of(Config()))
+    table = files.read_json(matrix.path_of(Config()))
     assert fault(table, matrix.SHAPE, "matrix") == ""

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from emberlint import engine, runner
 from emberlint.config import Config
+from emberlint.lint import linter, runner
 
 CONFIG = Config(select=("EMB0", "EMB101"))
 
 
 def codes(text: str, config: Config = CONFIG) -> list[str]:
-    return [finding.code for finding in engine.lint(text.encode(), "m.py", config).findings]
+    return [finding.code for finding in linter.lint(text.encode(), "m.py", config).findings]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What each command of the program does."""

@@ -1,0 +1,383 @@
+"""``emberlint port``: NumPy or torch code as operations of ember, as far as it is understood, and how far that is.
+
+The fixes of the rules are made, unsafe ones included, until nothing changes, and with them what only a port wants:
+methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
+``ops.nonzero(c)``. Host mathematics goes to ``math``. What is not understood stays, and is in the report with its line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import starmap
+from typing import Any, NamedTuple
+
+from emberlint import config as configuration
+from emberlint import rules
+from emberlint.codes import chosen_codes
+from emberlint.config import Config
+from emberlint.findings import UNSAFE, Edit, Finding, Fix
+from emberlint.inference.callees import called
+from emberlint.inference.checks import Check, Checks, Subscription
+from emberlint.inference.file import File
+from emberlint.inference.state import State
+from emberlint.knowledge.engines import EMBER, engine_of
+from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
+from emberlint.lint import fixes, linter, listing
+from emberlint.lint.listing import Unread
+from emberlint.lint.selection import about, subscriptions
+from emberlint.rewrite import methods
+from emberlint.rewrite.functions import last_argument
+from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.names import differs, operation_for
+from emberlint.rewrite.safety import is_unheld
+from emberlint.rules import Rule
+from emberlint.source import files
+from emberlint.source.modules import module_of
+from emberlint.source.text import Source
+from emberlint.source.tree import PARSE_ERRORS, parse
+
+# The rules whose fixes a port makes, and those that are about one engine's names and apply to the one that is left.
+FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
+_NAMED = frozenset({"EMB102", "EMB103", "EMB104"})
+# What a person must decide afterwards. Default dtypes and devices are no matter of a rewrite.
+LEFT = ("EMB1", "EMB2", "EMB3")
+_UNDECIDED = frozenset({"EMB313", "EMB314"})
+# Those after which the site still does not run everywhere, or not the same.
+_BOUND = ("EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB107", "EMB108", "EMB109", "EMB3")
+
+PORT = Rule("EMB102", "port", "what only a port rewrites")
+
+
+class Ported(NamedTuple):
+    """A file after its port: its bytes, what was rewritten by rule, and what is left.
+
+    ``sites`` counts the places that have to do with arrays, ``bound`` those that need one engine; before and after.
+    """
+
+    path: str
+    before: bytes
+    after: bytes
+    rewritten: Counter[str]
+    left: list[Finding]
+    sites: tuple[int, int]
+    bound: tuple[int, int]
+
+
+def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
+    """A file's bytes, rewritten from an engine to ember."""
+    module, package = module_of(path)
+    checks = _checks(origin)
+    before = data
+    count: Counter[str] = Counter()
+    for _ in range(fixes.ROUNDS):
+        findings, text = _read(data, path, config, checks, module, package)
+        todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in ("safe", "unsafe")]
+        if text is None or not todo:
+            break
+        new, done = fixes.applied(text, todo)
+        if not done or text.encode(new) == data:
+            break
+        data = text.encode(new)
+        count.update(finding.code for finding in done)
+    sites, bound, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
+    return Ported(path, before, data, count, left[1], sites, bound)
+
+
+def _read(
+    data: bytes, path: str, config: Config, checks: Checks, module: str, package: str
+) -> tuple[list[Finding], Source | None]:
+    """The findings of some checks in a file; the one finding, and no text, where it does not parse."""
+    try:
+        text = Source(data, path)
+        tree = parse(text)
+    except PARSE_ERRORS as error:
+        return [linter.unparsed(error, path)], None
+    return linter.visited(State(text, tree, config, checks, module=module, package=package)), text
+
+
+def _counted(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[int, int, list[Finding]]:
+    """How many sites have to do with arrays, how many of them are bound to an engine, and what rules say of them."""
+    places: set[tuple[int, int]] = set()
+    needed: set[tuple[int, int]] = set()
+
+    def note(node: Any, file: File) -> None:
+        if called(node, file) is not None:
+            places.add((node.lineno, node.col_offset))
+
+    def constant(node: ast.Attribute, file: File) -> None:
+        found = engine_of(file.path(node))
+        if found and not file.is_called(node) and not _is_inner(node, file):
+            places.add((node.lineno, node.col_offset))
+            if found != EMBER:
+                needed.add((node.lineno, node.col_offset))
+
+    def target(node: ast.Subscript, file: File) -> None:
+        value = file.value(node.value)
+        if value is not None and value.is_array:
+            places.add((node.lineno, node.col_offset))
+
+    codes = tuple(chosen_codes(LEFT, ()))
+    counted = [(ast.Call, note), (ast.Attribute, constant), (ast.Subscript, target)]
+    checks = Checks([*subscriptions(about(codes, "")), *starmap(Subscription, counted)])
+    config = config._replace(select=LEFT, ignore=())
+    findings, _ = _read(data, path, config, checks, module, package)
+    findings = [finding for finding in findings if finding.code not in _UNDECIDED]
+    bound = needed | {(f.line, f.column) for f in findings if f.code.startswith(_BOUND)}
+    return len(places | bound), len(bound), findings
+
+
+def _is_inner(node: ast.Attribute, file: File) -> bool:
+    """Whether a name is a namespace in front of another: ``np.linalg`` in ``np.linalg.norm``."""
+    return file.source.data[file.span(node)[1] :][:1] == b"."
+
+
+def _checks(origin: str) -> Checks:
+    """The checks of a port from an engine."""
+    found = [
+        Subscription(ast.Call, _special),
+        Subscription(ast.Call, _method(origin)),
+        Subscription(ast.Attribute, _property),
+        Subscription(ast.Attribute, _passed(origin)),
+        Subscription(ast.Subscript, _joined),
+    ]
+    for code in FIXED:
+        for one in rules.load(code).checks:
+            found.append(one._replace(check=_of(origin, one.check)) if code in _NAMED else one)
+    return Checks(found)
+
+
+def _of(origin: str, check: Check) -> Check:
+    """A check that sees the names of one engine only, and none that the port rewrites by itself."""
+
+    def checked(node: Any, file: File) -> None:
+        path = file.path(node.func if isinstance(node, ast.Call) else node)
+        if engine_of(path) == origin and not (isinstance(node, ast.Call) and _rewriting(node, path)):
+            check(node, file)
+
+    return checked
+
+
+def _passed(origin: str) -> Check:
+    """A check of functions that are passed on: ``map(np.asarray, values)``."""
+
+    def check(node: ast.Attribute, file: File) -> None:
+        path = file.path(node)
+        if engine_of(path) != origin or file.is_called(node) or _is_inner(node, file):
+            return
+        operation = operation_for(path)
+        if operation and not differs(path):
+            ops, imports = import_name(file.config.namespace, file)
+            operation = "asarray" if operation == "array" else operation
+            fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")
+            file.report(PORT, node, f"`{file.text(node)}`", fix=fix)
+
+    return check
+
+
+def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
+    """What the port does with a call by itself, if it does."""
+    if path == "numpy.array":
+        return _array
+    if path == "numpy.where" and len(node.args) == 1 and not node.keywords:
+        return _nonzero
+    return None
+
+
+def _special(node: ast.Call, file: File) -> None:
+    path = file.path(node.func)
+    rewrite = _rewriting(node, path) if path else None
+    if rewrite is not None:
+        file.report(PORT, node, f"`{file.text(node.func)}`", fix=rewrite(node, file))
+
+
+def _array(node: ast.Call, file: File) -> Fix | None:
+    """``np.array(x)``, which copies unless ``copy=False``."""
+    if not node.args or len(node.args) > 2 or any(type(argument) is ast.Starred for argument in node.args):
+        return None
+    if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
+        return None
+    dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
+    if is_unheld(node.args[0], "TensorLike") or any(is_unheld(dtype, "DTypeLike") for dtype in dtypes):
+        return None
+    ops, imports = import_name(file.config.namespace, file)
+    edits = [*imports, file.edit(node.func, f"{ops}.asarray")]
+    if len(node.args) == 2:
+        start = file.span(node.args[1])[0]
+        edits.append(Edit(start, start, "dtype="))
+    copies = next((keyword for keyword in node.keywords if keyword.arg == "copy"), None)
+    if copies is not None:
+        # NumPy's False is a promise that it can keep; on another engine it may not.
+        if type(copies.value) is ast.Constant and copies.value.value is False:
+            edits.append(file.edit(copies.value, "None"))
+    elif not _is_fresh(node.args[0], file):
+        edits.append(last_argument(node, "copy=True", file))
+    return Fix(tuple(edits), UNSAFE, "call `ops.asarray`")
+
+
+def _is_fresh(node: ast.expr, file: File) -> bool:
+    """Whether an expression makes a new object that nobody else holds: then no copy is needed."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.ListComp, ast.Constant, ast.BinOp)):
+        return True
+    value = file.value(node)
+    return value is not None and value.kind in (SCALAR, SEQUENCE)
+
+
+def _nonzero(node: ast.Call, file: File) -> Fix | None:
+    ops, imports = import_name(file.config.namespace, file)
+    return Fix((*imports, file.edit(node.func, f"{ops}.nonzero")), UNSAFE, "call `ops.nonzero`")
+
+
+def _method(origin: str) -> Check:
+    """A check of methods of arrays for which there is an operation."""
+
+    def check(node: ast.Call, file: File) -> None:
+        function = node.func
+        if type(function) is not ast.Attribute or file.path(function):
+            return
+        owner = file.value(function.value)
+        if owner is None or not owner.is_array or owner.engine not in (origin, EMBER, ""):
+            return
+        found = methods.moved(node, owner, file, origin)
+        if found is not None:
+            fix = Fix(found.edits, UNSAFE, found.described)
+            file.report(PORT, node, f"`.{function.attr}()`", fix=fix)
+
+    return check
+
+
+def _property(node: ast.Attribute, file: File) -> None:
+    """Properties that engines define differently: ``x.T``, ``x.size``; and ``x.dtype.type``, which is NumPy's."""
+    if node.attr == "type" and not file.is_called(node):
+        dtype = file.value(node.value)
+        if dtype is not None and dtype.kind == DTYPE:
+            fix = Fix((file.edit(node, file.text(node.value)),), UNSAFE, "take the dtype itself")
+            file.report(PORT, node, "`.dtype.type`", fix=fix)
+        return
+    if node.attr not in methods.PROPERTIES or type(node.ctx) is not ast.Load or file.is_called(node):
+        return
+    owner = file.value(node.value)
+    if owner is None or not owner.is_array or (node.attr == "size" and owner.engine == "torch"):
+        return
+    if node.attr == "flat" and file.source.data[file.span(node)[1] :].lstrip()[:1] == b"[":
+        return  # perhaps to write through it
+    file.report(
+        PORT, node, f"`.{node.attr}`", fix=Fix(methods.property_moved(node, file), UNSAFE, "call the operation")
+    )
+
+
+def _joined(node: ast.Subscript, file: File) -> None:
+    """``np.r_[a, b]``, which joins numbers and vectors."""
+    if file.path(node.value) != "numpy.r_":
+        return
+    parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
+    if any(isinstance(part, (ast.Slice, ast.Starred)) or _is_text(part) for part in parts):
+        return
+    ops, imports = import_name(file.config.namespace, file)
+    texts = [f"{ops}.atleast_1d({file.text(part)})" for part in parts]
+    text = texts[0] if len(texts) == 1 else f"{ops}.concat([{', '.join(texts)}])"
+    fix = Fix((*imports, file.edit(node, text)), UNSAFE, "call `ops.concat`")
+    file.report(PORT, node, "`np.r_`", fix=fix)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return type(node) is ast.Constant and isinstance(node.value, str)
+
+
+def port(
+    paths: list[str], origin: str, config: Config, unread: list[Unread], *, tests: bool = False
+) -> Iterator[Ported]:
+    """Every file under some paths, ported; tests stay as they are unless they are asked for.
+
+    What cannot be read is added to ``unread``.
+    """
+    for path in listing.files(paths, config, unread):
+        if tests or not _is_test(path):
+            try:
+                data = files.read(path)
+            except OSError as error:
+                unread.append(Unread(path, str(error.strerror)))
+                continue
+            yield ported(data, path, origin, config)
+
+
+def _is_test(path: str) -> bool:
+    *folders, name = path.replace(os.sep, "/").split("/")
+    return name.startswith("test_") or name == "conftest.py" or "tests" in folders or "test" in folders
+
+
+def share(done: list[Ported], place: int) -> float:
+    """The share of sites that are not bound to an engine, before (0) or after (1)."""
+    sites = sum(one.sites[place] for one in done)
+    return 1 - sum(one.bound[place] for one in done) / sites if sites else 1.0
+
+
+def report(done: list[Ported]) -> str:
+    """What was rewritten, what a person must decide, and the shares of portable sites before and after."""
+    changed = [one for one in done if one.before != one.after]
+    total: Counter[str] = sum((one.rewritten for one in done), Counter())
+    lines = [f"{len(changed)} of {len(done)} files rewritten, {total.total()} changes."]
+    open_ends: dict[str, list[str]] = {}
+    for one in done:
+        for finding in one.left:
+            open_ends.setdefault(finding.code, []).append(f"{finding.path}:{finding.line}: {finding.message}")
+    if open_ends:
+        lines += ["", "For a person to decide:"]
+    for code, places in sorted(open_ends.items()):
+        lines.append(f"  {code} {rules.load(code).summary}: {len(places)}")
+        lines += [f"    {place}" for place in places]
+    before, after = share(done, 0), share(done, 1)
+    sites = sum(one.sites[1] for one in done)
+    lines += ["", f"Portable sites, an estimate: {before:.0%} before, {after:.0%} after ({sites} sites)."]
+    if total:
+        lines.append(
+            'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` where NumPy\'s width is meant.'
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """``emberlint port PATH --from ENGINE``."""
+    parser = argparse.ArgumentParser(prog="emberlint port", description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", help="files and folders")
+    add(
+        "--from",
+        dest="origin",
+        required=True,
+        choices=("numpy", "torch"),
+        help="the engine that the code is written for",
+    )
+    add("--diff", action="store_true", help="show what would change, and change nothing")
+    add("--tests", action="store_true", help="port tests too: files test_*.py and folders named tests")
+    options = parser.parse_args(arguments)
+    first = options.paths[0]
+    folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
+    config = configuration.load(folder)
+    unread: list[Unread] = []
+    done = list(port(options.paths, options.origin, config, unread, tests=options.tests))
+    for one in done:
+        if one.before == one.after:
+            continue
+        if options.diff:
+            sys.stdout.write(_diff(one))
+        else:
+            files.write(one.path, one.after)
+    sys.stdout.write(report(done))
+    if unread:
+        sys.stderr.write("".join(path.warning() for path in unread))
+        return 2
+    return int(any(finding.code == "EMB001" for one in done for finding in one.left))
+
+
+def _diff(one: Ported) -> str:
+    import difflib
+
+    old, new = (data.decode(errors="replace").splitlines(keepends=True) for data in (one.before, one.after))
+    return "".join(
+        line if line.endswith("\n") else line + "\n" for line in difflib.unified_diff(old, new, one.path, one.path)
+    )

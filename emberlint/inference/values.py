@@ -1,0 +1,190 @@
+"""What a value is, as far as reading tells: its type, the engine it belongs to, and why that is believed.
+
+``None`` in place of a ``Value`` means unknown, and no rule about tensors may fire on it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from emberlint.knowledge.engines import EMBER, engine_of
+from emberlint.knowledge.types import (
+    ARRAYS,
+    CLASS,
+    DTYPE,
+    FUNCTION,
+    HOST,
+    INSTANCE,
+    NONE,
+    REFERENCE,
+    SCALAR,
+    SEQUENCE,
+    SHAPE,
+    STRING,
+    TENSOR,
+)
+
+# Why a value has its kind; `emberlint why` fills in the source text.
+SAYS = "is annotated so"
+CALL = "is what this call answers"
+METHOD = "is what this method answers"
+OPERATOR = "is computed from a tensor"
+ELEMENT = "is a part of a tensor"
+LITERAL = "is written so"
+BOUND = "is assigned here"
+CHECKED = "is checked to be one"
+ATTRIBUTE = "is read from a tensor"
+MEMBER = "is assigned to the attribute"
+
+
+class Value:
+    """A known value: ``kind`` and ``engine``, ``dtype`` ("int", "float", "bool", "complex" or None), and its reasons.
+
+    ``path`` is the full name of a reference. ``element`` and ``items`` describe a sequence: any element, or each.
+    ``argument`` is the name of the parameter that the very object was passed in as, else empty. ``node`` is the
+    expression that gave the value its kind, ``reason`` how, ``source`` the value it was derived from. ``hot`` says
+    whether it can interest a rule: an array, something of an engine's, the backend's name, or a sequence of such.
+    """
+
+    __slots__ = (
+        "argument",
+        "dtype",
+        "element",
+        "engine",
+        "hot",
+        "items",
+        "kind",
+        "node",
+        "nullable",
+        "path",
+        "reason",
+        "source",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        engine: str = "",
+        node: ast.AST | None = None,
+        reason: str = "",
+        source: Value | None = None,
+        *,
+        dtype: str | None = None,
+        path: str = "",
+        element: Value | None = None,
+        items: tuple[Value | None, ...] | None = None,
+        argument: str = "",
+        nullable: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.engine = engine
+        self.node = node
+        self.reason = reason
+        self.source = source
+        self.dtype = dtype
+        self.path = path
+        self.element = element
+        self.items = items
+        self.argument = argument
+        self.nullable = nullable
+        if kind in ARRAYS:
+            self.hot = True
+        elif kind == SEQUENCE:
+            self.hot = (element is not None and element.hot) or (items is not None and any_hot(items))
+        elif kind == REFERENCE:
+            self.hot = engine_of(path) != ""
+        else:
+            self.hot = path != "" and kind == STRING
+
+    def __repr__(self) -> str:
+        parts = [self.kind, *(part for part in (self.engine, self.dtype, self.path) if part)]
+        return f"<{' '.join(parts)}>"
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor that is not known to live in host memory."""
+        return self.kind == TENSOR
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is a tensor or a NumPy array."""
+        return self.kind == TENSOR or self.kind == HOST
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is a Python number or a shape: something that needs no engine."""
+        return self.kind == SCALAR or self.kind == SHAPE
+
+    def described(self) -> str:
+        """The kind in words, for messages."""
+        names = {"numpy": "NumPy", "torch": "torch", "mlx": "MLX", "jax": "JAX", EMBER: "ember"}
+        if self.kind in ARRAYS:
+            noun = "array" if self.engine in ("numpy", "jax", "mlx") else "tensor"
+            return f"{names.get(self.engine, self.engine)} {noun}".strip()
+        words = {SCALAR: "Python number", SHAPE: "shape", SEQUENCE: "sequence", REFERENCE: self.path}
+        return words.get(self.kind, self.kind)
+
+    def chain(self) -> Iterator[Value]:
+        """The value, what it was derived from, and so on."""
+        value: Value | None = self
+        seen = 0
+        while value is not None and seen < 24:
+            yield value
+            value = value.source
+            seen += 1
+
+
+def any_hot(values: Iterable[Value | None]) -> bool:
+    """Whether one of some values can interest a rule."""
+    for value in values:  # noqa: SIM110 - a loop is faster here, and this is asked for every list
+        if value is not None and value.hot:
+            return True
+    return False
+
+
+INT = Value(SCALAR, dtype="int", reason=LITERAL)
+FLOAT = Value(SCALAR, dtype="float", reason=LITERAL)
+BOOL = Value(SCALAR, dtype="bool", reason=LITERAL)
+COMPLEX = Value(SCALAR, dtype="complex", reason=LITERAL)
+NUMBER = Value(SCALAR, reason=LITERAL)
+TEXT = Value(STRING, reason=LITERAL)
+NOTHING = Value(NONE, reason=LITERAL)
+DIMENSIONS = Value(SHAPE, dtype="int", reason=LITERAL, element=INT)
+SOME_DTYPE = Value(DTYPE, reason=LITERAL)
+CONSTANTS = {int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: TEXT, type(None): NOTHING}
+SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "": NUMBER}
+
+
+@cache
+def reference(path: str) -> Value:
+    """The one value of an imported name."""
+    return Value(REFERENCE, path=path)
+
+
+def merged(a: Value | None, b: Value | None) -> Value | None:
+    """What holds of a value that is one or the other."""
+    if a is b or a is None or b is None:
+        return a if a is b else None
+    if a.kind == b.kind:
+        if a.kind == REFERENCE or a.kind in (FUNCTION, CLASS, INSTANCE):
+            return a if a.path == b.path and a.node is b.node else None
+        if a.kind == SEQUENCE:
+            return Value(SEQUENCE, node=a.node, reason=a.reason, element=merged(a.element, b.element))
+        if a.engine == b.engine and a.dtype == b.dtype and a.argument == b.argument:
+            return a
+        return Value(
+            a.kind,
+            a.engine if a.engine == b.engine else "",
+            a.node,
+            a.reason,
+            a.source,
+            dtype=a.dtype if a.dtype == b.dtype else None,
+            element=a.element,
+        )
+    if a.kind == NONE and b.kind in ARRAYS:
+        a, b = b, a
+    if b.kind == NONE and a.kind in ARRAYS:
+        return Value(a.kind, a.engine, a.node, a.reason, a.source, dtype=a.dtype, argument=a.argument, nullable=True)
+    return None

@@ -1,0 +1,91 @@
+"""From a file to its findings: parse, one pass under the selected rules, suppressions."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any, NamedTuple
+
+from emberlint import config as configuration
+from emberlint.config import ENGINES, Config
+from emberlint.findings import Finding
+from emberlint.inference import traversal
+from emberlint.inference.state import State
+from emberlint.lint import suppression
+from emberlint.lint.selection import checks_for, selected
+from emberlint.source.text import Source
+from emberlint.source.tree import PARSE_ERRORS, parse
+
+_DEPTH = 20_000
+
+
+class Result(NamedTuple):
+    """What linting one file gave: its findings, how many were suppressed, and the facts that project rules read."""
+
+    findings: list[Finding]
+    suppressed: int = 0
+    facts: dict[str, Any] | None = None
+
+
+@cache
+def _triggers(namespace: str) -> tuple[bytes, ...]:
+    names = (namespace.rpartition(".")[2], "backend", *ENGINES, "Tensor", "ndarray", "ember_ml", "ml_dtypes")
+    return tuple(name.encode() for name in names)
+
+
+def _is_of_interest(data: bytes, config: Config) -> bool:
+    """Whether a text mentions anything that a rule could be about."""
+    return any(name in data for name in _triggers(config.namespace))
+
+
+def lint(data: bytes, path: str, config: Config, *, module: str = "", package: str = "") -> Result:
+    """The findings in a file's bytes, suppressions applied."""
+    codes = selected(config)
+    try:
+        state = opened(data, path, config, module=module, package=package)
+    except PARSE_ERRORS as error:
+        return Result([unparsed(error, path)] if "EMB001" in codes else [])
+    from emberlint.inference import project
+
+    source = state.source
+    findings = visited(state) if _is_of_interest(source.data, config) else []
+    comments = suppression.comments(source)
+    findings, suppressed = suppression.applied(findings, comments, source, codes, config, state.where)
+    facts = project.facts(state)
+    if suppression.names_project_rules(comments):
+        facts["suppressions"] = True
+    return Result(findings, suppressed, facts)
+
+
+def opened(
+    data: bytes, path: str, config: Config, *, module: str = "", package: str = "", thorough: bool = False
+) -> State:
+    """A file before the pass over it, with the checks that are selected; ``PARSE_ERRORS`` if it does not parse."""
+    source = Source(data, path)
+    tree = parse(source)
+    where = configuration.relative(path, config)
+    layer = configuration.layer(where, config)
+    checks = checks_for(selected(config), where, layer is None)
+    return State(
+        source, tree, config, checks, module=module, package=package, where=where, engines=layer, thorough=thorough
+    )
+
+
+def visited(state: State) -> list[Finding]:
+    """The findings of the pass over a file; one that says so where the file is nested too deeply for it."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(_DEPTH)
+    try:
+        return traversal.run(state)
+    except RecursionError:
+        return [unparsed(SyntaxError("too deeply nested"), state.source.path)]
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def unparsed(error: Exception, path: str) -> Finding:
+    """The finding in a file that Python does not take."""
+    line = getattr(error, "lineno", None) or 1
+    column = max((getattr(error, "offset", None) or 1) - 1, 0)
+    message = getattr(error, "msg", None) or str(error)
+    return Finding("EMB001", f"does not parse: {message}", path, line, column, line, column + 1)

@@ -1,0 +1,172 @@
+"""The arguments of a call as those of an operation, matched by the two signatures."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from emberlint.findings import UNSAFE
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.catalogue import Parameter
+from emberlint.knowledge.engines import engine_of
+from emberlint.rewrite.names import differs, is_alike, local_name, operation_for
+from emberlint.rewrite.safety import is_loose, measured_safety
+
+# Parameters that engines and the array API standard name differently.
+_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "correction", "a_min": "min", "a_max": "max"}
+
+
+# Parameters that mean something else where they are left out: what has to be written then, or nothing if a person must
+# decide.
+_DEFAULTS = {
+    "mlx.core.put_along_axis": ("axis", ""),
+    "mlx.core.random.categorical": ("num_samples", ""),
+    "mlx.core.softmax": ("axis", "None"),
+    "torch.cosine_similarity": ("axis", "1"),
+    "torch.nn.functional.cosine_similarity": ("axis", "1"),
+    "torch.nn.functional.log_softmax": ("axis", ""),
+    "torch.nn.functional.normalize": ("axis", "1"),
+    "torch.nn.functional.softmax": ("axis", ""),
+    "torch.take_along_dim": ("axis", ""),
+}
+
+
+class Plan(NamedTuple):
+    """What all calls of a function with the same number of arguments and the same keywords have in common."""
+
+    operation: str
+    changes: tuple[tuple[int, str], ...]
+    safety: str
+    places: tuple[Parameter, ...]
+    missing: str
+
+
+@cache
+def planned(path: str, count: int, names: tuple[str | None, ...], place: str) -> Plan | None:
+    """What becomes of such a call, by the matrix in a file; ``None`` if a person must decide."""
+    changes = _matched(path, count, names)
+    if changes is None:
+        return None
+    places = _places(path, count, names, changes)
+    if path == "torch.nn.functional.gelu" and any(parameter.name == "approximate" for parameter in places):
+        return None  # a word there, a bool here
+    name, value = _DEFAULTS.get(path, ("", ""))
+    left_out = name != "" and all(parameter.name != name for parameter in places)
+    if left_out and not value:
+        return None
+    is_unsure = left_out or is_loose(path, (parameter.name for parameter in places))
+    safety = UNSAFE if is_unsure else measured_safety(place, path, count, names)
+    return Plan(operation_for(path), changes, safety, places, f"{name}={value}" if left_out else "")
+
+
+class _Signatures(NamedTuple):
+    """The parameters of a function by their places, and those of its operation: by place, by name, and required."""
+
+    theirs: tuple[str, ...]
+    positional: tuple[Parameter, ...]
+    variadic: bool
+    by_name: frozenset[str]
+    required: frozenset[str]
+
+
+@cache
+def _signatures(path: str) -> _Signatures | None:
+    """The parameters of a function and of its operation; ``None`` where there is none that means the same."""
+    engine = engine_of(path)
+    operation = operation_for(path)
+    record = catalogue.operation(operation) if operation else None
+    if record is None:
+        return None
+    native = catalogue.function(path if engine != "jax" else f"numpy.{local_name(path, engine)}")
+    theirs = (catalogue.parameters(native) if native else None) or []
+    ours = catalogue.parameters(record) or []
+    return _Signatures(
+        tuple(parameter.name for parameter in theirs if parameter.kind in "PB"),
+        tuple(parameter for parameter in ours if parameter.kind in "PB"),
+        any(parameter.kind == "V" for parameter in ours),
+        frozenset(parameter.name for parameter in ours if parameter.kind in "BK"),
+        frozenset(parameter.name for parameter in ours if parameter.kind in "PBK" and parameter.default is None),
+    )
+
+
+def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tuple[int, str], ...] | None:
+    """What makes a call's arguments those of the operation: the places of those that get a name, or another, and that.
+
+    ``count`` arguments are given by place, the others by ``names``. ``None`` where one has no place.
+    """
+    signatures = _signatures(path)
+    if signatures is None or None in names or (differs(path) and not is_alike(path.rpartition(".")[2], count, names)):
+        return None
+    theirs, positional, variadic, by_name, required = signatures
+    changes: list[tuple[int, str]] = []
+    given: set[str] = set()
+    for i in range(count):
+        their = theirs[i] if i < len(theirs) else ""
+        meant = _meant(their, by_name)
+        if not changes and i < len(positional) and _same_place(their, meant, positional[i], i):
+            given.add(positional[i].name)
+        elif not changes and variadic and i >= len(positional):
+            continue
+        elif meant in by_name and meant not in given:
+            changes.append((i, meant))
+            given.add(meant)
+        else:
+            return None
+    for i, name in enumerate(names, count):
+        meant = _meant(name or "", by_name)
+        if meant not in by_name or meant in given:
+            return None
+        if meant != name:
+            changes.append((i, meant))
+        given.add(meant)
+    return tuple(changes) if required <= given else None
+
+
+def _meant(their: str, by_name: frozenset[str]) -> str:
+    """What the operation calls a parameter; torch's ``dims`` are the axes of some and the axis of others."""
+    if their in by_name:
+        return their
+    meant = _KEYWORDS.get(their, their)
+    return "axis" if meant == "axes" and "axes" not in by_name else meant
+
+
+def _places(
+    path: str, count: int, names: tuple[str | None, ...], changes: tuple[tuple[int, str], ...]
+) -> tuple[Parameter, ...]:
+    """The operation's parameter for each argument of a matched call."""
+    record = catalogue.operation(operation_for(path)) or {}
+    ours = catalogue.parameters(record) or []
+    by_name = {parameter.name: parameter for parameter in ours}
+    by_place = [parameter for parameter in ours if parameter.kind in "PBV"]
+    called = {**dict(enumerate(names, count)), **dict(changes)}
+    found = [by_name[name] if (name := called.get(i)) else by_place[min(i, len(by_place) - 1)] for i in range(count)]
+    return (*found, *(by_name[called[i] or ""] for i in range(count, count + len(names))))
+
+
+def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
+    """Whether a positional argument means the operation's parameter at that place: the name says so, or it is a
+    tensor's place.
+    """
+    if not their or meant == our.name or their == our.name:
+        return True
+    if our.role in ("TensorLike", "Indices", "Mask"):
+        return meant not in ("axis", "dtype", "out", "shape")
+    return our.kind == "P" or place == 0 or (our.name, their) in _SYNONYMS
+
+
+_SYNONYMS = frozenset(
+    {
+        ("shape", "newshape"),
+        ("shape", "size"),
+        ("indices_or_sections", "sections"),
+        ("pad_width", "pad_width"),
+        ("axes", "dims"),
+        ("axis1", "dim0"),
+        ("axis2", "dim1"),
+        ("n_rows", "n"),
+        ("fill_value", "fill_value"),
+        ("stop", "end"),
+        ("num", "steps"),
+        ("decimals", "decimals"),
+    }
+)

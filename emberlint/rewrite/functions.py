@@ -1,0 +1,81 @@
+"""From a call of an engine's function to the same call of an operation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from emberlint.findings import SAFE, UNSAFE, Edit
+from emberlint.inference.file import File
+from emberlint.knowledge import matrix
+from emberlint.rewrite.arguments import planned
+from emberlint.rewrite.safety import OF_NUMBERS, TENSORS, is_measured, is_unheld
+
+
+class Rewrite(NamedTuple):
+    """The operation's name under ``ops``, the edits of the arguments, and how safe the whole is."""
+
+    operation: str
+    edits: tuple[Edit, ...]
+    safety: str
+
+
+def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
+    """The call as a call of an operation, where its arguments have a place there; ``None`` if a person must decide."""
+    arguments, keywords = node.args, node.keywords
+    names = tuple([keyword.arg for keyword in keywords]) if keywords else ()
+    if path in _SPREAD and len(arguments) > 1:
+        return _gathered(node, path, names, file)
+    plan = planned(path, len(arguments), names, matrix.path_of(file.config))
+    if plan is None or ast.Starred in map(type, arguments):
+        return None
+    operation, changes, safety, places, missing = plan
+    given = [*arguments, *[keyword.value for keyword in keywords]] if keywords else arguments
+    for argument, parameter in zip(given, places, strict=True):
+        kind = type(argument)
+        if kind is ast.Constant:
+            if type(argument.value) is str and is_unheld(argument, parameter.role):  # type: ignore[attr-defined]
+                return None
+        elif (kind is ast.List or parameter.role == "DTypeLike") and is_unheld(argument, parameter.role):
+            return None
+    if safety != UNSAFE:
+        numbers = safety == OF_NUMBERS and sum(place.role in TENSORS for place in places) == 1
+        safety = SAFE if all(is_measured(*pair, numbers, file) for pair in zip(given, places, strict=True)) else UNSAFE
+    edits = tuple(_edits(node, changes, file)) if changes else ()
+    return Rewrite(operation, (*edits, last_argument(node, missing, file)) if missing else edits, safety)
+
+
+# Functions that take the lengths of axes one by one, where the operation takes a shape.
+_SPREAD = frozenset({"torch.empty", "torch.ones", "torch.zeros"})
+
+
+def _gathered(node: ast.Call, path: str, names: tuple[str | None, ...], file: File) -> Rewrite | None:
+    """A call whose arguments are the lengths of axes, with a shape of them."""
+    plan = planned(path, 1, names, matrix.path_of(file.config))
+    if plan is None or ast.Starred in map(type, node.args):
+        return None
+    start, end = file.span(node.args[0])[0], file.span(node.args[-1])[1]
+    if b"(" in file.source.data[file.span(node.func)[1] : start].strip(b" \t\n")[1:]:
+        return None  # the first is in brackets, and where they end is not known
+    return Rewrite(plan.operation, (Edit(start, start, "("), Edit(end, end, ")")), UNSAFE)
+
+
+def _edits(node: ast.Call, changes: tuple[tuple[int, str], ...], file: File) -> Iterator[Edit]:
+    """The edits that give a call's arguments their names."""
+    count = len(node.args)
+    for place, name in changes:
+        if place < count:
+            start, _ = file.span(node.args[place])
+            yield Edit(start, start, f"{name}=")
+        else:
+            keyword = node.keywords[place - count]
+            start, _ = file.span(keyword)
+            yield Edit(start, start + len((keyword.arg or "").encode()), name)
+
+
+def last_argument(node: ast.Call, text: str, file: File) -> Edit:
+    """The edit that adds a last argument to a call that has some."""
+    end = file.span(node)[1] - 1
+    before = file.source.data[file.span(node.func)[1] : end].rstrip()
+    return Edit(end, end, f"{' ' if before.endswith(b',') else ', '}{text}")

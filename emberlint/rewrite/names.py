@@ -1,0 +1,140 @@
+"""The operation that computes what an engine's function does.
+
+Most functions have an operation of their own name. ``RENAMED`` holds those whose operation is called otherwise,
+``DIFFERENT`` those whose operation has the name and another meaning.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from emberlint.knowledge import catalogue
+from emberlint.knowledge.engines import engine_of
+from emberlint.knowledge.returns import words
+
+# An engine's function, without the engine's name -> the operation.
+RENAMED = {
+    "numpy": {
+        "around": "round",
+        "asanyarray": "asarray",
+        "ascontiguousarray": "asarray",
+        "bitwise_count": "count_ones",
+        "degrees": "rad2deg",
+        "fix": "trunc",
+        "invert": "bitwise_invert",
+        "radians": "deg2rad",
+        "row_stack": "vstack",
+    },
+    "torch": {
+        "as_tensor": "asarray",
+        "bmm": "matmul",
+        "broadcast_tensors": "broadcast_arrays",
+        "cat": "concat",
+        "clamp": "clip",
+        "clone": "copy",
+        "detach": "stop_gradient",
+        "div": "divide",
+        "eq": "equal",
+        "equal": "array_equal",
+        "fix": "trunc",
+        "ge": "greater_equal",
+        "ger": "outer",
+        "gt": "greater",
+        "inverse": "inv",
+        "le": "less_equal",
+        "linalg.matrix_exp": "expm",
+        "lt": "less",
+        "matrix_exp": "expm",
+        "mm": "matmul",
+        "movedim": "moveaxis",
+        "mul": "multiply",
+        "mv": "matmul",
+        "ne": "not_equal",
+        "neg": "negative",
+        "nn.functional.hardshrink": "hard_shrink",
+        "nn.functional.hardsigmoid": "hard_sigmoid",
+        "nn.functional.hardswish": "hard_swish",
+        "nn.functional.hardtanh": "hard_tanh",
+        "nn.functional.l1_loss": "mean_absolute_error",
+        "nn.functional.logsigmoid": "log_sigmoid",
+        "nn.functional.mse_loss": "mean_squared_error",
+        "nn.functional.softshrink": "soft_shrink",
+        "nn.functional.tanhshrink": "tanh_shrink",
+        "numel": "size",
+        "permute": "permute_dims",
+        "repeat_interleave": "repeat",
+        "special.expit": "sigmoid",
+        "special.gammaln": "lgamma",
+        "special.psi": "digamma",
+        "sub": "subtract",
+        "swapdims": "swapaxes",
+        "take_along_dim": "take_along_axis",
+        "tensor": "asarray",
+        "transpose": "swapaxes",
+        "unbind": "unstack",
+        "unsqueeze": "expand_dims",
+    },
+    "mlx": {"degrees": "rad2deg", "radians": "deg2rad", "nn.hardswish": "hard_swish", "nn.softshrink": "soft_shrink"},
+    "jax": {"around": "round", "degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad", "fix": "trunc"},
+}
+
+# Functions whose operation bears the name, takes the arguments and returns something else: a person must decide.
+DIFFERENT = {
+    "numpy": frozenset({"load", "save", "select", "put_along_axis", "random.shuffle", "resize"}),
+    "torch": words(
+        """
+        cond cross cummax cummin dropout eval flatten fold gather get_device gradient index_add istft linalg.lu_factor
+        load lu map max median meshgrid min nanmedian nonzero norm normalize one_hot pad save scan scatter scatter_add
+        sort split std stft svd threshold unfold unique var quantile
+        """
+    ),
+    "mlx": frozenset({"load", "save", "eval", "synchronize", "linalg.lu"}),
+    "jax": frozenset({"load", "save", "cond", "map", "scan", "resize"}),
+}
+
+
+@cache
+def operation_for(path: str) -> str:
+    """The operation for an engine's function, as it is written after ``ops.``; empty if there is none."""
+    engine = engine_of(path)
+    name = local_name(path, engine)
+    if not name:
+        return ""
+    renamed = RENAMED.get(engine, {}).get(name)
+    if renamed is not None:
+        return renamed
+    space, _, last = name.rpartition(".")
+    if space in ("linalg", "fft", "random"):
+        record = catalogue.operation(f"{space}.{last}")
+        if record is None:
+            return ""
+        plain = catalogue.operation(last)
+        return last if plain is record else f"{space}.{last}"
+    if space in ("", "special", "nn.functional", "nn", "fast"):
+        return last if catalogue.operation(last) is not None else ""
+    return ""
+
+
+def differs(path: str) -> bool:
+    """Whether the operation that bears a function's name means something else."""
+    engine = engine_of(path)
+    return local_name(path, engine) in DIFFERENT.get(engine, ())
+
+
+def is_alike(name: str, count: int, names: tuple[str | None, ...]) -> bool:
+    """Whether one of ``DIFFERENT`` means what the operation does when it is called so: ``torch.max`` of one tensor,
+    ``torch.std`` with the correction that the two leave out differently.
+    """
+    if name in ("std", "var"):
+        return "correction" in names
+    return name in ("max", "min", "norm") and count == 1 and not names
+
+
+def local_name(path: str, engine: str) -> str:
+    """A function's name without its engine's: ``linalg.norm`` of ``mlx.core.linalg.norm``."""
+    rest = path.partition(".")[2]
+    if engine == "mlx":
+        return rest[5:] if rest.startswith("core.") else rest
+    if engine == "jax":
+        return rest[6:] if rest.startswith("numpy.") else rest if rest.startswith("nn.") else ""
+    return rest

@@ -1,0 +1,1 @@
+"""Rules that run only when they are selected by their whole code."""

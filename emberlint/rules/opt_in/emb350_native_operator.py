@@ -1,0 +1,79 @@
+"""An operator between tensors.
+
+## What it does
+Finds `+ - * / // % ** @ & | ^ ~ << >>`, unary minus and comparisons where an operand is a tensor. Opt-in: select
+EMB350.
+
+## Why
+The operator is the engine's own and follows its promotion: int64 with float32 is float64 on NumPy and float32
+elsewhere. The operation follows one law.
+
+## Example
+```python
+def mean(x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+```
+
+## Use instead
+```python
+def mean(x: Tensor, y: Tensor) -> Tensor:
+    return ops.add(x, y)
+```
+
+## Fix safety
+Unsafe: the dtype changes where the engine's promotion is another.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.findings import UNSAFE, Fix
+from emberlint.inference.file import File
+from emberlint.knowledge.operators import BINARY, COMPARED, UNARY
+from emberlint.rewrite.imports import import_name
+from emberlint.rules import Rule
+from emberlint.rules.evaluation import tensor
+
+RULE = Rule("EMB350", "native-operator", "native operator on a tensor", fix="unsafe")
+
+
+@RULE.on(ast.BinOp)
+def check_binary(node: ast.BinOp, file: File) -> None:
+    """Signs between two operands."""
+    found = BINARY.get(type(node.op))
+    if found is not None:
+        _report(node, found.operation, found.sign, [node.left, node.right], file)
+
+
+@RULE.on(ast.UnaryOp)
+def check_unary(node: ast.UnaryOp, file: File) -> None:
+    """Signs before an operand."""
+    found = UNARY.get(type(node.op))
+    if found is not None:
+        _report(node, found.operation, found.sign, [node.operand], file)
+
+
+@RULE.on(ast.Compare)
+def check_comparison(node: ast.Compare, file: File) -> None:
+    """Comparisons of two."""
+    found = COMPARED.get(type(node.ops[0])) if len(node.ops) == 1 else None
+    if found is not None and not (type(node.comparators[0]) is ast.Constant and node.comparators[0].value is None):
+        _report(node, found.operation, found.sign, [node.left, node.comparators[0]], file)
+
+
+def _report(node: ast.expr, name: str, sign: str, operands: list[ast.expr], file: File) -> None:
+    if file.allowed is not None:
+        return
+    value = next((value for part in operands if (value := tensor(part, file)) is not None), None)
+    if value is None:
+        return
+    ops, edits = import_name("ember_ml.ops", file)
+    text = f"{ops}.{name}({', '.join(_bare(part, file) for part in operands)})"
+    fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"call `ops.{name}`")
+    file.report(RULE, node, f"`{sign}` follows the engine's own promotion; use `ops.{name}`", fix=fix, because=value)
+
+
+def _bare(node: ast.expr, file: File) -> str:
+    text = file.text(node)
+    return f"({text})" if isinstance(node, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.GeneratorExp)) else text

@@ -1,0 +1,67 @@
+"""An operation with a parameter or a result that is not annotated.
+
+## What it does
+
+In the files of an `ops/` folder: reports a public function at the top of the module with a parameter or a result that
+has no annotation.
+
+## Why
+
+The annotations are the contract: the dispatcher reads from them which arguments become tensors, and type checkers
+what a call answers.
+
+## Example
+
+```python
+def scaled(x, factor):
+    return multiply(x, factor)
+```
+
+## Use instead
+
+```python
+def scaled(x: TensorLike, factor: float) -> Tensor:
+    return multiply(x, factor)
+```
+
+## Fix safety
+
+There is no fix. The rule is opt-in, since type checkers say the same of all functions.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from emberlint.inference.file import File
+from emberlint.rules import Rule
+
+RULE = Rule("EMB505", "annotation-missing", "an operation with a parameter or a result that is not annotated")
+
+
+@RULE.on(ast.FunctionDef)
+def check(node: ast.FunctionDef, file: File) -> None:
+    """Public functions at the top of a module of operations."""
+    if not is_operation(node, file):
+        return
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+    for argument in every:
+        if argument.annotation is None:
+            file.report(
+                RULE,
+                argument,
+                f"`{argument.arg}` of `{node.name}` has no annotation, so it reaches every backend as it is",
+            )
+    if node.returns is None:
+        name = ast.Name(node.name)
+        name.lineno, name.col_offset = node.lineno, node.col_offset + 4
+        name.end_lineno, name.end_col_offset = node.lineno, node.col_offset + 4 + len(node.name.encode())
+        file.report(RULE, name, f"the result of `{node.name}` has no annotation")
+
+
+def is_operation(node: ast.FunctionDef, file: File) -> bool:
+    """Whether a function is a public one at the top of a module under `ops/`."""
+    folders = file.where.split("/")[:-1]
+    return "ops" in folders and file.function is None and file.klass is None and not node.name.startswith("_")

@@ -11,7 +11,7 @@ from exceptions import EXCEPTIONS
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import ops, threefry
 from ember_ml.dispatch import REGISTRY
 
 pytest_plugins = ["judging", "pytester", "triples"]
@@ -102,3 +102,10 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """No test sees, or writes, the choice of the person who runs it."""
     monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "home"))
     monkeypatch.delenv("EMBER_ML_BACKEND", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_open_block() -> Iterator[None]:
+    """A signal that a test sends may come between the opening of a block of random numbers and its end."""
+    yield
+    threefry.here.block = None

@@ -33,6 +33,7 @@ class Operation:
         lazy: bool,
         differentiable: bool,
     ) -> None:
+        self._returns_numpy: bool | None = None
         self.function = function
         self.name = function.__name__
         self.module = function.__module__
@@ -64,10 +65,12 @@ class Operation:
         """The dtypes that the operation takes, by name."""
         return {dtype.name: dtype for dtype in of_kind(self.kinds)}
 
-    @cached_property
+    @property
     def returns_numpy(self) -> bool:
         """Whether the result is a NumPy array whatever the engine."""
-        return returns_numpy(self.function)
+        if self._returns_numpy is None:
+            self._returns_numpy = returns_numpy(self.function)
+        return self._returns_numpy
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:
@@ -84,6 +87,8 @@ class Operation:
     def bind(self, backend: Backend, run: Callable[..., Any]) -> None:
         """Let ``run`` compute the operation on the tensors of ``backend``."""
         self.runs[backend.name] = run
+        # Before any call: torch's compiler cannot read annotations.
+        self._returns_numpy = self.returns_numpy
         if self.general.promotion is not None and backend.name not in backends.HIDDEN:
             self.general.promotion.bind(self, backend)
         row = fast.bind(self, backend, run)

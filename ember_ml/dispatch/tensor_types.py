@@ -33,6 +33,11 @@ def register(backend: Backend) -> None:
     _classes.update(dict.fromkeys(types, HOST if backend.is_host else backend))
 
 
+def register_wrapper(wrapper: type) -> None:
+    """Recognize wrapped tensors before a compiler meets one: it cannot look for the backends that are installed."""
+    _classes[wrapper] = HOST
+
+
 def unregister(backend: Backend) -> None:
     """Forget the tensors of ``backend``, which is being closed: ``classify`` raises for them."""
     for kind in [kind for kind, found in _classes.items() if found is backend]:

@@ -12,6 +12,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import tree
+from ember_ml.dispatch import tensor_types
 from ember_ml.shapes import MAX_AXES
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def register(wrapper: type[Any], make: Callable[[Any, Any], Any]) -> None:
     """Recognize instances of ``wrapper`` from now on."""
     global _types, _make
     _types, _make = (wrapper,), make
+    tensor_types.register_wrapper(wrapper)
 
 
 def close(backend: Backend, refusal: Callable[[], Any]) -> None:

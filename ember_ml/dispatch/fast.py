@@ -437,9 +437,10 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
                     raise wrong(args, kwargs)
                 named[place] = value
             values = tuple(named)
-        for value in values:
-            if value is REQUIRED:
-                raise wrong(args, kwargs)
+        if len(args) < least:
+            for value in values:
+                if value is REQUIRED:
+                    raise wrong(args, kwargs)
         return values
 
     return bind

@@ -62,7 +62,7 @@ class Optimizer:
     """
 
     # What a compiled program does not depend on, or knows from the paths of the tensors.
-    _untold = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
+    _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
 
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None

@@ -9,7 +9,7 @@ from ember_ml import backend as _backends
 from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.backend import Backend
-from ember_ml.reach import is_stateful
+from ember_ml.transform.captures import is_stateful
 
 
 def home_of(name: str, first: Any, others: Any) -> Backend:

@@ -1,6 +1,6 @@
-"""What a function reaches without being given it: by its closure, a default, a global name, or its object.
+"""Captures of a function: what it uses besides its arguments, by closure, default, global name or its object.
 
-Engines that run a function later, or compile it, know of what they are given alone; so this is given to it as well.
+Engines that run a function later, or compile it, see arguments alone, so the captures are passed as arguments too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_number(leaf: Any) -> bool:
     return isinstance(leaf, _NUMERIC) or getattr(leaf, "shape", None) == ()
 
 
-class Reach(NamedTuple):
+class Captures(NamedTuple):
     """Models; cells of closures, and names like them, that hold tensors or trees of them; numbers and functions.
 
     The numbers may be arrays of the host, which are part of a program of another engine as numbers are.
@@ -105,8 +105,8 @@ def _with(values: tuple[Any, ...], place: int, content: Any) -> tuple[Any, ...]:
     return *values[:place], content, *values[place + 1 :]
 
 
-def reached(f: Any, arguments: Any, home: Backend) -> Reach:
-    """What ``f`` reaches, except for the arguments.
+def captures_of(f: Any, arguments: Any, home: Backend) -> Captures:
+    """The captures of ``f``, without what is among the arguments.
 
     What is of another engine is left alone: nothing flows through it. Of functions with a global name, only that they
     are the same is known.
@@ -122,7 +122,7 @@ class _Search:
     def __init__(self, home: Backend, seen: set[Any]) -> None:
         self.home, self.seen = home, seen
         self.rest: list[Any] = []
-        self.found = Reach([], [], [])
+        self.found = Captures([], [], [])
 
     def look_at(self, value: Any) -> None:
         """Take up a model, or what a function or a container of them leads to."""
@@ -249,8 +249,8 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-def given(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
-    """``f``, given what it reaches as well, so that an engine knows of it: tensors go to the cells they came from."""
+def with_captures(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
+    """``f`` with its captures as a further first argument; their tensors are put into the cells that they came from."""
 
     def run(held: Any, *args: Any) -> Any:
         before = [cell.cell_contents for cell in cells]

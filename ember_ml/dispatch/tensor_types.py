@@ -7,7 +7,7 @@ from typing import Any
 from ember_ml import backend as backends
 from ember_ml import tree
 from ember_ml.backend import Backend
-from ember_ml.shapes import MAX_AXES
+from ember_ml.types import MAX_AXES
 
 # What ``classify`` returns for a type that is no backend's tensor. HOST is data in host memory, NumPy arrays above all,
 # which belong to whichever backend is active.

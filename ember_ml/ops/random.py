@@ -26,7 +26,7 @@ from ember_ml.dtypes import free, indexed
 from ember_ml.dtypes import promote as _promote
 from ember_ml.ops import comparison, control, dtypes, indexing, linearalg, manipulation, math
 from ember_ml.ops import device as _device_category
-from ember_ml.shapes import axis_of as _axis
+from ember_ml.ops._shapes.axes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
 from ember_ml.unchecked import is_checked as _is_checked
 

@@ -11,7 +11,7 @@ from torch import Tensor, argwhere, masked_select
 from ember_ml.backend.numpy.indexing import Part, check_search, parts_of
 from ember_ml.backend.torch.core import DTYPES, convert, is_pushing
 from ember_ml.dtypes import default_float
-from ember_ml.shapes import axis_of as _axis
+from ember_ml.ops._shapes.axes import axis_of as _axis
 from ember_ml.unchecked import is_checked, shift
 
 # torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.

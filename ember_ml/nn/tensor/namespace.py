@@ -11,7 +11,7 @@ from ember_ml import backend as backends
 from ember_ml.backend import Backend
 from ember_ml.dtypes import EmberDType, default_dtype, of_kind
 from ember_ml.nn.tensor.creation import creators
-from ember_ml.shapes import MAX_AXES
+from ember_ml.types import MAX_AXES
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 

@@ -18,6 +18,7 @@ from ember_ml import dispatch as _dispatch
 from ember_ml import sampling as _sampling
 from ember_ml import threefry as _threefry
 from ember_ml.dispatch import op
+from ember_ml.dispatch.checks import is_checked as _is_checked
 from ember_ml.dtypes import KINDS as _KINDS
 from ember_ml.dtypes import as_dtype as _as_dtype
 from ember_ml.dtypes import default_float as _default_float
@@ -28,7 +29,6 @@ from ember_ml.ops import comparison, control, dtypes, indexing, linearalg, manip
 from ember_ml.ops import device as _device_category
 from ember_ml.ops._shapes.axes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
-from ember_ml.unchecked import is_checked as _is_checked
 
 # A number, or a tensor that broadcasts to the shape of the answer.
 Parameter: TypeAlias = Any

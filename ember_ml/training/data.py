@@ -8,7 +8,7 @@ from operator import index
 from typing import Any
 
 from ember_ml import dispatch, ops, tree
-from ember_ml.unchecked import unchecked
+from ember_ml.dispatch.checks import unchecked
 
 # Examples, what is true of them and, if they have any, their weights.
 Batch = tuple[Any, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ember_ml import backend as backends
@@ -70,6 +71,34 @@ def backend_of(x: Any) -> Backend | None:
         return found
     numpy = backends.load("numpy") if found == HOST else None
     return numpy if numpy is not None and isinstance(x, numpy.tensors) else None
+
+
+def common_backend(name: str, kinds: Iterable[type]) -> Backend:
+    """The backend of the tensors among arguments of these types, else the active one.
+
+    Args:
+        name: what was called, for the message about tensors of two engines.
+    """
+    found: Backend | None = None
+    for kind in kinds:
+        one = classify(kind)
+        if type(one) is not Backend or one is found:
+            continue
+        if found is not None:
+            raise TypeError(
+                f"{name} was given tensors of two engines, {found.chosen_as} and {one.chosen_as}; "
+                f"ember_ml.ops.convert_to_tensor(x) moves either to the active backend ({backends.current().name})"
+            )
+        found = one
+    return found or backends.current()
+
+
+def common_device(backend: Backend, values: Iterable[Any]) -> Any:
+    """The device of the first tensor of ``backend`` among the values, else its default device."""
+    for value in values:
+        if isinstance(value, backend.tensors):
+            return backend.device_like(value)
+    return backend.device
 
 
 def leaf_types(value: Any) -> set[type]:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from ember_ml import dispatch, threefry
+from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
+from ember_ml.random import threefry
 from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
 from ember_ml.transform.call import STILL, Call, F, is_compiled, named
 from ember_ml.transform.captures import Name, captures_of, is_number, is_tensor, with_captures

@@ -65,8 +65,9 @@ OWN: dict[str, Home] = dict(
     ]
 )
 
-# Engines that nobody chooses: they compute on tensors that the library itself makes. NumPy's gradients stand on one.
-HIDDEN: dict[str, Home] = dict([_own("autograd", "autograd", "pip install autograd")])
+# Engines that nobody chooses: they compute on tensors that the library itself makes. NumPy's differentiation is one.
+DIFFERENTIATION = "numpy.differentiation"
+HIDDEN: dict[str, Home] = dict([_own(DIFFERENTIATION, "autograd", "pip install autograd")])
 
 
 def takes_numbers(function: F) -> F:

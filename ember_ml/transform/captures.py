@@ -219,8 +219,8 @@ def _parts(value: Any) -> tuple[Any, Any]:
 def _lives(x: Any, home: Backend) -> bool:
     """Whether a tensor is an engine's own, wrapped or not; host arrays are NumPy's, traced or not."""
     owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
-    name = owner.name if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
-    return name == home.name or {name, home.name} == {"numpy", "autograd"}
+    name = owner.chosen_as if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
+    return name == home.chosen_as
 
 
 def _is_of_host(x: Any) -> bool:

@@ -58,8 +58,31 @@ def registered(kind: type) -> Backend | str | None:
     return _classes.get(kind)
 
 
-def backend_of(x: Any) -> Backend | None:
+def is_tensor(x: Any) -> bool:
+    """Whether ``x`` is a tensor: of an engine, an EmberTensor, or a host array.
+
+    >>> from ember_ml.ops import asarray
+    >>> is_tensor(asarray([1.0])), is_tensor([1.0])
+    (True, False)
+    """
+    found = classify(type(x))
+    return isinstance(found, Backend) or (found == HOST and hasattr(x, "dtype"))
+
+
+def is_tensor_like(kind: type) -> bool:
+    """Whether operations take instances of a type for tensors: tensors themselves, numbers and sequences.
+
+    >>> is_tensor_like(float), is_tensor_like(str)
+    (True, False)
+    """
+    return classify(kind) not in (NONE, UNKNOWN)
+
+
+def backend_of(x: Any, host: bool = True) -> Backend | None:
     """The backend whose tensor ``x`` is; NumPy for host arrays, ``None`` for anything else.
+
+    Args:
+        host: if false, ``None`` for host arrays as well: whichever backend is active computes with them.
 
     >>> from ember_ml.ops import asarray
     >>> with backends.use_backend("numpy"):
@@ -69,6 +92,8 @@ def backend_of(x: Any) -> Backend | None:
     found = classify(type(x))
     if isinstance(found, Backend):
         return found
+    if not host:
+        return None
     numpy = backends.load("numpy") if found == HOST else None
     return numpy if numpy is not None and isinstance(x, numpy.tensors) else None
 

@@ -10,7 +10,8 @@ from collections.abc import Hashable, Sequence
 from types import NoneType
 from typing import Any
 
-from ember_ml.transform.captures import is_number, is_stateful, is_tensor
+from ember_ml.dispatch import is_tensor
+from ember_ml.transform.captures import is_number, is_stateful
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
 

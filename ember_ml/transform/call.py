@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.dispatch import is_tensor
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.random import threefry
-from ember_ml.transform.captures import captures_of, is_number, is_stateful, is_tensor
+from ember_ml.transform.captures import captures_of, is_number, is_stateful
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, parameters, states
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import dispatch, tree
 from ember_ml.backend import Backend
+from ember_ml.dispatch import is_tensor
 
 NUMBERS = (bool, int, float, complex, str)
 _NUMERIC = NUMBERS[:-1]
@@ -24,12 +25,6 @@ def is_stateful(leaf: Any) -> bool:
     """Whether ``leaf`` is a ``Stateful``: a look at the methods, which costs less than ``isinstance``."""
     kind = type(leaf)
     return hasattr(kind, "tensors") and hasattr(kind, "assign")
-
-
-def is_tensor(leaf: Any) -> bool:
-    """Whether ``leaf`` is a tensor of an engine, or a host array."""
-    owner = dispatch.classify(type(leaf))
-    return isinstance(owner, Backend) or (owner == dispatch.HOST and hasattr(leaf, "dtype"))
 
 
 def is_number(leaf: Any) -> bool:

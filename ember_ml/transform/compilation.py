@@ -11,12 +11,13 @@ from typing import Any
 
 from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.dispatch import is_tensor
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
 from ember_ml.random import threefry
 from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
 from ember_ml.transform.call import STILL, Call, F, is_compiled, named
-from ember_ml.transform.captures import Name, captures_of, is_number, is_tensor, with_captures
+from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, is_writing, states
 
 

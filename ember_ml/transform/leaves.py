@@ -74,6 +74,11 @@ def engine_of(home: Backend) -> Any:
     return found
 
 
+def has_compiler(home: Backend) -> bool:
+    """Whether an engine compiles functions; without one, ``compile`` runs them as they are."""
+    return hasattr(_backends.submodule(home.module, "transform"), "compiled")
+
+
 def as_tensor(home: Backend, value: Any, beside: Sequence[Any]) -> Any:
     """A tensor, host array or number as a tensor of ``home``; ``None`` if it is none of these."""
     kinds: Any = home.kinds

@@ -7,10 +7,11 @@ from typing import Any
 
 from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.dispatch import is_tensor
 from ember_ml.dtypes import describe
 from ember_ml.ops import creation
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
-from ember_ml.transform.captures import captures_of, is_tensor, with_captures
+from ember_ml.transform.captures import captures_of, with_captures
 from ember_ml.transform.leaves import home_of
 
 

@@ -13,8 +13,8 @@ from ember_ml import backend, extend
 ROOT = Path(ember_ml.__file__).parent
 
 # From the bottom to the top. A name is that of a module below ``ember_ml``, with all that is in it and has no layer of
-# its own. The engines' folders implement the operations, so they are above these; they are loaded by name. ``ops.*`` are
-# the modules of operations, ``ops`` is the package as users see it, which has the transforms too.
+# its own. The engines' folders implement the operations, so they are above these; they are loaded by name. ``ops.*``
+# are the modules of operations, ``ops`` is the package as users see it, which has the transforms too.
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (

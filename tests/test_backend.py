@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ember_ml
@@ -20,7 +21,7 @@ from ember_ml import backend as backends
 from ember_ml import ops, transform
 from ember_ml.backend import clear_backend, get_available_backends, get_backend, set_backend, use_backend
 from ember_ml.dispatch import tensor_types
-from ember_ml.errors import BackendNotFoundError, MissingOperationError
+from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
 from ember_ml.nn import tensor
 
 ROOT = Path(ember_ml.__file__).parent.parent
@@ -251,6 +252,12 @@ def test_a_tensor_that_is_differentiated_is_of_the_chosen_backend() -> None:
     with use_backend("numpy"):
         assert transform.grad(f)(tensor.EmberTensor([1.0, 2.0])).tolist() == [3.0, 5.0]
     assert seen == [("numpy", True, True, "numpy")]
+
+
+def test_an_error_about_what_is_differentiated_names_the_chosen_backend() -> None:
+    engine = backends.load_hidden(backends.DIFFERENTIATION)
+    with pytest.raises(UnsupportedError, match="the numpy dtype >f4 has no portable name"):
+        engine.dtype_of(np.ones(2, ">f4"))
 
 
 def test_an_unknown_name_changes_nothing() -> None:

@@ -19,6 +19,7 @@ from ember_ml.backend import set_backend as set_backend
 from ember_ml.backend import use_backend as use_backend
 from ember_ml.backend import using_backend as using_backend
 from ember_ml.dispatch import op as op
+from ember_ml.dispatch.checks import unchecked as unchecked
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType as EmberDType
 from ember_ml.errors import AxisError as AxisError
@@ -40,7 +41,6 @@ from ember_ml.transform import stop_gradient as stop_gradient
 from ember_ml.transform import value_and_grad as value_and_grad
 from ember_ml.transform import vjp as vjp
 from ember_ml.transform import vmap as vmap
-from ember_ml.unchecked import unchecked as unchecked
 
 if TYPE_CHECKING:
     from ember_ml import datasets as datasets

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml.dtypes import default_float
 from ember_ml.errors import BackendNotFoundError, EmberError
 from ember_ml.tools import UsageError
+from ember_ml.tools.console import (
+    FAILED,
+    MISUSED,
+    Parser,
+    complain,
+    described,
+    print_json,
+    print_rich,
+    show_help,
+    table_of,
+    takes_json,
+)
 from emberlint.output import standard_output
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
 
-FAILED, MISUSED, INTERRUPTED, PIPE_BROKEN = 1, 2, 130, 141
+INTERRUPTED, PIPE_BROKEN = 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,24 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except (BackendNotFoundError, UsageError) as error:
-        return _complain(error, MISUSED)
+        return complain(error, MISUSED)
     except (EmberError, OSError) as error:
-        return _complain(error, FAILED)
-
-
-def _complain(error: object, status: int) -> int:
-    print("ember-ml: error:", " ".join(str(error).split()), file=sys.stderr)
-    return status
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and that takes no beginnings of options: a new option could change those."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **options})
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(MISUSED, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+        return complain(error, FAILED)
 
 
 _EXAMPLES = """examples:
@@ -92,27 +86,27 @@ _PICTURE = "ember-ml-demo.png"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _described(_Parser(prog="ember-ml"), "One program, any array engine.", _EXAMPLES)
+    parser = described(Parser(prog="ember-ml"), "One program, any array engine.", _EXAMPLES)
     parser.add_argument("--version", action="version", version=f"ember-ml {ember_ml.__version__}")
-    parser.set_defaults(command=_help(parser), json=False)
+    parser.set_defaults(command=show_help(parser), json=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     info = commands.add_parser("info", help="engines, versions, devices, and the active backend and why")
-    _described(info, "What is installed here, and which engine computes.", "")
-    _takes_json(info, _info)
+    described(info, "What is installed here, and which engine computes.", "")
+    takes_json(info, _info)
 
     backend = commands.add_parser("backend", help="show or change the default engine")
-    _described(backend, _BACKEND, _BACKEND_EXAMPLES)
-    _takes_json(backend, _show)
+    described(backend, _BACKEND, _BACKEND_EXAMPLES)
+    takes_json(backend, _show)
     actions = backend.add_subparsers(title="actions", metavar="ACTION")
-    _takes_json(actions.add_parser("show", help="the active backend and why (also without an action)"), _show)
+    takes_json(actions.add_parser("show", help="the active backend and why (also without an action)"), _show)
     keep = actions.add_parser("set", help="keep a choice for later programs")
     keep.add_argument("name", metavar="NAME", help="a backend, such as numpy, torch or mlx")
-    _takes_json(keep, _set)
-    _takes_json(actions.add_parser("clear", help="remove the choice that was kept"), _clear)
+    takes_json(keep, _set)
+    takes_json(actions.add_parser("clear", help="remove the choice that was kept"), _clear)
 
     demo = commands.add_parser("demo", help="one program on every installed engine")
-    _described(demo, _DEMO, _DEMO_EXAMPLES)
+    described(demo, _DEMO, _DEMO_EXAMPLES)
     demo.add_argument(
         "--backend",
         metavar="NAME",
@@ -131,43 +125,12 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--plot", metavar="FILE", default=_PICTURE, help=f"where to draw the loss curves (default: {_PICTURE})"
     )
-    _takes_json(demo, _demo)
+    takes_json(demo, _demo)
 
     from ember_ml.tools import commands as tools  # it stands on this module
 
     tools.add(commands)
     return parser
-
-
-def _help(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    def command(_: argparse.Namespace) -> int:
-        parser.print_help()
-        return 0
-
-    return command
-
-
-def _described(parser: argparse.ArgumentParser, description: str, examples: str) -> argparse.ArgumentParser:
-    parser.description, parser.epilog = description, examples
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    return parser
-
-
-def _usable() -> list[str]:
-    """The engines that are installed and can be imported; of the others, it is said on stderr why they are left out."""
-    names = []
-    for name in backends.get_available_backends():
-        try:
-            names.append(backends.load(name).name)
-        except BackendNotFoundError as error:
-            _complain(f"{name} is left out: {error}", 0)
-    return names
-
-
-def _takes_json(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int]) -> None:
-    # Suppressed, or else the default of an inner command would overrule `--json` before it.
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    parser.set_defaults(command=command)
 
 
 def _positive(text: str) -> int:
@@ -193,13 +156,13 @@ def _info(options: argparse.Namespace) -> int:
         "engines": _engines(active["backend"]),
     }
     if options.json:
-        _print_json(facts)
+        print_json(facts)
     else:
         print(f"Ember ML {facts['ember_ml']}, Python {facts['python']}, {facts['platform']}")
         print(_reason(active))
         print("default dtype:", facts["default_dtype"])
-        _print_rich(_engine_table(facts["engines"]))
-    return _complain(failure, MISUSED) if failure else 0
+        print_rich(_engine_table(facts["engines"]))
+    return complain(failure, MISUSED) if failure else 0
 
 
 def _active() -> tuple[dict[str, Any], BackendNotFoundError | None]:
@@ -253,7 +216,7 @@ def _version(package: str) -> str | None:
 
 
 def _engine_table(engines: list[dict[str, Any]]) -> Table:
-    table = _table("engine", "version", "devices", "state")
+    table = table_of("engine", "version", "devices", "state")
     for engine in engines:
         state = "active" if engine["active"] else "loaded" if engine["loaded"] else "installed"
         if engine["error"]:
@@ -272,10 +235,10 @@ def _show(options: argparse.Namespace) -> int:
     environment, path = os.environ.get(backends.VARIABLE, "").strip() or None, backends.choice_file()
     kept = _kept()
     if options.json:
-        _print_json({"backend": name, "source": source, "environment": environment, "file": str(path), "kept": kept})
+        print_json({"backend": name, "source": source, "environment": environment, "file": str(path), "kept": kept})
         return 0
     print(_reason({"backend": name, "source": source}))
-    table = _table("place, in order", "says")
+    table = table_of("place, in order", "says")
     for place, says in (
         ("use_backend", None),
         ("set_backend", None),
@@ -285,7 +248,7 @@ def _show(options: argparse.Namespace) -> int:
     ):
         decides = place == source
         table.add_row(place, name if decides else says or "-", style="bold" if decides else "")
-    _print_rich(table)
+    print_rich(table)
     return 0
 
 
@@ -302,7 +265,7 @@ def _set(options: argparse.Namespace) -> int:
     backends.set_backend(options.name, persist=True)
     path, environment = backends.choice_file(), os.environ.get(backends.VARIABLE, "").strip()
     if options.json:
-        _print_json({"backend": options.name, "file": str(path)})
+        print_json({"backend": options.name, "file": str(path)})
     else:
         print(f"{options.name} is the default from now on ({path})")
     if environment and environment != options.name:
@@ -315,7 +278,7 @@ def _clear(options: argparse.Namespace) -> int:
     kept, existed = _kept(), path.exists()
     backends.clear_backend(persisted=True)
     if options.json:
-        _print_json({"removed": existed, "kept": kept, "file": str(path)})
+        print_json({"removed": existed, "kept": kept, "file": str(path)})
     else:
         print(
             f"removed {path}, which said {kept or 'nothing'}" if existed else f"nothing to remove: there is no {path}"
@@ -338,7 +301,7 @@ def _demo(options: argparse.Namespace) -> int:
         except EmberError as error:
             if options.backend:
                 raise
-            _complain(f"{name} is left out: {error}", 0)
+            complain(f"{name} is left out: {error}", 0)
     if not runs:
         raise EmberError("no engine ran the demo")
     try:
@@ -348,17 +311,17 @@ def _demo(options: argparse.Namespace) -> int:
         # A folder that cannot be written to, or a format that is not known: the figures are worth showing all the same.
         picture = f"there is no picture: {error}"
     if options.json:
-        _print_json({**demo.report(runs, options.model, options.seed), "picture": picture})
+        print_json({**demo.report(runs, options.model, options.seed), "picture": picture})
         return 0
     title = f"{options.model} on handwritten digits, seed {options.seed}: loss by epoch"
     print(title)
-    _print_rich(_run_table(runs, demo.disagreement(runs)))
+    print_rich(_run_table(runs, demo.disagreement(runs)))
     print(picture)
     return 0
 
 
 def _run_table(runs: Sequence[Any], apart: Sequence[float]) -> Table:
-    table = _table("epoch", *(one.backend for one in runs), "largest difference")
+    table = table_of("epoch", *(one.backend for one in runs), "largest difference")
     for column in table.columns[1:]:
         column.justify = "right"
     for epoch, difference in enumerate(apart):
@@ -397,28 +360,3 @@ class _progress:  # noqa: N801 - reads as a noun where it is used
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
-
-
-def _table(*names: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(*names, box=box.SIMPLE_HEAD, pad_edge=False)
-
-
-def _print_rich(what: RenderableType) -> None:
-    from rich.console import Console
-
-    # Written in one go by ourselves: a console that meets a broken pipe exits in its own way. Where nobody looks at it,
-    # a row is one line, however long, for whatever searches it.
-    encoding, seen = sys.stdout.encoding or "utf-8", sys.stdout.isatty()
-    width = None if seen or "COLUMNS" in os.environ else 1000
-    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    console = Console(file=file, force_terminal=seen, markup=False, width=width)
-    with console.capture() as captured:
-        console.print(what)
-    sys.stdout.write(captured.get().encode(encoding, "replace").decode(encoding))
-
-
-def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2))

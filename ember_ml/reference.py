@@ -10,7 +10,7 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +18,8 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
+from ember_ml.tools import LOCK, measuring
+from ember_ml.tools.operations import signature, summary, table
 
 _HEAD = """# Operations
 
@@ -83,9 +85,7 @@ def providers() -> str:
 
 def measured() -> str:
     """How many operations have each status on each engine, as the lock of the measured matrix says."""
-    from ember_ml.tools import LOCK, measuring, operations  # they stand on this module
-
-    return operations.summary(measuring.read(LOCK))
+    return summary(measuring.read(LOCK))
 
 
 TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "rules": rules, "measured": measured}
@@ -105,13 +105,6 @@ def pages(root: Path) -> Iterator[tuple[Path, str]]:
 def stale(root: Path) -> list[Path]:
     """The pages that are not as they should be."""
     return [path for path, text in pages(root) if not path.exists() or path.read_text(encoding="utf-8") != text]
-
-
-def signature(function: Callable[..., object]) -> str:
-    """The parameters of a function with their defaults, without annotations."""
-    bare = inspect.signature(function)
-    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in bare.parameters.values()]
-    return str(inspect.Signature(parameters))
 
 
 def _aliases() -> dict[str, Operation]:
@@ -149,12 +142,6 @@ def _short(dtype: EmberDType | None) -> str:
         if dtype.name.startswith(word):
             return letter + dtype.name.removeprefix(word)
     return dtype.name
-
-
-def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [names, ["---"] * len(names), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def main() -> int:

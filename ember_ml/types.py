@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+# NumPy's limit, which holds on every engine for tensors made of nested sequences.
+MAX_AXES = 64
+
 
 @runtime_checkable
 class Tensor(Protocol):

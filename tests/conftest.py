@@ -11,8 +11,9 @@ from exceptions import EXCEPTIONS
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops, threefry
+from ember_ml import ops
 from ember_ml.dispatch import REGISTRY
+from ember_ml.random import threefry
 
 pytest_plugins = ["judging", "pytester", "triples"]
 

@@ -82,7 +82,7 @@ class Related:
         if not found:
             return []
         chosen = " or ".join(f"{category}.{name}] or {category}.{name}-" for name in found[:AT_MOST])
-        selected = f"{engine} and ({chosen})" if engine not in (None, "numpy", "autograd") else chosen
+        selected = f"{engine} and ({chosen})" if engine not in (None, "numpy") else chosen
         return [Step(file, selected) for file in BY_OPERATION]
 
     def _by_rule(self, bug: Bug) -> Iterable[Step]:

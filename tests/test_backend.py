@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ember_ml
@@ -20,7 +21,7 @@ from ember_ml import backend as backends
 from ember_ml import ops, transform
 from ember_ml.backend import clear_backend, get_available_backends, get_backend, set_backend, use_backend
 from ember_ml.dispatch import tensor_types
-from ember_ml.errors import BackendNotFoundError, MissingOperationError
+from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
 from ember_ml.nn import tensor
 
 ROOT = Path(ember_ml.__file__).parent.parent
@@ -218,24 +219,25 @@ def test_an_unknown_name_says_where_it_came_from(source: str, home: Path, monkey
     assert isinstance(caught.value, ValueError)
 
 
-INTERNAL: dict[str, Callable[[Path, pytest.MonkeyPatch], Any]] = {
-    "set_backend": lambda home, patch: set_backend("autograd"),
-    "set_backend, kept": lambda home, patch: set_backend("autograd", persist=True),
-    "use_backend": lambda home, patch: use_backend("autograd").__enter__(),
-    "environment": lambda home, patch: (patch.setenv("EMBER_ML_BACKEND", "autograd"), ops.add([1.0], 1.0)),
-    "module": lambda home, patch: (patch.setenv("EMBER_ML_BACKEND", "autograd"), backends.get_backend_module()),
-    "file": lambda home, patch: (chosen(home, "autograd\n"), get_backend()),
-    "to_backend": lambda home, patch: tensor.EmberTensor([1.0]).to_backend("autograd"),
-    "devices": lambda home, patch: ops.get_available_devices("autograd"),
+CHOICES: dict[str, Callable[[str, Path, pytest.MonkeyPatch], Any]] = {
+    "set_backend": lambda name, home, patch: set_backend(name),
+    "set_backend, kept": lambda name, home, patch: set_backend(name, persist=True),
+    "use_backend": lambda name, home, patch: use_backend(name).__enter__(),
+    "environment": lambda name, home, patch: (patch.setenv("EMBER_ML_BACKEND", name), ops.add([1.0], 1.0)),
+    "module": lambda name, home, patch: (patch.setenv("EMBER_ML_BACKEND", name), backends.get_backend_module()),
+    "file": lambda name, home, patch: (chosen(home, f"{name}\n"), get_backend()),
+    "to_backend": lambda name, home, patch: tensor.EmberTensor([1.0]).to_backend(name),
+    "devices": lambda name, home, patch: ops.get_available_devices(name),
 }
 
 
-@pytest.mark.parametrize("way", INTERNAL)
-def test_an_internal_engine_cannot_be_chosen(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", CHOICES)
+@pytest.mark.parametrize("name", ["autograd", *backends.HIDDEN])
+def test_an_internal_engine_cannot_be_chosen(name: str, way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with use_backend("numpy"):
         assert transform.grad(ops.square)(3.0).item() == 6.0  # loads the internal engine
-    with pytest.raises(BackendNotFoundError, match="unknown backend 'autograd'"):
-        INTERNAL[way](home, monkeypatch)
+    with pytest.raises(BackendNotFoundError, match=f"unknown backend '{name}'"):
+        CHOICES[way](name, home, monkeypatch)
     assert way == "file" or not (home / ".ember" / "backend").exists()
 
 
@@ -250,6 +252,12 @@ def test_a_tensor_that_is_differentiated_is_of_the_chosen_backend() -> None:
     with use_backend("numpy"):
         assert transform.grad(f)(tensor.EmberTensor([1.0, 2.0])).tolist() == [3.0, 5.0]
     assert seen == [("numpy", True, True, "numpy")]
+
+
+def test_an_error_about_what_is_differentiated_names_the_chosen_backend() -> None:
+    engine = backends.load_hidden(backends.DIFFERENTIATION)
+    with pytest.raises(UnsupportedError, match="the numpy dtype >f4 has no portable name"):
+        engine.dtype_of(np.ones(2, ">f4"))
 
 
 def test_an_unknown_name_changes_nothing() -> None:

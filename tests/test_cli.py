@@ -203,7 +203,7 @@ def test_set_warns_that_the_variable_goes_first(ember: Any, monkeypatch: pytest.
         ["backend", "forget"],
         ["backend", "set"],
         ["backend", "set", "abacus"],
-        ["backend", "set", "autograd"],
+        ["backend", "set", "numpy.differentiation"],
         ["backend", "set", ""],
         ["info", "--loud"],
         ["demo", "--backend", "abacus"],

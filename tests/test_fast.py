@@ -96,8 +96,8 @@ def operands() -> dict[str, Any]:
                 found[f"{name} {dtype}"] = ops.ones((2, 2), dtype=dtype)
             found[f"{name} several"] = [ops.ones(2), ops.ones(2)]
             found[f"{name} mixed"] = (ops.ones(2), ops.ones(2, dtype="int64"))
-    backends.load_hidden("autograd")
-    from ember_ml.backend.autograd.core import Traced, _node
+    backends.load_hidden(backends.DIFFERENTIATION)
+    from ember_ml.backend.numpy.differentiation.core import Traced, _node
 
     found["traced"] = Traced(np.ones((2, 2), np.float32), 0, _node((), lambda g: ()))
     return found

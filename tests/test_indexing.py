@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ember_ml
-from ember_ml import nn, ops, transform
-from ember_ml.unchecked import unchecked
+from ember_ml import nn, ops, transform, unchecked
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

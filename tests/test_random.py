@@ -19,10 +19,11 @@ from agreement import host
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops, optim, sampling
+from ember_ml import ops, optim
 from ember_ml.backend import Backend
 from ember_ml.nn import modules
 from ember_ml.ops import random
+from ember_ml.random import sampling
 from ember_ml.transform import grad, value_and_grad, vmap
 
 ENGINES = ember_ml.get_available_backends()

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from ember_ml import backend as backends
-from ember_ml import ops, threefry
+from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.random import threefry
 
 ONES = 0xFFFFFFFF
 

@@ -65,8 +65,9 @@ OWN: dict[str, Home] = dict(
     ]
 )
 
-# Engines that nobody chooses: they compute on tensors that the library itself makes. NumPy's gradients stand on one.
-HIDDEN: dict[str, Home] = dict([_own("autograd", "autograd", "pip install autograd")])
+# Engines that nobody chooses: they compute on tensors that the library itself makes. NumPy's differentiation is one.
+DIFFERENTIATION = "numpy.differentiation"
+HIDDEN: dict[str, Home] = dict([_own(DIFFERENTIATION, "autograd", "pip install autograd")])
 
 
 def takes_numbers(function: F) -> F:
@@ -152,18 +153,18 @@ class Backend:
         try:
             return self.names[x.dtype]
         except KeyError:
-            raise UnsupportedError(f"the {self.name} dtype {x.dtype} has no portable name") from None
+            raise UnsupportedError(f"the {self.chosen_as} dtype {x.dtype} has no portable name") from None
 
     def dtype(self, value: object) -> Any:
         """The engine's own dtype object for anything that names one."""
         wanted = as_dtype(value)
         if wanted.name not in self.dtypes:
             raise UnsupportedError(
-                f"the {self.name} engine has no {wanted.name} on any device ({', '.join(self.devices())}); "
+                f"the {self.chosen_as} engine has no {wanted.name} on any device ({', '.join(self.devices())}); "
                 f"it has {', '.join(self.dtypes)}"
             )
         if wanted.name == "float64" and not self.has_float64():
-            raise UnsupportedError(f"the {self.name} engine has no float64 on {self.device or self.devices()[-1]}")
+            raise UnsupportedError(f"the {self.chosen_as} engine has no float64 on {self.device or self.devices()[-1]}")
         return self.dtypes[wanted.name]
 
     def own(self, operation: Operation) -> Callable[..., Any] | None:

@@ -46,6 +46,10 @@ from ember_ml.dispatch.tensor_types import UNKNOWN as UNKNOWN
 from ember_ml.dispatch.tensor_types import as_list as as_list
 from ember_ml.dispatch.tensor_types import backend_of as backend_of
 from ember_ml.dispatch.tensor_types import classify as classify
+from ember_ml.dispatch.tensor_types import common_backend as common_backend
+from ember_ml.dispatch.tensor_types import common_device as common_device
+from ember_ml.dispatch.tensor_types import is_tensor as is_tensor
+from ember_ml.dispatch.tensor_types import is_tensor_like as is_tensor_like
 from ember_ml.dispatch.tensor_types import leaf_types as leaf_types
 from ember_ml.dispatch.wrapping import backend_of_wrapped as backend_of_wrapped
 from ember_ml.dispatch.wrapping import holds_wrapped as holds_wrapped

@@ -26,6 +26,8 @@ from ember_ml.dispatch.tensor_types import (
     as_list,
     backend_of,
     classify,
+    common_backend,
+    common_device,
     leaf_types,
     registered,
 )
@@ -103,23 +105,24 @@ class GeneralPath:
 
     def find_backend(self, values: tuple[Any, ...]) -> Backend:
         """The backend that computes: that of the tensors among the values, else the active one."""
-        found: Backend | None = None
+        kinds: list[type] = []
+        for item in self.operands(values):
+            kind = type(item)
+            if classify(kind) == SEQUENCE:
+                kinds += leaf_types(item)
+            else:
+                kinds.append(kind)
+        return common_backend(self.operation.name, kinds)
+
+    def operands(self, values: tuple[Any, ...]) -> list[Any]:
+        """The values of the parameters that take tensors."""
+        found: list[Any] = []
         for index, _, many, _, _ in self.tensors:
-            value = values[index]
-            for item in self.items(value) if many else (value,):
-                outer = classify(type(item))
-                for one in map(classify, leaf_types(item)) if outer == SEQUENCE else (outer,):
-                    if type(one) is not Backend or one is found:
-                        continue
-                    if found is not None:
-                        raise TypeError(
-                            f"{self.operation.name} was given tensors of two engines, {found.chosen_as} and "
-                            f"{one.chosen_as}; "
-                            "ember_ml.ops.convert_to_tensor(x) moves either to the active backend "
-                            f"({backends.current().name})"
-                        )
-                    found = one
-        return found or backends.current()
+            if many:
+                found += self.items(values[index])
+            else:
+                found.append(values[index])
+        return found
 
     def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
         """The result in EmberTensors of a call with some, computed by the engine that they are of."""
@@ -246,11 +249,7 @@ class GeneralPath:
 
     def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The device of the first tensor of ``backend`` among the values, else the default device."""
-        for index, _, many, _, _ in self.tensors:
-            for item in self.items(values[index]) if many else (values[index],):
-                if isinstance(item, backend.tensors):
-                    return backend.device_like(item)
-        return backend.device
+        return common_device(backend, self.operands(values))
 
     def to_indices(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
         """``value`` as an int64 tensor."""

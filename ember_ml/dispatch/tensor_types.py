@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ember_ml import backend as backends
 from ember_ml import tree
 from ember_ml.backend import Backend
-from ember_ml.shapes import MAX_AXES
+from ember_ml.types import MAX_AXES
 
 # What ``classify`` returns for a type that is no backend's tensor. HOST is data in host memory, NumPy arrays above all,
 # which belong to whichever backend is active.
@@ -57,8 +58,31 @@ def registered(kind: type) -> Backend | str | None:
     return _classes.get(kind)
 
 
-def backend_of(x: Any) -> Backend | None:
+def is_tensor(x: Any) -> bool:
+    """Whether ``x`` is a tensor: of an engine, an EmberTensor, or a host array.
+
+    >>> from ember_ml.ops import asarray
+    >>> is_tensor(asarray([1.0])), is_tensor([1.0])
+    (True, False)
+    """
+    found = classify(type(x))
+    return isinstance(found, Backend) or (found == HOST and hasattr(x, "dtype"))
+
+
+def is_tensor_like(kind: type) -> bool:
+    """Whether operations take instances of a type for tensors: tensors themselves, numbers and sequences.
+
+    >>> is_tensor_like(float), is_tensor_like(str)
+    (True, False)
+    """
+    return classify(kind) not in (NONE, UNKNOWN)
+
+
+def backend_of(x: Any, host: bool = True) -> Backend | None:
     """The backend whose tensor ``x`` is; NumPy for host arrays, ``None`` for anything else.
+
+    Args:
+        host: if false, ``None`` for host arrays as well: whichever backend is active computes with them.
 
     >>> from ember_ml.ops import asarray
     >>> with backends.use_backend("numpy"):
@@ -68,8 +92,38 @@ def backend_of(x: Any) -> Backend | None:
     found = classify(type(x))
     if isinstance(found, Backend):
         return found
+    if not host:
+        return None
     numpy = backends.load("numpy") if found == HOST else None
     return numpy if numpy is not None and isinstance(x, numpy.tensors) else None
+
+
+def common_backend(name: str, kinds: Iterable[type]) -> Backend:
+    """The backend of the tensors among arguments of these types, else the active one.
+
+    Args:
+        name: what was called, for the message about tensors of two engines.
+    """
+    found: Backend | None = None
+    for kind in kinds:
+        one = classify(kind)
+        if type(one) is not Backend or one is found:
+            continue
+        if found is not None:
+            raise TypeError(
+                f"{name} was given tensors of two engines, {found.chosen_as} and {one.chosen_as}; "
+                f"ember_ml.ops.convert_to_tensor(x) moves either to the active backend ({backends.current().name})"
+            )
+        found = one
+    return found or backends.current()
+
+
+def common_device(backend: Backend, values: Iterable[Any]) -> Any:
+    """The device of the first tensor of ``backend`` among the values, else its default device."""
+    for value in values:
+        if isinstance(value, backend.tensors):
+            return backend.device_like(value)
+    return backend.device
 
 
 def leaf_types(value: Any) -> set[type]:

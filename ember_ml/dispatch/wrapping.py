@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import tree
 from ember_ml.dispatch import tensor_types
-from ember_ml.shapes import MAX_AXES
+from ember_ml.types import MAX_AXES
 
 if TYPE_CHECKING:
     from ember_ml.backend import Backend

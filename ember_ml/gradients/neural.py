@@ -6,9 +6,9 @@ import math as _math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import windows as _windows
 from ember_ml.gradients.math import _axes
 from ember_ml.ops import activations, comparison, creation, dtypes, indexing, linearalg, manipulation, math, stats
+from ember_ml.ops._shapes import windows as _windows
 from ember_ml.ops.neural import conv, conv_transpose, unfold
 
 

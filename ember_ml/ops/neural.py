@@ -8,7 +8,6 @@ from collections.abc import Callable as _Callable
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import windows as _windows
 from ember_ml.dispatch import op
 from ember_ml.dtypes import floating, kept, promoted
 from ember_ml.ops import (
@@ -25,8 +24,10 @@ from ember_ml.ops import (
     stats,
 )
 from ember_ml.ops import random as _random
-from ember_ml.shapes import axes_of as _axes
-from ember_ml.shapes import check_recurrent as _check_recurrent
+from ember_ml.ops._shapes import windows as _windows
+from ember_ml.ops._shapes.axes import axes_of as _axes
+from ember_ml.ops._shapes.neural import check_recurrent as _check_recurrent
+from ember_ml.ops._shapes.neural import check_resize as _check_resize
 from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -500,7 +501,7 @@ def resize(
     >>> resize([[[1.0], [3.0]]], (1, 4)).tolist()
     [[[1.0], [1.5], [2.5], [3.0]]]
     """
-    _windows.check_resize(_shape(images), size, interpolation, antialias, data_format)
+    _check_resize(_shape(images), size, interpolation, antialias, data_format)
     return math._in_single(
         _resize, images, size=size, interpolation=interpolation, antialias=antialias, data_format=data_format
     )

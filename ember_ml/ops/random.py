@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ember_ml import backend as _backends
 from ember_ml import dispatch as _dispatch
-from ember_ml import sampling as _sampling
-from ember_ml import threefry as _threefry
 from ember_ml.dispatch import op
+from ember_ml.dispatch.checks import is_checked as _is_checked
 from ember_ml.dtypes import KINDS as _KINDS
 from ember_ml.dtypes import as_dtype as _as_dtype
 from ember_ml.dtypes import default_float as _default_float
@@ -26,9 +25,10 @@ from ember_ml.dtypes import free, indexed
 from ember_ml.dtypes import promote as _promote
 from ember_ml.ops import comparison, control, dtypes, indexing, linearalg, manipulation, math
 from ember_ml.ops import device as _device_category
-from ember_ml.shapes import axis_of as _axis
+from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.random import sampling as _sampling
+from ember_ml.random import threefry as _threefry
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
-from ember_ml.unchecked import is_checked as _is_checked
 
 # A number, or a tensor that broadcasts to the shape of the answer.
 Parameter: TypeAlias = Any
@@ -490,7 +490,7 @@ def random_choice(
     [[20, 20], [20, 20]]
     """
     if type(x) is not int:
-        home = _home(x, p, key)
+        home = _backend(x, p, key)
         x = home.convert(x, None, device)
         device = home.device_like(x) if device is None and home is _backends.current() else device
     size = x if type(x) is int else manipulation.shape(x)[_axis(axis, len(manipulation.shape(x)))]
@@ -532,7 +532,8 @@ def split(key: Key, num: int = 2) -> Tensor:
     """
     if num < 0:
         raise ValueError(f"there are no {num} keys")
-    home, device = _home(key), _device(key)
+    home = _backend(key)
+    device = _dispatch.common_device(home, (key,))
     words = _words(home, key, device)
     if type(words[0]) is int:
         return _as_tensor(home, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
@@ -547,7 +548,8 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     >>> fold_in(key(7), 1).tolist() == fold_in(key(7), 2).tolist()
     False
     """
-    home, device = _home(key, data), _device(key)
+    home = _backend(key, data)
+    device = _dispatch.common_device(home, (key,))
     words = _words(home, key, device)
     xp = home.module.random
     value: Any = data
@@ -599,7 +601,8 @@ class stream:  # noqa: N801 - reads as a noun where it is used
 
     def __enter__(self) -> None:
         here = _threefry.here
-        here.block = _threefry.Block(_words(_home(self.key), self.key, _device(self.key)), here.block)
+        home = _backend(self.key)
+        here.block = _threefry.Block(_words(home, self.key, _dispatch.common_device(home, (self.key,))), here.block)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -693,27 +696,9 @@ def _checked_state(state: Any, names: tuple[str, ...]) -> dict[str, int]:
     return state
 
 
-def _home(*values: Any) -> _backends.Backend:
-    """The engine that the tensors among the values live on, else the active one."""
-    found: _backends.Backend | None = None
-    for value in values:
-        owner = _dispatch.classify(type(value))
-        if isinstance(owner, _backends.Backend) and owner is not found:
-            if found is not None:
-                raise TypeError(
-                    f"random numbers were asked for with tensors of {found.chosen_as} and of {owner.chosen_as}"
-                )
-            found = owner
-    return found or _backends.current()
-
-
-def _device(*values: Any) -> Any:
-    """The device of the first tensor among the values."""
-    for value in values:
-        owner = _dispatch.classify(type(value))
-        if isinstance(owner, _backends.Backend):
-            return owner.device_like(value)
-    return None
+def _backend(*values: Any) -> _backends.Backend:
+    """The engine of the tensors among the values, else the active one."""
+    return _dispatch.common_backend("a random draw", map(type, values))
 
 
 def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
@@ -848,10 +833,12 @@ class _Draw:
         if self.shape and min(self.shape) < 0:
             raise ValueError(f"a shape has no negative lengths: {self.shape}")
         self.count = _math.prod(self.shape)
-        self.home = _home(key, *parameters)
+        self.home = _backend(key, *parameters)
         self.xp = self.home.module.random
-        elsewhere = self.home is not _backends.current()
-        self.device = _device(key, *parameters) if device is None or elsewhere else device
+        # Dispatch looks for the device among tensors, of which the parameters and the key are none to it.
+        if device is None or self.home is not _backends.current():
+            device = _dispatch.common_device(self.home, (key, *parameters))
+        self.device = device
         self.parameters = [p if type(p) in _NUMBERS else self.home.convert(p, None, self.device) for p in parameters]
         self.key = self._resolved(key)
 

@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops, tree
+from ember_ml import ops, tree
+from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, describe
+from ember_ml.extend import Backend, backend_of, current_backend
 from ember_ml.interrupts import uninterrupted
 from ember_ml.optim.clipping import clip_by_global_norm, clip_by_value
 
@@ -62,7 +63,7 @@ class Optimizer:
     """
 
     # What a compiled program does not depend on, or knows from the paths of the tensors.
-    _untold = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
+    _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
 
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
@@ -235,7 +236,7 @@ class Optimizer:
         {'numpy'}
         """
         values = self.tensors()
-        with backends.use_backend(name):
+        with use_backend(name):
             moved = {id(value): ops.asarray(value) for value in values.values()}
         self.assign({path: moved[id(value)] for path, value in values.items()})
         return self
@@ -457,10 +458,9 @@ FUSED = frozenset(f"ember_ml.optim.{name}" for name in ("sgd", "adam", "rmsprop"
 _engines: dict[str, ModuleType | None] = {}
 
 
-def _home(parameter: Any) -> backends.Backend:
+def _home(parameter: Any) -> Backend:
     """The engine that computes with ``parameter``."""
-    home = dispatch.classify(type(parameter))
-    return home if isinstance(home, backends.Backend) else backends.current()
+    return backend_of(parameter, host=False) or current_backend()
 
 
 def _engine(parameter: Any) -> Any:

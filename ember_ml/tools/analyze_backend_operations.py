@@ -11,11 +11,12 @@ from pathlib import Path
 
 import ember_ml
 from ember_ml import cli
+from ember_ml.tools import console
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit status."""
-    parser = cli._Parser(prog="python -m ember_ml.tools.analyze_backend_operations")
+    parser = console.Parser(prog="python -m ember_ml.tools.analyze_backend_operations")
     parser.description = "Who provides each operation on each engine; with --migrate, engine code moved to its place."
     parser.add_argument(
         "--migrate", action="store_true", help="move engine code of a package's frontend to its backend"

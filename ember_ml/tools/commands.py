@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as backends
-from ember_ml import cli
-from ember_ml.tools import UsageError
+from ember_ml.tools import UsageError, console
 
 if TYPE_CHECKING:
     from ember_ml.tools.migration import Plan
@@ -84,55 +83,55 @@ _MIGRATE_EXAMPLES = """examples:
 
 def add(commands: Any) -> None:
     """Add ``ops`` and its actions to the commands of a parser."""
-    parser = cli._described(
+    parser = console.described(
         commands.add_parser("ops", help="list, measure and check operations; migrate packages"), _OPS, _OPS_EXAMPLES
     )
-    parser.set_defaults(command=cli._help(parser))
+    parser.set_defaults(command=console.show_help(parser))
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
     listing = actions.add_parser("list", help="every operation, its signature, law and providers")
-    cli._described(listing, _LIST, "")
+    console.described(listing, _LIST, "")
     listing.add_argument("--category", metavar="C", help="only operations of this category, such as math")
-    cli._takes_json(listing, _list)
+    console.takes_json(listing, _list)
 
     matrix = actions.add_parser("matrix", help="operations by engines, and what each engine lacks")
-    cli._described(matrix, _MATRIX, _MATRIX_EXAMPLES)
+    console.described(matrix, _MATRIX, _MATRIX_EXAMPLES)
     matrix.add_argument("--format", choices=("table", "md", "csv", "html", "json"), help="default: table")
     matrix.add_argument("--backend", metavar="B", help="only this engine")
     matrix.add_argument("--measured", metavar="FILE", type=Path, help="a matrix.json to show in the html page")
     matrix.add_argument("--out", metavar="FILE", type=Path, help="write here instead of printing")
-    cli._takes_json(matrix, _matrix)
+    console.takes_json(matrix, _matrix)
 
     measure = actions.add_parser("measure", help="run every operation on every engine and compare")
-    cli._described(measure, _MEASURE, _MEASURE_EXAMPLES)
+    console.described(measure, _MEASURE, _MEASURE_EXAMPLES)
     measure.add_argument("--ops", metavar="NAME", nargs="+", action="extend", help="only these operations")
     _takes_run(measure)
     measure.add_argument("--out", metavar="FILE", type=Path, default=Path("matrix.json"), help="default: matrix.json")
     measure.add_argument("--fresh", action="store_true", help="forget what an interrupted run has measured")
-    cli._takes_json(measure, _measure)
+    console.takes_json(measure, _measure)
 
     check = actions.add_parser("check", help="fail if anything got worse than a lock file says")
-    cli._described(check, _CHECK, _CHECK_EXAMPLES)
+    console.described(check, _CHECK, _CHECK_EXAMPLES)
     check.add_argument("lock", metavar="LOCK", type=Path, help="a matrix that 'ember-ml ops measure' wrote")
     check.add_argument("--matrix", metavar="FILE", type=Path, help="compare with this one instead of measuring")
     check.add_argument("--ops", metavar="NAME", nargs="+", action="extend", help="only these operations")
     check.add_argument("--sample", metavar="N", type=_positive, help="only so many operations, drawn by --seed")
     check.add_argument("--seed", metavar="S", type=int, default=0, help="another sample for another seed")
     _takes_run(check)
-    cli._takes_json(check, _check)
+    console.takes_json(check, _check)
 
     plan = actions.add_parser("plan", help="what a migration of a package would move and change")
-    cli._described(plan, _PLAN, _PLAN_EXAMPLES)
+    console.described(plan, _PLAN, _PLAN_EXAMPLES)
     _takes_package(plan)
-    cli._takes_json(plan, _plan)
+    console.takes_json(plan, _plan)
 
     migrate = actions.add_parser("migrate", help="move engine code of a package's frontend to its backend")
-    cli._described(migrate, _MIGRATE, _MIGRATE_EXAMPLES)
+    console.described(migrate, _MIGRATE, _MIGRATE_EXAMPLES)
     _takes_package(migrate)
     migrate.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
     migrate.add_argument("--verbose", action="store_true", help="show the changes as a diff")
     migrate.add_argument("--force", action="store_true", help="write although the git tree is not clean")
-    cli._takes_json(migrate, _migrate)
+    console.takes_json(migrate, _migrate)
 
 
 def _takes_run(parser: argparse.ArgumentParser) -> None:
@@ -178,16 +177,16 @@ def _seconds(text: str) -> float:
 def _list(options: argparse.Namespace) -> int:
     from ember_ml.tools import operations
 
-    found = operations.entries(options.category, cli._usable())
+    found = operations.entries(options.category, console.usable_backends())
     if options.json:
         sys.stdout.write(operations.as_json(found))
         return 0
     engines = list(found[0].providers)
-    table = cli._table("operation", "law", *engines)
+    table = console.table_of("operation", "law", *engines)
     table.columns[0].overflow = "fold"
     for entry in found:
         table.add_row(f"{entry.name}{entry.signature}", entry.law, *entry.providers.values())
-    cli._print_rich(table)
+    console.print_rich(table)
     print(f"{len(found)} operations")
     return 0
 
@@ -200,11 +199,11 @@ def _matrix(options: argparse.Namespace) -> int:
         backends.load(options.backend, "ember-ml ops matrix --backend")
     form = options.format or ("json" if options.json else "table")
     if options.measured is not None and form != "html":
-        return cli._complain("--measured is for --format html", cli.MISUSED)
-    found = operations.entries(engines=[options.backend] if options.backend else cli._usable())
+        return console.complain("--measured is for --format html", console.MISUSED)
+    found = operations.entries(engines=[options.backend] if options.backend else console.usable_backends())
     if form == "table":
         if options.out is not None:
-            return cli._complain("--out needs a --format of md, csv, html or json", cli.MISUSED)
+            return console.complain("--out needs a --format of md, csv, html or json", console.MISUSED)
         _print_matrix(found)
         return 0
     if form == "html":
@@ -218,11 +217,11 @@ def _matrix(options: argparse.Namespace) -> int:
 def _print_matrix(found: list[Any]) -> None:
     from ember_ml.tools import operations
 
-    table = cli._table("operation", "category", *found[0].providers)
+    table = console.table_of("operation", "category", *found[0].providers)
     table.columns[0].overflow = "fold"
     for entry in found:
         table.add_row(entry.name, entry.category, *entry.providers.values())
-    cli._print_rich(table)
+    console.print_rich(table)
     for engine, tally in operations.counts(found).items():
         print(f"{engine}: " + ", ".join(f"{count} {kind}" for kind, count in tally.items()))
     for engine, names in operations.lacking(found).items():
@@ -255,13 +254,13 @@ def _measure(options: argparse.Namespace) -> int:
     measuring.write(matrix, options.out)
     partial.unlink(missing_ok=True)
     if options.json:
-        cli._print_json({"out": str(options.out), "counts": _tally(matrix)})
+        console.print_json({"out": str(options.out), "counts": _tally(matrix)})
         return 0
-    table = cli._table("engine", "status", "operations")
+    table = console.table_of("engine", "status", "operations")
     for engine, statuses in _tally(matrix).items():
         for status, count in statuses.items():
             table.add_row(engine, status, str(count))
-    cli._print_rich(table)
+    console.print_rich(table)
     print(f"written: {options.out}")
     return 0
 
@@ -319,7 +318,7 @@ def _check(options: argparse.Namespace) -> int:
     checked = len(names)
     problems += measuring.worse(lock, now, names)
     if options.json:
-        cli._print_json({"checked": checked, "worse": problems})
+        console.print_json({"checked": checked, "worse": problems})
     else:
         for problem in problems:
             print(problem)
@@ -328,13 +327,13 @@ def _check(options: argparse.Namespace) -> int:
             if problems
             else f"{checked} operations checked, nothing got worse"
         )
-    return cli.FAILED if problems else 0
+    return console.FAILED if problems else 0
 
 
 def _plan(options: argparse.Namespace) -> int:
     plan = _planned(options)
     if options.json:
-        cli._print_json(plan.facts())
+        console.print_json(plan.facts())
     else:
         sys.stdout.write(plan.text())
         sys.stdout.write(plan.diff())
@@ -354,7 +353,7 @@ def _migrate(options: argparse.Namespace) -> int:
     if not options.dry_run:
         plan.apply(force=options.force)
     if options.json:
-        cli._print_json({**plan.facts(), "written": not options.dry_run})
+        console.print_json({**plan.facts(), "written": not options.dry_run})
     else:
         sys.stdout.write(plan.text())
         sys.stdout.write(diff)
@@ -363,4 +362,4 @@ def _migrate(options: argparse.Namespace) -> int:
             if options.dry_run or not plan.changes
             else f"{len(plan.changes)} files written or removed"
         )
-    return cli.FAILED if plan.refusals else 0
+    return console.FAILED if plan.refusals else 0

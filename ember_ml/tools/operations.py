@@ -7,7 +7,7 @@ import inspect
 import io
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops as ops  # importing it is what fills the registry
 from ember_ml.dispatch import REGISTRY
-from ember_ml.reference import signature, table
 from ember_ml.tools import STATUSES, UsageError
 
 FORMATS = ("table", "md", "csv", "html", "json")
@@ -128,3 +127,16 @@ def summary(matrix: dict[str, Any]) -> str:
     }
     shown = [status for status in STATUSES if any(tally[status] for tally in tallies.values())]
     return table(["engine", *shown], [[e, *(str(tallies[e][status]) for status in shown)] for e in engines])
+
+
+def signature(function: Callable[..., object]) -> str:
+    """The parameters of a function with their defaults, without annotations."""
+    bare = inspect.signature(function)
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in bare.parameters.values()]
+    return str(inspect.Signature(parameters))
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)

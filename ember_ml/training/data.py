@@ -7,8 +7,8 @@ from itertools import islice
 from operator import index
 from typing import Any
 
-from ember_ml import dispatch, ops, tree
-from ember_ml.unchecked import unchecked
+from ember_ml import ops, tree
+from ember_ml.extend import unchecked, unwrap
 
 # Examples, what is true of them and, if they have any, their weights.
 Batch = tuple[Any, ...]
@@ -126,7 +126,7 @@ def _tensors(data: Any, device: str | None) -> Any:
         return {key: _tensors(value, device) for key, value in data.items()}
     if isinstance(data, tuple):
         return tuple(_tensors(value, device) for value in data)
-    return ops.asarray(dispatch.unwrap(data), device=device)
+    return ops.asarray(unwrap(data), device=device)
 
 
 def _count(*parts: Any) -> int:

@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops, transform, tree
-from ember_ml.dispatch import operation_of
+from ember_ml import ops, transform, tree
+from ember_ml.extend import activate, backend_of, current_backend, operation_of
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.training.callbacks import Callback
@@ -22,6 +21,7 @@ from ember_ml.training.data import Arrays, Batch, Batches, as_data, beside, size
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.progress import Progress
+from ember_ml.transform.leaves import has_compiler
 
 
 class _Mark(NamedTuple):
@@ -463,12 +463,12 @@ class Trainer:
     def _at_home(self) -> Iterator[None]:
         """The engine of the model is active."""
         first = next(iter(self.model.tensors().values()), None)
-        home = dispatch.backend_of(first) or backends.current()
+        home = backend_of(first) or current_backend()
         # Only a lazy engine has a function of its own that makes it compute.
         self._is_lazy = home.own(operation_of(ops.eval)) is not None
-        self._is_traced = hasattr(backends.submodule(home.module, "transform"), "compiled")
+        self._is_traced = has_compiler(home)
         self._is_measured = bool(self.metrics)
-        with backends.active(home):
+        with activate(home):
             self._device = None if first is None else ops.get_device(first)
             yield
 

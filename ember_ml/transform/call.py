@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any, TypeVar
 
-from ember_ml import dispatch, threefry
+from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.dispatch import is_tensor
 from ember_ml.dtypes import KINDS, describe
-from ember_ml.reach import is_number, is_stateful, is_tensor, reached
+from ember_ml.random import threefry
+from ember_ml.transform.captures import captures_of, is_number, is_stateful
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, parameters, states
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,7 +86,7 @@ class Call:
         self.structure: Any = None
         self.states = states((args, kwargs))
         if name in _REPEATED and not is_compiled():
-            self.states += reached(f, (args, kwargs), home_of(name, [args[i] for i in chosen], (args, kwargs)))[0]
+            self.states += captures_of(f, (args, kwargs), home_of(name, [args[i] for i in chosen], (args, kwargs)))[0]
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
         # Where in the random stream the first run began.
         self.draws: tuple[Any, int] | None = None
@@ -359,7 +361,7 @@ _NUMBERS = (bool, int, float, complex)
 # The transforms that answer derivatives.
 _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian"})
 
-# Those that may run a function more than once. What it does to models that it reaches is to be done once.
+# Those that may run a function more than once. What it does to models that it captures is to be done once.
 _REPEATED = frozenset({"vjp", "jvp", "jacobian", "hessian", "vmap"})
 
 

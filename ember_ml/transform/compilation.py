@@ -9,13 +9,15 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from ember_ml import dispatch, threefry
+from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.dispatch import is_tensor
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
-from ember_ml.reach import Name, given, is_number, is_tensor, reached
-from ember_ml.signature import Attributes, attributes, changed, signature
+from ember_ml.random import threefry
+from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
 from ember_ml.transform.call import STILL, Call, F, is_compiled, named
+from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, is_writing, states
 
 
@@ -83,7 +85,7 @@ class _Traced:
         self.known: dict[Hashable, bool] = {}
         # Whether it is known that there is something in it that cannot be compiled.
         self.is_plain = False
-        # What it reaches that may have a global name.
+        # Captures that may have a global name.
         self.models: list[Any] = []
         self.names: list[Name] = []
 
@@ -91,7 +93,7 @@ class _Traced:
         if self.is_plain:
             return self.f(*args)
         if not self.known:
-            self.models, cells, _ = reached(self.f, args, home_of("compile", args[:1], ()))
+            self.models, cells, _ = captures_of(self.f, args, home_of("compile", args[:1], ()))
             self.names = [cell for cell in cells if isinstance(cell, Name)]
         leaves = _tree.leaves(args)
         are_numbers = is_below = False
@@ -136,7 +138,7 @@ class _Traced:
             with uninterrupted():
                 return self.run(*args)
         held = _held(args)
-        others = reached(self.f, args, home_of("compile", args[:1], ())).models
+        others = captures_of(self.f, args, home_of("compile", args[:1], ())).models
         for leaf in (*leaves, *others):
             if is_writing(leaf):
                 leaf.own()
@@ -152,7 +154,7 @@ class _Traced:
         return result
 
     def _apart(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, with another object for each tensor that the function also reaches.
+        """The arguments, with another object for each tensor that the function also captures.
 
         torch 2.13 takes a tensor that is both an argument and a global for one input, and does not check in later calls
         that it is still one (``torch._dynamo.guards.make_dupe_guard``).
@@ -226,12 +228,14 @@ class _Program:
 
     def _run(self, args: tuple[Any, ...]) -> Any:
         # The first argument is the key, which is at home.
-        models, cells, names = reached(self.f, args, home_of("compile", args[:1], ()))
+        models, cells, names = captures_of(self.f, args, home_of("compile", args[:1], ()))
         args = (models, [cell.cell_contents for cell in cells]), *args
-        call = Call("compile", given(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True)
+        call = Call(
+            "compile", with_captures(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True
+        )
         places = zip(_tree.leaves(args), call.places, strict=True)
         numbers = [leaf for leaf, place in places if place is STILL and is_tensor(leaf)]
-        key = signature(args, [*names, *numbers])
+        key = cache_key(args, [*names, *numbers])
         entry = self.entries.get(key)
         if entry is None:
             self._make_room()

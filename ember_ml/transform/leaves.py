@@ -9,7 +9,7 @@ from ember_ml import backend as _backends
 from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.backend import Backend
-from ember_ml.reach import is_stateful
+from ember_ml.transform.captures import is_stateful
 
 
 def home_of(name: str, first: Any, others: Any) -> Backend:
@@ -72,6 +72,11 @@ def engine_of(home: Backend) -> Any:
     if found is None:
         raise NotImplementedError(f"the {home.name} backend has no transforms")
     return found
+
+
+def has_compiler(home: Backend) -> bool:
+    """Whether an engine compiles functions; without one, ``compile`` runs them as they are."""
+    return hasattr(_backends.submodule(home.module, "transform"), "compiled")
 
 
 def as_tensor(home: Backend, value: Any, beside: Sequence[Any]) -> Any:

@@ -7,10 +7,11 @@ from typing import Any
 
 from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.dispatch import is_tensor
 from ember_ml.dtypes import describe
 from ember_ml.ops import creation
-from ember_ml.reach import given, is_tensor, reached
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
+from ember_ml.transform.captures import captures_of, with_captures
 from ember_ml.transform.leaves import home_of
 
 
@@ -33,7 +34,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     def transformed(*args: Any, **kwargs: Any) -> Any:
         call = Call("custom_gradient", unpacking(f), (args, kwargs), {}, (0, 1), strict=False, has_aux=True)
         if not is_compiled():
-            _check_reached(f, (args, kwargs), call)
+            _check_captures(f, (args, kwargs), call)
 
         def split(*tensors: Any) -> tuple[tuple[Any, ...], Callable[..., Any]]:
             outputs, _ = call.flat(*tensors)
@@ -64,9 +65,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return named(transformed, f, "custom_gradient")
 
 
-def _check_reached(f: Callable[..., Any], arguments: Any, call: Call) -> None:
-    """Raise an error if ``f`` reaches something that a gradient is being taken of: the rule has none for it."""
-    models, cells, _ = reached(f, arguments, call.home)
+def _check_captures(f: Callable[..., Any], arguments: Any, call: Call) -> None:
+    """Raise an error if ``f`` captures something that a gradient is being taken of: the rule has none for it."""
+    models, cells, _ = captures_of(f, arguments, call.home)
     is_traced = getattr(call.engine, "is_traced", watch.sees)
     held = [(type(model).__name__, x) for model in models for x in model.tensors().values()]
     held += [("tensor", x) for cell in cells for x in _tree.leaves(cell.cell_contents)]
@@ -90,11 +91,11 @@ def checkpoint(f: F) -> F:
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        models, cells, _ = reached(f, (args, kwargs), home_of("checkpoint", (args, kwargs), ()))
+        models, cells, _ = captures_of(f, (args, kwargs), home_of("checkpoint", (args, kwargs), ()))
         held = models, [cell.cell_contents for cell in cells]
         call = Call(
             "checkpoint",
-            given(unpacking(f), cells),
+            with_captures(unpacking(f), cells),
             (held, args, kwargs),
             {},
             (0, 1, 2),

@@ -10,8 +10,8 @@ from ember_ml import backend as _backends
 from ember_ml import tree as _tree
 from ember_ml.dtypes import describe
 from ember_ml.ops import creation, manipulation
-from ember_ml.reach import is_number
 from ember_ml.transform.call import STILL, Call, is_mark, named, unpacking
+from ember_ml.transform.captures import is_number
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:

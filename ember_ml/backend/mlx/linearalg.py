@@ -17,6 +17,7 @@ from ember_ml.backend import active, load, native_for
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.indexing import _seen
 from ember_ml.dispatch import definition_of
+from ember_ml.dispatch.checks import is_checked
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -27,7 +28,6 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
-from ember_ml.unchecked import is_checked
 
 
 @native_for(mx.matmul, "floating")

@@ -11,7 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.unchecked import unchecked
+from ember_ml.dispatch.checks import unchecked
 
 # The functions that are being mapped now, the innermost last.
 mapped: list[Callable[..., Any]] = []

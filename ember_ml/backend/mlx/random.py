@@ -8,8 +8,8 @@ import mlx.core as mx
 import numpy as np
 from mlx.core import floor, sort, sqrt, where
 
-from ember_ml import threefry
 from ember_ml.backend.mlx.core import DTYPES, from_host, to_host
+from ember_ml.random import threefry
 
 HOST = False
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import diag
 
-from ember_ml.backend import Backend, load_hidden
+from ember_ml.backend import DIFFERENTIATION, Backend, load_hidden
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
 from ember_ml.dispatch import REGISTRY, as_list, classify, leaf_types
@@ -20,9 +20,9 @@ Array = np.ndarray[Any, Any]
 def asarray(
     obj: object, /, *, dtype: np.dtype[Any] | None = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
-    recorder = ENGINES.get("autograd")
+    recorder = ENGINES.get(DIFFERENTIATION)
     if recorder is not None and _holds_any(recorder.types, obj):
-        return load_hidden("autograd").convert(obj, dtype, device)
+        return load_hidden(DIFFERENTIATION).convert(obj, dtype, device)
     obj = as_list(obj)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     has_tensors, has_arrays = held(obj)

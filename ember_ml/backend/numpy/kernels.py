@@ -1,7 +1,7 @@
 """Loops over the blocks of Threefry, compiled by Numba: the words and numbers of ``random.py``, in less time.
 
-Every operation is rounded by itself, in the order in which ``ember_ml.sampling`` has them, so that not a bit differs.
-Importing this module needs Numba. A loop is compiled when it is first called.
+Every operation is rounded by itself, in the order in which ``ember_ml.random.sampling`` has them, so that not a bit
+differs. Importing this module needs Numba. A loop is compiled when it is first called.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy import float32, float64, int32, int64, uint32, uint64
 
-from ember_ml import sampling
+from ember_ml.random import sampling
 
 if getattr(numba.config, "DISABLE_JIT", False):
     raise ImportError("Numba is told not to compile")

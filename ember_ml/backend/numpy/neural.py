@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.shapes import axes_of
-from ember_ml.windows import (
+from ember_ml.ops._shapes.axes import axes_of
+from ember_ml.ops._shapes.neural import check_attention
+from ember_ml.ops._shapes.windows import (
     Windows,
-    check_attention,
     check_kernel,
     cut,
     cuts,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy import floor, sort, sqrt, where
 
 from ember_ml.backend.numpy.core import DTYPES
-from ember_ml.sampling import Source, fractions, fractions_between, normals, standard, trials
-from ember_ml.threefry import MASK, ROTATIONS, block, parity
+from ember_ml.random.sampling import Source, fractions, fractions_between, normals, standard, trials
+from ember_ml.random.threefry import MASK, ROTATIONS, block, parity
 
 _Array = np.ndarray[Any, Any]
 HOST = True

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import floor, where
 
-from ember_ml import threefry
 from ember_ml.backend.torch.core import DTYPES, to_host
+from ember_ml.random import threefry
 
 HOST = False
 

@@ -6,9 +6,9 @@ import math
 from numbers import Integral, Real
 from typing import Any, Self
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops
+from ember_ml import ops
 from ember_ml.errors import LinAlgError
+from ember_ml.extend import activate, backend_of, current_backend
 from ember_ml.nn.features.transformer import Transformer, check_numbers, in_single, wide_dtype
 from ember_ml.types import DTypeLike, Tensor, TensorLike
 
@@ -281,7 +281,7 @@ class PCA(Transformer):
         self._check_fitted()
         excess = ops.maximum(ops.subtract(self.explained_variance_, self.noise_variance_), 0.0)
         spread = ops.multiply(ops.matrix_transpose(self.components_), excess)
-        with backends.active(dispatch.backend_of(spread) or backends.current()):
+        with activate(backend_of(spread) or current_backend()):
             identity = ops.eye(self.n_features_in_, dtype=ops.dtype(spread), device=ops.get_device(spread))
         noise = ops.multiply(identity, self.noise_variance_)
         return ops.add(ops.matmul(spread, self.components_), noise)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar, Self
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops
+from ember_ml import ops
+from ember_ml.backend import use_backend
 from ember_ml.errors import EmberError, UnsupportedError
+from ember_ml.extend import activate, backend_of, backend_of_wrapped, current_backend, holds_wrapped, unwrap, wrap
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 
 
@@ -33,15 +34,13 @@ def _at_home(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                 f"{type(self).__name__} takes numbers: write codes for what is text, and NaN for what is missing"
             )
             raise
-        wrapped = dispatch.holds_wrapped((rows,))
-        home = (
-            dispatch.backend_of_wrapped(name, (rows,)) if wrapped else dispatch.backend_of(rows) or backends.current()
-        )
-        with backends.active(home):
-            answer = method(self, dispatch.unwrap(rows), *args, **options)
+        wrapped = holds_wrapped((rows,))
+        home = backend_of_wrapped(name, (rows,)) if wrapped else backend_of(rows) or current_backend()
+        with activate(home):
+            answer = method(self, unwrap(rows), *args, **options)
         if names is not None and name != "transform":
             self.feature_names_in_ = names
-        return dispatch.wrap(answer, home) if wrapped else answer
+        return wrap(answer, home) if wrapped else answer
 
     return called
 
@@ -169,7 +168,7 @@ class Transformer:
 
     def to_backend(self, name: str) -> Self:
         """This transformation with its fitted tensors on another engine."""
-        with backends.use_backend(name):
+        with use_backend(name):
             self.assign({key: ops.convert_to_tensor(value) for key, value in self.tensors().items()})
         return self
 

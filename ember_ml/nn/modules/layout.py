@@ -107,7 +107,7 @@ class Node:
     _layout: Layout | None
     _parents: dict[int, ref[Node]]
     # What a compiled program does not depend on, or knows from the paths of the tensors.
-    _untold = frozenset({"_roles", "_rebound", "_children", "_layout", "_parents"})
+    _not_in_cache_key = frozenset({"_roles", "_rebound", "_children", "_layout", "_parents"})
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Here, so that a subclass need not call super().__init__().

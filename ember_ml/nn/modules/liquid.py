@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ember_ml import dispatch, ops
+from ember_ml import ops
+from ember_ml.extend import backend_of, unwrap
 from ember_ml.nn import initializers
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
@@ -460,8 +461,8 @@ def _check_elapsed(elapsed: Any) -> None:
     if isinstance(elapsed, (int, float)):
         is_back: Any = elapsed < 0
     else:
-        below: Any = dispatch.unwrap(ops.any(ops.less(elapsed, 0)))
-        home = dispatch.backend_of(below)
+        below: Any = unwrap(ops.any(ops.less(elapsed, 0)))
+        home = backend_of(below)
         is_back = None if home is None or home.module.random.is_traced() else home.module.random.known(below)
     if is_back:
         raise ValueError("there are time spans below 0, and neurons do not go back in time")

@@ -12,9 +12,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops
+from ember_ml import ops
+from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype, describe
+from ember_ml.extend import backend_of, current_backend, unwrap
 from ember_ml.nn.modules.description import explain, options
 from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_modules
 from ember_ml.nn.modules.slots import BUFFER, CONSTANT, FROZEN, TIED, TRAINABLE, Slot, native
@@ -75,7 +76,7 @@ class Module(Node):
             if value is None:
                 self._forget(name)
             else:
-                value = native(value) if type(value) in _NOT_TENSORS else dispatch.unwrap(value)
+                value = native(value) if type(value) in _NOT_TENSORS else unwrap(value)
                 role = self._roles[name]
                 if role is TIED:
                     setattr(*self._holder(name), value)
@@ -295,7 +296,7 @@ class Module(Node):
         'numpy'
         """
         first = next(iter(self.tensors().values()), None)
-        home = dispatch.backend_of(first) or backends.current()
+        home = backend_of(first) or current_backend()
         return home.chosen_as
 
     def to(self, device: DeviceLike) -> Self:
@@ -324,7 +325,7 @@ class Module(Node):
 
     def _convert(self, change: Callable[[Any], Any], backend: str) -> Self:
         # With that backend active, since host arrays would otherwise go to the one that is.
-        with backends.use_backend(backend):
+        with use_backend(backend):
             self.assign({path: change(tensor) for path, tensor in self.tensors().items()})
         return self
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.dtypes import as_dtype, promote
+from ember_ml.extend import axis_of
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Buffer, Parameter
-from ember_ml.shapes import axis_of
 from ember_ml.types import DTypeLike, Tensor
 
 

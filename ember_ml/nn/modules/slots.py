@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ember_ml import dispatch, ops
-from ember_ml.backend import Backend
+from ember_ml import ops
 from ember_ml.dtypes import KINDS, as_dtype, describe
+from ember_ml.extend import backend_of, unwrap
 from ember_ml.types import TensorLike
 
 TRAINABLE, FROZEN, BUFFER, CONSTANT, TIED = "trainable", "frozen", "buffer", "constant", "tied"
@@ -74,5 +74,5 @@ class Buffer(Slot):
 
 def native(value: Any) -> Any:
     """``value`` if it is a tensor of an engine, else a tensor of the active backend that holds it."""
-    value = dispatch.unwrap(value)
-    return value if isinstance(dispatch.classify(type(value)), Backend) else ops.asarray(value)
+    value = unwrap(value)
+    return value if backend_of(value, host=False) is not None else ops.asarray(value)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops
+from ember_ml import ops
 from ember_ml.dtypes import describe
+from ember_ml.extend import activate, backend_of, current_backend, unwrap
 from ember_ml.types import Tensor
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 def _taking_the_place_of(old: Any, value: Any) -> Any:
     """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
-    home = dispatch.backend_of(old) or backends.current()
-    with backends.active(home):
-        new = ops.asarray(dispatch.unwrap(value))
+    home = backend_of(old) or current_backend()
+    with activate(home):
+        new = ops.asarray(unwrap(value))
         if ops.is_complex(new) and not ops.is_complex(old):
             raise TypeError(f"complex numbers have no place in {describe(old)}")
         return ops.asarray(new, dtype=old.dtype, device=home.device_of(old), copy=True)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ember_ml import backend as backends
 from ember_ml import ops, tree
+from ember_ml.backend import use_backend
 from ember_ml.dtypes import as_dtype
 from ember_ml.nn.modules.module import Module
 
@@ -112,7 +112,7 @@ def _shapes(model: Module, inputs: tuple[Any, ...]) -> dict[str, str]:
     try:
         for path, module in model.named_modules():
             object.__setattr__(module, "forward", _noting(module.forward, path, shapes))
-        with backends.use_backend(model.backend):
+        with use_backend(model.backend):
             _call(model.eval(), inputs, dtype)
     finally:
         for module, mode in modes:

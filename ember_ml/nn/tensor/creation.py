@@ -11,9 +11,7 @@ from functools import cache, wraps
 from types import ModuleType
 from typing import Any, ParamSpec
 
-from ember_ml import backend as backends
-from ember_ml import dispatch
-from ember_ml.dispatch import operation_of
+from ember_ml.extend import current_backend, holds_wrapped, operation_of, unwrap
 from ember_ml.nn.tensor.tensor import wrap
 
 P = ParamSpec("P")
@@ -45,9 +43,9 @@ def portable_of(function: Callable[P, Any]) -> Callable[P, Any]:
 
     @wraps(function)
     def create(*args: P.args, **kwargs: P.kwargs) -> Any:
-        if dispatch.holds_wrapped(args) or dispatch.holds_wrapped(kwargs.values()):
+        if holds_wrapped(args) or holds_wrapped(kwargs.values()):
             return function(*args, **kwargs)
-        home = backends.current()
-        return wrap(function(*dispatch.unwrap(args, home), **dispatch.unwrap(kwargs, home)))
+        home = current_backend()
+        return wrap(function(*unwrap(args, home), **unwrap(kwargs, home)))
 
     return create

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.dispatch import TENSOR, operation_of
+from ember_ml.extend import TENSOR, operation_of
 
 
 def methods() -> dict[str, Callable[..., Any]]:

@@ -7,11 +7,11 @@ from functools import cache, wraps
 from types import ModuleType
 from typing import Any
 
-from ember_ml import backend as backends
-from ember_ml.backend import Backend
+from ember_ml.backend import use_backend
 from ember_ml.dtypes import EmberDType, default_dtype, of_kind
+from ember_ml.extend import Backend, current_backend, load_backend
 from ember_ml.nn.tensor.creation import creators
-from ember_ml.shapes import MAX_AXES
+from ember_ml.types import MAX_AXES
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
@@ -25,7 +25,7 @@ def namespace_of(home: Backend, version: str | None = None) -> ModuleType:
     """
     if version is not None and version not in _VERSIONS:
         raise ValueError(f"the array API standard of {version!r} is not provided; these are: {', '.join(_VERSIONS)}")
-    return sys.modules[_HERE] if backends.current() is home else _bound(home, sys.modules[_HERE])
+    return sys.modules[_HERE] if current_backend() is home else _bound(home, sys.modules[_HERE])
 
 
 @cache
@@ -62,13 +62,13 @@ class Namespace(ModuleType):
 
 
 def _restored(home: str, module: str) -> Namespace:
-    return _bound(backends.load(home), sys.modules[module])
+    return _bound(load_backend(home), sys.modules[module])
 
 
 def _within(home: Backend, function: Any) -> Any:
     @wraps(function)
     def within(*args: Any, **kwargs: Any) -> Any:
-        with backends.use_backend(home.name):
+        with use_backend(home.name):
             return function(*args, **kwargs)
 
     return within
@@ -125,4 +125,4 @@ def info() -> Info:
     >>> info().default_dtypes()["integral"]
     ember_ml.int64
     """
-    return Info(backends.current())
+    return Info(current_backend())

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops
-from ember_ml.dispatch.fast import ENGINES
+from ember_ml import ops
 from ember_ml.dtypes import KIND_RANK
+from ember_ml.extend import ENGINES, is_tensor_like, process_backend
 
 if TYPE_CHECKING:
     from ember_ml.nn.tensor.tensor import EmberTensor
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _new = object.__new__
-_process_backend = backends.process_backend
 
 # The type of the answers, also of operators that a subclass inherits.
 _kind: type[Any] = object
@@ -39,7 +37,7 @@ def unary(name: str) -> Callable[[EmberTensor], EmberTensor]:
 
     def operator(self: Any) -> Any:
         home = self.home
-        if home.is_host and _process_backend() is not home:
+        if home.is_host and process_backend() is not home:
             return operation(self)
         answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native)
@@ -60,8 +58,8 @@ def binary(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
                 return operation(self, other)
             other = other.native
         elif kind is not float and kind is not int:
-            return operation(self, other) if _is_operand(kind) else NotImplemented
-        if home.is_host and _process_backend() is not home:
+            return operation(self, other) if is_tensor_like(kind) else NotImplemented
+        if home.is_host and process_backend() is not home:
             return operation(self, other)
         answer = _new(_kind)
         answer.home, answer.native = home, operation(self.native, other)
@@ -88,10 +86,10 @@ def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
                 number = other if home.raw_numbers is None else engine.scalar_like(other, x)
                 answer.home, answer.native = home, run(number, x)
                 return answer
-            if x.dtype in engine.numbers[kind] and (not home.is_host or _process_backend() is home):
+            if x.dtype in engine.numbers[kind] and (not home.is_host or process_backend() is home):
                 answer.home, answer.native = home, operation(engine.scalar_like(other, x), x)
                 return answer
-        return operation(other, self) if _is_operand(kind) else NotImplemented
+        return operation(other, self) if is_tensor_like(kind) else NotImplemented
 
     return _named(operator, operation)
 
@@ -128,11 +126,6 @@ def kept(x: Any, value: Any) -> Any:
     if KIND_RANK[given.kind] > KIND_RANK[own.kind]:
         raise TypeError(f"{given.name} values cannot be assigned to a {own.name} tensor; cast it with astype first")
     return value.astype(own).native
-
-
-def _is_operand(kind: type) -> bool:
-    """Whether operations take values of that type; the operators of other types get their turn."""
-    return dispatch.classify(kind) not in (dispatch.NONE, dispatch.UNKNOWN)
 
 
 def _named(function: F, operation: Callable[..., Any]) -> F:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ember_ml import backend as backends
-from ember_ml import dispatch, ops
+from ember_ml import ops
 from ember_ml import tree as containers
-from ember_ml.backend import Backend
-from ember_ml.dispatch import wrapping
+from ember_ml.backend import get_available_backends, use_backend
 from ember_ml.dtypes import EmberDType
+from ember_ml.extend import Backend, backend_of, current_backend, load_backend, register_wrapper
+from ember_ml.extend import unwrap as unwrap_tree
 from ember_ml.nn.tensor import operators
 from ember_ml.nn.tensor.keys import is_plain
 from ember_ml.nn.tensor.methods import methods
@@ -51,10 +51,10 @@ class EmberTensor:
 
     def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
         native = data.native if isinstance(data, EmberTensor) else data
-        home = data.home if isinstance(data, EmberTensor) else dispatch.backend_of(data)
+        home = data.home if isinstance(data, EmberTensor) else backend_of(data)
         if home is None or dtype is not None or device is not None or native.dtype not in home.names:
-            home = home or backends.current()
-            with backends.use_backend(home.chosen_as):
+            home = home or current_backend()
+            with use_backend(home.chosen_as):
                 native = ops.asarray(native, dtype=dtype, device=device)
             if isinstance(native, EmberTensor):
                 # There were some in the sequence.
@@ -307,8 +307,8 @@ class EmberTensor:
         """The tensor on another engine; itself if it is there already. Memory is shared where the engines allow it."""
         if name == self.backend:
             return self
-        home = backends.load(name, "to_backend")
-        with backends.use_backend(name):
+        home = load_backend(name, "to_backend")
+        with use_backend(name):
             return make(home, ops.asarray(self.native))
 
     @property
@@ -333,7 +333,7 @@ class EmberTensor:
 
     def backward(self, gradient: Any = None, **options: Any) -> None:
         """Nothing; the tensors that this one was computed from have their gradients afterwards."""
-        self._recorded().backward(dispatch.unwrap(gradient), **options)
+        self._recorded().backward(unwrap(gradient), **options)
 
     def detach(self) -> EmberTensor:
         """The tensor, through which no gradient flows."""
@@ -361,7 +361,7 @@ class EmberTensor:
         """The namespace of the array API standard whose functions take this tensor."""
         from ember_ml.nn.tensor.namespace import namespace_of  # it holds this type
 
-        return namespace_of(backends.load(self.backend), api_version)
+        return namespace_of(load_backend(self.backend), api_version)
 
     def __dlpack__(
         self,
@@ -410,7 +410,7 @@ def make(home: Backend, native: Any) -> EmberTensor:
     """The portable tensor that holds a native one of ``home``, or of an engine whose tensors are guests there."""
     x = object.__new__(EmberTensor)
     if not isinstance(native, home.tensors):
-        home = dispatch.backend_of(native) or home
+        home = backend_of(native) or home
     x.home, x.native = home, _whole(home, native)
     return x
 
@@ -420,7 +420,7 @@ def _whole(home: Backend, native: Any) -> Any:
     return native if home.name != "numpy" or type(native) is home.tensors[0] else home.to_host(native)
 
 
-wrapping.register(EmberTensor, make)
+register_wrapper(EmberTensor, make)
 operators.know(EmberTensor)
 
 
@@ -433,7 +433,7 @@ def wrap(tree: Any) -> Any:
     """
 
     def of(leaf: Any) -> Any:
-        home = dispatch.backend_of(leaf)
+        home = backend_of(leaf)
         return leaf if home is None else make(home, leaf)
 
     return containers.map(of, tree)
@@ -445,12 +445,12 @@ def unwrap(tree: Any) -> Any:
     >>> unwrap([EmberTensor([1.0, 2.0]), 3])[1]
     3
     """
-    return dispatch.unwrap(tree)
+    return unwrap_tree(tree)
 
 
 def _restored(name: str, array: Any, device: str, requires_grad: bool) -> EmberTensor:
     """A tensor from a pickle: on the engine and device that it was on, or else on the active ones."""
-    home = backends.load(name) if name in backends.get_available_backends() else backends.current()
+    home = load_backend(name) if name in get_available_backends() else current_backend()
     there = home.find_device(device) if device in home.devices() else home.device
     x = make(home, home.convert(array, None, there))
     return x.requires_grad_() if requires_grad and home.name == name else x
@@ -477,5 +477,5 @@ def _text(x: EmberTensor) -> str:
         array = x.home.to_host(x.native)
     except Exception:
         return type(x.native).__name__
-    text: str = backends.load("numpy").core.text(array, len("EmberTensor("))
+    text: str = load_backend("numpy").core.text(array, len("EmberTensor("))
     return text

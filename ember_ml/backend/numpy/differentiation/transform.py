@@ -16,7 +16,7 @@ from autograd.tracer import trace_stack
 from autograd.util import toposort
 
 from ember_ml import backend as backends
-from ember_ml.backend.autograd.core import _BOXES, Traced, _boxed, _node, _Parts, added
+from ember_ml.backend.numpy.differentiation.core import _BOXES, Traced, _boxed, _node, _Parts, added
 from ember_ml.dispatch import within
 from ember_ml.ops import creation, math
 
@@ -37,7 +37,7 @@ def value_and_grad(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, S
 
 def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[..., Sequence[Any]]]:
     """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
-    backends.load_hidden("autograd")
+    backends.load_hidden(backends.DIFFERENTIATION)
     # Arrays of NumPy are NumPy's only while it is active, and the rules compute with arrays.
     root = _node((), lambda _: ())
     with _new_trace() as trace:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ember_ml import backend as backends
 from ember_ml import ops
-from ember_ml.tools import source
-from ember_ml.tools.source import Module
+from ember_ml.tools.migration import source
+from ember_ml.tools.migration.source import Module
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ember_ml.tools import UsageError, source
-from ember_ml.tools.rewiring import Rewiring, merged
-from ember_ml.tools.signatures import Signature, UntoldError, compared
-from ember_ml.tools.source import Edit, Module, Piece, alias_text
-from ember_ml.tools.survey import BACKEND, Function, Key, Survey
+from ember_ml.tools import UsageError
+from ember_ml.tools.migration import source
+from ember_ml.tools.migration.imports import ImportRewriter, merged
+from ember_ml.tools.migration.signatures import Signature, SignatureError, compared
+from ember_ml.tools.migration.source import Edit, Module, Piece, alias_text
+from ember_ml.tools.migration.survey import BACKEND, Function, Key, Survey
 
 _DISPATCH = '''"""Which function computes: that of the active engine, as ``ember_ml.get_backend()`` names it."""
 
@@ -49,7 +50,7 @@ def _find(engine: str, category: str, name: str) -> Callable[..., Any]:
 '''
 
 
-class Attempt(Rewiring):
+class Attempt(ImportRewriter):
     """A migration of some operations: what it changes, and which of them it has to refuse."""
 
     def __init__(self, survey: Survey, chosen: set[Key]) -> None:
@@ -297,7 +298,7 @@ class Attempt(Rewiring):
         arguments = Signature(self.survey, owner, reference)
         try:
             shown = arguments.text(needed)
-        except UntoldError as error:
+        except SignatureError as error:
             self._refuse(keys, str(error))
             return "", []
         returns = arguments.returns(needed)

@@ -1,6 +1,6 @@
-"""What a function reaches without being given it: by its closure, a default, a global name, or its object.
+"""Captures of a function: what it uses besides its arguments, by closure, default, global name or its object.
 
-Engines that run a function later, or compile it, know of what they are given alone; so this is given to it as well.
+Engines that run a function later, or compile it, see arguments alone, so the captures are passed as arguments too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import dispatch, tree
 from ember_ml.backend import Backend
+from ember_ml.dispatch import is_tensor
 
 NUMBERS = (bool, int, float, complex, str)
 _NUMERIC = NUMBERS[:-1]
@@ -26,12 +27,6 @@ def is_stateful(leaf: Any) -> bool:
     return hasattr(kind, "tensors") and hasattr(kind, "assign")
 
 
-def is_tensor(leaf: Any) -> bool:
-    """Whether ``leaf`` is a tensor of an engine, or a host array."""
-    owner = dispatch.classify(type(leaf))
-    return isinstance(owner, Backend) or (owner == dispatch.HOST and hasattr(leaf, "dtype"))
-
-
 def is_number(leaf: Any) -> bool:
     """Whether ``leaf`` is a number: of Python, of an enumeration, of NumPy, or an array of the host without axes."""
     kind = type(leaf)
@@ -42,7 +37,7 @@ def is_number(leaf: Any) -> bool:
     return isinstance(leaf, _NUMERIC) or getattr(leaf, "shape", None) == ()
 
 
-class Reach(NamedTuple):
+class Captures(NamedTuple):
     """Models; cells of closures, and names like them, that hold tensors or trees of them; numbers and functions.
 
     The numbers may be arrays of the host, which are part of a program of another engine as numbers are.
@@ -105,8 +100,8 @@ def _with(values: tuple[Any, ...], place: int, content: Any) -> tuple[Any, ...]:
     return *values[:place], content, *values[place + 1 :]
 
 
-def reached(f: Any, arguments: Any, home: Backend) -> Reach:
-    """What ``f`` reaches, except for the arguments.
+def captures_of(f: Any, arguments: Any, home: Backend) -> Captures:
+    """The captures of ``f``, without what is among the arguments.
 
     What is of another engine is left alone: nothing flows through it. Of functions with a global name, only that they
     are the same is known.
@@ -122,7 +117,7 @@ class _Search:
     def __init__(self, home: Backend, seen: set[Any]) -> None:
         self.home, self.seen = home, seen
         self.rest: list[Any] = []
-        self.found = Reach([], [], [])
+        self.found = Captures([], [], [])
 
     def look_at(self, value: Any) -> None:
         """Take up a model, or what a function or a container of them leads to."""
@@ -219,8 +214,8 @@ def _parts(value: Any) -> tuple[Any, Any]:
 def _lives(x: Any, home: Backend) -> bool:
     """Whether a tensor is an engine's own, wrapped or not; host arrays are NumPy's, traced or not."""
     owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
-    name = owner.name if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
-    return name == home.name or {name, home.name} == {"numpy", "autograd"}
+    name = owner.chosen_as if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
+    return name == home.chosen_as
 
 
 def _is_of_host(x: Any) -> bool:
@@ -249,8 +244,8 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-def given(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
-    """``f``, given what it reaches as well, so that an engine knows of it: tensors go to the cells they came from."""
+def with_captures(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
+    """``f`` with its captures as a further first argument; their tensors are put into the cells that they came from."""
 
     def run(held: Any, *args: Any) -> Any:
         before = [cell.cell_contents for cell in cells]

@@ -1,7 +1,7 @@
-"""What a compiled program depends on besides tensors: structures, options of models and optimisers, other values.
+"""The cache key of a compiled program: structures, options of models and optimizers, and other values than tensors.
 
-Engines that compile functions of tensors see nothing else. So a program is kept for each signature, and what a function
-did to the attributes of its models while it was traced is done again when the program runs without it.
+Engines that compile functions of tensors see tensors alone, so one program is kept for each key. What a function did to
+the attributes of its models while it was traced is done again when the program runs without it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Hashable, Sequence
 from types import NoneType
 from typing import Any
 
-from ember_ml.reach import is_number, is_stateful, is_tensor
+from ember_ml.dispatch import is_tensor
+from ember_ml.transform.captures import is_number, is_stateful
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
 
@@ -30,8 +31,8 @@ class _Same:
         return id(self.value)
 
 
-def signature(tree: Any, constants: Sequence[Any] = ()) -> Hashable:
-    """What a program depends on in its arguments besides their tensors; in constants, tensors count by identity.
+def cache_key(tree: Any, constants: Sequence[Any] = ()) -> Hashable:
+    """What a program depends on in its arguments except for their tensors; in constants, tensors count by identity.
 
     Among the constants may be numbers of the host, which count by value.
     """
@@ -50,15 +51,15 @@ def parts(state: Any) -> Sequence[Any]:
 
 def _of_part(part: Any) -> Hashable:
     """The attributes of a module or an optimiser, without those that travel as tensors or follow from others."""
-    untold = getattr(part, "_untold", ())
+    excluded = getattr(part, "_not_in_cache_key", ())
     registered = getattr(part, "_roles", None)
     found: list[Any] = []
     for name, value in getattr(part, "__dict__", {}).items():
         kind = type(value)
         if kind in PLAIN:
-            if name not in untold:
+            if name not in excluded:
                 found.append((name, kind, value if kind is not float or (value and value == value) else repr(value)))
-        elif name not in untold and (registered is None or name not in registered):
+        elif name not in excluded and (registered is None or name not in registered):
             found.append((name, _of_value(value, registered)))
     return tuple(found)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from ember_ml.tools import source
-from ember_ml.tools.source import Edit, Module, Piece, alias_text, is_computed_import
-from ember_ml.tools.survey import BACKEND, Function, Key, Survey
+from ember_ml.tools.migration import source
+from ember_ml.tools.migration.source import Edit, Module, Piece, alias_text, is_computed_import
+from ember_ml.tools.migration.survey import BACKEND, Function, Key, Survey
 
 
-class Rewiring:
+class ImportRewriter:
     """What some operations take along when they move, and what becomes of imports; also what stands in the way."""
 
     def __init__(self, survey: Survey, chosen: set[Key]) -> None:
@@ -26,7 +26,7 @@ class Rewiring:
             self._choose(name)
         self._check_strings()
         for module in survey.modules.values():
-            self.edits[module.name] = self._rewired(module)
+            self.edits[module.name] = self._import_edits(module)
 
     def _refuse(self, keys: Iterable[Key], reason: str) -> None:
         for key in keys:
@@ -105,7 +105,7 @@ class Rewiring:
     def _is_ours(self, module: Module) -> bool:
         return module.name == f"{self.survey.root}.{BACKEND}.dispatch" or module.name in self.survey.homes
 
-    def _rewired(self, module: Module) -> list[Edit]:
+    def _import_edits(self, module: Module) -> list[Edit]:
         """The edits that make a module import what moves from where it goes."""
         edits: list[Edit] = []
         replaced: dict[int, list[str]] = {}

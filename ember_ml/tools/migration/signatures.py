@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 from ember_ml import backend as backends
-from ember_ml.tools import source
-from ember_ml.tools.source import Module, alias_text
-from ember_ml.tools.survey import Function, Survey
+from ember_ml.tools.migration import source
+from ember_ml.tools.migration.source import Module, alias_text
+from ember_ml.tools.migration.survey import Function, Survey
 
 
-class UntoldError(Exception):
+class SignatureError(Exception):
     """A signature that cannot be written in the frontend."""
 
 
@@ -71,7 +71,7 @@ class Signature:
             return repr(ast.literal_eval(value))
         except (ValueError, TypeError):
             shown = ast.unparse(value)
-            raise UntoldError(
+            raise SignatureError(
                 f"the default of {name} is {shown} in {self.module.name}, which the frontend cannot name"
             ) from None
 
@@ -125,7 +125,7 @@ def compared(survey: Survey, here: Module, reference: Function, there: Module, f
             x.arg: theirs.default(x.arg, d)
             for x, d in zip(other[len(other) - len(b.defaults) :], b.defaults, strict=True)
         }
-    except UntoldError as error:
+    except SignatureError as error:
         return str(error), ""
     for x, y in zip(mine, other, strict=False):
         if x.arg in first and y.arg in second and first[x.arg] != second[y.arg]:

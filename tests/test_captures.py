@@ -1,4 +1,4 @@
-"""What a transformed function reaches without being given it, and what it draws when it runs again."""
+"""What a transformed function captures, and what it draws when it runs again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ember_ml import backend as backends
 from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.reach import reached
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vjp, vmap
+from ember_ml.transform.captures import captures_of
 
 X = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
 
@@ -68,7 +68,7 @@ def test_gradients_are_computed_in_another_thread(backend: Backend, drawn: bool)
 
 
 @pytest.mark.parametrize("style", ["module", "method", "partial", "closure"])
-def test_checkpoint_sees_what_a_function_reaches(style: str, backend: Backend) -> None:
+def test_checkpoint_sees_what_a_function_captures(style: str, backend: Backend) -> None:
     """Models and tensors that a function closes over have their gradients, as without the checkpoint."""
     x = ops.asarray(X)
     others = [name for name in ember_ml.get_available_backends() if name not in ("numpy", backend.name)]
@@ -86,7 +86,7 @@ def test_checkpoint_sees_what_a_function_reaches(style: str, backend: Backend) -
                 "module": self.body,
                 "method": self.body.forward,
                 "partial": partial(lambda model, x: model(x), self.body),
-                # What it reaches of another engine is no matter.
+                # What it captures of another engine is no matter.
                 "closure": lambda x: (elsewhere, other) and ops.multiply(self.body(x), scale),
             }[style]
             seen = checkpoint(function)(x)
@@ -103,7 +103,7 @@ def test_checkpoint_sees_what_a_function_reaches(style: str, backend: Backend) -
 
 
 @pytest.mark.parametrize("style", ["module", "method", "closure", "global"])
-def test_compiled_code_sees_what_a_function_reaches(style: str, backend: Backend) -> None:
+def test_compiled_code_sees_what_a_function_captures(style: str, backend: Backend) -> None:
     """Models and tensors that a function closes over are inputs of its program, not what they were when it was made."""
     # torch takes long, and sees them by itself.
     is_compiled = backend.name != "torch" or style == "module"
@@ -209,13 +209,13 @@ def test_a_number_that_a_method_does_not_name_compiles_nothing() -> None:
     for engine in ember_ml.get_available_backends():
         with ember_ml.use_backend(engine):
             agent = Agent()
-            before = reached(agent.loss, (), backends.load(engine))
+            before = captures_of(agent.loss, (), backends.load(engine))
             assert before.models == [agent.model]
             assert before.values.count(1.0) == 1
             agent.calls += 1
-            assert reached(agent.loss, (), backends.load(engine)).values == before.values
+            assert captures_of(agent.loss, (), backends.load(engine)).values == before.values
             agent.scale = 4.0
-            assert reached(agent.loss, (), backends.load(engine)).values != before.values
+            assert captures_of(agent.loss, (), backends.load(engine)).values != before.values
 
 
 @pytest.mark.parametrize("style", ["method", "list", "dictionary", "tuple", "attribute", "default"])
@@ -274,7 +274,7 @@ def test_compiled_code_sees_what_has_a_global_name(style: str, backend: Backend,
 
 def test_long_lists_are_data(backend: Backend) -> None:
     numbers = [float(n) for n in range(100_000)]
-    found = reached(lambda: numbers, (), backends.load(backend.name))
+    found = captures_of(lambda: numbers, (), backends.load(backend.name))
     assert found == ([], [], [])
 
 

@@ -1,4 +1,4 @@
-"""Where the windows of convolutions and pools lie, and which shapes go together; numbers only, for every engine."""
+"""The windows of convolutions and pools, and the kernels that go with them."""
 
 from __future__ import annotations
 
@@ -158,25 +158,6 @@ def check_kernel(shape: Any, kernel: Any, data_format: str, groups: int, across:
         raise ValueError(f"the kernel {list(kernel)} takes {given} channels, not {wanted}")
 
 
-def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> int:
-    """How many query heads each head of keys and values serves.
-
-    Queries, keys and values are given by their shapes, mask and bias as they are.
-    """
-    shown = f"queries {list(query)}, keys {list(key)} and values {list(value)}"
-    if not len(query) == len(key) == len(value) == 4:
-        raise ValueError(f"attention takes the axes (batch, length, heads, size), not {shown}")
-    heads, shared = query[2], key[2]
-    if key[:3] != value[:3] or query[0] != key[0] or query[3] != key[3] or not heads or not shared or heads % shared:
-        raise ValueError(f"attention cannot bring together {shown}")
-    scores = (query[0], heads, query[1], key[1])
-    for name, one in (("mask", mask), ("bias", bias)):
-        shape = () if one is None else tuple(one.shape)
-        if len(shape) > 4 or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(scores), strict=False)):
-            raise ValueError(f"dot_product_attention: {name} must broadcast to {list(scores)}, got {list(shape)}")
-    return int(heads // shared)
-
-
 def folding(shape: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Windows:
     """The windows that columns of that shape come from."""
     found = windows(several(output_size, 2, "output sizes"), kernel_size, stride, padding, dilation)
@@ -186,19 +167,6 @@ def folding(shape: Any, output_size: Any, kernel_size: Any, dilation: Any, paddi
             f"not a shape of {list(shape)}"
         )
     return found
-
-
-def check_resize(shape: Any, size: Any, interpolation: str, antialias: bool, data_format: str) -> None:
-    """Images of that shape can be resized so."""
-    is_last(data_format)
-    if len(shape) not in (3, 4) or 0 in tuple(shape)[-3:]:
-        raise ValueError(f"images have a height, a width, channels and at most a batch, not {list(shape)}")
-    if interpolation not in ("nearest", "bilinear", "bicubic"):
-        raise ValueError(f"the interpolation is nearest, bilinear or bicubic, not {interpolation!r}")
-    if antialias and interpolation == "nearest":
-        raise ValueError("the nearest pixel cannot be antialiased")
-    if isinstance(size, int) or len(size) != 2 or min(size) < 1:
-        raise ValueError(f"the size is a height and a width, not {size!r}")
 
 
 def framed(found: Windows) -> tuple[tuple[int, ...], tuple[slice, ...]]:

@@ -1,8 +1,8 @@
-"""How words become numbers: each distribution once, in operators that every engine rounds alike.
+"""How random bits become numbers: each distribution once, in operators that every engine rounds alike.
 
 A sampler is given ``xp``, the few functions that engines spell differently (``backend/<engine>/random.py``), and a
-``Source`` of words. It uses sums, products, quotients and square roots only, which IEEE 754 rounds in one way, and
-logarithms and exponentials that are polynomials here, so that no engine's own enters.
+``Source`` of random bits. It uses sums, products, quotients and square roots only, which IEEE 754 rounds in one way,
+and logarithms and exponentials that are polynomials here, so that no engine's own enters.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import threefry
-from ember_ml.threefry import MASK, TURNS, Words
+from ember_ml.random import threefry
+from ember_ml.random.threefry import MASK, TURNS, Words
 
 # Binary digits that a number in [0, 1) has in each dtype.
 PRECISION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 
 
 class Source:
-    """The words of the elements of one draw.
+    """The random bits of the elements of one draw, in words of 32.
 
     An element may need more of them than one block has: ``turn`` counts further ones, each under a key of its own.
     ``places`` are the elements, where they are not all from ``start`` on; ``base`` is what turns are counted from,

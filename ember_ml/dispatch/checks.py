@@ -1,4 +1,4 @@
-"""Indices taken on trust."""
+"""Whether indices are checked before an engine uses them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Random words that depend on a key and a position alone, and the streams that hand out keys.
+"""Random bits that depend on a key and a position alone, and the streams that hand out keys.
 
 Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). A
 counter of 64 bits is encrypted under a key of 64 bits to two words of 32 bits. Draws, splits and folds count
-in quarters of their own, told apart by the two highest bits of the counter, threads and the further words of a draw in
+in quarters of their own, told apart by the two highest bits of the counter, threads and the further bits of a draw in
 the halves of the last one, so that none of them meets another.
 
 State is held in Python integers: a draw from a stream waits for no engine.

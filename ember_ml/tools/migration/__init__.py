@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import backend as backends
-from ember_ml.tools import UsageError, source
-from ember_ml.tools.moving import Attempt
-from ember_ml.tools.survey import Key, Survey
+from ember_ml.tools import UsageError
+from ember_ml.tools.migration import source
+from ember_ml.tools.migration.moves import Attempt
+from ember_ml.tools.migration.survey import Key, Survey
 from emberlint import atomic
 
 

@@ -1,0 +1,57 @@
+"""What libraries on top of Ember ML use, as ``ember_ml.nn``, ``optim`` and ``training`` do.
+
+Operations take tensors of any engine, so most code needs ``ember_ml.ops`` alone. This module is for code that stores
+tensors, makes them, or chooses the backend that computes with them.
+
+>>> from ember_ml import ops, use_backend
+>>> with use_backend("numpy"):
+...     x = ops.ones(2)
+>>> is_tensor(x), backend_of(x).name
+(True, 'numpy')
+>>> with activate(backend_of(x)):
+...     ops.zeros(2).tolist()
+[0.0, 0.0]
+"""
+
+from ember_ml.backend import Backend, process_backend
+from ember_ml.backend import active as activate
+from ember_ml.backend import current as current_backend
+from ember_ml.backend import load as load_backend
+from ember_ml.dispatch import (
+    TENSOR,
+    Operation,
+    backend_of,
+    backend_of_wrapped,
+    holds_wrapped,
+    is_tensor,
+    is_tensor_like,
+    operation_of,
+    unwrap,
+    wrap,
+)
+from ember_ml.dispatch.checks import unchecked
+from ember_ml.dispatch.fast import ENGINES
+from ember_ml.dispatch.wrapping import register as register_wrapper
+from ember_ml.ops._shapes.axes import axis_of
+
+__all__ = [
+    "ENGINES",
+    "TENSOR",
+    "Backend",
+    "Operation",
+    "activate",
+    "axis_of",
+    "backend_of",
+    "backend_of_wrapped",
+    "current_backend",
+    "holds_wrapped",
+    "is_tensor",
+    "is_tensor_like",
+    "load_backend",
+    "operation_of",
+    "process_backend",
+    "register_wrapper",
+    "unchecked",
+    "unwrap",
+    "wrap",
+]

@@ -1,0 +1,67 @@
+"""Shapes of the arguments of recurrent layers, attention and resizing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ember_ml.ops._shapes.axes import axis_of
+from ember_ml.ops._shapes.windows import is_last
+
+
+def check_recurrent(
+    gates: int, x: Any, weight_ih: Any, weight_hh: Any, biases: Sequence[Any], states: Sequence[Any], axis: int
+) -> int:
+    """The axis of time, if these can be the sequences, weights, biases and first states of a recurrent layer."""
+    if len(x.shape) != 3:
+        raise ValueError(f"a batch of sequences has three axes, and {list(x.shape)} are not those of one")
+    axis = axis_of(axis, 3)
+    if axis == 2:
+        raise ValueError("the last axis of sequences is that of features, and not that of time")
+    if not x.shape[axis]:
+        raise ValueError(f"a sequence has at least one step: axis {axis} of {list(x.shape)} is empty")
+    batch, features, size = x.shape[1 - axis], x.shape[2], weight_hh.shape[0] if len(weight_hh.shape) else 0
+    width = gates * size
+    if tuple(weight_ih.shape) != (features, width) or tuple(weight_hh.shape) != (size, width):
+        raise ValueError(
+            f"sequences {list(x.shape)} and weights {list(weight_ih.shape)} and {list(weight_hh.shape)} do not go "
+            f"together: the weights have the shapes (features, {gates} * size) and (size, {gates} * size)"
+        )
+    for values, wanted in ((biases, (width,)), (states, (batch, size))):
+        for one in values:
+            if one is not None and tuple(one.shape) != wanted:
+                what = "a bias" if values is biases else "a state"
+                raise ValueError(f"{what} has the shape {list(wanted)}, not {list(one.shape)}")
+    return axis
+
+
+def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> int:
+    """How many query heads each head of keys and values serves.
+
+    Queries, keys and values are given by their shapes, mask and bias as they are.
+    """
+    shown = f"queries {list(query)}, keys {list(key)} and values {list(value)}"
+    if not len(query) == len(key) == len(value) == 4:
+        raise ValueError(f"attention takes the axes (batch, length, heads, size), not {shown}")
+    heads, shared = query[2], key[2]
+    if key[:3] != value[:3] or query[0] != key[0] or query[3] != key[3] or not heads or not shared or heads % shared:
+        raise ValueError(f"attention cannot bring together {shown}")
+    scores = (query[0], heads, query[1], key[1])
+    for name, one in (("mask", mask), ("bias", bias)):
+        shape = () if one is None else tuple(one.shape)
+        if len(shape) > 4 or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(scores), strict=False)):
+            raise ValueError(f"dot_product_attention: {name} must broadcast to {list(scores)}, got {list(shape)}")
+    return int(heads // shared)
+
+
+def check_resize(shape: Any, size: Any, interpolation: str, antialias: bool, data_format: str) -> None:
+    """Images of that shape can be resized so."""
+    is_last(data_format)
+    if len(shape) not in (3, 4) or 0 in tuple(shape)[-3:]:
+        raise ValueError(f"images have a height, a width, channels and at most a batch, not {list(shape)}")
+    if interpolation not in ("nearest", "bilinear", "bicubic"):
+        raise ValueError(f"the interpolation is nearest, bilinear or bicubic, not {interpolation!r}")
+    if antialias and interpolation == "nearest":
+        raise ValueError("the nearest pixel cannot be antialiased")
+    if isinstance(size, int) or len(size) != 2 or min(size) < 1:
+        raise ValueError(f"the size is a height and a width, not {size!r}")

@@ -301,6 +301,10 @@ def create_duty_cycle(
 ) -> Tensor:
     """Wave of ``length`` bits, of which the first ``round(length * duty_cycle)`` are ones.
 
+    Args:
+        dtype: the dtype of the result.
+        device: the device of the result, by default the default device.
+
     >>> create_duty_cycle(8, 0.25).tolist()
     [1, 1, 0, 0, 0, 0, 0, 0]
     """
@@ -315,6 +319,10 @@ def generate_blocky_sin(
     length: int, half_period: int, /, *, dtype: DTypeLike = "uint8", device: DeviceLike | None = None
 ) -> Tensor:
     """Square wave of ``length`` bits: ``half_period`` ones, then ``half_period`` zeros, repeated.
+
+    Args:
+        dtype: the dtype of the result.
+        device: the device of the result, by default the default device.
 
     >>> generate_blocky_sin(7, 2).tolist()
     [1, 1, 0, 0, 1, 1, 0]

@@ -96,6 +96,9 @@ def allclose(
     The result is a zero-dimensional tensor, not a Python ``bool``: lazy engines need not evaluate it, and compilers can
     trace it.
 
+    Args:
+        rtol, atol, equal_nan: as in ``isclose``.
+
     >>> bool(allclose([1.0, 2.0], [1.000001, 2.0]))
     True
     """

@@ -31,6 +31,9 @@ def asarray(
     ``__dlpack__`` or the buffer protocol, or a tensor of any engine. Memory is shared where the engines allow it.
 
     Args:
+        dtype: the dtype of the result, by default that of ``obj``. Python integers become int64, floats the default
+            float.
+        device: the device to put the result on.
         copy: ``True`` always copies. ``False`` raises ``ValueError`` where memory cannot be shared. ``None`` copies
             only where necessary.
 
@@ -49,6 +52,7 @@ def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | 
     """Tensor of the active backend with the values of an object that implements DLPack.
 
     Args:
+        device: the device to put the result on.
         copy: as in ``asarray``.
 
     >>> from_dlpack(asarray([1, 2])).tolist()
@@ -81,6 +85,10 @@ def to_numpy(x: TensorLike, /) -> HostArray:
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Tensor of zeros.
 
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
+
     >>> zeros((2, 2)).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """
@@ -90,6 +98,10 @@ def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 @op(free, differentiable=False)
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Tensor of ones.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> ones(3, dtype="int32").tolist()
     [1, 1, 1]
@@ -105,7 +117,11 @@ def full(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Tensor filled with ``fill_value``, by default in the dtype of that value.
+    """Tensor filled with ``fill_value``.
+
+    Args:
+        dtype: the dtype of the result, by default that of ``fill_value``.
+        device: the device of the result, by default the default device.
 
     >>> full((2,), 7).tolist()
     [7, 7]
@@ -117,6 +133,10 @@ def full(
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Uninitialized tensor.
 
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
+
     >>> tuple(empty((2, 3)).shape)
     (2, 3)
     """
@@ -127,6 +147,9 @@ def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Tensor of zeros with the shape and dtype of ``x``.
 
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
+
     >>> zeros_like([1, 2]).tolist()
     [0, 0]
     """
@@ -136,6 +159,9 @@ def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devi
 @op(kept, differentiable=False)
 def ones_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Tensor of ones with the shape and dtype of ``x``.
+
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
 
     >>> ones_like([5, 6]).tolist()
     [1, 1]
@@ -154,6 +180,9 @@ def full_like(
 ) -> Tensor:
     """Tensor filled with ``fill_value``, with the shape and dtype of ``x``.
 
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
+
     >>> full_like([1, 2], 7).tolist()
     [7, 7]
     """
@@ -163,6 +192,9 @@ def full_like(
 @op(kept, differentiable=False)
 def empty_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Uninitialized tensor with the shape and dtype of ``x``.
+
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
 
     >>> tuple(empty_like([1, 2]).shape)
     (2,)
@@ -185,6 +217,8 @@ def eye(
     Args:
         n_cols: the number of columns, by default ``n_rows``.
         k: the diagonal; positive is above the main diagonal, negative below it.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -195,6 +229,10 @@ def eye(
 @op(free, differentiable=False)
 def identity(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Identity matrix with ``n`` rows.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> identity(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -215,6 +253,11 @@ def arange(
     """Numbers from ``start`` up to but excluding ``stop``; int64 if all three arguments are integers.
 
     With one argument, the numbers from 0 up to but excluding it.
+
+    Args:
+        step: the distance between two numbers; it may be negative.
+        dtype: the dtype of the result, by default int64 or the default float.
+        device: the device of the result, by default the default device.
 
     >>> arange(3).tolist()
     [0, 1, 2]
@@ -238,6 +281,8 @@ def linspace(
     """``num`` evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
+        dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
+        device: the device of the result, by default the default device.
         endpoint: whether ``stop`` is the last number. If not, the spacing is such that it would be the next.
 
     >>> linspace(0, 1, 5).tolist()
@@ -261,6 +306,8 @@ def logspace(
     """``base`` to the power of ``num`` evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
+        dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
+        device: the device of the result, by default the default device.
         endpoint: as in ``linspace``.
 
     >>> logspace(0, 3, 4, base=2).tolist()
@@ -285,6 +332,8 @@ def geomspace(
     In an integer dtype, numbers are truncated, after correction of rounding errors.
 
     Args:
+        dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
+        device: the device of the result, by default the default device.
         endpoint: as in ``linspace``.
 
     >>> [f"{x:.2f}" for x in geomspace(1, 8, 4).tolist()]
@@ -298,7 +347,8 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
     """Coordinates of the points of a grid, one tensor per axis.
 
     Args:
-        indexing: ``"xy"``: the first array varies along columns, the second along rows; ``"ij"``: the other way around.
+        indexing: ``"xy"``: the first array varies along axis 1 and the second along axis 0; ``"ij"``: array ``i`` varies
+            along axis ``i``.
 
     >>> x, y = meshgrid([1, 2], [3, 4])
     >>> x.tolist(), y.tolist()
@@ -343,6 +393,12 @@ def tri(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Matrix with ones on and below diagonal ``k`` and zeros above it.
+
+    Args:
+        n_cols: the number of columns, by default ``n_rows``.
+        k: the diagonal; positive is above the main diagonal, negative below it.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> tri(2, 3).tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
@@ -400,6 +456,10 @@ def copy(x: TensorLike, /) -> Tensor:
 def bartlett(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Bartlett window of ``n`` points: a triangle that is zero at both ends.
 
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
+
     >>> bartlett(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
@@ -409,6 +469,10 @@ def bartlett(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 @op(free, differentiable=False)
 def blackman(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Blackman window of ``n`` points: ``0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1))``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> [f"{x:.2f}" for x in blackman(5).tolist()[1:4]]
     ['0.34', '1.00', '0.34']
@@ -420,6 +484,10 @@ def blackman(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 def hamming(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Hamming window of ``n`` points: ``0.54 - 0.46 cos(2 pi i / (n - 1))``.
 
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
+
     >>> [f"{x:.2f}" for x in hamming(5).tolist()]
     ['0.08', '0.54', '1.00', '0.54', '0.08']
     """
@@ -430,6 +498,10 @@ def hamming(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | N
 def hanning(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Hann window of ``n`` points: ``0.5 - 0.5 cos(2 pi i / (n - 1))``.
 
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
+
     >>> [f"{x:.2f}" for x in hanning(5).tolist()]
     ['0.00', '0.50', '1.00', '0.50', '0.00']
     """
@@ -439,6 +511,10 @@ def hanning(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | N
 @op(free, differentiable=False)
 def kaiser(n: int, beta: float, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Kaiser window of ``n`` points: ``i0(beta sqrt(1 - (2 i / (n - 1) - 1)²)) / i0(beta)``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> [f"{x:.4f}" for x in kaiser(3, 2.0).tolist()]
     ['0.4387', '1.0000', '0.4387']

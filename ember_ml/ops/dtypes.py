@@ -26,6 +26,7 @@ def cast(x: TensorLike, dtype: object, /, *, copy: _builtins.bool = True, device
 
     Args:
         copy: if false, return ``x`` itself where it already has this dtype.
+        device: the device of the result, by default that of ``x``.
 
     >>> cast([1.5, -2.5], "int32").tolist()
     [1, -2]

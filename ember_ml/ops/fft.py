@@ -33,6 +33,12 @@ from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Discrete Fourier transform along ``axis``: ``sum over j of x[j] exp(-2 pi i j k / n)``; complex.
 
+    Args:
+        n: the length of the transform; the axis is cut or padded with zeros to it. By default the length of the axis.
+        axis: the axis to transform.
+        norm: which transform has the factor ``1/n``: the ``"backward"`` one (``ifft``), the ``"forward"`` one
+            (``fft``), or both with its square root (``"ortho"``).
+
     >>> fft([1.0, 2.0, 3.0, 4.0]).tolist()
     [(10+0j), (-2+2j), (-2+0j), (-2-2j)]
     """
@@ -42,6 +48,9 @@ def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 @op(free)
 def ifft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Inverse of ``fft``: ``1/n sum over k of x[k] exp(2 pi i j k / n)``; complex.
+
+    Args:
+        n, axis, norm: as in ``fft``.
 
     >>> ifft([10, -2 + 2j, -2, -2 - 2j]).tolist()
     [(1+0j), (2+0j), (3+0j), (4+0j)]
@@ -55,6 +64,9 @@ def fft2(
 ) -> Tensor:
     """Discrete Fourier transform along two axes; complex.
 
+    Args:
+        s, axes, norm: as in ``fftn``.
+
     >>> fft2([[1.0, 2.0], [3.0, 4.0]]).tolist()
     [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
     """
@@ -66,6 +78,9 @@ def ifft2(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``fft2``; complex.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> ifft2([[10.0, -2.0], [-4.0, 0.0]]).tolist()
     [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
@@ -79,6 +94,11 @@ def fftn(
 ) -> Tensor:
     """Discrete Fourier transform along several axes; complex.
 
+    Args:
+        s: the lengths of the transform along each of ``axes``, as ``n`` in ``fft``; -1 leaves an axis unchanged.
+        axes: the axes to transform; by default all, or the last ones if ``s`` is given.
+        norm: as in ``fft``.
+
     >>> fftn([[1.0, 2.0], [3.0, 4.0]], axes=(0,)).tolist()
     [[(4+0j), (6+0j)], [(-2+0j), (-2+0j)]]
     """
@@ -91,6 +111,9 @@ def ifftn(
 ) -> Tensor:
     """Inverse of ``fftn``; complex.
 
+    Args:
+        s, axes, norm: as in ``fftn``.
+
     >>> ifftn([[4.0, 6.0], [-2.0, -2.0]], axes=(0,)).tolist()
     [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
     """
@@ -100,6 +123,9 @@ def ifftn(
 @op(free, kinds="real")
 def rfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """First ``n // 2 + 1`` elements of ``fft`` of real numbers; the rest are their conjugates.
+
+    Args:
+        n, axis, norm: as in ``fft``.
 
     >>> rfft([1.0, 2.0, 3.0, 4.0]).tolist()
     [(10+0j), (-2+2j), (-2+0j)]
@@ -113,6 +139,7 @@ def irfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str =
 
     Args:
         n: the length of the result, by default ``2 * (m - 1)`` for ``m`` elements. It must be given if it is odd.
+        axis, norm: as in ``fft``.
 
     >>> irfft([10, -2 + 2j, -2]).tolist()
     [1.0, 2.0, 3.0, 4.0]
@@ -126,6 +153,9 @@ def rfft2(
 ) -> Tensor:
     """Discrete Fourier transform of real numbers along two axes, the last as in ``rfft``; complex.
 
+    Args:
+        s, axes, norm: as in ``fftn``.
+
     >>> rfft2([[1.0, 2.0], [3.0, 4.0]]).tolist()
     [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
     """
@@ -137,6 +167,9 @@ def irfft2(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``rfft2``; real.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> irfft2([[10.0, -2.0], [-4.0, 0.0]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -150,6 +183,9 @@ def rfftn(
 ) -> Tensor:
     """Discrete Fourier transform of real numbers along several axes, the last as in ``rfft``; complex.
 
+    Args:
+        s, axes, norm: as in ``fftn``.
+
     >>> rfftn([[1.0, 2.0], [3.0, 4.0]], axes=(1, 0)).tolist()
     [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
     """
@@ -161,6 +197,9 @@ def irfftn(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``rfftn``; real.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> irfftn([[10.0, -2.0], [-4.0, 0.0]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -185,6 +224,7 @@ def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
     Args:
         n: the length of the result, by default ``2 * (m - 1)`` for ``m`` elements. It must be given if it is odd.
+        axis, norm: as in ``fft``.
 
     >>> hfft([1.0, 2.0, 3.0]).tolist()
     [8.0, -2.0, 0.0, -2.0]
@@ -196,6 +236,9 @@ def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 @op(free, kinds="real")
 def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Inverse of ``hfft``: first half of the signal whose transform is real; complex.
+
+    Args:
+        n, axis, norm: as in ``fft``.
 
     >>> ihfft([8.0, -2.0, 0.0, -2.0]).tolist()
     [(1-0j), (2-0j), (3-0j)]
@@ -209,6 +252,8 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device
 
     Args:
         d: spacing of the samples.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
@@ -223,6 +268,8 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, devic
 
     Args:
         d: spacing of the samples.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
@@ -415,6 +462,7 @@ def dct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1
 
     Args:
         kind: the type, from 1 to 4.
+        n: the length of the transform; the axis is cut or padded with zeros to it. By default the length of the axis.
         norm: ``None`` or ``"backward"`` for these sums; ``"forward"`` for the sums divided by ``2n`` (``2n - 2`` for
             type 1); ``"ortho"`` for the orthonormal transform, which also scales the first element and, for type 1, the
             last.
@@ -430,6 +478,9 @@ def dct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1
 @op(floating, kinds="real")
 def idct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Inverse of ``dct`` of the same ``kind`` and ``norm``.
+
+    Args:
+        n: the length of the transform; the axis is cut or padded with zeros to it. By default the length of the axis.
 
     >>> idct([8.0, -2.0, 0.0], 1).tolist()
     [1.0, 2.0, 3.0]

@@ -529,6 +529,10 @@ def partition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> 
 
     The other elements are sorted too, so that the result is the same on every engine.
 
+    Args:
+        kth: one index into the sorted elements, or several.
+        axis: the axis to partition along.
+
     >>> partition([3, 1, 2], 1).tolist()
     [1, 2, 3]
     """
@@ -539,6 +543,10 @@ def partition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> 
 @op(indexed, kinds="real", differentiable=False)
 def argpartition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
     """Indices that partition ``x`` along ``axis``, as in ``partition``.
+
+    Args:
+        kth: one index into the sorted elements, or several.
+        axis: the axis to partition along.
 
     >>> argpartition([3, 1, 2], 1).tolist()
     [1, 2, 0]

@@ -44,6 +44,7 @@ def load(path: object, device: DeviceLike | None = None, *, with_metadata: bool 
     A file written by another tool gives a dictionary of its tensors, or one tensor for ``.npy``. Nothing is unpickled.
 
     Args:
+        device: the device of the tensors, by default the default device.
         with_metadata: return a pair of the contents and the dictionary of strings stored with them.
 
     >>> import tempfile

@@ -403,6 +403,7 @@ def trace(x: TensorLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) 
 
     Args:
         offset: the diagonal; positive is above the main diagonal, negative below it.
+        dtype: as in ``sum``.
 
     >>> trace([[1, 2], [3, 4]]).tolist()
     5
@@ -1126,6 +1127,7 @@ def orthogonal(shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = Non
     Args:
         shape: shape of the matrix, or of a batch of them.
         gain: factor of the result.
+        dtype: a floating dtype, by default the default float.
         key: random key, with the same result on every engine; by default the next key of the current stream. Code
             compiled by the engine itself should be given a key, or it would reuse that one in every call.
 

@@ -22,6 +22,9 @@ from ember_ml.types import Indices, Tensor, TensorLike
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
     """Mean of ``(y_true - y_pred) ** 2``.
 
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
+
     >>> mse([1.0, 2.0], [2.0, 4.0]).tolist(), mse([1.0, 2.0], [2.0, 4.0], reduction="none").tolist()
     (2.5, [1.0, 4.0])
     """
@@ -38,6 +41,9 @@ mse = mean_squared_error
 @op(floating, kinds="real")
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
     """Mean of ``abs(y_true - y_pred)``.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> mae([1.0, 2.0], [2.0, 4.0]).tolist()
     1.5
@@ -56,6 +62,9 @@ mae = mean_absolute_error
 def huber_loss(y_true: TensorLike, y_pred: TensorLike, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """Mean Huber loss: half the squared error up to ``delta``, and linear beyond it.
 
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
+
     >>> huber_loss([0.0, 0.0], [1.0, 3.0], reduction="none").tolist()
     [0.5, 2.5]
     """
@@ -73,6 +82,9 @@ def _huber_loss(y_true: Any, y_pred: Any, delta: float, reduction: str) -> Tenso
 @op(floating, kinds="real")
 def log_cosh_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
     """Mean of ``log(cosh(y_pred - y_true))``: half the squared error near zero, the absolute error far from it.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> f"{float(log_cosh_loss(0.0, 1.0)):.4f}", f"{float(log_cosh_loss(0.0, 1e4)):.1f}"
     ('0.4338', '9999.3')
@@ -103,6 +115,7 @@ def binary_crossentropy(
         from_logits: whether ``y_pred`` are logits, the inputs of a sigmoid. They are accurate where probabilities would
             be rounded to 0 or 1; probabilities are kept away from these by the dtype's ``eps``.
         label_smoothing: how far labels are moved towards 1/2, from 0 (not at all) to 1.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> binary_crossentropy([1.0, 0.0], [-1e4, 1e4], from_logits=True).tolist()
     10000.0
@@ -154,6 +167,7 @@ def categorical_crossentropy(
         from_logits: whether ``y_pred`` are logits, the inputs of a softmax. They are accurate where probabilities would
             be rounded to 0. Probabilities are divided by their sum and kept away from 0 and 1 by the dtype's ``eps``.
         label_smoothing: how far labels are moved towards the uniform distribution, from 0 (not at all) to 1.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> categorical_crossentropy([[0.0, 1.0]], [[1e4, 0.0]], from_logits=True).tolist()
     10000.0
@@ -196,6 +210,8 @@ def sparse_categorical_crossentropy(
     Args:
         from_logits: as in ``categorical_crossentropy``.
         label_smoothing: as in ``categorical_crossentropy``.
+        axis: the axis of the classes in ``y_pred``.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> sparse_categorical_crossentropy([1, 0], [[1e4, 0.0], [1e4, 0.0]], from_logits=True).tolist()
     5000.0
@@ -238,6 +254,9 @@ def kl_divergence(y_true: TensorLike, y_pred: TensorLike, *, axis: int = -1, red
 
     Probabilities are clipped to the range from the dtype's ``eps`` to 1.
 
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
+
     >>> f"{float(kl_divergence([[0.5, 0.5]], [[0.25, 0.75]])):.4f}"
     '0.1438'
     """
@@ -254,6 +273,9 @@ def _kl_divergence(y_true: Any, y_pred: Any, axis: int, reduction: str) -> Tenso
 @op(floating, kinds="real")
 def hinge_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
     """Mean of ``maximum(1 - y_true * y_pred, 0)``; labels are -1 and 1, and 0 is taken as -1.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> hinge_loss([-1.0, 1.0, 0.0], [-2.0, 0.25, 1.0], reduction="none").tolist()
     [0.0, 0.75, 2.0]
@@ -274,6 +296,9 @@ def cosine_similarity_loss(
     """Mean of 1 minus the cosine similarity along ``axis``: from 0 (same direction) to 2 (opposite).
 
     The cosine similarity of a zero vector is 0.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> loss = cosine_similarity_loss([[3.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, -1.0]])
     >>> f"{float(loss):.4f}"
@@ -310,6 +335,7 @@ def triplet_loss(
     Args:
         p: order of the norm that defines the distance ``d``. As in PyTorch, 1e-6 is added to each difference, so that
             the distance of equal vectors is differentiable.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> triplet_loss([[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 4.0]], margin=5.0).tolist()
     2.0
@@ -358,6 +384,7 @@ def focal_loss(
         alpha: weight of label 1; label 0 has weight ``1 - alpha``. ``None`` for no weights.
         gamma: how strongly well-classified examples are down-weighted.
         from_logits: as in ``binary_crossentropy``.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> f"{float(focal_loss([1.0], [0.5])):.4f}", f"{float(focal_loss([1.0], [0.5], alpha=None, gamma=0.0)):.4f}"
     ('0.0433', '0.6931')
@@ -406,6 +433,7 @@ def ctc_loss(
         target_length: lengths of the targets, of shape ``(batch,)``.
         output_length: numbers of valid times, of shape ``(batch,)``.
         mask_index: the class that is the blank.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per target.
 
     >>> even = [[[0.0, 0.0], [0.0, 0.0]]]
     >>> f"{float(ctc_loss([[1]], even, [1], [2])):.4f}"

@@ -146,6 +146,9 @@ def expand_dims(x: TensorLike, /, axis: int | Sequence[int] = 0) -> Tensor:
 def squeeze(x: TensorLike, /, axis: Axis = None) -> Tensor:
     """``x`` without the given axes, which must have length 1; by default, without all axes of length 1.
 
+    Args:
+        axis: the axes to remove.
+
     >>> squeeze([[1], [2]], 1).tolist()
     [1, 2]
     """

@@ -48,9 +48,11 @@ def conv(
     compute float32 convolutions in TF32, depending on ``torch.backends.cudnn.allow_tf32``.
 
     Args:
+        strides: distance between windows, for all axes or for each.
         padding: zeros added around ``x``: ``"valid"`` for none; ``"same"`` for as many as make the output ``ceil(size /
             stride)`` long, with an odd one at the end; or their number for all axes, for each axis, or for both ends of
             each.
+        data_format: ``"channels_last"`` or ``"channels_first"``.
         dilation_rate: distance between the elements of ``x`` that a window covers.
         groups: number of groups that channels and filters are split into, each convolved separately.
 
@@ -78,6 +80,7 @@ def conv_transpose(
     stride + dilation * (kernel - 1) + 1``, minus the padding, plus the output padding.
 
     Args:
+        strides, data_format, dilation_rate, groups: as in ``conv``.
         padding: elements removed from the ends of the output: ``"valid"`` for none; ``"same"`` for those that leave
             ``size * stride``; or their number for all axes, for each axis, or for both ends of each.
         output_padding: number of elements added to the end of each axis.
@@ -149,6 +152,7 @@ def max_pool(
     Args:
         strides: distance between windows, by default ``pool_size``.
         padding: as in ``conv``.
+        data_format: as in ``conv``.
 
     >>> max_pool([[[1.0], [3.0], [2.0], [5.0]]], 2).tolist()
     [[[3.0], [5.0]]]
@@ -170,6 +174,7 @@ def average_pool(
     Args:
         strides: distance between windows, by default ``pool_size``.
         padding: as in ``conv``.
+        data_format: as in ``conv``.
 
     >>> average_pool([[[1.0], [3.0], [2.0]]], 2, padding="same").tolist()
     [[[2.0], [2.0]]]
@@ -186,6 +191,9 @@ def adaptive_average_pool(
     Window ``i`` of ``n`` extends from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``, so windows overlap if
     ``n`` does not divide the size.
 
+    Args:
+        data_format: as in ``conv``.
+
     >>> adaptive_average_pool([[[1.0], [2.0], [6.0]]], 2).tolist()
     [[[1.5], [4.0]]]
     """
@@ -195,6 +203,9 @@ def adaptive_average_pool(
 @op(promoted, kinds="real numeric")
 def adaptive_max_pool(x: TensorLike, /, output_size: int | Sequence[int], data_format: str = "channels_last") -> Tensor:
     """Maxima of ``output_size`` windows that cover each spatial axis evenly, as in ``adaptive_average_pool``.
+
+    Args:
+        data_format: as in ``conv``.
 
     >>> adaptive_max_pool([[[1.0], [2.0], [6.0]]], 2).tolist()
     [[[2.0], [6.0]]]
@@ -240,6 +251,7 @@ def batch_standardization(
     ``x`` has no elements.
 
     Args:
+        offset, scale, epsilon: as in ``batch_normalization``.
         momentum: weight of the new statistics in the running ones, from 0 to 1.
 
     >>> x = [[1.0, 2.0], [3.0, 6.0]]
@@ -278,6 +290,10 @@ def rms_normalization(
 ) -> Tensor:
     """``x / sqrt(mean(x ** 2) + epsilon)`` along ``axis``, times ``scale``.
 
+    Args:
+        scale: one factor per index along ``axis``.
+        epsilon: added to the mean square.
+
     >>> rms_normalization([[2.0, 2.0], [-4.0, 4.0]], epsilon=0.0).tolist()
     [[1.0, 1.0], [-1.0, 1.0]]
     """
@@ -300,6 +316,7 @@ def group_normalization(
         groups: number of groups that the channels are split into.
         scale, offset: one value per channel.
         axis: the axis of the channels; the first axis is the batch.
+        epsilon: added to the variance.
 
     >>> group_normalization([[1.0, 3.0, 2.0, 6.0]], 2, epsilon=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
@@ -498,6 +515,7 @@ def resize(
         interpolation: ``"nearest"`` (the pixel that contains the center of the new one), ``"bilinear"`` or
             ``"bicubic"`` (Keys' cubic with -0.75, or -0.5 if antialiased).
         antialias: widen the filter where the image shrinks, so that every pixel contributes.
+        data_format: ``"channels_last"`` or ``"channels_first"``.
 
     >>> resize([[[1.0], [3.0]]], (1, 4)).tolist()
     [[[1.0], [1.5], [2.5], [3.0]]]
@@ -522,6 +540,10 @@ def fold(
 
     ``x`` has the axes (batch, channels * window, windows), the images (batch, channels, height, width).
 
+    Args:
+        output_size: height and width of the images.
+        kernel_size, dilation, padding, stride: as in ``unfold``.
+
     >>> fold([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]], (1, 4), (1, 2)).tolist()
     [[[[1.0, 6.0, 8.0, 6.0]]]]
     """
@@ -538,6 +560,12 @@ def unfold(
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
     """Windows of images (batch, channels, height, width) as columns (batch, channels * window, windows).
+
+    Args:
+        kernel_size: height and width of a window.
+        dilation: distance between the elements of a window.
+        padding: number of zeros around the images.
+        stride: distance between windows.
 
     >>> unfold([[[[1.0, 2.0, 3.0, 4.0]]]], (1, 2)).tolist()
     [[[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]]

@@ -73,6 +73,7 @@ def random_bits(
     """Random integers in which every bit is uniform.
 
     Args:
+        shape, device, key: as in ``random_uniform``.
         dtype: an integer dtype or bool; uint32 by default.
 
     >>> random_bits(2, dtype="uint8", key=7).tolist()
@@ -96,6 +97,12 @@ def random_uniform(
     key: Key = None,
 ) -> Tensor:
     """Random numbers uniform in the half-open interval from ``low`` to ``high``.
+
+    Args:
+        shape: the shape of the result; ``low`` and ``high`` may be tensors that broadcast to it.
+        dtype: a floating dtype; by default that of the parameters if they are floating tensors, else the default float.
+        device: the device of the result, by default the default device.
+        key: a random key; by default the next key of the current stream.
 
     >>> random_uniform(2, key=7, dtype="float16").tolist()
     [0.84375, 0.455078125]
@@ -126,7 +133,10 @@ def random_normal(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Random numbers from the normal distribution, by inversion.
+    """Random numbers from the normal distribution with mean ``mean`` and standard deviation ``stddev``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_normal(2, key=7).tolist()]
     ['1.01', '-0.11']
@@ -149,10 +159,14 @@ def truncated_normal(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Random numbers from the normal distribution truncated to ``low`` to ``high`` standard deviations from the mean.
+    """Random numbers from a normal distribution truncated to ``low`` to ``high`` standard deviations from its mean.
 
     If both bounds are more than 4 standard deviations away on one side, float32 has few distinct numbers; use float64
     there. Beyond 4.6 in float32 and 7.7 in float64, ``ValueError`` is raised.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
+        mean, stddev: those of the normal distribution before it is truncated.
 
     >>> x = truncated_normal(1000, key=7)
     >>> bool(all(abs(x) <= 2))
@@ -183,6 +197,7 @@ def random_bernoulli(
     """Random bools that are true with probability ``p``.
 
     Args:
+        shape, device, key: as in ``random_uniform``.
         dtype: the dtype of the result, bool by default.
 
     >>> random_bernoulli(4, 0.5, key=7).tolist()
@@ -207,6 +222,7 @@ def random_binomial(
     """Random numbers of successes in ``n`` trials, each with probability ``p``.
 
     Args:
+        shape, device, key: as in ``random_uniform``.
         dtype: the dtype of the result, int64 by default.
 
     >>> random_binomial(4, 10, 0.5, key=7).tolist()
@@ -231,6 +247,9 @@ def random_gamma(
 ) -> Tensor:
     """Random numbers from the gamma distribution with shape ``alpha`` and rate ``beta``; the mean is ``alpha / beta``.
 
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
+
     >>> bool(all(random_gamma(100, 0.5, key=7) >= 0))
     True
     """
@@ -252,6 +271,9 @@ def random_beta(
     key: Key = None,
 ) -> Tensor:
     """Random numbers from the beta distribution, between 0 and 1; the mean is ``a / (a + b)``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> x = random_beta(100, 2.0, 3.0, key=7)
     >>> bool(all(logical_and(x >= 0, x <= 1)))
@@ -276,6 +298,9 @@ def random_exponential(
 ) -> Tensor:
     """Random numbers from the exponential distribution with mean ``scale``.
 
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
+
     >>> [f"{x:.2f}" for x in random_exponential(2, key=7).tolist()]
     ['0.17', '0.79']
     """
@@ -297,6 +322,7 @@ def random_poisson(
     """Random numbers from the Poisson distribution with mean ``lam``.
 
     Args:
+        shape, device, key: as in ``random_uniform``.
         dtype: the dtype of the result, int64 by default.
 
     >>> random_poisson(4, 3.0, key=7).tolist()
@@ -318,7 +344,10 @@ def random_laplace(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Random numbers from the Laplace distribution with mean ``loc``.
+    """Random numbers from the Laplace distribution with mean ``loc`` and scale ``scale``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_laplace(2, key=7).tolist()]
     ['-0.37', '0.09']
@@ -339,7 +368,10 @@ def random_gumbel(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Random numbers from the Gumbel distribution, the limit of the maximum of many samples.
+    """Random numbers from the Gumbel distribution with location ``loc`` and scale ``scale``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_gumbel(2, key=7).tolist()]
     ['-0.62', '0.50']
@@ -355,6 +387,9 @@ def random_categorical(logits: TensorLike, num_samples: int = 1, *, key: Key = N
     """Random class indices, with probabilities proportional to ``exp(logits)``.
 
     The last axis of ``logits``, that of the classes, is replaced by one of length ``num_samples``.
+
+    Args:
+        key: as in ``random_uniform``.
 
     >>> random_categorical([[0.0, 9.0, 0.0], [9.0, 0.0, 0.0]], 4, key=7).tolist()
     [[1, 1, 1, 1], [0, 0, 0, 0]]
@@ -376,6 +411,9 @@ def random_multivariate_normal(
 
     ``shape`` is prepended to the shape of ``mean``. The axes of ``mean`` before the last one, and those of ``cov``
     before the last two, are a batch.
+
+    Args:
+        dtype, key: as in ``random_uniform``.
 
     >>> random_multivariate_normal([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], 3, key=7).shape == (3, 2)
     True
@@ -409,6 +447,9 @@ def random_dirichlet(
 
     ``shape`` is prepended to the shape of ``alpha``.
 
+    Args:
+        dtype, device, key: as in ``random_uniform``.
+
     >>> x = random_dirichlet([1.0, 2.0, 3.0], 5, key=7)
     >>> x.shape == (5, 3) and bool(allclose(sum(x, axis=-1), 1.0))
     True
@@ -438,6 +479,7 @@ def random_randint(
     """Random integers from ``low`` up to but excluding ``high``.
 
     Args:
+        shape, device, key: as in ``random_uniform``.
         dtype: the dtype of the result, int64 by default.
 
     >>> random_randint(4, 0, 10, key=7).tolist()
@@ -459,6 +501,9 @@ def random_randint(
 def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: Key = None) -> Tensor:
     """Integers from 0 to ``x - 1`` in random order, as int64; for a tensor ``x``, its rows in random order.
 
+    Args:
+        device, key: as in ``random_uniform``.
+
     >>> random_permutation(5, key=7).tolist()
     [4, 1, 3, 2, 0]
     """
@@ -472,6 +517,9 @@ def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: K
 @op(free, differentiable=False)
 def shuffle(x: TensorLike, axis: int = 0, *, key: Key = None) -> Tensor:
     """``x`` with its slices along ``axis`` in random order.
+
+    Args:
+        key: as in ``random_uniform``.
 
     >>> shuffle([10, 20, 30, 40], key=7).tolist()
     [20, 40, 30, 10]
@@ -499,6 +547,7 @@ def random_choice(
     """Randomly chosen slices of ``x`` along ``axis``, or integers below ``x``.
 
     Args:
+        shape, device, key: as in ``random_uniform``.
         replace: whether a slice can be chosen more than once.
         p: the probability of each slice, by default uniform.
 
@@ -526,6 +575,9 @@ def random_choice(
 @op(free, differentiable=False)
 def random_keep_mask(shape: Shape, rate: Parameter, *, device: DeviceLike | None = None, key: Key = None) -> Tensor:
     """Dropout mask: false with probability ``rate``, else true.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
 
     >>> random_keep_mask(4, 0.5, key=7).tolist()
     [True, False, False, True]

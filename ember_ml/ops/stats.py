@@ -72,8 +72,10 @@ def average(
     Weights that sum to zero give NaN or an infinity.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         weights: weights of the shape of ``x``, or of its shape along ``axis``; by default all are equal.
         returned: return a pair of the average and the sum of the weights.
+        keepdims: keep reduced axes with length 1.
 
     >>> average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 2.0]).tolist()
     3.75
@@ -110,8 +112,10 @@ def var(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     """Variance of the elements along ``axis``: the mean of ``|x - mean(x)| ** 2``.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: subtracted from the number of elements before the division by it; 1 for the unbiased estimate from a
             sample.
+        keepdims: keep reduced axes with length 1.
 
     >>> var([1.0, 3.0]).tolist(), var([1.0, 3.0], correction=1).tolist()
     (1.0, 2.0)
@@ -124,7 +128,9 @@ def std(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     """Standard deviation of the elements along ``axis``: the square root of ``var``.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: as in ``var``.
+        keepdims: keep reduced axes with length 1.
 
     >>> std([1.0, 3.0]).tolist()
     1.0
@@ -137,6 +143,10 @@ def median(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     """Median of the elements along ``axis``: the mean of the middle two if their number is even.
 
     NaN if any element is NaN, or if there are none.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> median([[1.0, 2.0, 9.0, 4.0]], axis=1).tolist()
     [3.0]
@@ -156,7 +166,9 @@ def percentile(
 ) -> Tensor:
     """Value below which ``q`` percent of the elements along ``axis`` lie.
 
-    The options are those of ``quantile``, with ``q`` from 0 to 100.
+    Args:
+        q: percentages from 0 to 100.
+        axis, keepdims, method: as in ``quantile``.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0, 5.0], [25, 50]).tolist()
     [2.0, 3.0]
@@ -181,6 +193,8 @@ def quantile(
     Args:
         q: fractions between 0 and 1. Others raise ``ValueError``, or give NaN in a tensor that would have to be
             evaluated to check them.
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
         method: how to choose between two elements: ``"linear"`` (interpolate), ``"lower"``, ``"higher"``, ``"nearest"``
             or ``"midpoint"``.
 
@@ -305,6 +319,10 @@ def max(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
     Raises ``ValueError`` for no elements.
 
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
+
     >>> max([[1, 5], [3, 4]], axis=0).tolist()
     [3, 5]
     """
@@ -320,6 +338,10 @@ def min(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
     Raises ``ValueError`` for no elements.
 
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
+
     >>> min([[1, 5], [3, 4]], axis=0).tolist()
     [1, 4]
     """
@@ -332,6 +354,10 @@ amin = min
 @op(promoted, kinds="real numeric")
 def ptp(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Range of the elements along ``axis``: the maximum minus the minimum ("peak to peak").
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> ptp([[1, 5], [3, 4]], axis=0).tolist()
     [2, 1]
@@ -412,6 +438,10 @@ def cummin(x: TensorLike, /, *, axis: int) -> Tensor:
 @op(floating, kinds="real")
 def moments(x: TensorLike, /, axes: Axis = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance of the elements along ``axes``.
+
+    Args:
+        axes: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> mean, variance = moments([1.0, 3.0], 0)
     >>> mean.tolist(), variance.tolist()
@@ -532,6 +562,7 @@ def zscore(x: TensorLike, /, *, axis: Axis = 0, correction: float = 0.0) -> Tens
     """Standard scores along ``axis``: ``(x - mean(x)) / std(x)``; NaN where all elements are equal.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: as in ``var``.
 
     >>> zscore([1.0, 3.0]).tolist()
@@ -552,7 +583,9 @@ def skew(x: TensorLike, /, *, axis: Axis = 0, bias: bool = True, keepdims: bool 
     NaN where all elements are equal.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         bias: if false, correct the bias of an estimate from a sample of three or more.
+        keepdims: keep reduced axes with length 1.
 
     >>> skew([1.0, 2.0, 3.0]).tolist()
     0.0
@@ -574,8 +607,10 @@ def kurtosis(
     NaN where all elements are equal.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         fisher: if false, do not subtract 3: the kurtosis of a normal distribution is then 3, not 0.
         bias: if false, correct the bias of an estimate from a sample of four or more.
+        keepdims: keep reduced axes with length 1.
 
     >>> kurtosis([1.0, 3.0]).tolist()
     -2.0
@@ -610,6 +645,9 @@ def _reduced(x: Any, axis: Axis, keepdims: bool) -> Any:
 def nansum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """Sum of the elements along ``axis``, ignoring NaN; zero if there are none.
 
+    Args:
+        axis, dtype, keepdims: as in ``sum``.
+
     >>> nansum([1.0, float("nan"), 2.0]).tolist()
     3.0
     """
@@ -620,6 +658,9 @@ def nansum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = Non
 def nanprod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """Product of the elements along ``axis``, ignoring NaN; one if there are none.
 
+    Args:
+        axis, dtype, keepdims: as in ``sum``.
+
     >>> nanprod([3.0, float("nan"), 2.0]).tolist()
     6.0
     """
@@ -629,6 +670,10 @@ def nanprod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = No
 @op(floating)
 def nanmean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Mean of the elements along ``axis``, ignoring NaN; NaN if there are none.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanmean([1.0, float("nan"), 3.0]).tolist()
     2.0
@@ -655,7 +700,9 @@ def nanvar(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keep
     """Variance of the elements along ``axis``, ignoring NaN.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: as in ``var``; NaN where the divisor is not positive.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanvar([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -668,7 +715,9 @@ def nanstd(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keep
     """Standard deviation of the elements along ``axis``, ignoring NaN.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: as in ``var``; NaN where the divisor is not positive.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanstd([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -691,6 +740,10 @@ def _nan_variance(x: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
 def nanmedian(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Median of the elements along ``axis``, ignoring NaN; NaN if there are none.
 
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
+
     >>> nanmedian([1.0, float("nan"), 3.0]).tolist()
     2.0
     """
@@ -702,6 +755,10 @@ def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     """Maximum of the elements along ``axis``, ignoring NaN; NaN if all are NaN.
 
     Raises ``ValueError`` for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanmax([1.0, float("nan"), 3.0]).tolist()
     3.0
@@ -718,6 +775,10 @@ def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
 
     Raises ``ValueError`` for no elements.
 
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
+
     >>> nanmin([1.0, float("nan"), 3.0]).tolist()
     1.0
     """
@@ -733,6 +794,10 @@ def nanargmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
 
     Raises ``ValueError`` where all elements are NaN.
 
+    Args:
+        axis: an axis, or ``None`` for the index into the flattened tensor.
+        keepdims: keep the reduced axis with length 1.
+
     >>> nanargmax([1.0, float("nan"), 3.0]).tolist()
     2
     """
@@ -744,6 +809,10 @@ def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
     """Index of the first smallest element along ``axis``, ignoring NaN.
 
     Raises ``ValueError`` where all elements are NaN.
+
+    Args:
+        axis: an axis, or ``None`` for the index into the flattened tensor.
+        keepdims: keep the reduced axis with length 1.
 
     >>> nanargmin([1.0, float("nan"), 3.0]).tolist()
     0
@@ -805,6 +874,7 @@ def nancumsum(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | N
 
     Args:
         axis: an axis, or ``None`` for the flattened tensor.
+        dtype: as in ``sum``.
 
     >>> nancumsum([1.0, float("nan"), 2.0]).tolist()
     [1.0, 1.0, 3.0]
@@ -818,6 +888,7 @@ def nancumprod(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | 
 
     Args:
         axis: an axis, or ``None`` for the flattened tensor.
+        dtype: as in ``sum``.
 
     >>> nancumprod([3.0, float("nan"), 2.0]).tolist()
     [3.0, 3.0, 6.0]

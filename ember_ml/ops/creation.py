@@ -347,8 +347,8 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
     """Coordinates of the points of a grid, one tensor per axis.
 
     Args:
-        indexing: ``"xy"``: the first array varies along axis 1 and the second along axis 0; ``"ij"``: array ``i`` varies
-            along axis ``i``.
+        indexing: ``"xy"``: the first array varies along axis 1 and the second along axis 0; ``"ij"``: array ``i``
+            varies along axis ``i``.
 
     >>> x, y = meshgrid([1, 2], [3, 4])
     >>> x.tolist(), y.tolist()

@@ -889,8 +889,8 @@ def lu_factor(x: TensorLike, /) -> LUFactorResult:
 def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
     """QR decomposition ``x = Q @ R``: orthonormal columns and an upper triangular matrix.
 
-    The diagonal of ``R`` is nonnegative. If ``x`` contains NaN or infinities, the factors contain NaN; where
-    depends on the engine.
+    The diagonal of ``R`` is nonnegative. If ``x`` contains NaN or infinities, the factors contain NaN; where depends
+    on the engine.
 
     Args:
         mode: ``"reduced"`` for as many columns of ``Q`` as the shorter side of ``x``, ``"complete"`` for a square
@@ -1076,11 +1076,11 @@ def sqrtm_spd(x: TensorLike, /) -> Tensor:
 
 
 def _by_eigenvalues(x: Any, function: Callable[[Any], Any], steepness: Callable[[Any, Any], Any]) -> Any:
-    """Matrix function from a function of the eigenvalues and its divided differences.
+    """Matrix function from a function of the eigenvalues and its difference quotients.
 
-    Eigenvectors of equal eigenvalues are not differentiable, but the result is (Daletskii and Krein). So ``x -
-    stop_gradient(x)``, which is zero but carries the gradient, is multiplied by the divided differences. Half of that
-    uses eigenvectors that carry gradients, for the second derivative.
+    Eigenvectors of equal eigenvalues are not differentiable, but the result is (Daletskii and Krein). So
+    ``x - stop_gradient(x)``, which is zero but carries the gradient, is multiplied by the difference quotients. Half of
+    that uses eigenvectors that carry gradients, for the second derivative.
     """
     values, vectors = eigh(x)
     still, fixed = control.stop_gradient(values), control.stop_gradient(vectors)

@@ -424,8 +424,8 @@ def ctc_loss(
     """Connectionist temporal classification loss: mean of the negative log-probability of the targets.
 
     The probability of a target is the sum over all paths that spell it. A path names a class or the blank at every
-    time; it spells what remains without repetitions and blanks. A target that no path of the given length can spell has
-    an infinite loss. The mean is over the batch, with no weighting by the length of targets.
+    time; it spells what remains when repetitions and blanks are removed. A target that no path of the given length can
+    spell has an infinite loss. The mean is over the batch, with no weighting by the length of targets.
 
     Args:
         y_true: targets of shape ``(batch, longest target)``; entries beyond the length of a target are ignored.

@@ -77,8 +77,8 @@ true_divide = divide
 def floor_divide(x: TensorLike, y: TensorLike, /) -> Tensor:
     """Quotient of ``x`` and ``y``, rounded down, with broadcasting.
 
-    For floats it is ``floor(divide(x, y))``, as the array API standard recommends, infinities included. Python's ``//``
-    and ``divmod`` here subtract the remainder first, so that ``1.0 // 0.1`` is 9 in Python. Integers divided by zero
+    For floats it is ``floor(divide(x, y))``, as the array API standard recommends, infinities included. Python's
+    ``//``, like ``divmod`` here, subtracts the remainder first, so its ``1.0 // 0.1`` is 9. Integers divided by zero
     give 0.
 
     >>> floor_divide([7, -7, 7], [2, 2, 0]).tolist()

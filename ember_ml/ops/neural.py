@@ -49,9 +49,9 @@ def conv(
 
     Args:
         strides: distance between windows, for all axes or for each.
-        padding: zeros added around ``x``: ``"valid"`` for none; ``"same"`` for as many as make the output ``ceil(size /
-            stride)`` long, with an odd one at the end; or their number for all axes, for each axis, or for both ends of
-            each.
+        padding: zeros added around ``x``: ``"valid"`` for none; ``"same"`` for as many as make the output
+            ``ceil(size / stride)`` long, with an odd one at the end; or their number for all axes, for each axis, or
+            for both ends of each.
         data_format: ``"channels_last"`` or ``"channels_first"``.
         dilation_rate: distance between the elements of ``x`` that a window covers.
         groups: number of groups that channels and filters are split into, each convolved separately.
@@ -76,8 +76,8 @@ def conv_transpose(
 ) -> Tensor:
     """Transposed convolution: the gradient of a convolution with respect to its input.
 
-    The kernel has the axes (spatial..., filters / groups, channels). The length of an axis becomes ``(size - 1) *
-    stride + dilation * (kernel - 1) + 1``, minus the padding, plus the output padding.
+    The kernel has the axes (spatial..., filters / groups, channels). The length of an axis becomes
+    ``(size - 1) * stride + dilation * (kernel - 1) + 1``, minus the padding, plus the output padding.
 
     Args:
         strides, data_format, dilation_rate, groups: as in ``conv``.
@@ -369,10 +369,10 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs of a long short-term memory for all steps of sequences, and its final states ``h`` and ``c``.
 
-    The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 4 * size) and (size, 4 *
-    size), biases (4 * size), states (batch, size). A step splits ``x @ weight_ih + bias_ih + h @ weight_hh + bias_hh``
-    into ``i, f, g, o``; then ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``, and the output is ``h = sigmoid(o) *
-    tanh(c)``.
+    The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 4 * size) and
+    (size, 4 * size), biases (4 * size), states (batch, size). A step splits
+    ``x @ weight_ih + bias_ih + h @ weight_hh + bias_hh`` into ``i, f, g, o``; then
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``, and the output is ``h = sigmoid(o) * tanh(c)``.
 
     Args:
         h, c: initial states, by default zero.
@@ -401,10 +401,10 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """Outputs of a gated recurrent unit for all steps of sequences, and its final state ``h``.
 
-    The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 3 * size) and (size, 3 *
-    size), biases (3 * size), the state (batch, size). A step splits ``x @ weight_ih + bias_ih`` and ``h @ weight_hh +
-    bias_hh`` into ``r, z, n``; then ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``, ``n = tanh(n_x + r *
-    n_h)``, and the next state and output is ``(1 - z) * n + z * h``.
+    The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 3 * size) and
+    (size, 3 * size), biases (3 * size), the state (batch, size). A step splits ``x @ weight_ih + bias_ih`` and
+    ``h @ weight_hh + bias_hh`` into ``r, z, n``; then ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``,
+    ``n = tanh(n_x + r * n_h)``, and the next state and output is ``(1 - z) * n + z * h``.
 
     Args:
         h: initial state, by default zero.

@@ -191,8 +191,8 @@ def quantile(
     NaN if any element is NaN, or if there are none. The axes of ``q`` come first in the result.
 
     Args:
-        q: fractions between 0 and 1. Others raise ``ValueError``, or give NaN in a tensor that would have to be
-            evaluated to check them.
+        q: fractions between 0 and 1. Other values raise ``ValueError``; in a tensor that would have to be evaluated
+            for that, they give NaN.
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
         method: how to choose between two elements: ``"linear"`` (interpolate), ``"lower"``, ``"higher"``, ``"nearest"``

@@ -1,4 +1,4 @@
-"""Names of dtypes, the one promotion table, and the rules that say which dtype a result has."""
+"""Dtypes, the promotion table, and the rules that determine the dtype of a result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
 
 
 class EmberDType:
-    """A dtype of the portable type system: equal to its name and to every engine's own object for it."""
+    """A dtype that is independent of the engine; equal to its name and to every engine's own object for it."""
 
     __slots__ = ("bits", "kind", "name")
 
@@ -49,7 +49,7 @@ class EmberDType:
 
     @property
     def __numpy_dtype__(self) -> Any:
-        """What NumPy takes it for."""
+        """NumPy's dtype object, which NumPy reads from this attribute."""
         from ember_ml.backend import load  # it imports this module
 
         return load("numpy").dtypes[self.name]
@@ -76,7 +76,7 @@ complex128 = EmberDType("complex128", "complex floating", 128)
 
 DTYPES: dict[str, EmberDType] = {name: globals()[name] for name in __all__}
 
-# Names of engines' own dtype objects, by their type: a look-up then compares no object of one engine with another's.
+# Names of dtype objects by their type, so that objects of different engines are never compared with each other.
 _names: dict[type, dict[Any, str]] = {
     str: {name: name for name in DTYPES} | {"bool_": "bool"},
     type: {builtins.bool: "bool", int: "int64"},
@@ -84,11 +84,11 @@ _names: dict[type, dict[Any, str]] = {
 
 
 def name_of(value: Any) -> str:
-    """The name of the dtype that ``value`` stands for, or nothing; an engine prints it at the end of its own."""
+    """Name of the dtype that ``value`` denotes, or ``""``; for an engine's object, the last part of its ``str``."""
     known = _names.setdefault(type(value), {})
     try:
         found = known.get(value, "")
-    except TypeError:  # it has no hash, as no dtype is
+    except TypeError:  # unhashable, so not a dtype
         return ""
     if not found and not isinstance(value, str):
         printed = value.__name__ if isinstance(value, type) else str(value).rpartition(".")[2]
@@ -99,7 +99,7 @@ def name_of(value: Any) -> str:
 
 
 def find(value: Any) -> EmberDType | None:
-    """The dtype that ``value`` stands for, if it does for any."""
+    """The dtype that ``value`` denotes, or ``None``."""
     if isinstance(value, EmberDType):
         return value
     if value is float or value is complex:
@@ -108,7 +108,7 @@ def find(value: Any) -> EmberDType | None:
 
 
 def as_dtype(value: object) -> EmberDType:
-    """The ``EmberDType`` that ``value`` names: one itself, a name, a Python type or an engine's own dtype."""
+    """The ``EmberDType`` for an ``EmberDType``, a name, a Python type or an engine's dtype object."""
     found = find(value)
     if found is None:
         raise TypeError(f"{value!r} is not a dtype; known names: {', '.join(DTYPES)}")
@@ -119,7 +119,7 @@ _defaults = {"float": float32}
 
 
 def default_float() -> EmberDType:
-    """The dtype of Python floats, float32 unless it was changed."""
+    """Dtype of Python floats: float32 unless changed by ``set_default_float``."""
     return _defaults["float"]
 
 
@@ -131,7 +131,7 @@ def set_default_float(dtype: EmberDType) -> None:
 
 
 def default_dtype(number: type) -> EmberDType:
-    """The dtype of a Python number on its own."""
+    """Dtype of a Python number by itself."""
     if number is float:
         return _defaults["float"]
     if number is complex:
@@ -155,12 +155,12 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-# Values of a higher rank do not go into a dtype of a lower one.
+# Values of a higher rank cannot be stored in a dtype of a lower one.
 KIND_RANK = {"bool": 0, "unsigned integer": 1, "signed integer": 1, "real floating": 2, "complex floating": 3}
 
 
 def of_kind(kind: str | tuple[str, ...]) -> tuple[EmberDType, ...]:
-    """The dtypes of a kind as the array API standard names it, or of several."""
+    """Dtypes of one kind, or of several, with the array API standard's names."""
     kinds = (kind,) if isinstance(kind, str) else kind
     unknown = [k for k in kinds if k not in KINDS]
     if unknown:
@@ -198,14 +198,14 @@ def _promoted_integers(a: EmberDType, b: EmberDType) -> EmberDType | None:
     return None if unsigned is uint64 else DTYPES[f"int{unsigned.bits * 2}"]
 
 
-# Keyed by plain names: compilers that trace Python can look those up.
+# Keyed by names, which compilers that trace Python can look up.
 PROMOTION: dict[tuple[str, str], EmberDType | None] = {
     (a.name, b.name): _promoted(a, b) for a in DTYPES.values() for b in DTYPES.values()
 }
 
 
 def promote(a: EmberDType, b: EmberDType) -> EmberDType:
-    """The dtype that ``a`` and ``b`` are promoted to."""
+    """Dtype that ``a`` and ``b`` are promoted to."""
     common = PROMOTION[a.name, b.name]
     if common is None:
         raise TypeError(f"{a.name} and {b.name} have no common integer dtype; cast one of them first")
@@ -213,7 +213,7 @@ def promote(a: EmberDType, b: EmberDType) -> EmberDType:
 
 
 def adapt(dtype: EmberDType, number: type) -> EmberDType:
-    """The dtype of a tensor of ``dtype`` with a Python number: the kind may rise, the width does not."""
+    """Dtype that a tensor of ``dtype`` and a Python number are promoted to: the number can change only the kind."""
     if number is builtins.bool:
         return dtype
     if number is int:
@@ -226,10 +226,10 @@ def adapt(dtype: EmberDType, number: type) -> EmberDType:
 
 
 def holds(dtype: EmberDType, number: float) -> builtins.bool:
-    """Whether a tensor of ``dtype`` can hold a Python number.
+    """Whether a tensor of ``dtype`` can store a Python number.
 
-    A float takes what rounds to infinity in it, but no integer that Python's own float does not take; an integer takes
-    what is between two integers, and no NaN or infinity.
+    A floating dtype rejects only integers that overflow a Python float; other numbers may round to infinity. An integer
+    dtype accepts fractions between its limits, but not NaN or infinities.
     """
     if dtype.kind in KINDS["integral"]:
         signed = dtype.kind == "signed integer"
@@ -247,19 +247,19 @@ def float_of(dtype: EmberDType) -> EmberDType:
 
 
 def real_of(dtype: EmberDType) -> EmberDType:
-    """The dtype of the real part."""
+    """Dtype of the real part of ``dtype``."""
     if dtype is complex64:
         return float32
     return float64 if dtype is complex128 else dtype
 
 
 def double_of(dtype: EmberDType) -> EmberDType:
-    """The widest floating dtype of the same kind."""
+    """Widest floating dtype of the same kind."""
     return complex128 if dtype.kind == "complex floating" else float64
 
 
 def wide_of(dtype: EmberDType) -> EmberDType:
-    """The dtype in which values of ``dtype`` are summed."""
+    """Dtype in which values of ``dtype`` are summed."""
     if dtype is bool or dtype.kind == "signed integer":
         return int64
     return uint64 if dtype.kind == "unsigned integer" else dtype
@@ -270,11 +270,11 @@ def _same(dtype: EmberDType) -> EmberDType:
 
 
 class DTypeRule(NamedTuple):
-    """How the dtypes of an operation's tensors combine, and which dtype its result has.
+    """How the dtypes of an operation's tensors combine, and the dtype of its result.
 
-    ``mode`` is ``"promote"`` (arguments are promoted to one dtype), ``"first"`` (all are cast to the first one's) or
-    ``"separate"`` (each keeps its own). ``compute`` maps that dtype to the one the backend computes in and ``result``
-    to the one of the result; a ``result`` of ``None`` leaves it to the operation.
+    ``mode`` is ``"promote"`` (arguments are promoted to one dtype), ``"first"`` (all are cast to the dtype of the
+    first) or ``"separate"`` (each keeps its own). ``compute`` maps that dtype to the one in which the backend computes,
+    and ``result`` to that of the result. If ``result`` is ``None``, the operation determines it.
     """
 
     name: str
@@ -285,12 +285,14 @@ class DTypeRule(NamedTuple):
 
 
 free = DTypeRule(
-    "free", "Each argument keeps its dtype; the docstring says what the result's is.", "separate", _same, None
+    "free", "Each argument keeps its dtype; the docstring states the dtype of the result.", "separate", _same, None
 )
 kept = DTypeRule(
     "kept", "The result has the dtype of the first tensor; the others are cast to it.", "first", _same, _same
 )
-promoted = DTypeRule("promoted", "The arguments are promoted to one dtype, the result's.", "promote", _same, _same)
+promoted = DTypeRule(
+    "promoted", "The arguments are promoted to one dtype, which is that of the result.", "promote", _same, _same
+)
 floating = DTypeRule(
     "floating", "As promoted; integers and bool become the default float.", "promote", float_of, float_of
 )
@@ -323,7 +325,7 @@ DTYPE_RULES: dict[str, DTypeRule] = {
 
 
 def shown(number: float) -> str:
-    """A Python number for messages; one of very many digits by the length that it has in bits.
+    """A Python number for messages; very large integers are shown as their length in bits.
 
     >>> shown(300)
     '300'
@@ -334,7 +336,7 @@ def shown(number: float) -> str:
 
 
 def describe(value: Any) -> str:
-    """``float32[2, 3]`` for a tensor, the type's name for anything else; for messages."""
+    """``float32[2, 3]`` for a tensor, the value of a number, and the type's name for anything else; for messages."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         return repr(value) if isinstance(value, int | float | complex) else type(value).__name__

@@ -1,35 +1,35 @@
-"""The exceptions and warnings of Ember ML, each also the built-in that users would catch."""
+"""Exceptions and warnings of Ember ML; each is also the built-in exception that users would catch."""
 
 from __future__ import annotations
 
 
 class EmberError(Exception):
-    """The base of every exception that Ember ML defines."""
+    """Base class of all exceptions that Ember ML defines."""
 
 
 class BackendNotFoundError(EmberError, ImportError, ValueError):
-    """A backend that is unknown, not installed, or fails to import."""
+    """A backend is unknown, not installed, or fails to import."""
 
 
 class MissingOperationError(EmberError, NotImplementedError):
-    """An operation that a backend does not have."""
+    """A backend does not implement an operation."""
 
 
 class UnsupportedError(EmberError, TypeError):
-    """A dtype or combination that an engine or device cannot represent."""
+    """An engine or device does not support a dtype or a combination of arguments."""
 
 
 class AxisError(EmberError, ValueError, IndexError):
-    """An axis that a tensor does not have."""
+    """A tensor does not have the given axis."""
 
 
 class LinAlgError(EmberError, ValueError):
-    """A matrix that is singular, not positive definite, or does not converge."""
+    """A matrix is singular or not positive definite, or its decomposition does not converge."""
 
 
 class ForkError(EmberError, RuntimeError):
-    """A backend that cannot compute in this process, which was forked from one that has used it."""
+    """A backend cannot compute in this process, which was forked from one that had used it."""
 
 
 class PrecisionWarning(UserWarning):
-    """Host data was narrowed because the device has no wider type."""
+    """Data was converted to a narrower dtype because the device does not support the wider one."""

@@ -1,8 +1,8 @@
-"""The types that signatures are written in.
+"""Types for the signatures of operations.
 
 Dispatch reads them: a parameter annotated ``TensorLike`` takes part in promotion, ``Indices`` becomes a tensor of
-integers, ``Mask`` a tensor of bool, ``DTypeLike`` and ``DeviceLike`` become the engine's own objects. The ``Role`` in
-the annotation says so, so that an alias of one of these types means the same as the type.
+integers, ``Mask`` a tensor of bool, and ``DTypeLike`` and ``DeviceLike`` become the engine's own objects. The ``Role``
+in the annotation says which, so an alias of one of these types means the same as the type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_AXES = 64
 
 @runtime_checkable
 class Tensor(Protocol):
-    """What every engine's tensor has in common."""
+    """What the tensors of all engines have in common."""
 
     @property
     def shape(self) -> Any: ...
@@ -65,34 +65,34 @@ class Tensor(Protocol):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An object that holds tensors under fixed paths, such as a model or an optimiser.
+    """An object that holds tensors under fixed paths, such as a model or an optimizer.
 
-    Transforms carry its tensors in and out of traced code. One that has ``parameters()`` besides, a flat dictionary of
-    its trainable tensors, can be differentiated with respect to them.
+    Transforms carry its tensors in and out of traced code. If it also has ``parameters()``, a flat dictionary of its
+    trainable tensors, it can be differentiated with respect to them.
     """
 
     def tensors(self) -> dict[str, Any]:
-        """Everything that travels, by path; the order stays the same."""
+        """All tensors of the object by path, always in the same order."""
         ...
 
     def assign(self, values: Mapping[str, Any], /) -> None:
-        """Put these tensors in place of those at the same paths."""
+        """Replace the tensors at these paths."""
         ...
 
 
 class SupportsArray(Protocol):
-    """A host array, or an object that can become one."""
+    """A NumPy array, or an object that can be converted to one."""
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 class Role(NamedTuple):
-    """What dispatch does with the values of an annotated type."""
+    """What dispatch does with values of an annotated type."""
 
     name: str
 
 
-# NumPy's array, which only some operations return whatever the engine.
+# NumPy's array type, which some operations return on every engine.
 HostArray: TypeAlias = Annotated[Any, Role("numpy")]
 Number: TypeAlias = bool | int | float | complex
 Nested: TypeAlias = Sequence[Any]

@@ -1,23 +1,23 @@
 """Dispatch: from a documented signature to a call of the engine's function.
 
-The life of one call, ``ops.add(x, y)``:
+The steps of one call, ``ops.add(x, y)``:
 
-1. ``add`` is what ``@op(promoted)`` made of the documented function (``operation.py``). The annotations gave each
-   parameter a role (``roles.py``), the decorator's argument its dtype rule.
-2. The fast path (``fast.py``, or its twin in C, ``_fast.c``) looks up the types and dtypes of ``x`` and ``y`` in the
-   operation's table. If they are tensors of one engine, of one dtype that needs no cast, and all options have plain
-   types, the engine's function is called with the arguments as they are. That is the usual case, and the end.
-3. Anything else takes the general path (``general.py``). It begins with the promotion table (``promotion.py``): two
-   tensors, or a tensor and a number, that need a cast are cast to the common dtype that the table has for them.
-4. Everything else takes the rest of the general path. Are there ``EmberTensor`` arguments? They are unwrapped, the
-   operation is called again, and its result is wrapped (``wrapping.py``).
-5. Which backend computes? That of the tensors among the arguments (``tensor_types.py``); the active one if there are
-   none. Tensors of two engines are a ``TypeError``.
-6. Numbers, sequences and host arrays become tensors of that backend, on the device of the tensors that are there; the
-   dtype rule says what they are cast to; options become the plain types that all engines agree on.
+1. ``add`` is the function that ``@op(promoted)`` returned for the documented one (``operation.py``). The annotations
+   give each parameter a role (``roles.py``); the argument of the decorator is its dtype rule.
+2. The fast path (``fast.py``, or the same in C, ``_fast.c``) looks up the types and dtypes of ``x`` and ``y`` in the
+   operation's table. If they are tensors of one engine and of one dtype that needs no cast, and all options have plain
+   types, it calls the engine's function with the arguments unchanged. This is the usual case, and ends here.
+3. All other calls take the general path (``general.py``). It starts with the promotion table (``promotion.py``): if
+   that has the common dtype of two tensors, or of a tensor and a number, they are cast to it, and step 7 follows.
+4. If there are ``EmberTensor`` arguments, they are unwrapped, the operation is called again, and its result is wrapped
+   (``wrapping.py``).
+5. The backend is that of the tensors among the arguments (``tensor_types.py``), or the active one if there are none.
+   Tensors of two engines raise ``TypeError``.
+6. Numbers, sequences and NumPy arrays become tensors of that backend, on the device of the other tensors. The tensors
+   are cast as the dtype rule requires. Options become the plain types that all engines accept.
 7. The backend's function is called: the engine's own, or the operation's body with that backend active.
-8. If the engine raises: where it has no kernel for the dtypes, NumPy computes; otherwise the error gets its agreed
-   class and a note that names the call (``errors.py``).
+8. If the engine raises because it has no kernel for the dtypes, NumPy computes the result. Any other error is
+   translated to its common class and gets a note that names the call (``errors.py``).
 """
 
 from ember_ml.dispatch.operation import REGISTRY as REGISTRY

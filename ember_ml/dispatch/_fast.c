@@ -1,11 +1,12 @@
-/* The fast path of dispatch in C: the same behavior as the closures of fast.py, which describe it.
+/* The fast path of dispatch in C, with the same behavior as the closures in fast.py, where it is documented.
 
-   An operation is a Function: a callable that binds its arguments, looks at the types and dtypes of its tensors, and
-   calls the engine's function, or else Python: `general` with the values of all parameters, or `retry` with the
-   engine's error and the values. Arguments that do not fit the signature go to `python`, which raises.
+   An operation is a Function: a callable that binds its arguments, checks the types and dtypes of its tensors, and
+   calls the engine's function. If the tensors do not match, it calls `general` with the values of all parameters; if
+   the engine raises, `retry` with the error and the values. Arguments that do not fit the signature are passed to
+   `python`, which raises.
 
-   The type of Function is a subtype of the built-in functions', because torch's compiler accepts no other callable from
-   C in place of a Python function. It has a `__dict__` and binds as a method, as Python functions do. */
+   The type of Function is a subtype of that of built-in functions, because torch's compiler accepts no other callable
+   from C in place of a Python function. It has a `__dict__` and binds as a method, as Python functions do. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,28 +14,28 @@
 
 #define MAX_PARAMETERS 24
 
-/* The roles of parameters that the fast path looks at, as fast.py numbers them. */
+/* Roles of the parameters that the fast path checks, numbered as in fast.py. */
 enum { TENSOR, INDEX, MASK, UNSET, FLAG, SCALAR, COUNT };
 
 /* What all operations share about an engine. */
 typedef struct {
-    int stable;              /* whether identity tells dtypes apart */
-    PyObject *active;        /* a list of one: whether tensors of its types are its own whatever backend is active */
-    PyObject *is_active;     /* called where that is false */
-    PyObject *guests;        /* a tuple of types of another engine that its functions take as they are */
+    int stable;              /* whether dtypes can be compared by identity */
+    PyObject *active;        /* a list of one bool: whether its types belong to it whatever backend is active */
+    PyObject *is_active;     /* called if that is false */
+    PyObject *guests;        /* a tuple of types of another engine that its functions accept */
     PyObject *index, *mask;  /* the dtypes of indices and masks */
-    PyObject *floats, *ints; /* the sets of dtypes that a Python number joins without raising the kind */
+    PyObject *floats, *ints; /* the sets of dtypes that a Python number does not promote */
     PyObject *scalar_like;
 } Engine;
 
 /* How an attribute of a tensor is read. */
 typedef struct {
     PyObject *name;
-    PyGetSetDef *getset; /* where it is written in C */
-    PyObject *fget;      /* where it is a property */
+    PyGetSetDef *getset; /* if it is implemented in C */
+    PyObject *fget;      /* if it is a property */
 } Attribute;
 
-/* A tensor type: its engine, and the attributes that the fast path looks at. */
+/* A tensor type: its engine, and the attributes that the fast path reads. */
 typedef struct {
     PyTypeObject *type;
     Py_ssize_t engine;
@@ -70,7 +71,7 @@ static PyTypeObject Function_Type;
 static Engine *engines;
 static Py_ssize_t engines_count;
 
-/* An open hash table by the address of the type; its size is a power of two, at most half of it is in use. */
+/* A hash table by the address of the type, with open addressing; the size is a power of two, at most half is used. */
 static TensorType *types;
 static size_t types_size, types_count;
 
@@ -108,7 +109,7 @@ read_attribute(Attribute *attribute, PyObject *value)
     return PyObject_GetAttr(value, attribute->name);
 }
 
-/* 1 if the elements of a tensor have so many bytes, 0 if not, -1 on error. */
+/* 1 if the elements of a tensor have `width` bytes, 0 if not, -1 on error. */
 static inline int
 has_width(TensorType *type, PyObject *value, long width)
 {
@@ -139,8 +140,8 @@ find_dtype(PyObject *dict, PyObject *dtype)
     return found;
 }
 
-/* The function for a dtype, a new reference; NULL without an error if there is none. `bare` says whether no option is
-   given, and afterwards whether the function takes none. */
+/* The function for a dtype, a new reference; NULL without an error if there is none. `bare` says whether only
+   positional arguments are given; on return, whether the function must be called with these alone. */
 static PyObject *
 run_of(Engine *engine, Row *row, PyObject *dtype, int *bare)
 {
@@ -200,7 +201,7 @@ is_small_number(PyObject *value)
     return !overflow && 0 <= number && number < 128;
 }
 
-/* What is found among the values of a call: the engine and dtype of its tensors, one of them, and a number's place. */
+/* Result of matching the values of a call: engine and dtype of its tensors, one of them, and the index of a number. */
 typedef struct {
     Py_ssize_t engine;
     TensorType *type;
@@ -209,7 +210,7 @@ typedef struct {
     int any; /* whether the dtype does not matter */
 } Match;
 
-/* Takes one tensor into account: 1 if it fits, 0 if not, -1 on error. */
+/* Match one tensor: 1 if it fits, 0 if not, -1 on error. */
 static int
 match_one(Function *self, Match *match, int role, PyObject *value)
 {
@@ -278,7 +279,7 @@ match_many(Function *self, Match *match, int role, PyObject *values)
     return 1;
 }
 
-/* 1 if the values fit the fast path, 0 if they do not, -1 on error; the caller drops what match holds. */
+/* 1 if the values fit the fast path, 0 if not, -1 on error; the caller releases the references in `match`. */
 static int
 match_values(Function *self, PyObject *const *values, Match *match)
 {
@@ -332,18 +333,18 @@ match_values(Function *self, PyObject *const *values, Match *match)
     return 1;
 }
 
-/* The function that computes on what was found, a new reference; NULL without an error if the general path has to. */
+/* The function for a match, a new reference; NULL without an error if the general path must be taken. */
 static PyObject *
 find_run(Function *self, Match *match, int *bare)
 {
     Engine *engine = &engines[match->engine];
     if (PyList_GET_ITEM(engine->active, 0) != Py_True) {
-        PyObject *answer = PyObject_CallNoArgs(engine->is_active);
-        if (answer == NULL) {
+        PyObject *result = PyObject_CallNoArgs(engine->is_active);
+        if (result == NULL) {
             return NULL;
         }
-        int active = PyObject_IsTrue(answer);
-        Py_DECREF(answer);
+        int active = PyObject_IsTrue(result);
+        Py_DECREF(result);
         if (active <= 0) {
             return NULL;
         }
@@ -359,7 +360,7 @@ find_run(Function *self, Match *match, int *bare)
         run = Py_NewRef(row->any_run);
     }
     else {
-        /* Indices or masks alone, whose dtype was looked at. */
+        /* Only indices or masks, whose dtype is checked by match_one. */
         *bare = 0;
         run = find_dtype(row->runs, self->checks[0].role == INDEX ? engine->index : engine->mask);
     }
@@ -414,7 +415,7 @@ bind_arguments(Function *self, PyObject *const *args, Py_ssize_t count, PyObject
             place++;
         }
         if (place == self->parameters) {
-            /* Names that are made at run time need not be interned. */
+            /* Names created at run time may not be interned. */
             place = count > self->positional_only ? count : self->positional_only;
             while (place < self->parameters && PyUnicode_Compare(PyTuple_GET_ITEM(self->names, place), name) != 0) {
                 place++;
@@ -438,7 +439,7 @@ call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames
 {
     Function *self = (Function *)callable;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-    PyObject *buffer[MAX_PARAMETERS + 1]; /* one more in front, which the vectorcall protocol lets a callee use */
+    PyObject *buffer[MAX_PARAMETERS + 1]; /* the vectorcall protocol lets a callee use the slot in front */
     PyObject *const *values = args;
     int plain = kwnames == NULL && count == self->parameters && self->positional == count;
     if (!plain) {
@@ -555,7 +556,7 @@ Function_dealloc(PyObject *op)
 static int
 Function_clear(PyObject *op)
 {
-    /* The attributes that Python code sets hold every cycle: an operation knows its function, and that its operation. */
+    /* Only attributes set by Python code form cycles: an operation and its function refer to each other. */
     Py_CLEAR(((Function *)op)->dict);
     return 0;
 }
@@ -667,7 +668,7 @@ static PyTypeObject Function_Type = {
     .tp_dictoffset = offsetof(Function, dict),
 };
 
-/* What built-in functions say of themselves where the subtype does not. */
+/* The definition that every built-in function has; the subtype overrides its attributes. */
 static PyMethodDef function_definition = {"function", (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
 
 PyDoc_STRVAR(function_doc,
@@ -743,14 +744,14 @@ failed:
     return NULL;
 }
 
-/* Finds out how an attribute is read from instances of a type; -1 on error. */
+/* Find how an attribute of instances of a type is read; -1 on error. */
 static int
 find_attribute(PyTypeObject *type, PyObject *name, Attribute *found)
 {
     found->name = name;
     PyObject *attribute = PyObject_GetAttr((PyObject *)type, name);
     if (attribute == NULL) {
-        PyErr_Clear(); /* instances may have it all the same */
+        PyErr_Clear(); /* instances may still have it */
         return 0;
     }
     if (Py_IS_TYPE(attribute, &PyGetSetDescr_Type) && PyType_IsSubtype(type, PyDescr_TYPE(attribute))) {
@@ -764,7 +765,7 @@ find_attribute(PyTypeObject *type, PyObject *name, Attribute *found)
     return failed ? -1 : 0;
 }
 
-/* Adds a tensor type, in a table of its own size or twice that. */
+/* Add a tensor type, and double the table if it would be more than half full. */
 static int
 add_type(PyTypeObject *type, Py_ssize_t engine)
 {
@@ -780,7 +781,7 @@ add_type(PyTypeObject *type, Py_ssize_t engine)
                 table[slot_of(table, size, types[i].type)] = types[i];
             }
         }
-        /* The old table stays: a call that is under way may hold a part of it. It is a few kilobytes, once or twice. */
+        /* The old table, a few kilobytes, is not freed: a call in progress may point into it. */
         types = table;
         types_size = size;
     }
@@ -866,7 +867,7 @@ PyInit__fast(void)
         return NULL;
     }
     Function_Type.tp_base = &PyCFunction_Type;
-    /* Built-in functions are equal if their definitions are; these have one definition. */
+    /* Built-in functions compare equal if their definitions do, and these share one. */
     Function_Type.tp_richcompare = PyBaseObject_Type.tp_richcompare;
     Function_Type.tp_hash = PyBaseObject_Type.tp_hash;
     if (PyType_Ready(&Function_Type) < 0) {

@@ -1,4 +1,4 @@
-"""The class and the note of a failure: the same mistake raises the same class on every engine."""
+"""Class and note of errors: the same mistake raises the same class on every engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ember_ml.backend import Backend
     from ember_ml.dispatch.operation import Operation
 
-# What engines raise for wrong arguments. Others are no mistakes, such as that by which torch ends a recomputation.
+# What engines raise for wrong arguments. Others are control flow, such as torch's at the end of a recomputation.
 ARGUMENT_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 
 _PACKAGE = __name__.rpartition(".")[0]
@@ -21,7 +21,7 @@ _TEXTS = (str, bytes, list, tuple, dict, set)
 
 
 def annotate_error(operation: Operation, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Exception:
-    """The error in its agreed class, with a note that names the operation, its arguments and the engine."""
+    """``error`` in its common class, with a note that names the operation, its arguments and the engine."""
     wrong = option_error(operation, error, values) if isinstance(error, ARGUMENT_ERRORS) else None
     if wrong is not None:
         wrong.__cause__, error = error, wrong
@@ -41,7 +41,7 @@ def annotate_error(operation: Operation, backend: Backend, error: Exception, val
 
 
 def option_error(operation: Operation, error: Exception, values: tuple[Any, ...]) -> TypeError | None:
-    """The error for an option that must hold integers and does not, unless ``error`` says more."""
+    """The error for an option that must hold integers and does not; ``None`` if ``error`` says more."""
     for value, parameter, default in zip(values, operation.parameters, operation.defaults, strict=True):
         if parameter.role == COUNTS and not parameter.variadic:
             if value is None and default is None:
@@ -57,7 +57,7 @@ def option_error(operation: Operation, error: Exception, values: tuple[Any, ...]
     return None
 
 
-# All of a sequence may be more than memory holds, or without end.
+# A sequence may be infinite, or its text larger than memory.
 _SHORT = reprlib.Repr()
 _SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = _SHORT.maxset = 60
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
@@ -65,13 +65,13 @@ _SHORT.maxlevel = 3
 
 
 def written(value: Any) -> str:
-    """An option as it was given, if that is short; for messages."""
+    """An option as it was given if that is short, else its description; for messages."""
     text = _SHORT.repr(value) if value is None or isinstance(value, (*_TEXTS, bool)) else ""
     return text if 0 < len(text) <= 60 and "..." not in text else describe(value)
 
 
 def _arguments(operation: Operation, values: tuple[Any, ...]) -> str:
-    """Dtype and shape of the tensors, and the options that are not at their defaults."""
+    """Dtypes and shapes of the tensors, and the options that are not at their defaults."""
     shown: list[str] = []
     for value, parameter, default in zip(values, operation.parameters, operation.defaults, strict=True):
         if parameter.role in TENSOR_ROLES:
@@ -83,7 +83,7 @@ def _arguments(operation: Operation, values: tuple[Any, ...]) -> str:
 
 
 def hide_frames(error: Exception) -> Exception:
-    """``error`` with a traceback that begins where it leaves this package."""
+    """``error`` with a traceback that begins outside of this package."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_globals.get("__package__") == _PACKAGE:
         traceback = traceback.tb_next

@@ -1,10 +1,10 @@
 """The fast path: tensors of one engine and one dtype that needs no cast go straight to the engine's function.
 
-It is written twice, with one behavior: here, as closures over a table, and in ``_fast.c``, which is used where it was
-built and ``EMBER_ML_PURE_PYTHON`` is not set. What the table does not hold goes to the operation's general path.
+It has two implementations with the same behavior: closures over a table here, and ``_fast.c``, which is used if it was
+built and ``EMBER_ML_PURE_PYTHON`` is not set. Calls that the table does not cover take the operation's general path.
 
-torch's compiler traces the closures in either case. It looks at what they hold without guarding it, so a table that it
-sees holds functions, types and constants of torch alone.
+torch's compiler traces the closures in both cases. It reads what they hold without guarding it, so a table that it sees
+holds only functions, types and constants of torch.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ if os.environ.get("EMBER_ML_PURE_PYTHON", "") in ("", "0"):
     try:
         from ember_ml.dispatch import _fast as _c  # type: ignore[attr-defined, no-redef]
     except ImportError:
-        # It was not built: there was no compiler.
+        # The extension was not built: there was no compiler.
         _c = None
 
 
 class REQUIRED:
-    """The default of a parameter that has none."""
+    """Marks a parameter without a default."""
 
 
 class Engine(NamedTuple):
-    """What all operations share about a backend: its types, and what a number or an index must be to need no cast.
+    """What all operations share about a backend.
 
-    ``active`` holds one truth value: whether host arrays, if these are the engine's tensors, are its own without a look
-    at the active backend. ``numbers`` maps float and int to the dtypes that such a number joins without raising the
-    kind. ``guests`` are tensor types of another engine that the functions of this one take as they are.
+    ``active`` is a list of one bool: whether tensors of ``types`` belong to this engine whatever backend is active,
+    which is not always so for NumPy arrays. ``guests`` are tensor types of another engine that functions of this one
+    accept. ``stable`` says whether dtypes can be compared by identity. ``index`` and ``mask`` are the dtypes of indices
+    and masks. ``numbers`` maps float and int to the dtypes that such a number does not promote.
     """
 
     name: str
@@ -72,10 +73,10 @@ class Engine(NamedTuple):
 class Row(NamedTuple):
     """What one operation does with the tensors of one engine.
 
-    ``runs`` maps the dtypes that need no cast to the functions that compute on them. ``any_run`` is called without a
-    look at the dtypes, on tensors of ``width`` bytes per element, or whatever they have if that is zero. ``raw`` says
-    whether the second operand may be a Python number. ``bare_runs`` are called with the positional arguments alone if
-    all of these are given, and no keyword argument. ``active`` is the engine's.
+    ``runs`` maps the dtypes that need no cast to the functions that compute on them. ``any_run`` is called without
+    checking dtypes, on tensors with ``width`` bytes per element, or with any number if that is zero. ``raw`` says
+    whether the second operand may be a Python number. ``bare_runs`` are called with positional arguments only, if all
+    of these and no keyword arguments are given. ``active`` is that of the engine.
     """
 
     active: list[bool]
@@ -87,15 +88,15 @@ class Row(NamedTuple):
     bare_runs: dict[Any, Callable[..., Any]]
 
 
-# Rows are plain tuples here, which Python takes apart faster than named ones; identity tells whether two are the same.
+# Rows are plain tuples here, which Python unpacks faster than named ones; they are compared by identity.
 Table = dict[type, Any]
 
-# By name.
+# Engines by name.
 ENGINES: dict[str, Engine] = {}
 
 
 def register(backend: Backend) -> Engine:
-    """Make the tensors of ``backend`` known to the fast path."""
+    """Register the tensors of ``backend`` with the fast path."""
     known = ENGINES.get(backend.name)
     if known is not None:
         return known
@@ -129,12 +130,12 @@ def register(backend: Backend) -> Engine:
 
 
 def _joined(backend: Backend, kind: str) -> frozenset[Any]:
-    """The dtypes of a kind; bfloat16 is left to the general path, as NumPy does not take it for a float."""
+    """Dtypes of a kind, except bfloat16, which NumPy does not treat as a float; the general path handles it."""
     return frozenset(backend.dtypes[d.name] for d in of_kind(kind) if d.name in backend.dtypes and d is not bfloat16)
 
 
 def _follow() -> None:
-    """Note whether host arrays are NumPy's, when that may have changed."""
+    """Record whether NumPy arrays belong to the NumPy backend, when the active backend may have changed."""
     active = backends.process_backend()
     for engine in ENGINES.values():
         if engine.is_host:
@@ -145,7 +146,7 @@ backends.on_change(_follow)
 
 
 def row_of(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row:
-    """What ``operation`` does with the tensors of ``backend``, of which ``run`` computes it."""
+    """What ``operation``, computed by ``run``, does with the tensors of ``backend``."""
     native, names, bare = getattr(run, "native_for", (run, (), False))
     ready = {own: name in names for name, own in backend.dtypes.items() if _needs_no_cast(operation, DTYPES[name])}
     runs = {own: native if direct and not bare else run for own, direct in ready.items()}
@@ -158,14 +159,15 @@ def row_of(operation: Operation, backend: Backend, run: Callable[..., Any]) -> R
 
 
 def _any_run(operation: Operation, backend: Backend, runs: dict[Any, Callable[..., Any]]) -> tuple[Any, int]:
-    """The function that may be called without a look at dtypes, and the bytes per element that its tensors must have.
+    """The function that may be called without checking dtypes, and the bytes per element that its tensors must have.
 
-    That is one for all dtypes; or, on an engine that makes a new dtype object on every access, which costs twice as
-    much as an item size, a native one for the dtypes of four bytes, among which the engine promotes as we do.
+    It is the function for all dtypes if there is only one. On an engine that creates a dtype object on every access,
+    which costs twice as much as reading an item size, it is a native function for the dtypes of four bytes, among which
+    the engine's promotion is the same as ours.
     """
     tensors = operation.tensors
     single = len(tensors) == 1 and tensors[0].role == TENSOR and not tensors[0].many
-    # NumPy has dtypes that are none of ours, such as those of the other byte order.
+    # NumPy has further dtypes, such as those of the other byte order.
     if single and not backend.is_host and len(runs) == len(backend.dtypes) and len(set(map(id, runs.values()))) == 1:
         return next(iter(runs.values())), 0
     run = runs.get(backend.dtypes.get("float32"))
@@ -185,7 +187,7 @@ _FOUR_BYTES = ("float32", "int32", "uint32")
 
 
 def _needs_no_cast(operation: Operation, dtype: EmberDType) -> bool:
-    """Whether tensors of that dtype reach the backend as they are."""
+    """Whether tensors of this dtype reach the backend without a cast."""
     rule = operation.rule
     return (
         dtype.name in operation.dtypes
@@ -195,17 +197,17 @@ def _needs_no_cast(operation: Operation, dtype: EmberDType) -> bool:
 
 
 def is_active(engine: Engine) -> bool:
-    """Whether tensors of the engine's types are its own here and now."""
+    """Whether tensors of the engine's types belong to it at this point."""
     return engine.active[0] or backends.current().name == engine.name
 
 
 def python_call(
     operation: Operation, table: Table, general: Callable[..., Any], retry: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A function that calls an operation by its table.
+    """Function that calls an operation by its table.
 
     Args:
-        general: called with the values of all parameters where the table has no function for them.
+        general: called with the values of all parameters if the table has no function for them.
         retry: called with the error that the engine raised, and the values.
     """
     if _is_plain(operation) and len(operation.parameters) == 1:
@@ -229,7 +231,7 @@ def _is_plain(operation: Operation) -> bool:
 
 
 def _has_fast_path(operation: Operation) -> bool:
-    """Whether there are tensors to look at, each in a place of its own."""
+    """Whether there are tensors, none of them variadic."""
     return bool(operation.tensors) and not any(p.variadic for p in operation.parameters)
 
 
@@ -291,7 +293,7 @@ def _binary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
 
 
 def _common(table: Table, row: Any, kind: type) -> Any:
-    """The row for tensors of ``row`` together with one of another type, if there is one."""
+    """Row for tensors of ``row`` together with one of type ``kind``, or ``None``."""
     other = table.get(kind)
     if other is None or other is row:
         return other
@@ -309,7 +311,7 @@ def _general_only(bind: Any, general: Any) -> Callable[..., Any]:
 
 
 def _with_options(operation: Operation, table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
-    """Any number of tensors, with options: these must be of the plain types that all engines agree on."""
+    """Any number of tensors, with options, which must have the plain types that all engines accept."""
     parameters = operation.parameters
     options = tuple((i, _plain_types(p.role, p.optional)) for i, p in enumerate(parameters) if p.role in _PLAIN_TYPES)
     operands = tuple((i, p.role, p.many, p.optional) for i, p in enumerate(parameters) if p.role in TENSOR_ROLES)
@@ -355,7 +357,7 @@ def _with_options(operation: Operation, table: Table, bind: Any, general: Any, r
     return call
 
 
-# The types of options on which all engines agree; dtypes and devices are not given.
+# Types of options that all engines accept; dtypes and devices must be absent.
 _PLAIN_TYPES: dict[str, tuple[type, ...]] = {
     DTYPE: (type(None),),
     DEVICE: (type(None),),
@@ -373,7 +375,7 @@ _NO_MATCH = (None, None, None, None)
 
 
 def _match(table: Table, operands: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, Any, Any, int | None]:
-    """The row for the tensors among the values, their dtype, one of them, and the place of a number."""
+    """The row for the tensors among the values, their dtype, one of them, and the index of a number."""
     row: Any = None
     engine: Any = None
     dtype = like = number = None
@@ -398,7 +400,7 @@ def _match(table: Table, operands: tuple[Any, ...], values: tuple[Any, ...]) -> 
             elif own is not required and (engine.stable or own != required):
                 return _NO_MATCH
     if engine is not None and dtype is None:
-        # Indices or masks alone, whose dtype was looked at.
+        # Only indices or masks, whose dtype is checked above.
         dtype = engine.index if operands[0][1] == INDEX else engine.mask
     if number is not None and dtype not in engine.numbers[type(values[number])]:
         return _NO_MATCH
@@ -406,12 +408,12 @@ def _match(table: Table, operands: tuple[Any, ...], values: tuple[Any, ...]) -> 
 
 
 def _is_small_number(value: Any) -> bool:
-    """Whether ``value`` is a Python number that every numeric dtype of its kind holds."""
+    """Whether ``value`` is a Python number that every numeric dtype of its kind can store."""
     return type(value) is float or (type(value) is int and 0 <= value < 128)
 
 
 def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
-    """A function that turns arguments into the values of all parameters, in order, as a Python call would."""
+    """Function that binds arguments to all parameters, in order, as a Python call does."""
     parameters = operation.parameters
     places = {p.name: i for i, p in enumerate(parameters) if not p.variadic and i >= operation.positional_only}
     positional = sum(not p.keyword and not p.variadic for p in parameters)
@@ -447,11 +449,11 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
 
 
 def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], TypeError]:
-    """A function that makes the error for arguments that do not fit the signature."""
+    """Function that returns the error for arguments that do not fit the signature."""
     function, name = operation.function, operation.name
 
     def wrong(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
-        import inspect  # its import takes longer than that of this module, and errors are rare
+        import inspect  # takes longer to import than this module, and errors are rare
 
         try:
             inspect.signature(function).bind(*args, **kwargs)
@@ -463,9 +465,9 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
 
 
 def make_call(operation: Operation) -> Callable[..., Any]:
-    """What users call: the closure, or the extension's function that behaves in the same way."""
+    """The function that users call: the closure, or the extension's equivalent."""
     call = python_call(operation, operation.table, operation.general, operation.general.retry)
-    # Python names a function by this in the error for arguments that do not fit.
+    # Python uses this name in errors for arguments that do not fit.
     call.__qualname__ = operation.function.__qualname__
     parameters = operation.parameters
     if _c is None or not _has_fast_path(operation) or len(parameters) > _MOST_PARAMETERS:
@@ -484,7 +486,7 @@ def make_call(operation: Operation) -> Callable[..., Any]:
 
 
 def bind(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row:
-    """Let ``run`` compute the operation on the tensors of ``backend``."""
+    """Use ``run`` to compute the operation on tensors of ``backend``."""
     row = row_of(operation, backend, run)
     operation.table.update(dict.fromkeys(row.engine.types, tuple(row)))
     if _c is not None and isinstance(operation.call, _c.Function):
@@ -501,14 +503,14 @@ def bind(operation: Operation, backend: Backend, run: Callable[..., Any]) -> Row
 
 
 def unbind(operation: Operation, backend: Backend) -> None:
-    """Send the tensors of ``backend`` to the general path."""
+    """Let tensors of ``backend`` take the general path."""
     for kind in ENGINES[backend.name].types:
         operation.table.pop(kind, None)
     if _c is not None and isinstance(operation.call, _c.Function):
         operation.call.bind(_numbers[backend.name], None, {}, None, 0, False, {})
 
 
-# The extension's number of each engine, its codes for roles, and the most parameters that it takes.
+# Indices of engines in the extension, its codes for roles, and the most parameters that it supports.
 _numbers: dict[str, int] = {}
 _CODES = {TENSOR: 0, INDEX: 1, MASK: 2, DTYPE: 3, DEVICE: 3, FLAG: 4, SCALAR: 5, COUNT: 6}
 _MOST_PARAMETERS = 24

@@ -1,6 +1,6 @@
-"""The general path: any values become tensors of one engine, in the dtype that the operation's rule gives them.
+"""The general path: converts any values to tensors of one engine, in the dtype that the operation's rule requires.
 
-Conversion and promotion happen here and nowhere else, so a backend function sees only its own tensors, already cast.
+Conversion and promotion happen only here, so a backend function sees only its own tensors, already cast.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Slot(NamedTuple):
-    """A parameter that the general path looks at, and its place among the values."""
+    """A parameter that the general path processes, and its index among the values."""
 
     at: int
     role: str
@@ -61,7 +61,7 @@ class Slot(NamedTuple):
 
 
 class GeneralPath:
-    """Calls an operation with the values of all its parameters, in order, whatever they are."""
+    """Callable that takes the values of all parameters of an operation, in order, of any types."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
@@ -92,11 +92,11 @@ class GeneralPath:
         return result
 
     def retry(self, error: Exception, *values: Any) -> Any:
-        """The result after the engine raised ``error`` on the fast path, if there is one; else the error is raised."""
+        """The result after the engine raised ``error`` on the fast path; raises the error if there is none."""
         if isinstance(error, (RuntimeError, OverflowError)) and any(
             type(values[s.at]) in NUMBERS for s in self.tensors
         ):
-            # An engine may refuse a number that it would take as a tensor, such as one that a half rounds to infinity.
+            # An engine may reject a number that it accepts as a tensor, such as one that float16 rounds to infinity.
             return self(*values)
         result, failure = self.recover(self.find_backend(values), error, values)
         if failure is not None:
@@ -125,17 +125,17 @@ class GeneralPath:
         return found
 
     def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
-        """The result in EmberTensors of a call with some, computed by the engine that they are of."""
+        """The result of a call with EmberTensors, as EmberTensors, computed by their engine."""
         for slot in self.tensors:
             if type(values[slot.at]) in (list, tuple):
-                leaf_types(values[slot.at])  # which checks that it can be looked through
+                leaf_types(values[slot.at])  # raises if it is nested too deeply
         backend = wrapping.backend_of_wrapped(self.operation.name, values)
         natives = wrapping.unwrap_all(values, backend)
         if backend.is_host:
             self.check_host(backend, values)
             found = backends.current() is backend
         else:
-            # Dispatch finds the engine of native tensors itself.
+            # Dispatch finds the engine of native tensors.
             found = any(isinstance(natives[s.at], backend.tensors) for s in self.tensors)
         if found or backends.current() is backend:
             result = self.invoke(self.operation.call, natives)
@@ -150,7 +150,7 @@ class GeneralPath:
         return result if self.operation.returns_numpy else wrapping.wrap(result, backend)
 
     def check_host(self, host: Backend, values: tuple[Any, ...]) -> None:
-        """Reject native tensors of another engine among EmberTensors of NumPy: NumPy's arrays would go to it."""
+        """Reject native tensors of another engine among EmberTensors of NumPy, which would be converted to it."""
         for slot in self.tensors:
             for leaf in tree.leaves(values[slot.at]):
                 found = registered(type(leaf))
@@ -158,7 +158,7 @@ class GeneralPath:
                     raise wrapping.mixed_engines(self.operation.name, "numpy", found.chosen_as)
 
     def items(self, value: Any) -> Sequence[Any]:
-        """The values of a parameter that takes several."""
+        """Values of a parameter that takes several."""
         if value is None:
             return ()
         if type(value) in (list, tuple):
@@ -168,7 +168,7 @@ class GeneralPath:
         return list(value)
 
     def prepare(self, backend: Backend, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values as the backend is to see them: its own tensors, dtypes and devices, cast as the rule says."""
+        """The values as the backend requires them: its own tensors, dtypes and devices, cast as the rule requires."""
         prepared = list(values)
         operands: list[tuple[list[Any], int]] = []
         for index, role, many, name, optional in self.tensors:
@@ -205,11 +205,11 @@ class GeneralPath:
         for index in self.scalars:
             value = values[index]
             if classify(type(value)) == HOST and not len(getattr(value, "shape", (0,))):
-                # A NumPy scalar has a dtype, which must not count: an option is no tensor.
+                # A NumPy scalar has a dtype, which must not take part in promotion.
                 prepared[index] = value.item()
         for index in self.flags:
             if type(values[index]) is int:
-                # bool(...) would be symbolic in code that torch traces for any integer.
+                # bool(...) would be symbolic where torch traces an integer.
                 prepared[index] = True if values[index] else False  # noqa: SIM210
         for index, _, _, name, optional in self.counts:
             value = values[index]
@@ -218,7 +218,7 @@ class GeneralPath:
         return tuple(prepared)
 
     def check_options(self, values: tuple[Any, ...]) -> None:
-        """Reject what is no number, or no flag: engines disagree on these, in value and in message."""
+        """Reject options that are not numbers or flags, since engines disagree on them."""
         for index, role, name, optional in self.options:
             value = values[index]
             if isinstance(value, _NO_NUMBERS) or (value is None and not optional):
@@ -226,7 +226,7 @@ class GeneralPath:
                 raise TypeError(f"{self.operation.name} takes {required} for {name}, not {written(value)}")
 
     def to_integer(self, value: Any, name: str) -> Any:
-        """``value`` as an integer: some engines take a tuple of one, or drop a fraction."""
+        """``value`` as an integer; some engines accept a tuple of one, or truncate fractions."""
         if not hasattr(type(value), "__index__"):
             raise TypeError(f"{self.operation.name} takes an integer for {name}, not {describe(value)}")
         return _plain(value)
@@ -237,11 +237,11 @@ class GeneralPath:
         native: Any = backend.tensors
         if found is backend or (isinstance(value, native) and value.dtype in backend.names):
             if found is HOST and type(value) is not native[0] and not isinstance(value, backend.scalars):
-                # Matrices and masked arrays of NumPy override its functions; no other engine has such types.
+                # NumPy matrices and masked arrays override NumPy's functions; other engines have no such types.
                 return backend.to_host(value)
             return value
         if found in (UNKNOWN, NONE):
-            tree.depth(value)  # what contains itself has an error of its own
+            tree.depth(value)  # raises its own error for a container that contains itself
             raise TypeError(
                 f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
             )
@@ -262,12 +262,12 @@ class GeneralPath:
         return x if dtype.name == "int64" else backend.cast(x, int64)
 
     def to_mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
-        """``value`` as a bool tensor: what is not zero is true."""
+        """``value`` as a bool tensor; nonzero elements are true."""
         x = self.to_tensor(backend, values, value, None, name)
         return x if backend.dtype_of(x).name == "bool" else backend.cast(x, backend.dtypes["bool"])
 
     def promote(self, backend: Backend, values: tuple[Any, ...], operands: list[tuple[list[Any], int]]) -> EmberDType:
-        """Cast the operands, each a container and a key, as the rule says; returns the dtype that is common to them."""
+        """Cast the operands, each a container and a key, as the rule requires, and return their common dtype."""
         rule = self.operation.rule
         own = [_own_dtype(backend, container[key]) for container, key in operands]
         if rule.mode == "separate":
@@ -294,30 +294,30 @@ class GeneralPath:
         return common
 
     def convert_number(self, backend: Backend, values: tuple[Any, ...], number: Any, dtype: EmberDType) -> Any:
-        """A Python number as a 0-d tensor."""
+        """A Python number as a zero-dimensional tensor."""
         return backend.convert(number, backend.dtype(dtype), self.device(backend, values))
 
     def check_kind(self, dtype: EmberDType) -> None:
-        """Reject a dtype that the operation does not take."""
+        """Reject a dtype that the operation does not support."""
         operation = self.operation
         if dtype.name not in operation.dtypes:
             kinds = " or ".join(operation.kinds)
             raise TypeError(f"{operation.name} takes dtypes of kind {kinds}, not {dtype.name}")
 
     def check_fit(self, value: Any, dtype: EmberDType, into: EmberDType) -> None:
-        """Reject values of a higher kind than that of the tensor they go into; 0 and 1 do go into bool."""
+        """Reject values of a higher kind than the tensor they are stored in, except 0 and 1 in a bool tensor."""
         if KIND_RANK[dtype.kind] > KIND_RANK[into.kind] and not (
             into.kind == "bool" and type(value) is int and value in (0, 1)
         ):
             raise TypeError(f"{self.operation.name} cannot put {dtype.name} values into a {into.name} tensor")
 
     def check_range(self, number: Any, dtype: EmberDType) -> None:
-        """Reject a Python integer that the dtype cannot hold."""
+        """Reject a Python integer that the dtype cannot store."""
         if isinstance(number, int) and not holds(dtype, number):
             raise ValueError(f"{self.operation.name} was given {shown(number)}, which {dtype.name} cannot hold")
 
     def invoke(self, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
-        """Call ``run`` with the values, each positional or by keyword as its parameter is."""
+        """Call ``run`` with the values, positional or by keyword as the signature requires."""
         args, kwargs = self.arguments(values)
         return run(*args, **kwargs)
 
@@ -329,7 +329,7 @@ class GeneralPath:
         return positional, {name: values[index] for index, name in self.keywords}
 
     def recover(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> tuple[Any, Exception | None]:
-        """The result in another way: by NumPy, or with simpler options; or else the error to raise, annotated."""
+        """The result computed by NumPy or with simplified options and ``None``, or ``None`` and the annotated error."""
         try:
             if _lacks_kernel(backend, error):
                 return self.fall_back_to_numpy(backend, values), None
@@ -345,7 +345,7 @@ class GeneralPath:
         return None, annotate_error(self.operation, backend, error, values)
 
     def fall_back_to_numpy(self, backend: Backend, values: tuple[Any, ...]) -> Any:
-        """The result computed by NumPy: torch, for one, has few kernels for uint16 to uint64."""
+        """The result computed by NumPy. torch 2.13, for example, has few kernels for uint16 to uint64."""
         numpy = backends.load("numpy")
         device = self.device(backend, values)
 
@@ -380,7 +380,7 @@ class GeneralPath:
 
 _NO_NUMBERS = (str, bytes, list, tuple, dict, set)
 
-# Engines without a fallback: NumPy itself, and the one that records its operations, whose results must stay recorded.
+# No fallback for NumPy itself, and for the engine that records operations, whose results must stay recorded.
 _NUMPY = ("numpy", *backends.HIDDEN)
 
 
@@ -390,9 +390,9 @@ def _lacks_kernel(backend: Backend, error: Exception) -> bool:
 
 
 def _plain(value: Any, levels: int = 3) -> Any:
-    """``value`` with Python integers in place of NumPy's and of 0-d tensors; itself if there are none.
+    """``value`` with NumPy integers and zero-dimensional tensors replaced by Python integers; itself if there are none.
 
-    Axes and lengths often come from a computation. Not every engine takes them as they are.
+    Axes and lengths are often computed, and not all engines accept these types.
     """
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         if not levels:
@@ -401,15 +401,15 @@ def _plain(value: Any, levels: int = 3) -> Any:
         return type(value)(items) if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, int) or not hasattr(value, "__index__"):
         return value
-    # A mask is no number.
+    # A bool tensor is not an integer.
     is_number = backend_of(value) is None or _is_scalar_of(KINDS["integral"], value)
     return _read(operator.index, value) if is_number else value
 
 
 def _flag(value: Any) -> Any:
-    """``value`` as True or False if it is an integer, or a 0-d tensor of bool or integers; else itself.
+    """``value`` as a bool if it is an integer, or a zero-dimensional tensor of bool or integers; else unchanged.
 
-    Flags often come from a comparison. Not every engine takes them as they are.
+    Flags are often results of comparisons, and not all engines accept these.
     """
     if isinstance(value, bool):
         return value
@@ -417,7 +417,7 @@ def _flag(value: Any) -> Any:
 
 
 def _integers(value: Any) -> Any:
-    """``value`` as a tuple if it is a tensor of integers with one axis, or a range; else as ``_plain`` returns it."""
+    """A range, or a one-dimensional tensor of integers, as a tuple; other values as from ``_plain``."""
     backend = backend_of(value)
     if backend is not None and len(value.shape) == 1 and backend.dtype_of(value).kind in KINDS["integral"]:
         return _read(lambda x: tuple(x.tolist()), value)
@@ -434,13 +434,13 @@ _SIMPLER: dict[str, Callable[[Any], Any]] = {
 
 
 def _is_scalar_of(kinds: tuple[str, ...], value: Any) -> bool:
-    """Whether ``value`` is a 0-d tensor of a dtype of these kinds."""
+    """Whether ``value`` is a zero-dimensional tensor with a dtype of these kinds."""
     backend = backend_of(value)
     return backend is not None and not len(value.shape) and backend.dtype_of(value).kind in kinds
 
 
 def _read(how: Callable[[Any], Any], value: Any) -> Any:
-    """``how(value)``, or ``value`` where its elements are not known, as in traced code."""
+    """``how(value)``, or ``value`` if its elements are not available, as in traced code."""
     try:
         return how(value)
     except (TypeError, ValueError, RuntimeError):
@@ -454,7 +454,7 @@ def _own_dtype(backend: Backend, value: Any) -> EmberDType:
 
 
 def _common_dtype(operands: list[tuple[list[Any], int]], own: list[EmberDType]) -> EmberDType:
-    """The dtype that tensors are promoted to; numbers adapt to it, and decide it only among themselves."""
+    """Dtype that tensors are promoted to. Numbers adapt to it, and determine it only if there are no tensors."""
     common: EmberDType | None = None
     numbers: list[type] = []
     for (container, key), dtype in zip(operands, own, strict=True):

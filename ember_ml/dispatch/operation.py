@@ -1,4 +1,4 @@
-"""``@op``: from a documented signature to an operation that computes wherever its tensors are."""
+"""``@op``: from a documented signature to an operation that computes on the engine of its tensors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Operation:
-    """The record of one operation: what tests, documentation and tools read.
+    """Metadata of one operation, which tests, documentation and tools read.
 
-    ``function`` is the documented function, ``call`` what users call, ``definition`` the function if it has a body.
-    ``runs`` holds what computes the operation, by the name of the backend.
+    ``function`` is the documented function, ``call`` the one that users call, and ``definition`` is ``function`` if it
+    has a body. ``runs`` maps the name of a backend to the function that computes the operation there.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Operation:
         self.runs: dict[str, Callable[..., Any]] = {}
         self.general = GeneralPath(self)
         self.table: Table = {}
-        # What torch's compiler traces, and the table that it sees.
+        # The table that torch's compiler sees.
         self.traced_table: Table = {}
         self.key = len(_operations)
         _operations.append(self)
@@ -62,32 +62,32 @@ class Operation:
 
     @cached_property
     def dtypes(self) -> dict[str, EmberDType]:
-        """The dtypes that the operation takes, by name."""
+        """Dtypes that the operation accepts, by name."""
         return {dtype.name: dtype for dtype in of_kind(self.kinds)}
 
     @property
     def returns_numpy(self) -> bool:
-        """Whether the result is a NumPy array whatever the engine."""
+        """Whether the result is a NumPy array on every engine."""
         if self._returns_numpy is None:
             self._returns_numpy = returns_numpy(self.function)
         return self._returns_numpy
 
     @property
     def tensors(self) -> tuple[Parameter, ...]:
-        """The parameters that become tensors."""
+        """Parameters that become tensors."""
         return tuple(p for p in self.parameters if p.role in TENSOR_ROLES)
 
     def find(self, backend: Backend) -> Callable[..., Any]:
-        """What computes the operation on a backend: the engine's own function, or the definition."""
+        """The function that computes the operation on a backend: the engine's own, or the definition."""
         run = backend.own(self)
         if run is not None:
             return run
         return _missing(self, backend) if self.definition is None else within(backend.name, self.definition)
 
     def bind(self, backend: Backend, run: Callable[..., Any]) -> None:
-        """Let ``run`` compute the operation on the tensors of ``backend``."""
+        """Use ``run`` to compute the operation on tensors of ``backend``."""
         self.runs[backend.name] = run
-        # Before any call: torch's compiler cannot read annotations.
+        # Resolved before any call, as torch's compiler cannot read annotations.
         self._returns_numpy = self.returns_numpy
         if self.general.promotion is not None and backend.name not in backends.HIDDEN:
             self.general.promotion.bind(self, backend)
@@ -99,23 +99,23 @@ class Operation:
             self.traced_table.update(dict.fromkeys(row.engine.types, tuple(row)))
 
 
-# By name; by category and name where another category had the name first.
+# By name, or by category and name if another category has the name already.
 REGISTRY: dict[str, Operation] = {}
 
-# All, those that users declare too, by their ``key``.
+# All operations, including those that users declare, by their ``key``.
 _operations: list[Operation] = []
 
 
 def op(
     rule: DTypeRule, *, kinds: str | tuple[str, ...] = "any", lazy: bool = True, differentiable: bool = True
 ) -> Callable[[F], F]:
-    """A decorator that makes a documented function an operation.
+    """Decorator that turns a documented function into an operation.
 
     Args:
         rule: how the dtypes of the tensors combine; one of the dtype rules in ``ember_ml.dtypes``.
-        kinds: the dtype kinds that the tensors may have, as ``isdtype`` names them.
-        lazy: false where the result's shape depends on the data, so that a compiler cannot trace it.
-        differentiable: false where no gradient is defined.
+        kinds: the dtype kinds that tensors may have, named as in ``isdtype``.
+        lazy: false if the shape of the result depends on data, so that a compiler cannot trace it.
+        differentiable: false if no gradient is defined.
 
     >>> from ember_ml.dtypes import floating
     >>> from ember_ml.ops import exp, negative
@@ -141,7 +141,7 @@ def op(
 
 def bind_all(backend: Backend) -> None:
     """Bind every operation to a backend that was just loaded."""
-    # Finding the functions imports the backend's modules; if one fails to, nothing may know of the backend yet.
+    # This imports the backend's modules; if one fails to import, the backend must not be registered anywhere.
     runs = [operation.find(backend) for operation in _operations]
     tensor_types.register(backend)
     fast.register(backend)
@@ -150,7 +150,7 @@ def bind_all(backend: Backend) -> None:
 
 
 def unbind_all(backend: Backend, refusal: backends.Refusal) -> None:
-    """Let no operation compute on a backend that is being closed."""
+    """Stop all operations from computing on a backend that is being closed."""
     tensor_types.unregister(backend)
     for operation in _operations:
         operation.runs[backend.name] = refusal
@@ -161,18 +161,18 @@ def unbind_all(backend: Backend, refusal: backends.Refusal) -> None:
 
 
 def rebind() -> None:
-    """Bind every operation again to the loaded backends: tables hold the default float."""
+    """Bind all operations to the loaded backends again, since tables depend on the default float."""
     for backend in backends.loaded():
         bind_all(backend)
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:
-    """The record behind an operation's function."""
+    """The ``Operation`` of an operation's function."""
     return function.__operation__  # type: ignore[attr-defined, no-any-return]
 
 
 def definition_of(name: str) -> Callable[..., Any]:
-    """The body of an operation, for a backend whose own function serves only some of its inputs."""
+    """Body of an operation, for a backend whose own function supports only some inputs."""
     definition = REGISTRY[name].definition
     if definition is None:
         raise LookupError(f"{name} has no body")
@@ -180,7 +180,7 @@ def definition_of(name: str) -> Callable[..., Any]:
 
 
 def within(name: str, definition: Callable[..., Any]) -> Callable[..., Any]:
-    """``definition`` with the backend of that name active, so that it creates tensors of the same engine."""
+    """``definition`` run with the named backend active, so that it creates tensors of that engine."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if backends.current().name == name:
@@ -203,8 +203,8 @@ def _missing(operation: Operation, backend: Backend) -> Callable[..., Any]:
     return run
 
 
-# torch's compiler looks at what a traced function holds without guarding it, and knows no objects there but constants;
-# it finds an operation by its key.
+# torch's compiler reads what a traced function holds without guarding it, and supports only constants there, so an
+# operation is looked up by its key.
 def _general_of(key: int) -> Callable[..., Any]:
     def general(*values: Any) -> Any:
         return _operations[key].general(*values)
@@ -220,7 +220,7 @@ def _retry_of(key: int) -> Callable[..., Any]:
 
 
 def _defaults(function: Callable[..., Any], parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
-    """The default of every parameter; ``REQUIRED`` where there is none."""
+    """Default of every parameter, or ``REQUIRED``."""
     positional = [p for p in parameters if not p.keyword and not p.variadic]
     given = dict(zip((p.name for p in reversed(positional)), reversed(function.__defaults__ or ()), strict=False))
     given.update(function.__kwdefaults__ or {})
@@ -239,7 +239,7 @@ _BARE_CODES = {_bare.__code__.co_code, _bare_and_documented.__code__.co_code}
 
 
 def _is_bare(function: Callable[..., Any]) -> bool:
-    """Whether the body is only ``...``: nothing but ``None`` is ever loaded."""
+    """Whether the body is only ``...``: it loads no constant but ``None``."""
     code: CodeType = function.__code__
     return code.co_code in _BARE_CODES and set(code.co_consts) <= {None, function.__doc__}
 

@@ -1,8 +1,8 @@
-"""Promotion by table: one or two tensors of an engine, or a tensor and a number, whose dtypes call for a cast.
+"""Promotion by table: one or two tensors of an engine, or a tensor and a number, that need a cast.
 
-The fast path is for tensors of one dtype that the engine takes as they are. What is left is mostly this: a mask times a
-tensor, an integer by another, an integer tensor and a float. Their common dtype is known beforehand, so that the
-general path need not work it out.
+The fast path is for tensors of one dtype that need no cast. Most other calls are of this form: a mask times a tensor,
+an integer divided by another, an integer tensor plus a float. Their common dtype is tabulated, so that the general path
+need not compute it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from ember_ml.backend import Backend
     from ember_ml.dispatch.operation import Operation
 
-# The engine's dtype to compute in, by that of the first operand and that of the second: an engine's dtype for a
-# tensor, its type for a number, ``None`` for the second operand of an operation that has one.
+# The engine's dtype to compute in, by the first and the second operand: the engine's dtype for a tensor, the Python
+# type for a number, and ``None`` for the second operand of a unary operation.
 Table = dict[Any, dict[Any, Any]]
 
-# All dtypes that a table promotes a Python integer to hold those below this.
+# Every dtype that a table promotes a Python integer to can store integers of a smaller magnitude.
 _SMALL = 1 << 11
 
 _NO_ROW: dict[Any, Any] = {}
 
 
 class Entry(NamedTuple):
-    """What tensors of one engine need: the backend, its tensor type, and the table."""
+    """The backend, its tensor type and the table, for tensors of one engine."""
 
     backend: Backend
     own: type
@@ -37,10 +37,10 @@ class Entry(NamedTuple):
 
 
 class Promotion:
-    """What ``Unary`` and ``Binary`` share: a table for each engine.
+    """Base class of ``Unary`` and ``Binary``: a table for each engine.
 
-    Both are functions from operands to the backend that computes and the operands as it needs them, or to ``None`` for
-    operands that the general path has to look at.
+    Both map operands to the backend that computes and the cast operands, or to ``None`` if the general path must
+    process them.
     """
 
     __slots__ = ("entries",)
@@ -49,13 +49,13 @@ class Promotion:
         self.entries: dict[type, Entry] = {}
 
     def bind(self, operation: Operation, backend: Backend) -> None:
-        """Look up the tensors of ``backend`` from now on."""
+        """Register the tensors of ``backend``."""
         own = backend.tensors[0]
         self.entries[own] = Entry(backend, own, _table(backend, operation.rule, operation.kinds, default_float()))
 
 
 class Unary(Promotion):
-    """The promotion of one tensor."""
+    """Promotion of one tensor."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class Unary(Promotion):
 
 
 class Binary(Promotion):
-    """The promotion of two tensors, or of a tensor and a number."""
+    """Promotion of two tensors, or of a tensor and a number."""
 
     __slots__ = ()
 
@@ -96,12 +96,12 @@ class Binary(Promotion):
 
 
 def _is_small(value: Any) -> bool:
-    """Whether ``value`` is no Python integer, or one that every dtype of a table holds."""
+    """Whether ``value`` is not a Python integer, or one that every dtype of a table can store."""
     return type(value) is not int or -_SMALL < value < _SMALL
 
 
 def promotion_of(operation: Operation) -> Unary | Binary | None:
-    """The promotion of an operation that takes one tensor or two, promotes them, and takes nothing else."""
+    """Promotion of an operation whose only parameters are one or two tensors that are promoted; else ``None``."""
     parameters = operation.parameters
     if not 1 <= len(parameters) <= 2 or operation.rule.mode != "promote":
         return None
@@ -112,7 +112,7 @@ def promotion_of(operation: Operation) -> Unary | Binary | None:
 
 @cache
 def _table(backend: Backend, rule: DTypeRule, kinds: tuple[str, ...], default: EmberDType) -> Table:
-    """The dtype that tensors and numbers are cast to. ``default`` is the default float, which some rules return."""
+    """Dtypes that tensors and numbers are cast to. ``default`` is the default float, which some rules use."""
     taken = of_kind(kinds)
     known = [DTYPES[name] for name in backend.dtypes]
     table: Table = {float: {}, int: {}}
@@ -135,11 +135,11 @@ def _computed(
     common: EmberDType | None,
     given: tuple[EmberDType, ...],
 ) -> Any:
-    """The engine's dtype that ``common`` is computed in; ``None`` where the general path has something to say."""
+    """The engine's dtype in which ``common`` is computed, or ``None`` if the general path must decide."""
     if common is None or common not in taken:
         return None
     computed = rule.compute(common)
-    # A device may be without the widest dtypes; one that a given tensor has is there.
+    # A device may lack the widest dtypes, unless one of the given tensors has one.
     if computed.bits > max(dtype.bits for dtype in given) and computed.name in ("float64", "complex128"):
         return None
     return backend.dtypes.get(computed.name)

@@ -1,4 +1,4 @@
-"""The role of a parameter: what dispatch does with its values, as its resolved annotation says."""
+"""Roles of parameters: what dispatch does with their values, as their annotations say."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ember_ml.types import Role
 TENSOR, INDEX, MASK = "tensor", "index", "mask"
 # Values become the engine's own objects.
 DTYPE, DEVICE = "dtype", "device"
-# Options: True or False, a number, an integer, one or more integers; PLAIN values are passed on as they are.
+# Options: a bool, a number, an integer, one or more integers. PLAIN values are passed on unchanged.
 FLAG, SCALAR, COUNT, COUNTS, PLAIN = "flag", "scalar", "count", "counts", "plain"
-# Only of results: a NumPy array whatever the engine.
+# For results only: a NumPy array on every engine.
 NUMPY = "numpy"
 
 TENSOR_ROLES = (TENSOR, INDEX, MASK)
@@ -41,7 +41,7 @@ _VARIADIC = 0x04
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """The parameters of ``function``, in order; a ``TypeError`` if an annotation cannot be resolved."""
+    """Parameters of ``function``, in order. Raises ``TypeError`` if an annotation cannot be resolved."""
     code = function.__code__
     positional, keyword = code.co_argcount, code.co_kwonlyargcount
     names = list(code.co_varnames[: positional + keyword])
@@ -66,12 +66,12 @@ def returns_numpy(function: Callable[..., Any]) -> bool:
     try:
         return _meaning(function, "return").role == NUMPY
     except NameError:
-        # A result may be annotated with a name that is imported for type checkers only; HostArray is not.
+        # A result may be annotated with a name imported only for type checkers; HostArray is always imported.
         return False
 
 
 def _meaning(function: Callable[..., Any], name: str) -> _Meaning:
-    """What an annotation says; a missing one says nothing."""
+    """Meaning of an annotation; a missing one is ``Any``."""
     annotation = function.__annotations__.get(name, Any)
     if not isinstance(annotation, str):
         return _read(annotation)
@@ -115,6 +115,6 @@ def _members(annotation: Any) -> tuple[Any, ...]:
 
 
 def _element(annotation: Any) -> Any:
-    """The type of the elements, if it is that of a sequence."""
+    """Type of the elements of a sequence type, else ``None``."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     return arguments[0] if isinstance(origin, type) and issubclass(origin, Sequence) and arguments else None

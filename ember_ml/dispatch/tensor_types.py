@@ -1,4 +1,4 @@
-"""What a value is, by its type: a tensor of some backend, a number, a sequence, host data, or nothing of these."""
+"""Classification of values by type: a tensor of a backend, a number, a sequence, host data, or none of these."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ember_ml import tree
 from ember_ml.backend import Backend
 from ember_ml.types import MAX_AXES
 
-# What ``classify`` returns for a type that is no backend's tensor. HOST is data in host memory, NumPy arrays above all,
-# which belong to whichever backend is active.
+# What ``classify`` returns for types that are not tensors of a backend. HOST is data in host memory, such as NumPy
+# arrays, which belongs to whichever backend is active.
 NUMBER, SEQUENCE, HOST, NONE, UNKNOWN = "number", "sequence", "host", "none", "unknown"
 
 NUMBERS = (bool, int, float, complex)
@@ -35,18 +35,18 @@ def register(backend: Backend) -> None:
 
 
 def register_wrapper(wrapper: type) -> None:
-    """Recognize wrapped tensors before a compiler meets one: it cannot look for the backends that are installed."""
+    """Register the type of wrapped tensors before a compiler meets one: it cannot search installed backends."""
     _classes[wrapper] = HOST
 
 
 def unregister(backend: Backend) -> None:
-    """Forget the tensors of ``backend``, which is being closed: ``classify`` raises for them."""
+    """Forget the tensors of ``backend``, which is being closed; ``classify`` then raises for them."""
     for kind in [kind for kind, found in _classes.items() if found is backend]:
         del _classes[kind]
 
 
 def classify(kind: type) -> Backend | str:
-    """What instances of a type are: tensors of the backend that is returned, or one of the words above."""
+    """The backend whose tensors are instances of ``kind``, or one of the constants above."""
     found = _classes.get(kind)
     if found is None:
         found = _classes[kind] = _classify(kind)
@@ -54,7 +54,7 @@ def classify(kind: type) -> Backend | str:
 
 
 def registered(kind: type) -> Backend | str | None:
-    """``classify`` of a type that was met before, without loading anything; else ``None``."""
+    """Result of an earlier ``classify``, without loading anything, or ``None``."""
     return _classes.get(kind)
 
 
@@ -127,7 +127,7 @@ def common_device(backend: Backend, values: Iterable[Any]) -> Any:
 
 
 def leaf_types(value: Any) -> set[type]:
-    """The types of the elements of a nested sequence, its ranges among them."""
+    """Types of the elements of a nested sequence, including ranges."""
     found: set[type] = set()
     level: Any = () if type(value) is range else value
     for _ in range(MAX_AXES):
@@ -144,21 +144,21 @@ def leaf_types(value: Any) -> set[type]:
 
 
 def too_deep(levels: int) -> ValueError:
-    """The error for a nested sequence with more levels than a tensor has axes."""
+    """The error for a nested sequence with more levels than a tensor can have axes."""
     # The levels of a sequence that is neither a list nor a tuple are not counted.
     got = levels if levels > MAX_AXES else "more"
     return ValueError(f"a nested sequence must have at most {MAX_AXES} levels, got {got}")
 
 
 def as_list(value: Any) -> Any:
-    """A sequence of another type than list, tuple or range as a list; anything else as it is."""
+    """A sequence that is not a list, tuple or range as a list; other values unchanged."""
     return value if isinstance(value, _LISTS) or classify(type(value)) != SEQUENCE else list(value)
 
 
 def _classify(kind: type) -> Backend | str:
-    """Loads the backend of an engine whose tensor type is met for the first time."""
+    """Classify a type that was not met before, and load the backend of its engine if it is a tensor type."""
     homes = {**backends.HIDDEN, **backends.homes()}
-    # The library's own come first there, and the last one here stays.
+    # The library's own backends come first in ``homes``, so in reverse order they win.
     engines = {home.engine: name for name, home in reversed(homes.items())}
     for base in kind.__mro__:
         name = engines.get(base.__module__.partition(".")[0])

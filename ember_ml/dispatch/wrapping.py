@@ -1,7 +1,7 @@
-"""EmberTensors in a call: recognized among its values, unwrapped to native tensors, and wrapped again in its result.
+"""EmberTensors in a call: found among its values, unwrapped to native tensors, and wrapped again in its result.
 
-``ember_ml.nn.tensor`` registers the type of wrapped tensors here. An instance has a ``native`` tensor and the backend
-that is its ``home``.
+``ember_ml.nn.tensor`` registers the type of wrapped tensors here. An instance has a ``native`` tensor and a ``home``,
+its backend.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONTAINERS = (dict, list, tuple)
 _FUNCTIONS = (FunctionType, MethodType, partial)
 _UNWRAPPED = (*_CONTAINERS, *_FUNCTIONS)
 
-# The type of wrapped tensors, once it is registered, and what makes one of a backend and a native tensor.
+# The type of wrapped tensors, once registered, and the function that makes one from a backend and a native tensor.
 _types: tuple[type[Any], ...] = ()
 _make: Callable[[Any, Any], Any]
 
@@ -35,7 +35,7 @@ def register(wrapper: type[Any], make: Callable[[Any, Any], Any]) -> None:
 
 
 def close(backend: Backend, refusal: Callable[[], Any]) -> None:
-    """Put the native tensors of EmberTensors of ``backend``, which is being closed, out of reach."""
+    """Make the native tensors of ``backend``, which is being closed, inaccessible."""
     for wrapper in _types:
         slot = wrapper.native
 
@@ -46,7 +46,7 @@ def close(backend: Backend, refusal: Callable[[], Any]) -> None:
 
 
 def holds_wrapped(values: Iterable[Any]) -> bool:
-    """Whether an EmberTensor is among ``values``, or somewhere within their containers."""
+    """Whether an EmberTensor is among ``values`` or nested in their containers."""
     if not _types:
         return False
     for value in values:  # noqa: SIM110 - a generator costs as much as all the rest
@@ -59,7 +59,7 @@ def _holds_within(value: Any) -> bool:
     items: Any = list(value.values()) if isinstance(value, dict) else value
     levels = 1
     while True:
-        # There may be very many numbers, but hardly many types.
+        # There may be many numbers, but hardly many types.
         types = set(map(type, items))
         if any(issubclass(kind, _types) for kind in types):
             return True
@@ -67,16 +67,16 @@ def _holds_within(value: Any) -> bool:
         if not inner:
             return False
         if levels == MAX_AXES:
-            # A container that contains itself has no last level.
+            # Raises for a container that contains itself.
             tree.depth(value)
         levels += 1
         items = tree.contents(items if inner == types else [item for item in items if type(item) in inner])
 
 
 def backend_of_wrapped(name: str, values: tuple[Any, ...]) -> Backend:
-    """The backend of the EmberTensors among ``values``, which are the arguments of the operation ``name``.
+    """The backend of the EmberTensors among ``values``, the arguments of the operation ``name``.
 
-    Where one engine takes the tensors of another as they are, it is that one.
+    If one engine accepts the tensors of the other, it is that one.
     """
     first: Any = None
     for value in values:
@@ -99,7 +99,7 @@ def mixed_engines(name: str, first: str, second: str) -> TypeError:
 
 
 def unwrap_all(values: tuple[Any, ...], backend: Backend) -> tuple[Any, ...]:
-    """``unwrap`` of the values of an operation."""
+    """``unwrap`` for each of the values of an operation."""
     return tuple(
         value.native
         if isinstance(value, _types)
@@ -111,10 +111,10 @@ def unwrap_all(values: tuple[Any, ...], backend: Backend) -> tuple[Any, ...]:
 
 
 def unwrap(value: Any, backend: Backend | None = None) -> Any:
-    """``value`` with native tensors in place of EmberTensors.
+    """``value`` with EmberTensors replaced by their native tensors.
 
     Args:
-        backend: functions in ``value`` are wrapped, so that they see EmberTensors for the tensors of this backend.
+        backend: wrap functions in ``value``, so that they receive EmberTensors for tensors of this backend.
     """
 
     def of(leaf: Any) -> Any:
@@ -128,14 +128,14 @@ def unwrap(value: Any, backend: Backend | None = None) -> Any:
 
 
 def wrap(value: Any, backend: Backend) -> Any:
-    """``value`` with EmberTensors in place of the native tensors of ``backend``."""
+    """``value`` with native tensors of ``backend`` replaced by EmberTensors."""
     if isinstance(value, backend.kinds):
         return _make(backend, value)
     return tree.map(partial(wrap, backend=backend), value) if isinstance(value, _CONTAINERS) else value
 
 
 def _on_natives(backend: Backend, function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` on EmberTensors, for a caller that has native tensors."""
+    """``function``, which takes EmberTensors, for a caller that passes native tensors."""
 
     @wraps(function)
     def on_natives(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What: one documented signature per operation, one file per category, all of them here under one roof."""
+"""All operations: one documented signature each, one module per category."""
 
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType
@@ -21,7 +21,7 @@ from ember_ml.ops.random import *
 from ember_ml.ops.stats import *
 from ember_ml.ops.vector import *
 
-# The categories with a public namespace of their own, and the one of two `cond` that has the short name.
+# Categories that are public namespaces, and the ``cond`` of control flow, which takes precedence over that of linalg.
 from ember_ml.ops import bitwise as bitwise  # isort: skip
 from ember_ml.ops.control import cond as cond  # isort: skip
 from ember_ml.ops import linearalg as linalg  # isort: skip
@@ -29,7 +29,7 @@ from ember_ml.ops import linearalg as linearalg  # isort: skip
 from ember_ml.ops import random as random  # isort: skip
 from ember_ml.ops import stats as stats  # isort: skip
 
-# Transforms take functions, not tensors, so they are no operations.
+# Transforms take functions rather than tensors, so they are not operations.
 from ember_ml.transform import checkpoint as checkpoint  # isort: skip
 from ember_ml.transform import compile as compile  # isort: skip
 from ember_ml.transform import custom_gradient as custom_gradient  # isort: skip

@@ -1,4 +1,4 @@
-"""Activations: what a layer does to each number, or to a row of them, before it passes them on."""
+"""Activation functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ember_ml.types import Axis, Tensor, TensorLike
 
 @op(floating, kinds="real")
 def relu(x: TensorLike, /) -> Tensor:
-    """``x`` where it is positive, else zero.
+    """``max(x, 0)``.
 
     >>> relu([-2.0, 0.0, 3.0]).tolist()
     [0.0, 0.0, 3.0]
@@ -26,7 +26,7 @@ def relu(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def relu6(x: TensorLike, /) -> Tensor:
-    """``x`` between 0 and 6, and the nearer of these outside of them.
+    """``x`` clipped to the range from 0 to 6.
 
     >>> relu6([-2.0, 3.0, 8.0]).tolist()
     [0.0, 3.0, 6.0]
@@ -46,7 +46,9 @@ def leaky_relu(x: TensorLike, /, negative_slope: float = 0.01) -> Tensor:
 
 @op(floating, kinds="real")
 def prelu(x: TensorLike, weight: TensorLike, /) -> Tensor:
-    """``x`` where it is positive, else ``weight * x``, with broadcasting: a leaky ReLU whose slope is learned.
+    """``x`` where it is positive, else ``weight * x``, with broadcasting.
+
+    A leaky ReLU whose negative slope is learned.
 
     >>> prelu([[-2.0, 3.0], [-4.0, -1.0]], [0.5, 0.25]).tolist()
     [[-1.0, 3.0], [-2.0, -0.25]]
@@ -77,7 +79,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 @op(floating, kinds="real")
 def selu(x: TensorLike, /) -> Tensor:
-    """``scale * elu(x, alpha)``, with constants that keep mean 0 and variance 1 from layer to layer.
+    """``scale * elu(x, alpha)``, with the constants that keep mean 0 and variance 1 from layer to layer.
 
     >>> f"{float(selu(1.0)):.4f}", f"{float(selu(-100.0)):.4f}"
     ('1.0507', '-1.7581')
@@ -87,7 +89,9 @@ def selu(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def celu(x: TensorLike, /, alpha: float = 1.0) -> Tensor:
-    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``: an ELU with slope 1 at zero for any ``alpha``.
+    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+
+    Unlike ``elu``, its derivative at zero is 1 for every ``alpha``.
 
     >>> celu([float("-inf"), 0.0, 2.0], alpha=3.0).tolist()
     [-3.0, 0.0, 2.0]
@@ -99,7 +103,7 @@ def celu(x: TensorLike, /, alpha: float = 1.0) -> Tensor:
 
 @op(floating, kinds="real")
 def gelu(x: TensorLike, /, approximate: bool = False) -> Tensor:
-    """``x`` times the probability that a standard normal variable is below ``x``.
+    """``x * P(z < x)`` for a standard normal ``z``.
 
     Args:
         approximate: compute ``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`` instead, which differs by
@@ -153,7 +157,7 @@ def _mish(x: Any) -> Tensor:
 
 @op(floating, kinds="real")
 def sigmoid(x: TensorLike, /) -> Tensor:
-    """``1 / (1 + exp(-x))``, from 0 to 1.
+    """``1 / (1 + exp(-x))``, between 0 and 1.
 
     >>> sigmoid([float("-inf"), 0.0, 1e4]).tolist()
     [0.0, 0.5, 1.0]
@@ -162,7 +166,7 @@ def sigmoid(x: TensorLike, /) -> Tensor:
 
 
 def _sigmoid(x: Any) -> Tensor:
-    # Neither exponent is positive, so that nothing overflows.
+    # Both exponents are <= 0, so neither exponential overflows.
     positive = x > 0
     below: Any = math.exp(comparison.where(positive, 0, x))
     above: Any = math.exp(comparison.where(positive, -x, 0))
@@ -171,7 +175,7 @@ def _sigmoid(x: Any) -> Tensor:
 
 @op(floating, kinds="real")
 def hard_sigmoid(x: TensorLike, /) -> Tensor:
-    """``relu6(x + 3) / 6``: a sigmoid made of three straight lines.
+    """``relu6(x + 3) / 6``: a piecewise linear approximation of the sigmoid.
 
     >>> hard_sigmoid([-4.0, 0.0, 1.5, 4.0]).tolist()
     [0.0, 0.5, 0.75, 1.0]
@@ -202,7 +206,7 @@ hard_swish = hard_silu
 
 @op(floating, kinds="real")
 def hard_tanh(x: TensorLike, /, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """``x`` between ``min_val`` and ``max_val``, and the nearer of these outside of them.
+    """``x`` clipped to the range from ``min_val`` to ``max_val``.
 
     >>> hard_tanh([-2.0, 0.5, 3.0]).tolist()
     [-1.0, 0.5, 1.0]
@@ -214,7 +218,7 @@ def hard_tanh(x: TensorLike, /, min_val: float = -1.0, max_val: float = 1.0) -> 
 
 @op(floating, kinds="real")
 def lecun_tanh(x: TensorLike, /) -> Tensor:
-    """``1.7159 * tanh(2 * x / 3)``, which is close to 1 at 1 and to -1 at -1.
+    """``1.7159 * tanh(2 * x / 3)``, which is close to ``x`` at -1, 0 and 1.
 
     >>> f"{float(lecun_tanh(1.0)):.4f}"
     '1.0000'
@@ -242,7 +246,7 @@ def _tanh_shrink(x: Any) -> Tensor:
 
 @op(floating, kinds="real")
 def soft_shrink(x: TensorLike, /, threshold: float = 0.5) -> Tensor:
-    """``x`` moved towards zero by ``threshold``, and zero where it is nearer than that.
+    """``x`` moved towards zero by ``threshold``, or zero where ``|x| <= threshold``.
 
     >>> soft_shrink([-2.0, 0.25, 1.0]).tolist()
     [-1.5, 0.0, 0.5]
@@ -255,7 +259,7 @@ def soft_shrink(x: TensorLike, /, threshold: float = 0.5) -> Tensor:
 
 @op(floating, kinds="real")
 def hard_shrink(x: TensorLike, /, threshold: float = 0.5) -> Tensor:
-    """``x``, and zero where it is no further than ``threshold`` from zero.
+    """``x``, or zero where ``|x| <= threshold``.
 
     >>> hard_shrink([-2.0, 0.25, 0.5]).tolist()
     [-2.0, 0.0, 0.0]
@@ -265,10 +269,11 @@ def hard_shrink(x: TensorLike, /, threshold: float = 0.5) -> Tensor:
 
 @op(floating, kinds="real")
 def softplus(x: TensorLike, /, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``: a ReLU without the corner.
+    """``log(1 + exp(beta * x)) / beta``: a smooth ReLU.
 
     Args:
-        threshold: where ``beta * x`` is above this, the answer is ``x`` itself.
+        beta: how sharp the corner is; the larger, the closer to ``relu``.
+        threshold: where ``beta * x`` is above this, the result is ``x`` itself.
 
     >>> softplus([-1e4, 1e4]).tolist(), f"{float(softplus(0.0)):.4f}"
     ([0.0, 10000.0], '0.6931')
@@ -278,7 +283,7 @@ def softplus(x: TensorLike, /, beta: float = 1.0, threshold: float = 20.0) -> Te
     return math._in_single(_softplus, x, beta=beta, threshold=threshold)
 
 
-# From here on, there is no difference between softplus and ``x`` in any dtype; far beyond, exponentials overflow.
+# Above this, softplus(x) == x in every dtype; far above it, exp overflows.
 _STRAIGHT = 40.0
 
 
@@ -306,7 +311,7 @@ def _softsign(x: Any) -> Tensor:
 
 @op(floating, kinds="real")
 def squareplus(x: TensorLike, /, b: float = 4.0) -> Tensor:
-    """``(x + sqrt(x ** 2 + b)) / 2``: a ReLU without the corner, and without exponentials.
+    """``(x + sqrt(x ** 2 + b)) / 2``: a smooth ReLU without exponentials.
 
     >>> squareplus([-1.5, 0.0, 1.5]).tolist()
     [0.5, 1.0, 2.0]
@@ -317,7 +322,7 @@ def squareplus(x: TensorLike, /, b: float = 4.0) -> Tensor:
 
 
 def _squareplus(x: Any, b: float) -> Tensor:
-    # Beyond the limit, b is lost in the square, which might overflow. Below zero, the sum would cancel.
+    # Above the limit, b is lost in the square, which may overflow. For negative x, the sum would cancel.
     limit = 1e9 * _math.sqrt(b + 1)
     size: Any = math.abs(x)
     root: Any = comparison.where(size > limit, size, math.sqrt(math.square(math.minimum(size, limit)) + b))
@@ -327,10 +332,10 @@ def _squareplus(x: Any, b: float) -> Tensor:
 
 @op(floating, kinds="real")
 def softmax(x: TensorLike, /, axis: Axis = -1) -> Tensor:
-    """``exp(x)`` divided by its sum along ``axis``, so that it is positive and sums to one.
+    """``exp(x) / sum(exp(x))`` along ``axis``: positive, with sum 1.
 
     Args:
-        axis: one axis, several to be taken together, or ``None`` for all.
+        axis: one axis, several axes that are normalized together, or ``None`` for all.
 
     >>> softmax([[1e4, 1e4], [float("-inf"), 0.0]]).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
@@ -339,22 +344,22 @@ def softmax(x: TensorLike, /, axis: Axis = -1) -> Tensor:
 
 
 def _softmax(x: Any, axis: Axis) -> Tensor:
-    powers: Any = math.exp(_from_the_top(x, axis))
+    powers: Any = math.exp(_subtract_max(x, axis))
     return math.divide(powers, stats.sum(powers, axis=axis, keepdims=True))
 
 
-def _from_the_top(x: Any, axis: Axis) -> Any:
-    """``x`` less its largest value along ``axis``, whose exponential cannot overflow."""
+def _subtract_max(x: Any, axis: Axis) -> Any:
+    """``x - max(x)`` along ``axis``, whose exponential cannot overflow."""
     _axes(axis, x.ndim)
     return x if 0 in x.shape else x - stats.max(x, axis=axis, keepdims=True)
 
 
 @op(floating, kinds="real")
 def log_softmax(x: TensorLike, /, axis: Axis = -1) -> Tensor:
-    """Logarithm of ``softmax(x)``, exact where that is rounded to zero.
+    """Logarithm of ``softmax(x)``, accurate even where the softmax underflows to zero.
 
     Args:
-        axis: as in ``softmax``.
+        axis: one axis, several axes that are normalized together, or ``None`` for all.
 
     >>> log_softmax([0.0, -1e4]).tolist()
     [0.0, -10000.0]
@@ -363,13 +368,13 @@ def log_softmax(x: TensorLike, /, axis: Axis = -1) -> Tensor:
 
 
 def _log_softmax(x: Any, axis: Axis) -> Tensor:
-    lowered = _from_the_top(x, axis)
+    lowered = _subtract_max(x, axis)
     return math.subtract(lowered, math.log(stats.sum(math.exp(lowered), axis=axis, keepdims=True)))
 
 
 @op(floating, kinds="real")
 def log_sigmoid(x: TensorLike, /) -> Tensor:
-    """Logarithm of ``sigmoid(x)``, exact where that is rounded to zero.
+    """Logarithm of ``sigmoid(x)``, accurate even where the sigmoid underflows to zero.
 
     >>> log_sigmoid(-1e4).tolist(), f"{float(log_sigmoid(0.0)):.4f}"
     (-10000.0, '-0.6931')
@@ -383,9 +388,9 @@ def _log_sigmoid(x: Any) -> Tensor:
 
 @op(floating, kinds="real")
 def sparsemax(x: TensorLike, /, axis: int = -1) -> Tensor:
-    """The nearest point to ``x`` among those that are nowhere negative and sum to one along ``axis``.
+    """Projection of ``x`` onto the probability simplex along ``axis``.
 
-    It is a softmax that answers with exact zeros for all but the largest values.
+    Like ``softmax``, it is nonnegative with sum 1, but small values become exactly zero.
 
     >>> sparsemax([[1.0, 0.5, -1.0], [2.0, 0.0, 0.0]]).tolist()
     [[0.75, 0.25, 0.0], [1.0, 0.0, 0.0]]
@@ -395,11 +400,11 @@ def sparsemax(x: TensorLike, /, axis: int = -1) -> Tensor:
 
 def _sparsemax(x: Any, axis: int) -> Tensor:
     (axis,) = _axes(axis, x.ndim)
-    lowered = _from_the_top(x, axis)
+    lowered = _subtract_max(x, axis)
     ordered: Any = indexing.sort(lowered, axis=axis, descending=True)
     ranks: Any = creation.arange(1, x.shape[axis] + 1, dtype=x.dtype, device=device.get_device(x))
     ranks = manipulation.reshape(ranks, [-1 if i == axis else 1 for i in range(x.ndim)])
-    # What is larger than the excess of the sum over one, shared among those before it, is not zero.
+    # A value is in the support if it exceeds (the sum of the values down to it, minus 1) / rank.
     support = 1 + ranks * ordered > stats.cumsum(ordered, axis=axis)
     count: Any = stats.sum(comparison.where(support, ranks * 0 + 1, 0), axis=axis, keepdims=True)
     excess: Any = stats.sum(comparison.where(support, ordered, 0), axis=axis, keepdims=True) - 1
@@ -408,7 +413,7 @@ def _sparsemax(x: Any, axis: int) -> Tensor:
 
 @op(floating, kinds="real")
 def glu(x: TensorLike, /, axis: int = -1) -> Tensor:
-    """The first half of ``x`` along ``axis`` times the sigmoid of the second half.
+    """First half of ``x`` along ``axis``, times the sigmoid of the second half.
 
     >>> glu([[4.0, 6.0, 0.0, 1e4]]).tolist()
     [[2.0, 6.0]]
@@ -435,7 +440,9 @@ def threshold(x: TensorLike, /, threshold: float, value: float) -> Tensor:
 
 
 def get_activation(name: str | _Callable[..., Any] | None) -> _Callable[..., Any]:
-    """The activation of that name; a function is answered as it is, and ``None`` is the one that changes nothing.
+    """Activation function called ``name``.
+
+    A function is returned unchanged. ``None`` and ``"linear"`` are the identity.
 
     >>> get_activation("relu")([-1.0, 2.0]).tolist()
     [0.0, 2.0]
@@ -451,5 +458,5 @@ def get_activation(name: str | _Callable[..., Any] | None) -> _Callable[..., Any
 
 
 def _linear(x: Any) -> Any:
-    """``x`` itself."""
+    """Identity."""
     return x

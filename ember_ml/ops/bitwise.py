@@ -1,4 +1,4 @@
-"""Bits: logic, shifts and rotations of integers, packing, and waves made of bits."""
+"""Bitwise logic, shifts and rotations of integers, packing, and binary waves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml.types import DeviceLike, DTypeLike, Indices, Mask, Tensor, TensorL
 
 @op(promoted, kinds="bits", differentiable=False)
 def bitwise_and(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The bits that are set in both ``x`` and ``y``; logical and for bool.
+    """Bitwise AND of ``x`` and ``y``, with broadcasting; logical AND for bool.
 
     >>> bitwise_and([12, 10], 6).tolist()
     [4, 2]
@@ -23,7 +23,7 @@ def bitwise_and(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="bits", differentiable=False)
 def bitwise_or(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The bits that are set in ``x`` or ``y`` or both; logical or for bool.
+    """Bitwise OR of ``x`` and ``y``, with broadcasting; logical OR for bool.
 
     >>> bitwise_or([12, 10], 6).tolist()
     [14, 14]
@@ -33,7 +33,7 @@ def bitwise_or(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="bits", differentiable=False)
 def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The bits that are set in one of ``x`` and ``y`` alone; exclusive or for bool.
+    """Bitwise XOR of ``x`` and ``y``, with broadcasting; logical XOR for bool.
 
     >>> bitwise_xor([12, 10], 6).tolist()
     [10, 12]
@@ -43,7 +43,7 @@ def bitwise_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="bits", differentiable=False)
 def bitwise_invert(x: TensorLike, /) -> Tensor:
-    """``x`` with every bit flipped; logical not for bool.
+    """``x`` with every bit flipped; logical NOT for bool.
 
     >>> bitwise_invert([0, 5, -1]).tolist()
     [-1, -6, 0]
@@ -56,9 +56,9 @@ bitwise_not = bitwise_invert
 
 @op(promoted, kinds="integral", differentiable=False)
 def bitwise_left_shift(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The bits of ``x`` moved ``y`` places up, zeros moving in.
+    """``x`` shifted left by ``y`` bits, filled with zeros.
 
-    A count that is negative or not below the width moves every bit out, on every engine.
+    Where ``y`` is negative or at least the width of the dtype, the result is 0.
 
     >>> bitwise_left_shift([1, 2, 3], [4, 1, 64]).tolist()
     [16, 4, 0]
@@ -71,9 +71,9 @@ left_shift = bitwise_left_shift
 
 @op(promoted, kinds="integral", differentiable=False)
 def bitwise_right_shift(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The bits of ``x`` moved ``y`` places down, copies of the sign bit moving in.
+    """``x`` shifted right by ``y`` bits, filled with the sign bit.
 
-    A count that is negative or not below the width leaves nothing but the sign: 0, or -1 for negative ``x``.
+    Where ``y`` is negative or at least the width of the dtype, the result is 0, or -1 for negative ``x``.
 
     >>> bitwise_right_shift([16, -16, -16], [2, 2, 64]).tolist()
     [4, -4, -1]
@@ -86,9 +86,9 @@ right_shift = bitwise_right_shift
 
 @op(kept, kinds="integral", differentiable=False)
 def rotate_left(x: TensorLike, shift: Indices, /) -> Tensor:
-    """The bits of ``x`` moved ``shift`` places up, those that leave at the top entering at the bottom.
+    """Bits of ``x`` rotated left by ``shift`` places.
 
-    Counts are taken modulo the width of the dtype; negative ones rotate to the right.
+    ``shift`` is taken modulo the width of the dtype; a negative one rotates right.
 
     >>> rotate_left(cast([129, 1], "uint8"), 1).tolist()
     [3, 2]
@@ -102,9 +102,9 @@ def rotate_left(x: TensorLike, shift: Indices, /) -> Tensor:
 
 @op(kept, kinds="integral", differentiable=False)
 def rotate_right(x: TensorLike, shift: Indices, /) -> Tensor:
-    """The bits of ``x`` moved ``shift`` places down, those that leave at the bottom entering at the top.
+    """Bits of ``x`` rotated right by ``shift`` places.
 
-    Counts are taken modulo the width of the dtype; negative ones rotate to the left.
+    ``shift`` is taken modulo the width of the dtype; a negative one rotates left.
 
     >>> rotate_right(cast([129, 2], "uint8"), 1).tolist()
     [192, 1]
@@ -114,7 +114,7 @@ def rotate_right(x: TensorLike, shift: Indices, /) -> Tensor:
 
 @op(promoted, kinds="integral", differentiable=False)
 def count_ones(x: TensorLike, /) -> Tensor:
-    """The number of bits that are set in ``x``, in the dtype of ``x``; negative numbers count in two's complement.
+    """Number of bits set in ``x``, in the dtype of ``x``; negative numbers are in two's complement.
 
     >>> count_ones([0, 7, -1]).tolist()
     [0, 3, 64]
@@ -136,7 +136,7 @@ popcount = count_ones
 
 @op(promoted, kinds="integral", differentiable=False)
 def count_zeros(x: TensorLike, /) -> Tensor:
-    """The number of bits that are not set in ``x``, in the dtype of ``x``.
+    """Number of bits not set in ``x``, in the dtype of ``x``.
 
     >>> count_zeros([0, 7, -1]).tolist()
     [64, 61, 0]
@@ -146,7 +146,9 @@ def count_zeros(x: TensorLike, /) -> Tensor:
 
 @op(kept, kinds="integral", differentiable=False)
 def get_bit(x: TensorLike, position: Indices, /) -> Tensor:
-    """The bit of ``x`` at ``position`` (0 is the lowest), as 0 or 1; 0 beyond the width.
+    """Bit of ``x`` at ``position``, as 0 or 1.
+
+    Position 0 is the lowest bit. Positions outside the width of the dtype give 0.
 
     >>> get_bit([5, 2], [0, 0]).tolist()
     [1, 0]
@@ -156,7 +158,9 @@ def get_bit(x: TensorLike, position: Indices, /) -> Tensor:
 
 @op(kept, kinds="integral", differentiable=False)
 def set_bit(x: TensorLike, position: Indices, value: Mask = True, /) -> Tensor:
-    """``x`` with the bit at ``position`` (0 is the lowest) set to ``value``; as it was beyond the width.
+    """``x`` with the bit at ``position`` set to ``value``.
+
+    Position 0 is the lowest bit. Positions outside the width of the dtype leave ``x`` unchanged.
 
     >>> set_bit([0, 5], [3, 0], [True, False]).tolist()
     [8, 4]
@@ -167,7 +171,9 @@ def set_bit(x: TensorLike, position: Indices, value: Mask = True, /) -> Tensor:
 
 @op(kept, kinds="integral", differentiable=False)
 def toggle_bit(x: TensorLike, position: Indices, /) -> Tensor:
-    """``x`` with the bit at ``position`` (0 is the lowest) flipped; as it was beyond the width.
+    """``x`` with the bit at ``position`` flipped.
+
+    Position 0 is the lowest bit. Positions outside the width of the dtype leave ``x`` unchanged.
 
     >>> toggle_bit([0, 5], [3, 0]).tolist()
     [8, 4]
@@ -176,7 +182,7 @@ def toggle_bit(x: TensorLike, position: Indices, /) -> Tensor:
 
 
 def _bit(x: TensorLike, position: TensorLike) -> Tensor:
-    """A one at ``position``, in the dtype of ``x``; nothing at all beyond the width."""
+    """``1 << position`` in the dtype of ``x``; zero for positions outside its width."""
     bits = dtypes.dtype(x).bits
     inside = bitwise_and(comparison.greater_equal(position, 0), comparison.less(position, bits))
     place = dtypes.cast(comparison.where(inside, position, bits), dtypes.dtype(x))
@@ -185,10 +191,12 @@ def _bit(x: TensorLike, position: TensorLike) -> Tensor:
 
 @op(free, kinds="bits", differentiable=False)
 def packbits(x: TensorLike, /, axis: int | None = None, bitorder: str = "big") -> Tensor:
-    """Eight elements of ``x`` in each uint8, a set bit for what is not zero; the last byte is filled up with zeros.
+    """Elements of ``x`` as bits, eight in each uint8.
+
+    Nonzero elements are ones. The last byte is filled up with zeros.
 
     Args:
-        axis: the axis that is packed; by default ``x`` is flattened.
+        axis: the axis to pack; by default ``x`` is flattened first.
         bitorder: ``"big"`` puts the first element in the highest bit, ``"little"`` in the lowest.
 
     >>> packbits([True, False, True]).tolist()
@@ -207,15 +215,15 @@ def packbits(x: TensorLike, /, axis: int | None = None, bitorder: str = "big") -
 
 @op(free, kinds="integral", differentiable=False)
 def unpackbits(x: TensorLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Tensor:
-    """The bits of ``x``, each as a 0 or 1 of uint8.
+    """Bits of ``x`` along an axis, each as a uint8 of 0 or 1.
 
-    An element gives as many bits as its dtype is wide.
+    Each element gives as many bits as its dtype has.
 
     Args:
-        axis: the axis that is unpacked; by default ``x`` is flattened.
-        count: how many bits to keep along ``axis``, zeros being added if there are fewer; a negative one drops as many
-            from the end.
-        bitorder: ``"big"`` answers the highest bit of an element first, ``"little"`` the lowest.
+        axis: the axis to unpack; by default ``x`` is flattened first.
+        count: how many bits to keep along ``axis``, padded with zeros if there are fewer. A negative count drops that
+            many bits from the end. All are kept by default.
+        bitorder: ``"big"`` gives the highest bit of an element first, ``"little"`` the lowest.
 
     >>> unpackbits(cast([160], "uint8"), count=3).tolist()
     [1, 0, 1]
@@ -243,7 +251,7 @@ def _check_order(bitorder: str) -> None:
 
 
 def _places(x: TensorLike, width: int, bitorder: str) -> Tensor:
-    """The places of ``width`` bits in that order, beside ``x`` and in its dtype."""
+    """Shift counts of ``width`` bits in that order, with the dtype and device of ``x``."""
     up = bitorder == "little"
     start, stop, step = (0, width, 1) if up else (width - 1, -1, -1)
     return dtypes.cast(creation.arange(start, stop, step, device=device.get_device(x)), dtypes.dtype(x))
@@ -254,7 +262,9 @@ _MODES = {"xor": bitwise_xor, "and": bitwise_and, "or": bitwise_or}
 
 @op(promoted, kinds="bits", differentiable=False)
 def binary_wave_interference(waves: Sequence[TensorLike], /, mode: str = "xor") -> Tensor:
-    """The bit patterns of ``waves`` (a sequence, or a stack along the first axis) combined into one.
+    """Bit patterns of ``waves`` combined into one.
+
+    ``waves`` is a sequence of tensors, or one tensor whose first axis is reduced.
 
     Args:
         mode: ``"xor"``, ``"and"`` or ``"or"``.
@@ -273,7 +283,7 @@ def binary_wave_interference(waves: Sequence[TensorLike], /, mode: str = "xor") 
 
 @op(kept, kinds="integral", differentiable=False)
 def binary_wave_propagate(wave: TensorLike, shift: Indices, /) -> Tensor:
-    """The bits of ``wave`` moved ``shift`` places: up where it is positive, down where it is negative.
+    """``wave`` shifted left by ``shift`` bits where that is positive, and right where it is negative.
 
     >>> binary_wave_propagate([4, 4], [1, -1]).tolist()
     [8, 2]
@@ -289,7 +299,11 @@ def binary_wave_propagate(wave: TensorLike, shift: Indices, /) -> Tensor:
 def create_duty_cycle(
     length: int, duty_cycle: float, /, *, dtype: DTypeLike = "uint8", device: DeviceLike | None = None
 ) -> Tensor:
-    """A wave of ``length`` bits, the first ``round(length * duty_cycle)`` of them ones.
+    """Wave of ``length`` bits, of which the first ``round(length * duty_cycle)`` are ones.
+
+    Args:
+        dtype: the dtype of the result.
+        device: the device of the result, by default the default device.
 
     >>> create_duty_cycle(8, 0.25).tolist()
     [1, 1, 0, 0, 0, 0, 0, 0]
@@ -304,7 +318,11 @@ def create_duty_cycle(
 def generate_blocky_sin(
     length: int, half_period: int, /, *, dtype: DTypeLike = "uint8", device: DeviceLike | None = None
 ) -> Tensor:
-    """A square wave of ``length`` bits: ``half_period`` ones, as many zeros, and again.
+    """Square wave of ``length`` bits: ``half_period`` ones, then ``half_period`` zeros, repeated.
+
+    Args:
+        dtype: the dtype of the result.
+        device: the device of the result, by default the default device.
 
     >>> generate_blocky_sin(7, 2).tolist()
     [1, 1, 0, 0, 1, 1, 0]

@@ -1,4 +1,4 @@
-"""Comparison and logic: operations that answer with truth values, and the choice between values by them."""
+"""Comparison and logic: operations that return bool, and selection by a condition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ember_ml.types import Axis, Mask, Tensor, TensorLike
 
 @op(compared, differentiable=False)
 def equal(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x == y``, with broadcasting.
+    """Elementwise ``x == y``, with broadcasting.
 
     >>> equal([1, 2], 2).tolist()
     [False, True]
@@ -22,7 +22,7 @@ def equal(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def not_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x != y``, with broadcasting.
+    """Elementwise ``x != y``, with broadcasting.
 
     >>> not_equal([1, 2], 2).tolist()
     [True, False]
@@ -32,7 +32,7 @@ def not_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def less(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x < y``, with broadcasting.
+    """Elementwise ``x < y``, with broadcasting.
 
     >>> less([1, 2, 3], 2).tolist()
     [True, False, False]
@@ -42,7 +42,7 @@ def less(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def less_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x <= y``, with broadcasting.
+    """Elementwise ``x <= y``, with broadcasting.
 
     >>> less_equal([1, 2, 3], 2).tolist()
     [True, True, False]
@@ -52,7 +52,7 @@ def less_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def greater(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x > y``, with broadcasting.
+    """Elementwise ``x > y``, with broadcasting.
 
     >>> greater([1, 2, 3], 2).tolist()
     [False, False, True]
@@ -62,7 +62,7 @@ def greater(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def greater_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x >= y``, with broadcasting.
+    """Elementwise ``x >= y``, with broadcasting.
 
     >>> greater_equal([1, 2, 3], 2).tolist()
     [False, True, True]
@@ -72,11 +72,13 @@ def greater_equal(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def isclose(x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Truth of ``|x - y| <= atol + rtol * |y|``, with broadcasting: the tolerance is relative to ``y``.
+    """Elementwise ``|x - y| <= atol + rtol * |y|``, with broadcasting.
 
-    An infinity is close to itself alone.
+    The tolerance is relative to ``y``. An infinity is close only to itself.
 
     Args:
+        rtol: relative tolerance.
+        atol: absolute tolerance.
         equal_nan: whether NaN is close to NaN.
 
     >>> isclose([1.0, 2.0], [1.000001, 2.1]).tolist()
@@ -89,9 +91,13 @@ def isclose(x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1
 def allclose(
     x: TensorLike, y: TensorLike, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Truth of ``isclose`` for every pair of elements, as a tensor without axes.
+    """Whether all elements of ``x`` and ``y`` are close, as ``isclose`` defines it.
 
-    The answer is a tensor, not a Python ``bool``, so that no lazy engine has to evaluate it and compilers can trace it.
+    The result is a zero-dimensional tensor, not a Python ``bool``: lazy engines need not evaluate it, and compilers can
+    trace it.
+
+    Args:
+        rtol, atol, equal_nan: as in ``isclose``.
 
     >>> bool(allclose([1.0, 2.0], [1.000001, 2.0]))
     True
@@ -101,9 +107,10 @@ def allclose(
 
 @op(compared, differentiable=False)
 def array_equal(x: TensorLike, y: TensorLike, /, equal_nan: bool = False) -> Tensor:
-    """Truth of ``x`` and ``y`` having one shape and the same elements, as a tensor without axes.
+    """Whether ``x`` and ``y`` have the same shape and the same elements.
 
-    The answer is a tensor, not a Python ``bool``, so that no lazy engine has to evaluate it and compilers can trace it.
+    The result is a zero-dimensional tensor, not a Python ``bool``: lazy engines need not evaluate it, and compilers can
+    trace it.
 
     Args:
         equal_nan: whether NaN equals NaN.
@@ -121,7 +128,7 @@ def array_equal(x: TensorLike, y: TensorLike, /, equal_nan: bool = False) -> Ten
 
 @op(compared, differentiable=False)
 def isnan(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` being not a number; of a complex number, of either part being none.
+    """Whether each element is NaN; a complex number is if either part is.
 
     >>> isnan([1.0, float("nan")]).tolist()
     [False, True]
@@ -131,7 +138,7 @@ def isnan(x: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def isinf(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` being infinite, of either sign; of a complex number, of either part being so.
+    """Whether each element is infinite, of either sign; a complex number is if either part is.
 
     >>> isinf([1.0, float("-inf")]).tolist()
     [False, True]
@@ -141,7 +148,7 @@ def isinf(x: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def isfinite(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` being neither infinite nor NaN; of a complex number, of both parts being so.
+    """Whether each element is neither infinite nor NaN; a complex number is if both parts are.
 
     >>> isfinite([1.0, float("inf"), float("nan")]).tolist()
     [True, False, False]
@@ -151,7 +158,7 @@ def isfinite(x: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def isposinf(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` being positive infinity.
+    """Whether each element is positive infinity.
 
     >>> isposinf([float("inf"), float("-inf")]).tolist()
     [True, False]
@@ -161,7 +168,7 @@ def isposinf(x: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def isneginf(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` being negative infinity.
+    """Whether each element is negative infinity.
 
     >>> isneginf([float("inf"), float("-inf")]).tolist()
     [False, True]
@@ -171,7 +178,7 @@ def isneginf(x: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def isreal(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` having no imaginary part.
+    """Whether each element has a zero imaginary part.
 
     >>> isreal([1 + 0j, 1 + 1j]).tolist()
     [True, False]
@@ -181,7 +188,7 @@ def isreal(x: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def logical_and(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of both ``x`` and ``y`` being non-zero, with broadcasting.
+    """Whether both ``x`` and ``y`` are nonzero, with broadcasting.
 
     >>> logical_and([0, 1, 2], [1, 0, 3]).tolist()
     [False, False, True]
@@ -191,7 +198,7 @@ def logical_and(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def logical_or(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of ``x`` or ``y`` being non-zero, with broadcasting.
+    """Whether ``x`` or ``y`` or both are nonzero, with broadcasting.
 
     >>> logical_or([0, 1, 2], [0, 0, 3]).tolist()
     [False, True, True]
@@ -201,7 +208,7 @@ def logical_or(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def logical_not(x: TensorLike, /) -> Tensor:
-    """Truth of ``x`` being zero.
+    """Whether each element is zero.
 
     >>> logical_not([0, 1, 2]).tolist()
     [True, False, False]
@@ -211,7 +218,7 @@ def logical_not(x: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def logical_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Truth of exactly one of ``x`` and ``y`` being non-zero, with broadcasting.
+    """Whether exactly one of ``x`` and ``y`` is nonzero, with broadcasting.
 
     >>> logical_xor([0, 1, 2], [0, 0, 3]).tolist()
     [False, True, False]
@@ -221,7 +228,13 @@ def logical_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(compared, differentiable=False)
 def all(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Truth of every element along ``axis`` being non-zero; of no elements, true. NaN is not zero.
+    """Whether all elements along ``axis`` are nonzero.
+
+    True for no elements. NaN is nonzero.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> all([[1, 2], [0, 3]], axis=1).tolist()
     [True, False]
@@ -231,7 +244,13 @@ def all(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 @op(compared, differentiable=False)
 def any(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Truth of some element along ``axis`` being non-zero; of no elements, false. NaN is not zero.
+    """Whether any element along ``axis`` is nonzero.
+
+    False for no elements. NaN is nonzero.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> any([[0, 0], [0, 3]], axis=1).tolist()
     [False, True]
@@ -241,7 +260,7 @@ def any(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 @op(promoted)
 def where(condition: Mask, x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Elements of ``x`` where ``condition`` holds and of ``y`` elsewhere, with broadcasting.
+    """Elements of ``x`` where ``condition`` is true and of ``y`` elsewhere, with broadcasting.
 
     >>> where([True, False], [1, 2], 0).tolist()
     [1, 0]
@@ -251,7 +270,7 @@ def where(condition: Mask, x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted)
 def select(condlist: Sequence[Mask], choicelist: Sequence[TensorLike], default: TensorLike = 0) -> Tensor:
-    """Elements of the first of ``choicelist`` whose condition holds, of ``default`` where none does.
+    """Elements of the first of ``choicelist`` whose condition is true, or of ``default`` where none is.
 
     >>> x = [0, 1, 2, 3]
     >>> select([less(x, 1), greater(x, 2)], [[10, 10, 10, 10], x], -1).tolist()
@@ -267,11 +286,11 @@ def select(condlist: Sequence[Mask], choicelist: Sequence[TensorLike], default: 
 
 @op(compared, kinds="real", differentiable=False)
 def isin(x: TensorLike, test_elements: TensorLike, /, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Truth of each element of ``x`` being one of ``test_elements``. NaN is never one of them.
+    """Whether each element of ``x`` is one of ``test_elements``; NaN never is.
 
     Args:
-        assume_unique: that neither tensor holds a value twice, which some engines make use of.
-        invert: answer the opposite.
+        assume_unique: promise that neither tensor contains a value twice, which some engines use.
+        invert: return the negation.
 
     >>> isin([1, 2, 3], [2, 5]).tolist()
     [False, True, False]

@@ -1,11 +1,11 @@
-"""Control flow: choices, loops and scans over nested containers of tensors.
+"""Control flow: conditions, loops and scans over trees of tensors.
 
-Python decides wherever values are known. Where a compiler traces, ``torch.compile`` gets ``torch.cond`` and torch's
-``while_loop``; ``mx.compile`` and ``vmap`` cannot branch on data, so both ways are computed and one is selected. Loops
-of known length are unrolled into a compiled graph.
+Where values are available, plain Python control flow runs. Under ``torch.compile``, conditions on traced data become
+``torch.cond`` and torch's ``while_loop``. ``mx.compile`` and ``vmap`` cannot branch on data, so both branches are
+computed and one is selected. Loops of known length are unrolled into the compiled graph.
 
-Trees are tensors in nested dictionaries, lists and tuples. Numbers and host arrays among the leaves become tensors of
-the engine that the others live on; ``None`` stays as it is.
+A tree is a tensor, or nested dictionaries, lists and tuples of tensors. Numbers and NumPy arrays among its leaves are
+converted to the engine of the other leaves; ``None`` is passed through.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ember_ml.types import Tensor, TensorLike
 
 @op(free)
 def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Tree) -> Any:
-    """``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
+    """``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``.
 
-    ``pred`` is a bool, a number or a tensor of no dimensions. Only one of the functions is called, except where
-    ``mx.compile`` or ``vmap`` traces the predicate; there, and in ``torch.compile``, both must answer with the same
-    structure, shapes and dtypes.
+    ``pred`` is a bool, a number or a zero-dimensional tensor. Only one of the functions is called, except where
+    ``mx.compile`` or ``vmap`` traces ``pred``. There, and under ``torch.compile``, both must return the same structure,
+    shapes and dtypes.
 
     >>> cond(True, negative, square, 1.0).tolist()
     -1.0
@@ -53,14 +53,14 @@ def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
 def while_loop(
     cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Tree, maximum_iterations: int | None = None
 ) -> Any:
-    """The first of ``loop_vars``, ``body(*loop_vars)``, ... for which ``cond(*loop_vars)`` does not hold.
+    """``loop_vars`` after repeated ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is true.
 
-    A list or tuple of variables is unpacked for both functions; anything else is their only argument. The structure
-    stays the same; in compiled code, so do shapes and dtypes.
+    A list or tuple of variables is unpacked for both functions; anything else is passed as one argument. ``body`` must
+    keep the structure and, in compiled code, the shapes and dtypes.
 
     Args:
-        maximum_iterations: stop after that many steps. ``mx.compile`` needs it, since it cannot stop on data: it
-            takes all the steps and discards those that come after the end.
+        maximum_iterations: stop after this many steps; by default there is no limit. ``mx.compile`` requires it, since
+            it cannot stop on data: it computes all steps and discards those after the end.
 
     >>> [x.tolist() for x in while_loop(lambda i, x: less(i, 3), lambda i, x: (add(i, 1), multiply(x, 2)), (0, 1.0))]
     [3, 8.0]
@@ -100,14 +100,14 @@ def while_loop(
 
 
 def _like(tree: Any, values: Any) -> Any:
-    """A list or tuple of the kind that ``tree`` is."""
+    """``values`` in the list or tuple type of ``tree``."""
     if isinstance(tree, list):
         return list(values)
     return type(tree)(*values) if hasattr(tree, "_fields") and len(values) == len(tree) else tuple(values)
 
 
 def _traced_loop(home: _backends.Backend, test: Any, step: Any, state: Tree, maximum: int | None) -> Tree:
-    """The loop in compiled code, on the tensors alone; they and a count are what the engine's loop carries."""
+    """The loop in compiled code. The engine's loop carries only tensors: a count and the leaves of ``state``."""
     tensors = [leaf for leaf in _tree.leaves(state) if leaf is not None]
     count = _tensor(home, 0, tensors[0] if tensors else None)
 
@@ -127,9 +127,9 @@ def _traced_loop(home: _backends.Backend, test: Any, step: Any, state: Tree, max
 
 @op(free)
 def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: Tree) -> Any:
-    """``body(i, value)`` applied to its own answer for ``i`` from ``lower`` to ``upper - 1``, beginning with ``init``.
+    """Result of repeated ``value = body(i, value)`` for ``i`` from ``lower`` to ``upper - 1``, starting with ``init``.
 
-    ``i`` is a Python integer; where a bound is a tensor that ``torch.compile`` traces, it is a tensor.
+    ``i`` is a Python integer, or a tensor where ``torch.compile`` traces one of the bounds.
 
     >>> fori_loop(1, 5, lambda i, x: multiply(x, i), 1).tolist()
     24
@@ -148,7 +148,7 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: Tree
 
 
 def _integer(home: _backends.Backend, bound: Any) -> int | None:
-    """The value of a bound; ``None`` where a compiler traces it."""
+    """Value of a bound, or ``None`` where a compiler traces it."""
     if type(bound) is int:
         return bound
     if not _is_own(home, bound) or home.dtype_of(bound).kind not in ("signed integer", "unsigned integer"):
@@ -172,13 +172,15 @@ def scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
-    """The last carry, and all the ``y`` stacked, of ``carry, y = f(carry, x)`` for each ``x`` along the first axis.
+    """Final carry and stacked ``y`` of ``carry, y = f(carry, x)`` for each ``x`` along the first axis of ``xs``.
 
     Args:
-        f: takes the carry and a slice of ``xs``; its carry has the structure of ``init``.
-        xs: tensors with a first axis of one length; ``None`` for ``f`` to be given ``None``, ``length`` times.
-        reverse: go from the last to the first; the ``y`` stay in the order of ``xs``.
-        unroll: how many steps a compiler may join. All are joined here, so that it changes nothing.
+        f: function of the carry and a slice of ``xs``. The carry that it returns must have the structure of ``init``.
+        init: the first carry.
+        xs: tensors whose first axes have the same length. If ``None``, ``f`` is called with ``None``, ``length`` times.
+        length: the number of steps, required if ``xs`` is ``None``.
+        reverse: process slices from last to first; ``y`` keeps the order of ``xs``.
+        unroll: accepted for compatibility with other libraries; it has no effect, as all steps are unrolled.
 
     >>> carry, ys = scan(lambda total, x: (add(total, x), square(x)), 0.0, asarray([1.0, 2.0, 3.0]))
     >>> carry.tolist(), ys.tolist()
@@ -199,7 +201,7 @@ def scan(
 
 
 def _pair(answer: Any) -> Any:
-    """The answer of a function that is scanned."""
+    """The pair that a scanned function returned, checked."""
     if not isinstance(answer, (list, tuple)) or len(answer) != 2:
         several = (
             f"a {type(answer).__name__} of {len(answer)}" if isinstance(answer, (list, tuple)) else _describe(answer)
@@ -210,10 +212,13 @@ def _pair(answer: Any) -> Any:
 
 @op(free)
 def associative_scan(f: Callable[[Any, Any], Any], elems: Tree, reverse: bool = False, axis: int = 0) -> Any:
-    """The running ``f`` of elements along an axis, for an associative ``f``, in a logarithmic number of calls.
+    """Cumulative ``f`` along ``axis``, for an associative ``f``, in a logarithmic number of calls.
 
-    Entry ``i`` is ``f(...f(f(x[0], x[1]), x[2])..., x[i])``. ``f`` is called with many elements at a time, along the
-    same axis, and answers as many.
+    Entry ``i`` is ``f(...f(f(x[0], x[1]), x[2])..., x[i])``. ``f`` is called with slices of many elements along the
+    same axis and must return as many.
+
+    Args:
+        reverse: accumulate from the last element to the first.
 
     >>> associative_scan(add, asarray([1, 2, 3, 4])).tolist()
     [1, 3, 6, 10]
@@ -239,7 +244,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Tree, reverse: bool = 
 
 
 def _running(joined: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axis: int) -> list[Any]:
-    """The scan of pairs gives every second entry; those between are these and one element more."""
+    """The scan of pairs gives the odd entries; each even entry is ``f`` of the odd entry before it and one element."""
     count = xs[0].shape[axis]
     if count < 2:
         return xs
@@ -258,7 +263,7 @@ def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
 
 
 def _interleaved(a: Any, b: Any, axis: int) -> Any:
-    """The entries of ``a`` and ``b`` in turn; ``a`` may have one more."""
+    """Entries of ``a`` and ``b`` in alternation; ``a`` may have one more."""
     axis = axis % len(a.shape)
     count = b.shape[axis]
     both = manipulation.stack([_part(a, axis, 0, count, 1), b], axis=axis + 1)
@@ -273,7 +278,7 @@ def _interleaved(a: Any, b: Any, axis: int) -> Any:
 
 @op(free)
 def map(f: Callable[..., Any], xs: Tree) -> Any:
-    """The answers of ``f`` for each slice of ``xs`` along the first axis, stacked. One call after the other.
+    """Results of ``f`` for each slice of ``xs`` along the first axis, stacked; one call per slice.
 
     >>> map(lambda row: sum(row), asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [3.0, 7.0]
@@ -287,9 +292,10 @@ def map(f: Callable[..., Any], xs: Tree) -> Any:
 
 @op(free)
 def vectorized_map(f: Callable[..., Any], xs: Tree) -> Any:
-    """The answers of ``f`` for each slice of ``xs`` along the first axis, stacked. All at once where the engine can.
+    """Results of ``f`` for each slice of ``xs`` along the first axis, stacked; vectorized where the engine can.
 
-    ``torch.vmap`` and ``mx.vmap`` compute it; NumPy, and what those cannot vectorise, goes one slice after the other.
+    ``torch.vmap`` and ``mx.vmap`` compute it. NumPy, and functions that these cannot vectorize, are called once per
+    slice.
 
     >>> vectorized_map(lambda row: multiply(row, sum(row)), asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[3.0, 6.0], [21.0, 28.0]]
@@ -301,14 +307,14 @@ def vectorized_map(f: Callable[..., Any], xs: Tree) -> Any:
         try:
             return vectorized(lambda x: _tree.map(lambda leaf: _tensor(home, leaf, first), f(x)))(xs)
         except (NotImplementedError, RuntimeError, ValueError):
-            # What the engine cannot vectorise, or a mistake in f, which the loop shows in its own words.
+            # Either the engine cannot vectorize ``f``, or ``f`` fails; the loop then raises its own error.
             return map(f, xs)
     return map(f, xs)
 
 
 @op(kept, differentiable=False)
 def stop_gradient(x: TensorLike, /) -> Tensor:
-    """``x``, through which no gradient flows.
+    """``x``, with no gradient flowing through it.
 
     >>> stop_gradient([1.0, 2.0]).tolist()
     [1.0, 2.0]
@@ -318,7 +324,7 @@ def stop_gradient(x: TensorLike, /) -> Tensor:
 
 @op(free, lazy=False)
 def eval(*trees: Tree) -> Any:
-    """The argument, or the tuple of all, once a lazy engine has computed its tensors.
+    """The argument, or the tuple of all arguments, after lazy engines have computed its tensors.
 
     >>> eval(add(asarray([1.0]), 2.0)).tolist()
     [3.0]
@@ -333,7 +339,7 @@ def eval(*trees: Tree) -> Any:
 
 @op(free, differentiable=False)
 def is_tensor(x: object, /) -> bool:
-    """Whether ``x`` is a tensor of any engine; NumPy's arrays and scalars are.
+    """Whether ``x`` is a tensor of any engine, including NumPy arrays and scalars.
 
     >>> is_tensor(asarray(1.0)), is_tensor(1.0), is_tensor([1.0])
     (True, False, False)
@@ -349,9 +355,9 @@ _NUMBERS = (bool, int, float)
 
 
 def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, Any, list[Any]]:
-    """The engine that computes, the tree with tensors of that engine for leaves, and so the controls.
+    """The engine that computes, and ``tree`` and ``controls`` with their leaves converted to its tensors.
 
-    A Python number among the controls stays one: it is known, whoever traces.
+    Python numbers among the controls are not converted: their value is available even while a compiler traces.
     """
     home: _backends.Backend | None = None
     first = None
@@ -372,7 +378,7 @@ def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, 
 
 
 def _tensor(home: _backends.Backend, value: Any, beside: Any = None) -> Any:
-    """A number or host array as a tensor of ``home``; a tensor, and what can be none, as it is."""
+    """A number or NumPy array as a tensor of ``backend``; tensors and other objects unchanged."""
     if _is_own(home, value):
         return value
     if _dispatch.classify(type(value)) not in (_dispatch.NUMBER, _dispatch.HOST, _dispatch.SEQUENCE):
@@ -381,13 +387,13 @@ def _tensor(home: _backends.Backend, value: Any, beside: Any = None) -> Any:
 
 
 def _is_own(home: _backends.Backend, value: Any) -> bool:
-    """Whether ``value`` is a tensor of ``home``."""
+    """Whether ``value`` is a tensor of ``backend``."""
     kinds: Any = home.kinds
     return isinstance(value, kinds) and value.dtype in home.names
 
 
 def _kept(home: _backends.Backend, before: Tree, after: Tree) -> Tree:
-    """``after`` as tensors, in the structure that ``before`` has."""
+    """``after`` with its leaves converted to tensors, in the structure of ``before``."""
     if _is_own(home, after) and _is_own(home, before):
         return after
     first = _first(home, before)
@@ -395,18 +401,18 @@ def _kept(home: _backends.Backend, before: Tree, after: Tree) -> Tree:
 
 
 def _first(home: _backends.Backend, tree: Tree) -> Any:
-    """The first tensor in ``tree``, beside which others are made."""
+    """The first tensor in ``tree``, whose device new tensors are created on."""
     return next((leaf for leaf in _tree.leaves(tree) if _is_own(home, leaf)), None)
 
 
 def _is_traced(home: _backends.Backend) -> bool:
-    """Whether a compiler with control flow of its own is tracing."""
+    """Whether a compiler that supports control flow is tracing."""
     is_traced = getattr(getattr(home.module, "control", None), "is_traced", None)
     return is_traced is not None and is_traced()
 
 
 def _check_predicate(name: str, pred: Any) -> None:
-    """A predicate is a number or a tensor of no dimensions."""
+    """Raise unless ``pred`` is a number or a zero-dimensional tensor."""
     if type(pred) in _NUMBERS:
         return
     if not is_tensor(pred):
@@ -416,7 +422,7 @@ def _check_predicate(name: str, pred: Any) -> None:
 
 
 def _truth(pred: Any) -> bool | None:
-    """The value of a predicate; ``None`` where a compiler or ``vmap`` traces, and there is none."""
+    """Value of a predicate, or ``None`` where a compiler or ``vmap`` traces it."""
     try:
         return bool(pred)
     except (RuntimeError, ValueError):
@@ -424,12 +430,12 @@ def _truth(pred: Any) -> bool | None:
 
 
 def _selected(pred: Any, yes: Tree, no: Tree) -> Tree:
-    """``yes`` where ``pred`` holds, else ``no``, leaf by leaf."""
+    """``yes`` where ``pred`` is true, else ``no``, leaf by leaf."""
     return _tree.map(lambda a, b: a if a is None else comparison.where(pred, a, b), yes, no)
 
 
 def _length(name: str, xs: Tree, length: int | None) -> int:
-    """The length of the first axis, which all leaves share."""
+    """Length of the first axis, which all leaves share."""
     counts = set() if length is None else {length}
     for leaf in _tree.leaves(xs):
         if leaf is not None:
@@ -448,7 +454,7 @@ def _length(name: str, xs: Tree, length: int | None) -> int:
 
 
 def _elements(xs: Tree, count: int) -> list[Tree]:
-    """The slices of ``xs`` along the first axis."""
+    """Slices of ``xs`` along the first axis."""
     if is_tensor(xs):
         return list(manipulation.unstack(xs))
     columns = [(None,) * count if leaf is None else manipulation.unstack(leaf) for leaf in _tree.leaves(xs)]
@@ -456,7 +462,7 @@ def _elements(xs: Tree, count: int) -> list[Tree]:
 
 
 def _stacked(home: _backends.Backend, ys: list[Tree], beside: Any) -> Tree:
-    """The trees as one, whose leaves have a new first axis."""
+    """The trees as one tree, whose leaves have a new first axis."""
     return _tree.map(
         lambda *leaves: (
             None if leaves[0] is None else manipulation.stack([_tensor(home, leaf, beside) for leaf in leaves])
@@ -466,12 +472,12 @@ def _stacked(home: _backends.Backend, ys: list[Tree], beside: Any) -> Tree:
 
 
 def _f_of_zeros(home: _backends.Backend, f: Callable[..., Any], xs: Tree) -> Tree:
-    """What ``f`` answers to zeros, where there is no slice of ``xs`` to show shapes and dtypes."""
-    # A sum over nothing is a zero on the right engine and device.
+    """Result of ``f`` for zeros, which gives shapes and dtypes where ``xs`` has no slice."""
+    # The sum over an empty axis is a zero on the right engine and device.
     answer = f(_tree.map(lambda x: None if x is None else dtypes.cast(stats.sum(x, axis=0), x.dtype), xs))
     return _tree.map(lambda leaf: _tensor(home, leaf, _first(home, xs)), answer)
 
 
 def _none_of(x: Any) -> Any:
-    """No tensors like ``x``, stacked."""
+    """Tensor of zero elements like ``x`` along a new first axis."""
     return None if x is None else manipulation.expand_dims(x, axis=0)[:0]

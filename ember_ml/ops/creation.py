@@ -1,4 +1,4 @@
-"""Tensors made from numbers, shapes and other data; constants."""
+"""Creation of tensors from numbers, shapes and other data; constants."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ def asarray(
     device: DeviceLike | None = None,
     copy: bool | None = None,
 ) -> Tensor:
-    """A tensor of the active backend that holds the values of ``obj``.
+    """Tensor of the active backend with the values of ``obj``.
 
-    ``obj`` is a number, a nested sequence of numbers and tensors, a host array, an object with ``__array__``,
-    ``__dlpack__`` or a buffer, or a tensor of any engine. Memory is shared where the engines allow it.
+    ``obj`` is a number, a nested sequence of numbers and tensors, a NumPy array, an object with ``__array__``,
+    ``__dlpack__`` or the buffer protocol, or a tensor of any engine. Memory is shared where the engines allow it.
 
     Args:
-        copy: ``True`` always copies; ``False`` raises ``ValueError`` where the values cannot be shared; ``None``
-            copies only where it must.
+        dtype: the dtype of the result, by default that of ``obj``. Python integers become int64, floats the default
+            float.
+        device: the device to put the result on.
+        copy: ``True`` always copies. ``False`` raises ``ValueError`` where memory cannot be shared. ``None`` copies
+            only where necessary.
 
     >>> asarray([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
@@ -46,9 +49,10 @@ array = asarray
 
 @op(free, differentiable=False)
 def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor of the active backend with the values of an object that speaks DLPack.
+    """Tensor of the active backend with the values of an object that implements DLPack.
 
     Args:
+        device: the device to put the result on.
         copy: as in ``asarray``.
 
     >>> from_dlpack(asarray([1, 2])).tolist()
@@ -59,7 +63,7 @@ def from_dlpack(x: object, /, *, device: DeviceLike | None = None, copy: bool | 
 
 @op(free)
 def from_numpy(array: object, /) -> Tensor:
-    """A tensor of the active backend with the values and dtype of a host array, sharing its memory where it can.
+    """Tensor of the active backend with the values and dtype of a NumPy array, sharing its memory where possible.
 
     >>> from_numpy(to_numpy([1.0, 2.0])).tolist()
     [1.0, 2.0]
@@ -69,7 +73,7 @@ def from_numpy(array: object, /) -> Tensor:
 
 @op(free, lazy=False, differentiable=False)
 def to_numpy(x: TensorLike, /) -> HostArray:
-    """A host array with the values of ``x``: a copy, so that writing to it never changes a tensor.
+    """NumPy array with the values of ``x``: always a copy, so writing to it never changes a tensor.
 
     >>> to_numpy([1, 2]).tolist()
     [1, 2]
@@ -79,7 +83,11 @@ def to_numpy(x: TensorLike, /) -> HostArray:
 
 @op(free, differentiable=False)
 def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of zeros.
+    """Tensor of zeros.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> zeros((2, 2)).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
@@ -89,7 +97,11 @@ def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 
 @op(free, differentiable=False)
 def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of ones.
+    """Tensor of ones.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> ones(3, dtype="int32").tolist()
     [1, 1, 1]
@@ -105,7 +117,11 @@ def full(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A tensor that holds ``fill_value`` everywhere, in the dtype that the value has on its own.
+    """Tensor filled with ``fill_value``.
+
+    Args:
+        dtype: the dtype of the result, by default that of ``fill_value``.
+        device: the device of the result, by default the default device.
 
     >>> full((2,), 7).tolist()
     [7, 7]
@@ -115,7 +131,11 @@ def full(
 
 @op(free, differentiable=False)
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor whose values are whatever the memory held.
+    """Uninitialized tensor.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> tuple(empty((2, 3)).shape)
     (2, 3)
@@ -125,7 +145,10 @@ def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 
 @op(kept, differentiable=False)
 def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of zeros with the shape and dtype of ``x``.
+    """Tensor of zeros with the shape and dtype of ``x``.
+
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
 
     >>> zeros_like([1, 2]).tolist()
     [0, 0]
@@ -135,7 +158,10 @@ def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devi
 
 @op(kept, differentiable=False)
 def ones_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of ones with the shape and dtype of ``x``.
+    """Tensor of ones with the shape and dtype of ``x``.
+
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
 
     >>> ones_like([5, 6]).tolist()
     [1, 1]
@@ -152,7 +178,10 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A tensor that holds ``fill_value`` everywhere, with the shape and dtype of ``x``.
+    """Tensor filled with ``fill_value``, with the shape and dtype of ``x``.
+
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
 
     >>> full_like([1, 2], 7).tolist()
     [7, 7]
@@ -162,7 +191,10 @@ def full_like(
 
 @op(kept, differentiable=False)
 def empty_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """A tensor with the shape and dtype of ``x`` whose values are whatever the memory held.
+    """Uninitialized tensor with the shape and dtype of ``x``.
+
+    Args:
+        dtype, device: those of the result, by default those of ``x``.
 
     >>> tuple(empty_like([1, 2]).shape)
     (2,)
@@ -180,7 +212,13 @@ def eye(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A matrix with ones on its ``k``-th diagonal and zeros elsewhere.
+    """Matrix with ones on diagonal ``k`` and zeros elsewhere.
+
+    Args:
+        n_cols: the number of columns, by default ``n_rows``.
+        k: the diagonal; positive is above the main diagonal, negative below it.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -190,7 +228,11 @@ def eye(
 
 @op(free, differentiable=False)
 def identity(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The square matrix with ones on its diagonal and zeros elsewhere.
+    """Identity matrix with ``n`` rows.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> identity(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -208,9 +250,14 @@ def arange(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """The numbers from ``start`` up to, not including, ``stop``; int64 if all three are integers.
+    """Numbers from ``start`` up to but excluding ``stop``; int64 if all three arguments are integers.
 
-    With one argument, the numbers from 0 up to it.
+    With one argument, the numbers from 0 up to but excluding it.
+
+    Args:
+        step: the distance between two numbers; it may be negative.
+        dtype: the dtype of the result, by default int64 or the default float.
+        device: the device of the result, by default the default device.
 
     >>> arange(3).tolist()
     [0, 1, 2]
@@ -234,7 +281,9 @@ def linspace(
     """``num`` evenly spaced numbers from ``start`` to ``stop``.
 
     Args:
-        endpoint: whether ``stop`` is the last of them; if not, it would be the next one.
+        dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
+        device: the device of the result, by default the default device.
+        endpoint: whether ``stop`` is the last number. If not, the spacing is such that it would be the next.
 
     >>> linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -254,7 +303,12 @@ def logspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """``base`` to the powers of ``num`` evenly spaced numbers from ``start`` to ``stop``.
+    """``base`` to the power of ``num`` evenly spaced numbers from ``start`` to ``stop``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
+        device: the device of the result, by default the default device.
+        endpoint: as in ``linspace``.
 
     >>> logspace(0, 3, 4, base=2).tolist()
     [1.0, 2.0, 4.0, 8.0]
@@ -273,9 +327,14 @@ def geomspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """``num`` numbers from ``start`` to ``stop``, each a constant multiple of the one before.
+    """``num`` numbers from ``start`` to ``stop`` with a constant ratio between neighbors.
 
-    An integer dtype cuts off what is after the point, but for errors of rounding.
+    In an integer dtype, numbers are truncated, after correction of rounding errors.
+
+    Args:
+        dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
+        device: the device of the result, by default the default device.
+        endpoint: as in ``linspace``.
 
     >>> [f"{x:.2f}" for x in geomspace(1, 8, 4).tolist()]
     ['1.00', '2.00', '4.00', '8.00']
@@ -285,10 +344,11 @@ def geomspace(
 
 @op(free)
 def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of the points of a grid, one tensor per axis.
+    """Coordinates of the points of a grid, one tensor per axis.
 
     Args:
-        indexing: ``"xy"`` (rows are the second array) or ``"ij"`` (rows are the first).
+        indexing: ``"xy"``: the first array varies along axis 1 and the second along axis 0; ``"ij"``: array ``i``
+            varies along axis ``i``.
 
     >>> x, y = meshgrid([1, 2], [3, 4])
     >>> x.tolist(), y.tolist()
@@ -304,7 +364,7 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
 
 @op(kept)
 def tril(x: TensorLike, /, *, k: int = 0) -> Tensor:
-    """The lower triangles of a stack of matrices: elements above the ``k``-th diagonal are zero.
+    """Lower triangles of a stack of matrices: elements above diagonal ``k`` are zero.
 
     >>> tril([[1, 2], [3, 4]]).tolist()
     [[1, 0], [3, 4]]
@@ -314,7 +374,7 @@ def tril(x: TensorLike, /, *, k: int = 0) -> Tensor:
 
 @op(kept)
 def triu(x: TensorLike, /, *, k: int = 0) -> Tensor:
-    """The upper triangles of a stack of matrices: elements below the ``k``-th diagonal are zero.
+    """Upper triangles of a stack of matrices: elements below diagonal ``k`` are zero.
 
     >>> triu([[1, 2], [3, 4]]).tolist()
     [[1, 2], [0, 4]]
@@ -332,7 +392,13 @@ def tri(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A matrix with ones at and below its ``k``-th diagonal and zeros above.
+    """Matrix with ones on and below diagonal ``k`` and zeros above it.
+
+    Args:
+        n_cols: the number of columns, by default ``n_rows``.
+        k: the diagonal; positive is above the main diagonal, negative below it.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> tri(2, 3).tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
@@ -342,7 +408,7 @@ def tri(
 
 @op(kept)
 def diag(x: TensorLike, /, k: int = 0) -> Tensor:
-    """The matrix with the vector ``x`` on its ``k``-th diagonal; of a matrix ``x``, that diagonal.
+    """Matrix with the vector ``x`` on diagonal ``k``; for a matrix ``x``, the vector on that diagonal.
 
     >>> diag([1, 2]).tolist()
     [[1, 0], [0, 2]]
@@ -354,7 +420,7 @@ def diag(x: TensorLike, /, k: int = 0) -> Tensor:
 
 @op(kept)
 def diagflat(x: TensorLike, /, k: int = 0) -> Tensor:
-    """The matrix with the elements of ``x``, in row-major order, on its ``k``-th diagonal.
+    """Matrix with the elements of ``x``, in row-major order, on diagonal ``k``.
 
     >>> diagflat([[1], [2]]).tolist()
     [[1, 0], [0, 2]]
@@ -364,10 +430,11 @@ def diagflat(x: TensorLike, /, k: int = 0) -> Tensor:
 
 @op(kept, kinds="numeric")
 def vander(x: TensorLike, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
-    """The Vandermonde matrix of a vector: ``n`` columns (by default its length) of its powers.
+    """Vandermonde matrix of a vector: its powers as columns.
 
     Args:
-        increasing: whether the powers grow from left to right.
+        n: the number of columns, by default the length of ``x``.
+        increasing: whether the powers increase from left to right.
 
     >>> vander([2, 3], 3).tolist()
     [[4, 2, 1], [9, 3, 1]]
@@ -377,7 +444,7 @@ def vander(x: TensorLike, /, n: int | None = None, *, increasing: bool = False) 
 
 @op(kept)
 def copy(x: TensorLike, /) -> Tensor:
-    """A copy of ``x``.
+    """Copy of ``x``.
 
     >>> copy([1, 2]).tolist()
     [1, 2]
@@ -387,7 +454,11 @@ def copy(x: TensorLike, /) -> Tensor:
 
 @op(free, differentiable=False)
 def bartlett(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The triangular window of ``n`` points, zero at both ends.
+    """Bartlett window of ``n`` points: a triangle that is zero at both ends.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> bartlett(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -397,7 +468,11 @@ def bartlett(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 
 @op(free, differentiable=False)
 def blackman(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The window ``0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1))`` of ``n`` points.
+    """Blackman window of ``n`` points: ``0.42 - 0.5 cos(2 pi i / (n - 1)) + 0.08 cos(4 pi i / (n - 1))``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> [f"{x:.2f}" for x in blackman(5).tolist()[1:4]]
     ['0.34', '1.00', '0.34']
@@ -407,7 +482,11 @@ def blackman(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
 
 @op(free, differentiable=False)
 def hamming(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The window ``0.54 - 0.46 cos(2 pi i / (n - 1))`` of ``n`` points.
+    """Hamming window of ``n`` points: ``0.54 - 0.46 cos(2 pi i / (n - 1))``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> [f"{x:.2f}" for x in hamming(5).tolist()]
     ['0.08', '0.54', '1.00', '0.54', '0.08']
@@ -417,7 +496,11 @@ def hamming(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | N
 
 @op(free, differentiable=False)
 def hanning(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The window ``0.5 - 0.5 cos(2 pi i / (n - 1))`` of ``n`` points.
+    """Hann window of ``n`` points: ``0.5 - 0.5 cos(2 pi i / (n - 1))``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> [f"{x:.2f}" for x in hanning(5).tolist()]
     ['0.00', '0.50', '1.00', '0.50', '0.00']
@@ -427,7 +510,11 @@ def hanning(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | N
 
 @op(free, differentiable=False)
 def kaiser(n: int, beta: float, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The window ``i0(beta sqrt(1 - (2 i / (n - 1) - 1)²)) / i0(beta)`` of ``n`` points.
+    """Kaiser window of ``n`` points: ``i0(beta sqrt(1 - (2 i / (n - 1) - 1)²)) / i0(beta)``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> [f"{x:.4f}" for x in kaiser(3, 2.0).tolist()]
     ['0.4387', '1.0000', '0.4387']

@@ -1,4 +1,4 @@
-"""Devices: where tensors live, which there are, and what memory they have."""
+"""Devices: where tensors are stored, which are available, and their memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ember_ml.types import DeviceLike, Tensor, TensorLike
 
 @op(free, differentiable=False)
 def get_device(x: TensorLike, /) -> str:
-    """The name of the device that ``x`` is on.
+    """Name of the device that ``x`` is on.
 
     >>> get_device([1.0, 2.0]) == get_default_device()
     True
@@ -22,9 +22,9 @@ def get_device(x: TensorLike, /) -> str:
 
 @op(free)
 def to_device(x: TensorLike, device: DeviceLike, /) -> Tensor:
-    """``x`` on another device; ``x`` itself if it is there already.
+    """``x`` on ``device``; ``x`` itself if it is already there.
 
-    MLX keeps tensors in memory that all its devices share, so nothing moves there.
+    All MLX devices share memory, so MLX moves nothing.
 
     >>> get_device(to_device([1.0, 2.0], "cpu"))
     'cpu'
@@ -34,7 +34,10 @@ def to_device(x: TensorLike, device: DeviceLike, /) -> Tensor:
 
 @op(free, lazy=False, differentiable=False)
 def get_available_devices(backend: object = None) -> list[str]:
-    """The names of the devices of a backend, by default of the active one; ``"cpu"`` first.
+    """Names of the devices of a backend, ``"cpu"`` first.
+
+    Args:
+        backend: name of the backend, by default the active one.
 
     >>> get_available_devices("numpy")
     ['cpu']
@@ -47,10 +50,11 @@ _missed: set[tuple[str, str]] = set()
 
 @op(free, lazy=False, differentiable=False)
 def set_default_device(name: object, fallback: bool = False) -> None:
-    """Nothing; from now on the active backend makes tensors on that device, or with ``None`` where the engine would.
+    """Set the device on which the active backend creates tensors.
 
     Args:
-        fallback: use the CPU if the device is absent, with a warning the first time, instead of raising.
+        name: a device name, or ``None`` for the engine's own default.
+        fallback: if the device is not available, use the CPU and warn once, instead of raising.
 
     >>> set_default_device("cpu")
     >>> get_default_device()
@@ -72,7 +76,7 @@ def set_default_device(name: object, fallback: bool = False) -> None:
 
 @op(free, lazy=False, differentiable=False)
 def get_default_device() -> str:
-    """The name of the device on which the active backend makes tensors.
+    """Name of the device on which the active backend creates tensors.
 
     >>> get_default_device() in get_available_devices()
     True
@@ -82,7 +86,9 @@ def get_default_device() -> str:
 
 @op(free, lazy=False, differentiable=False)
 def is_available(name: object, /) -> bool:
-    """Whether the active backend has that device; ``"gpu"`` is its best accelerator, whatever it is called.
+    """Whether the active backend has this device.
+
+    ``"gpu"`` is the backend's best accelerator, whatever its name.
 
     >>> is_available("cpu"), is_available("abacus")
     (True, False)
@@ -96,7 +102,7 @@ def is_available(name: object, /) -> bool:
 
 @op(free, lazy=False, differentiable=False)
 def prefer_device(*names: object) -> str:
-    """The first of these devices that the active backend has.
+    """First of these devices that the active backend has.
 
     >>> prefer_device("abacus", "cpu")
     'cpu'
@@ -110,7 +116,7 @@ def prefer_device(*names: object) -> str:
 
 @op(free, lazy=False, differentiable=False)
 def synchronize(device: DeviceLike | None = None) -> None:
-    """Nothing, once everything that was asked of a device has been computed.
+    """Wait until all work submitted to a device is done.
 
     >>> synchronize("cpu")
     """
@@ -119,7 +125,7 @@ def synchronize(device: DeviceLike | None = None) -> None:
 
 @op(free, lazy=False, differentiable=False)
 def memory_usage(device: DeviceLike | None = None) -> int:
-    """The bytes in use on a device: those of the process on the CPU, those of tensors on an accelerator.
+    """Bytes in use on a device: by the process on the CPU, by tensors on an accelerator.
 
     >>> memory_usage() >= 0
     True
@@ -129,10 +135,10 @@ def memory_usage(device: DeviceLike | None = None) -> int:
 
 @op(free, lazy=False, differentiable=False)
 def memory_info(device: DeviceLike | None = None) -> dict[str, int | None]:
-    """The bytes ``allocated`` on a device now and at their ``peak``, its ``total`` and what of it is ``free``.
+    """Memory of a device in bytes: ``allocated``, ``peak``, ``total`` and ``free``.
 
-    ``None`` stands for what the system does not tell. On the CPU of NumPy and PyTorch ``allocated`` and ``peak`` are
-    those of the whole process; elsewhere they are those of tensors.
+    A value is ``None`` if the system does not report it. On the CPU with NumPy and PyTorch, ``allocated`` and ``peak``
+    count the whole process; elsewhere they count tensors.
 
     >>> sorted(memory_info())
     ['allocated', 'free', 'peak', 'total']

@@ -16,16 +16,17 @@ from ember_ml.ops import comparison, math
 from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 
 
-# The dtype arrives as it was given, which leaves the short way open: nothing is asked for more often.
+# ``dtype`` is annotated as ``object``, so it arrives unconverted and calls stay on the fast path.
 @op(free)
 def cast(x: TensorLike, dtype: object, /, *, copy: _builtins.bool = True, device: DeviceLike | None = None) -> Tensor:
-    """``x`` in another dtype.
+    """``x`` converted to ``dtype``.
 
-    Floats become integers by truncation; what NaN, infinities and values out of range become is the engine's affair
-    (``saturate_cast`` defines it). A complex tensor becomes bool or complex only: take ``real`` first.
+    Floats are truncated to integers. What NaN, infinities and out-of-range values become depends on the engine;
+    ``saturate_cast`` defines it. Complex tensors can only be cast to bool or complex; take ``real`` first.
 
     Args:
-        copy: if false, ``x`` itself is returned where it has that dtype already.
+        copy: if false, return ``x`` itself where it already has this dtype.
+        device: the device of the result, by default that of ``x``.
 
     >>> cast([1.5, -2.5], "int32").tolist()
     [1, -2]
@@ -38,7 +39,7 @@ astype = cast
 
 @op(free, differentiable=False)
 def dtype(x: TensorLike, /) -> EmberDType:
-    """The dtype of ``x``, by its portable name.
+    """Dtype of ``x``, independent of the engine.
 
     >>> dtype([1.0, 2.0])
     ember_ml.float32
@@ -53,7 +54,7 @@ get_dtype = dtype
 
 @op(free, differentiable=False)
 def to_dtype_str(dtype: object, /) -> str:
-    """The name of a dtype, whether it is given by name, as an engine's own object or as a Python type.
+    """Name of a dtype that is given by name, as an engine's dtype object or as a Python type.
 
     >>> to_dtype_str(bool)
     'bool'
@@ -63,7 +64,7 @@ def to_dtype_str(dtype: object, /) -> str:
 
 @op(free, differentiable=False)
 def from_dtype_str(name: object, /) -> EmberDType:
-    """The dtype of that name.
+    """Dtype called ``name``.
 
     >>> from_dtype_str("bfloat16").itemsize
     2
@@ -75,7 +76,7 @@ def from_dtype_str(name: object, /) -> EmberDType:
 
 @op(free, differentiable=False)
 def to_numpy_dtype(dtype: object, /) -> Any:
-    """NumPy's own object for a dtype; that of ml_dtypes for bfloat16.
+    """NumPy dtype for ``dtype``; that of ml_dtypes for bfloat16.
 
     >>> to_numpy_dtype("float32").itemsize
     4
@@ -85,7 +86,7 @@ def to_numpy_dtype(dtype: object, /) -> Any:
 
 @op(free, differentiable=False)
 def from_numpy_dtype(dtype: object, /) -> EmberDType:
-    """The portable dtype for one of NumPy's, in either byte order.
+    """Dtype for a NumPy dtype of either byte order.
 
     >>> from_numpy_dtype(to_numpy_dtype("int16"))
     ember_ml.int16
@@ -95,7 +96,9 @@ def from_numpy_dtype(dtype: object, /) -> EmberDType:
 
 @op(free, differentiable=False)
 def result_type(*arrays_and_dtypes: object) -> EmberDType:
-    """The dtype in which tensors and dtypes meet when they are promoted; Python numbers adapt to the others.
+    """Dtype that results from promoting tensors and dtypes together.
+
+    Python numbers adapt to the dtypes of the other arguments.
 
     >>> result_type("int32", "float16")
     ember_ml.float16
@@ -116,7 +119,7 @@ def result_type(*arrays_and_dtypes: object) -> EmberDType:
 
 @op(free, differentiable=False)
 def can_cast(from_: object, to: object, /) -> bool:
-    """Whether ``from_``, a dtype or a tensor, becomes ``to`` by promotion alone.
+    """Whether promotion alone converts ``from_``, a dtype or a tensor, to ``to``.
 
     >>> can_cast("int8", "int32"), can_cast("int32", "float32"), can_cast("float64", "float32")
     (True, True, False)
@@ -126,7 +129,7 @@ def can_cast(from_: object, to: object, /) -> bool:
 
 
 class FloatLimits(NamedTuple):
-    """What a floating dtype can represent. Those of a complex dtype are its real part's."""
+    """Limits of a floating dtype; for a complex dtype, those of its real part."""
 
     bits: int
     eps: float
@@ -137,7 +140,7 @@ class FloatLimits(NamedTuple):
 
 
 class IntegerLimits(NamedTuple):
-    """What an integer dtype can represent."""
+    """Limits of an integer dtype."""
 
     bits: int
     max: int
@@ -145,13 +148,13 @@ class IntegerLimits(NamedTuple):
     dtype: EmberDType
 
 
-# The binary digits of the significand, and the largest exponent.
+# Binary digits of the significand, and the largest exponent.
 _FORMATS = {"float16": (11, 15), "bfloat16": (8, 127), "float32": (24, 127), "float64": (53, 1023)}
 
 
 @op(free, differentiable=False)
 def finfo(dtype: object, /) -> FloatLimits:
-    """The limits of a floating dtype, or of that of a tensor; the real part's if it is complex.
+    """Limits of a floating dtype, or of the dtype of a tensor; for complex, those of the real part.
 
     >>> finfo("float32").eps == 2.0**-23
     True
@@ -169,7 +172,7 @@ def finfo(dtype: object, /) -> FloatLimits:
 
 @op(free, differentiable=False)
 def iinfo(dtype: object, /) -> IntegerLimits:
-    """The limits of an integer dtype, or of that of a tensor.
+    """Limits of an integer dtype, or of the dtype of a tensor.
 
     >>> iinfo("int8").min, iinfo("uint8").max
     (-128, 255)
@@ -185,7 +188,7 @@ def iinfo(dtype: object, /) -> IntegerLimits:
 
 @op(free, differentiable=False)
 def isdtype(dtype: object, kind: object) -> bool:
-    """Whether a dtype is of a kind, or one of several.
+    """Whether ``dtype`` is of the given kind, or of one of several.
 
     Args:
         kind: a dtype, one of ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
@@ -207,7 +210,7 @@ def _is_of(dtype: EmberDType, kind: object) -> bool:
 
 @op(free, differentiable=False)
 def is_float(x: object, /) -> bool:
-    """Whether ``x``, a tensor, a number or a dtype, is of a real floating dtype.
+    """Whether ``x``, a tensor, number or dtype, has a real floating dtype.
 
     >>> is_float("bfloat16"), is_float([1.0]), is_float("complex64")
     (True, True, False)
@@ -217,7 +220,7 @@ def is_float(x: object, /) -> bool:
 
 @op(free, differentiable=False)
 def is_integer(x: object, /) -> bool:
-    """Whether ``x``, a tensor, a number or a dtype, is of an integer dtype; bool is none.
+    """Whether ``x``, a tensor, number or dtype, has an integer dtype, not counting bool.
 
     >>> is_integer("uint8"), is_integer([1.0]), is_integer("bool")
     (True, False, False)
@@ -227,7 +230,7 @@ def is_integer(x: object, /) -> bool:
 
 @op(free, differentiable=False)
 def is_complex(x: object, /) -> bool:
-    """Whether ``x``, a tensor, a number or a dtype, is of a complex dtype.
+    """Whether ``x``, a tensor, number or dtype, has a complex dtype.
 
     >>> is_complex("complex64"), is_complex([1.0])
     (True, False)
@@ -236,7 +239,7 @@ def is_complex(x: object, /) -> bool:
 
 
 def _dtype_of(value: object) -> EmberDType:
-    """The dtype that ``value`` is, or has."""
+    """The dtype that ``value`` is or has."""
     if isinstance(value, type | str | EmberDType):
         return _dtypes.as_dtype(value)
     if hasattr(value, "dtype"):
@@ -249,7 +252,7 @@ def _dtype_of(value: object) -> EmberDType:
 
 
 def _number_type(value: object) -> type | None:
-    """The Python type of a number without a dtype of its own."""
+    """Python type of a number that has no dtype, or ``None``."""
     if hasattr(value, "dtype"):
         return None
     return next((kind for kind in (_builtins.bool, int, float, complex) if isinstance(value, kind)), None)
@@ -257,7 +260,7 @@ def _number_type(value: object) -> type | None:
 
 @op(free, lazy=False, differentiable=False)
 def set_default_dtype(dtype: object, /) -> None:
-    """Nothing; from now on ``dtype``, a real floating one, is that of Python floats, on every engine.
+    """Set the dtype of Python floats on every engine; it must be real floating.
 
     >>> set_default_dtype("float32")
     """
@@ -267,7 +270,7 @@ def set_default_dtype(dtype: object, /) -> None:
 
 @op(free, differentiable=False)
 def get_default_dtype() -> EmberDType:
-    """The dtype of Python floats.
+    """Dtype of Python floats.
 
     >>> get_default_dtype()
     ember_ml.float32
@@ -277,9 +280,9 @@ def get_default_dtype() -> EmberDType:
 
 @op(free, kinds="real")
 def saturate_cast(x: TensorLike, dtype: DTypeLike, /) -> Tensor:
-    """``x`` in another dtype, with values beyond its range replaced by the nearest that it has.
+    """``x`` converted to ``dtype``, with out-of-range values clipped to its limits.
 
-    NaN becomes 0 in an integer dtype and stays NaN in a floating one; infinities become its largest numbers.
+    NaN becomes 0 in an integer dtype and stays NaN in a floating one. Infinities become the largest finite numbers.
 
     >>> saturate_cast([300.0, -5.0, 7.5, float("nan")], "uint8").tolist()
     [255, 0, 7, 0]
@@ -304,7 +307,7 @@ def _limits(dtype: EmberDType) -> tuple[float, float]:
 
 
 def _truncated(x: TensorLike, dtype: EmberDType) -> Tensor:
-    """Floats in an integer dtype, whose largest integer may be no float: the one after it always is, or infinite."""
+    """Floats clipped to an integer dtype, whose maximum may not be a float; the integer after it is, or overflows."""
     limits, largest = iinfo(dtype), finfo(_backends.current().dtype_of(x)).max
     beyond = float(limits.max + 1)
     above = comparison.greater_equal(x, beyond if beyond <= largest else _math.inf)

@@ -1,18 +1,18 @@
-"""Fourier transforms, their frequencies, and the cosine and short-time transforms made of them.
+"""Fourier transforms, their frequencies, and cosine and short-time Fourier transforms.
 
-A transform has the precision of its argument: float64 and complex128 are transformed in double precision, float32,
-complex64 and halves in single precision, and integers in that of the default float. MLX has no complex128, so that
-double precision is an ``UnsupportedError`` there where the answer is complex, and computed on the host where it is
-real.
+Transforms keep the precision of their argument: float64 and complex128 are transformed in double precision; float32,
+complex64 and 16-bit floats in single precision; integers in the precision of the default float. MLX has no complex128:
+in double precision, transforms with a complex result raise ``UnsupportedError`` there, and those with a real result are
+computed by NumPy.
 
-All of it is in ``ops`` and, under the same names, on the function ``ops.fft``: ``ops.ifft`` is ``ops.fft.ifft``.
+All functions are in ``ops`` and also attributes of ``ops.fft``: ``ops.ifft`` is ``ops.fft.ifft``.
 
-Args common to all of them:
-    n, s: the length of the transformed axis, or of each of them; what is longer is cut, what is shorter is
-        continued with zeros. A length of -1 leaves an axis as it is.
-    axis, axes: the transformed axis, or axes; by default the last one, or all (the last ones, if ``s`` is given).
-    norm: where the factor ``1/n`` goes: to the ``"backward"`` transform, the ``"forward"`` one, or, as its root, to
-        both (``"ortho"``).
+Common arguments:
+    n, s: the length of the transformed axis, or of each of them. Longer axes are cut, shorter ones padded with zeros. A
+        length of -1 leaves an axis unchanged.
+    axis, axes: the axis or axes to transform; by default the last one, or all (the last ones if ``s`` is given).
+    norm: which transform has the factor ``1/n``: the ``"backward"`` one, the ``"forward"`` one, or both with its square
+        root (``"ortho"``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 
 @op(free)
 def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The discrete Fourier transform ``sum over j of x[j] exp(-2 pi i j k / n)`` along an axis; complex.
+    """Discrete Fourier transform along ``axis``: ``sum over j of x[j] exp(-2 pi i j k / n)``; complex.
+
+    Args:
+        n: the length of the transform; the axis is cut or padded with zeros to it. By default the length of the axis.
+        axis: the axis to transform.
+        norm: which transform has the factor ``1/n``: the ``"backward"`` one (``ifft``), the ``"forward"`` one
+            (``fft``), or both with its square root (``"ortho"``).
 
     >>> fft([1.0, 2.0, 3.0, 4.0]).tolist()
     [(10+0j), (-2+2j), (-2+0j), (-2-2j)]
@@ -41,7 +47,10 @@ def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 @op(free)
 def ifft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The inverse of ``fft``, ``1/n sum over k of x[k] exp(2 pi i j k / n)``; complex.
+    """Inverse of ``fft``: ``1/n sum over k of x[k] exp(2 pi i j k / n)``; complex.
+
+    Args:
+        n, axis, norm: as in ``fft``.
 
     >>> ifft([10, -2 + 2j, -2, -2 - 2j]).tolist()
     [(1+0j), (2+0j), (3+0j), (4+0j)]
@@ -53,7 +62,10 @@ def ifft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 def fft2(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
-    """The discrete Fourier transform along two axes; complex.
+    """Discrete Fourier transform along two axes; complex.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> fft2([[1.0, 2.0], [3.0, 4.0]]).tolist()
     [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
@@ -65,7 +77,10 @@ def fft2(
 def ifft2(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
-    """The inverse of ``fft2``; complex.
+    """Inverse of ``fft2``; complex.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> ifft2([[10.0, -2.0], [-4.0, 0.0]]).tolist()
     [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
@@ -77,7 +92,12 @@ def ifft2(
 def fftn(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The discrete Fourier transform along several axes; complex.
+    """Discrete Fourier transform along several axes; complex.
+
+    Args:
+        s: the lengths of the transform along each of ``axes``, as ``n`` in ``fft``; -1 leaves an axis unchanged.
+        axes: the axes to transform; by default all, or the last ones if ``s`` is given.
+        norm: as in ``fft``.
 
     >>> fftn([[1.0, 2.0], [3.0, 4.0]], axes=(0,)).tolist()
     [[(4+0j), (6+0j)], [(-2+0j), (-2+0j)]]
@@ -89,7 +109,10 @@ def fftn(
 def ifftn(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The inverse of ``fftn``; complex.
+    """Inverse of ``fftn``; complex.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> ifftn([[4.0, 6.0], [-2.0, -2.0]], axes=(0,)).tolist()
     [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
@@ -99,7 +122,10 @@ def ifftn(
 
 @op(free, kinds="real")
 def rfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The first ``n // 2 + 1`` elements of ``fft`` of real numbers, which the others mirror; complex.
+    """First ``n // 2 + 1`` elements of ``fft`` of real numbers; the rest are their conjugates.
+
+    Args:
+        n, axis, norm: as in ``fft``.
 
     >>> rfft([1.0, 2.0, 3.0, 4.0]).tolist()
     [(10+0j), (-2+2j), (-2+0j)]
@@ -109,10 +135,11 @@ def rfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 @op(free)
 def irfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The inverse of ``rfft``; real.
+    """Inverse of ``rfft``; real.
 
     Args:
-        n: the length of the answer, by default twice that of ``x`` less two. An odd length must be given.
+        n: the length of the result, by default ``2 * (m - 1)`` for ``m`` elements. It must be given if it is odd.
+        axis, norm: as in ``fft``.
 
     >>> irfft([10, -2 + 2j, -2]).tolist()
     [1.0, 2.0, 3.0, 4.0]
@@ -124,7 +151,10 @@ def irfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str =
 def rfft2(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
-    """The Fourier transform of real numbers along two axes, the last of them halved; complex.
+    """Discrete Fourier transform of real numbers along two axes, the last as in ``rfft``; complex.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> rfft2([[1.0, 2.0], [3.0, 4.0]]).tolist()
     [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
@@ -136,7 +166,10 @@ def rfft2(
 def irfft2(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
-    """The inverse of ``rfft2``; real.
+    """Inverse of ``rfft2``; real.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> irfft2([[10.0, -2.0], [-4.0, 0.0]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -148,7 +181,10 @@ def irfft2(
 def rfftn(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The Fourier transform of real numbers along several axes, the last of them halved; complex.
+    """Discrete Fourier transform of real numbers along several axes, the last as in ``rfft``; complex.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> rfftn([[1.0, 2.0], [3.0, 4.0]], axes=(1, 0)).tolist()
     [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
@@ -160,7 +196,10 @@ def rfftn(
 def irfftn(
     x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The inverse of ``rfftn``; real.
+    """Inverse of ``rfftn``; real.
+
+    Args:
+        s, axes, norm: as in ``fftn``.
 
     >>> irfftn([[10.0, -2.0], [-4.0, 0.0]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -179,10 +218,13 @@ def _opposite(norm: str) -> str:
 
 @op(free)
 def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The Fourier transform of a signal whose second half is the mirrored conjugate of its first, ``x``; real.
+    """Discrete Fourier transform of a Hermitian signal, of which ``x`` is the first half; real.
+
+    The second half of the signal is the reversed conjugate of the first.
 
     Args:
-        n: the length of the answer, by default twice that of ``x`` less two. An odd length must be given.
+        n: the length of the result, by default ``2 * (m - 1)`` for ``m`` elements. It must be given if it is odd.
+        axis, norm: as in ``fft``.
 
     >>> hfft([1.0, 2.0, 3.0]).tolist()
     [8.0, -2.0, 0.0, -2.0]
@@ -193,7 +235,10 @@ def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 @op(free, kinds="real")
 def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The inverse of ``hfft``: the first half of a signal whose transform is real; complex.
+    """Inverse of ``hfft``: first half of the signal whose transform is real; complex.
+
+    Args:
+        n, axis, norm: as in ``fft``.
 
     >>> ihfft([8.0, -2.0, 0.0, -2.0]).tolist()
     [(1-0j), (2-0j), (3-0j)]
@@ -203,7 +248,12 @@ def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str =
 
 @op(free, differentiable=False)
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The frequencies of the ``n`` elements of ``fft``, in cycles per unit of the spacing ``d`` of the samples.
+    """Frequencies of the ``n`` elements of ``fft``, in cycles per unit.
+
+    Args:
+        d: spacing of the samples.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
@@ -214,7 +264,12 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device
 
 @op(free, differentiable=False)
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """The frequencies of the ``n // 2 + 1`` elements of ``rfft``, as those of ``fftfreq``.
+    """Frequencies of the ``n // 2 + 1`` elements of ``rfft``, in cycles per unit.
+
+    Args:
+        d: spacing of the samples.
+        dtype: the dtype of the result, by default the default float.
+        device: the device of the result, by default the default device.
 
     >>> rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
@@ -234,7 +289,10 @@ def _frequencies(steps: Any, n: int, d: float, dtype: Any) -> Tensor:
 
 @op(kept)
 def fftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """``x`` with its halves exchanged along the given axes, by default all: the frequency zero goes to the middle.
+    """``x`` with its halves swapped along ``axes``, which moves frequency zero to the middle.
+
+    Args:
+        axes: one axis, several, or ``None`` for all.
 
     >>> fftshift([0, 1, 2, -2, -1]).tolist()
     [-2, -1, 0, 1, 2]
@@ -244,7 +302,10 @@ def fftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Te
 
 @op(kept)
 def ifftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The inverse of ``fftshift``; another one where a length is odd.
+    """Inverse of ``fftshift``; the two differ for odd lengths.
+
+    Args:
+        axes: one axis, several, or ``None`` for all.
 
     >>> ifftshift([-2, -1, 0, 1, 2]).tolist()
     [0, 1, 2, -2, -1]
@@ -268,17 +329,17 @@ def stft(
     window: object = "hann",
     center: bool = True,
 ) -> Tensor:
-    """The short-time Fourier transform: ``rfft`` of stretches of the last axis; complex.
+    """Short-time Fourier transform of the last axis: ``rfft`` of overlapping frames; complex.
 
-    The answer has the shape ``(..., stretches, fft_length // 2 + 1)``, with the values of ``torch.stft``.
+    The result has the shape ``(..., frames, fft_length // 2 + 1)`` and the values of ``torch.stft``.
 
     Args:
         sequence_length: the length of the window.
-        sequence_stride: how far one stretch begins after the other.
-        fft_length: the length of a stretch; a shorter window stands in its middle.
-        window: the factors of a stretch: ``"hann"`` or ``"hamming"`` (both periodic), a tensor, or ``None`` for ones.
-        center: whether the signal is mirrored at both ends, by half a stretch, so that stretch ``t`` has its middle
-            at ``t * sequence_stride``.
+        sequence_stride: the distance between the starts of two frames.
+        fft_length: the length of a frame; a shorter window is centered in it.
+        window: the weights of a frame: ``"hann"`` or ``"hamming"`` (both periodic), a tensor, or ``None`` for ones.
+        center: whether the signal is padded by reflection with half a frame at both ends, so that frame ``t`` is
+            centered at ``t * sequence_stride``.
 
     >>> stft([1.0, 2.0, 3.0, 4.0], 2, 2, 2, window=None, center=False).tolist()
     [[(3+0j), (-1+0j)], [(7+0j), (-1+0j)]]
@@ -305,13 +366,13 @@ def istft(
     window: object = "hann",
     center: bool = True,
 ) -> Tensor:
-    """The inverse of ``stft``: the signal whose stretches are nearest, in the least squares, to those of ``x``; real.
+    """Inverse of ``stft``: the signal whose frames are closest to those of ``x`` by least squares; real.
 
-    Samples that no window reaches are zero.
+    Samples that no window covers are zero. The other options are those of ``stft``.
 
     Args:
-        length: the length of the signal, which is cut or continued with zeros; by default what the stretches span,
-            less half of one at both ends with ``center``.
+        length: the length of the signal, which is cut or padded with zeros. By default it is the span of the frames,
+            without half a frame at both ends if ``center`` is true.
 
     >>> istft([[3 + 0j, -1 + 0j], [7 + 0j, -1 + 0j]], 2, 2, 2, window=None, center=False).tolist()
     [1.0, 2.0, 3.0, 4.0]
@@ -348,14 +409,14 @@ _WINDOWS = {"hann": creation.hanning, "hamming": creation.hamming}
 
 
 def _window(window: Any, length: int, fft_length: int, like: Any) -> Any:
-    """The factors of a stretch, in the dtype and on the device of ``like``."""
+    """Weights of a frame, with the dtype and device of ``like``."""
     place: dict[str, Any] = {"dtype": dtypes.dtype(like), "device": device.get_device(like)}
     if window is None or (isinstance(window, str) and length == 1):
         window = creation.ones(length, **place)
     elif isinstance(window, str):
         if window not in _WINDOWS:
             raise ValueError(f"window is hann, hamming, a tensor or None, not {window!r}")
-        # A window is periodic if its last point would be its first again.
+        # A periodic window is a symmetric window of one more point without the last.
         window = _WINDOWS[window](length + 1, **place)[:-1]
     else:
         window = creation.asarray(window, **place)
@@ -366,13 +427,13 @@ def _window(window: Any, length: int, fft_length: int, like: Any) -> Any:
 
 
 def _overlapped(stretches: Any, stride: int) -> Any:
-    """The sum of stretches, each beginning ``stride`` after the one before it."""
+    """Sum of frames that start at multiples of ``stride``."""
     *batch, count, length = stretches.shape
     parts = -(-length // stride)
     still = [(0, 0)] * len(batch)
     blocks = manipulation.pad(stretches, [*still, (0, 0), (0, parts * stride - length)])
     blocks = manipulation.swapaxes(manipulation.reshape(blocks, (*batch, count, parts, stride)), -3, -2)
-    # Rows that are read one block shorter than they were written move by one more block each.
+    # Rows that are read one block shorter than they were written shift by one more block each.
     padded = manipulation.pad(blocks, [*still, (0, 0), (0, parts), (0, 0)])
     rows = manipulation.reshape(padded, (*batch, parts * (count + parts) * stride))
     width = count + parts - 1
@@ -381,7 +442,7 @@ def _overlapped(stretches: Any, stride: int) -> Any:
 
 
 def _single(x: Any) -> Any:
-    """``x`` in the precision that it is transformed in: halves in float32, integers in the default float."""
+    """``x`` in the precision of its transform: 16-bit floats in float32, integers in the default float."""
     own = dtypes.dtype(x)
     if own.kind in ("real floating", "complex floating"):
         return x if own.bits > 16 else dtypes.cast(x, "float32")
@@ -390,7 +451,7 @@ def _single(x: Any) -> Any:
 
 @op(floating, kinds="real")
 def dct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The discrete cosine transform along an axis, of one of four types, as ``scipy.fft.dct``.
+    """Discrete cosine transform along ``axis``, of one of four types, as in ``scipy.fft.dct``.
 
     With ``n`` the length of the axis and ``j`` from 0 to ``n - 1``, element ``k`` is
 
@@ -400,10 +461,11 @@ def dct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1
     - type 4: ``2 sum over j of x[j] cos(pi (2j+1) (2k+1) / 4n)``
 
     Args:
-        kind: the type.
+        kind: the type, from 1 to 4.
+        n: the length of the transform; the axis is cut or padded with zeros to it. By default the length of the axis.
         norm: ``None`` or ``"backward"`` for these sums; ``"forward"`` for the sums divided by ``2n`` (``2n - 2`` for
-            type 1); ``"ortho"`` for the orthonormal transform, which also scales the first element, and for type 1
-            the last.
+            type 1); ``"ortho"`` for the orthonormal transform, which also scales the first element and, for type 1, the
+            last.
 
     >>> dct([1.0, 2.0, 3.0], 1).tolist()
     [8.0, -2.0, 0.0]
@@ -415,7 +477,10 @@ def dct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1
 
 @op(floating, kinds="real")
 def idct(x: TensorLike, /, kind: int = 2, *, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of ``dct`` of the same type and ``norm``.
+    """Inverse of ``dct`` of the same ``kind`` and ``norm``.
+
+    Args:
+        n: the length of the transform; the axis is cut or padded with zeros to it. By default the length of the axis.
 
     >>> idct([8.0, -2.0, 0.0], 1).tolist()
     [1.0, 2.0, 3.0]
@@ -451,7 +516,7 @@ def _cosine(x: Any, kind: int, n: int | None, axis: int, norm: str) -> Tensor:
 
 
 def _resized(row: Any, n: int | None) -> Tensor:
-    """``row`` cut, or continued with zeros, to ``n`` elements."""
+    """``row`` cut or padded with zeros to ``n`` elements."""
     lacking = 0 if n is None else n - row.shape[-1]
     if lacking > 0:
         return manipulation.pad(row, [(0, 0)] * (row.ndim - 1) + [(0, lacking)])
@@ -468,7 +533,7 @@ def _with_ends(row: Any, factor: float, *, both: bool) -> Any:
 
 
 def _angles(like: Any, count: int, step: float, first: float = 0.0) -> tuple[Any, Any]:
-    """Cosines and sines of ``first``, ``first + step`` and so on, beside ``like``."""
+    """Cosines and sines of ``first``, ``first + step`` and so on, with the dtype and device of ``like``."""
     steps = creation.arange(count, dtype=dtypes.dtype(like), device=device.get_device(like))
     turned = math.add(math.multiply(steps, step), first)
     return math.cos(turned), math.sin(turned)
@@ -488,7 +553,7 @@ def _first(row: Any) -> Any:
 
 
 def _second(row: Any) -> Any:
-    """Type 2, by one transform of real numbers in the order even, then odd backwards (Makhoul 1980)."""
+    """Type 2, by one real transform of the even elements followed by the reversed odd ones (Makhoul 1980)."""
     n = row.shape[-1]
     spectrum = rfft(manipulation.concat([row[..., ::2], _reversed(row[..., 1::2])], axis=-1))
     real, imag = math.real(spectrum), math.imag(spectrum)
@@ -498,7 +563,7 @@ def _second(row: Any) -> Any:
 
 
 def _third(row: Any) -> Any:
-    """Type 3: the steps of type 2 backwards."""
+    """Type 3: the steps of type 2 in reverse."""
     n = row.shape[-1]
     low, cut = row[..., : n // 2 + 1], n - n // 2
     high = manipulation.concat([creation.zeros_like(row[..., :1]), _reversed(row[..., cut:])], axis=-1)
@@ -510,7 +575,7 @@ def _third(row: Any) -> Any:
 
 
 def _fourth(row: Any) -> Any:
-    """Type 4, by a transform of pairs, one of each from the front and one from the back."""
+    """Type 4 of an even length, by a complex transform of pairs of an element from the front and one from the back."""
     n = row.shape[-1]
     if n % 2:
         return _fourth_of_odd(row)
@@ -524,7 +589,7 @@ def _fourth(row: Any) -> Any:
 
 
 def _fourth_of_odd(row: Any) -> Any:
-    """Type 4 where one element is left over, by a transform of twice the length."""
+    """Type 4 of an odd length, by a transform of twice the length."""
     n = row.shape[-1]
     cos, sin = _angles(row, n, _math.pi / (2 * n))
     spectrum = fft(_complex(row * cos, row * -sin), n=2 * n)[..., :n]
@@ -534,7 +599,7 @@ def _fourth_of_odd(row: Any) -> Any:
 
 _COSINES = {1: _first, 2: _second, 3: _third, 4: _fourth}
 
-# The function takes the module's place in ``ops``, and so offers what the module does.
+# In ``ops``, the function shadows this module, so it carries the module's operations as attributes.
 for _function in [value for value in vars().values() if getattr(value, "__module__", None) == __name__]:
     if hasattr(_function, "__operation__"):
         setattr(fft, _function.__name__, _function)

@@ -1,4 +1,4 @@
-"""Elements picked, placed, searched, sorted and counted."""
+"""Indexing, scattering, searching, sorting, counting and segments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, Tensor
 
 
 class UniqueAll(NamedTuple):
-    """What ``unique_all`` answers with."""
+    """Result of ``unique_all``."""
 
     values: Tensor
     indices: Tensor
@@ -37,14 +37,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What ``unique_counts`` answers with."""
+    """Result of ``unique_counts``."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What ``unique_inverse`` answers with."""
+    """Result of ``unique_inverse``."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -52,13 +52,12 @@ class UniqueInverse(NamedTuple):
 
 @op(kept)
 def take(x: TensorLike, indices: Indices, /, *, axis: int | None = None) -> Tensor:
-    """Elements of ``x`` at positions along an axis.
+    """Elements of ``x`` at ``indices`` along ``axis``.
 
-    The shape is that of ``x`` with the axis replaced by the shape of ``indices``. Negative positions count from the
-    end.
+    The shape is that of ``x`` with the axis replaced by the shape of ``indices``. Negative indices count from the end.
 
     Args:
-        axis: ``None`` takes from the flattened tensor.
+        axis: an axis, or ``None`` to take from the flattened tensor.
 
     >>> take([[1, 2, 3], [4, 5, 6]], [2, 0], axis=1).tolist()
     [[3, 1], [6, 4]]
@@ -68,9 +67,9 @@ def take(x: TensorLike, indices: Indices, /, *, axis: int | None = None) -> Tens
 
 @op(kept)
 def take_along_axis(x: TensorLike, indices: Indices, /, *, axis: int = -1) -> Tensor:
-    """Elements of ``x`` at positions along an axis that differ from row to row.
+    """Elements of ``x`` at ``indices`` along ``axis``, with separate indices for each row.
 
-    ``indices`` has as many axes as ``x``; all but ``axis`` broadcast. What ``argsort`` answers with, it takes.
+    ``indices``, such as the result of ``argsort``, has as many axes as ``x``; all but ``axis`` broadcast.
 
     >>> take_along_axis([[10, 30, 20]], [[0, 2, 1]], axis=1).tolist()
     [[10, 20, 30]]
@@ -80,9 +79,9 @@ def take_along_axis(x: TensorLike, indices: Indices, /, *, axis: int = -1) -> Te
 
 @op(kept)
 def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, *, axis: int = -1) -> Tensor:
-    """``x`` with ``values`` at positions along an axis that differ from row to row.
+    """``x`` with ``values`` at ``indices`` along ``axis``, with separate indices for each row.
 
-    ``indices`` is as for ``take_along_axis``. Where a position occurs twice, the last value stands.
+    ``indices`` is as in ``take_along_axis``. If an index occurs more than once, the last value wins.
 
     >>> put_along_axis([[10, 30, 20]], [[1]], 99, axis=1).tolist()
     [[10, 99, 20]]
@@ -98,7 +97,7 @@ def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, *, ax
 
 @op(kept)
 def gather(x: TensorLike, indices: Indices, /, *, axis: int = 0) -> Tensor:
-    """Slices of ``x`` at positions along an axis.
+    """Slices of ``x`` at ``indices`` along ``axis``.
 
     The shape is that of ``x`` with the axis replaced by the shape of ``indices``.
 
@@ -112,11 +111,11 @@ def gather(x: TensorLike, indices: Indices, /, *, axis: int = 0) -> Tensor:
 def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Tensor:
     """Slices of ``x`` at the coordinates in the last axis of ``indices``.
 
-    ``result[b, i] = x[b, indices[b, i, 0], ..., indices[b, i, k - 1]]``, where ``b`` stands for the batch axes.
-    Coordinates count from 0.
+    ``result[b, i] = x[b, indices[b, i, 0], ..., indices[b, i, k - 1]]``, where ``b`` are the batch axes. Negative
+    coordinates are not supported.
 
     Args:
-        batch_dims: how many leading axes ``x`` and ``indices`` have in common.
+        batch_dims: number of leading axes that ``x`` and ``indices`` share.
 
     >>> gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).tolist()
     [2, 3]
@@ -140,14 +139,14 @@ def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Ten
 
 @op(kept)
 def scatter(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0, mode: str = "set") -> Tensor:
-    """``x`` with ``updates`` put at positions along an axis.
+    """``x`` with ``updates`` combined into it at ``indices`` along ``axis``.
 
-    With ``axis=0``: ``result[i] = combine(x[i], *(updates[j] for j where indices[j] == i))``. ``indices`` has one axis;
+    With ``axis=0``: ``result[i] = combine(x[i], *(updates[j] for j where indices[j] == i))``. ``indices`` has one axis.
     ``updates`` has the shape of ``x`` with the axis as long as ``indices``, or broadcasts to it.
 
     Args:
-        mode: ``"set"`` (the last update of a position stands), ``"add"``, ``"multiply"``, ``"max"``, ``"min"``, or
-            ``"mean"`` (the mean of the updates alone). Positions without updates keep ``x``.
+        mode: ``"set"`` (the last update of an index wins), ``"add"``, ``"multiply"``, ``"max"``, ``"min"``, or
+            ``"mean"`` (of the updates, without ``x``). Elements without updates keep their value.
 
     >>> scatter([1, 2, 3], [0, 2, 2], [10, 20, 30], mode="set").tolist()
     [10, 2, 30]
@@ -183,7 +182,7 @@ def scatter(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: in
 
 @op(kept, kinds="numeric")
 def scatter_add(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0) -> Tensor:
-    """``x`` with ``updates`` added at positions along an axis: ``scatter`` with ``mode="add"``.
+    """``x`` with ``updates`` added at ``indices`` along ``axis``: ``scatter`` with ``mode="add"``.
 
     >>> scatter_add([1, 2, 3], [0, 2, 2], [10, 20, 30]).tolist()
     [11, 2, 53]
@@ -193,7 +192,7 @@ def scatter_add(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis
 
 @op(kept, kinds="real numeric")
 def scatter_max(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0) -> Tensor:
-    """The larger of ``x`` and ``updates`` at positions along an axis: ``scatter`` with ``mode="max"``.
+    """``x``, or the larger of ``x`` and ``updates`` at ``indices`` along ``axis``: ``scatter`` with ``mode="max"``.
 
     >>> scatter_max([1, 2, 3], [0, 2, 2], [10, 0, 30]).tolist()
     [10, 2, 30]
@@ -203,7 +202,7 @@ def scatter_max(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis
 
 @op(kept, kinds="real numeric")
 def scatter_min(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: int = 0) -> Tensor:
-    """The smaller of ``x`` and ``updates`` at positions along an axis: ``scatter`` with ``mode="min"``.
+    """``x``, or the smaller of ``x`` and ``updates`` at ``indices`` along ``axis``: ``scatter`` with ``mode="min"``.
 
     >>> scatter_min([1, 2, 3], [0, 2, 2], [10, 0, 30]).tolist()
     [1, 2, 0]
@@ -215,8 +214,8 @@ def scatter_min(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis
 def tensor_scatter_nd_update(x: TensorLike, indices: Indices, updates: TensorLike, /) -> Tensor:
     """``x`` with slices replaced at the coordinates in the last axis of ``indices``.
 
-    ``result[indices[i, 0], ..., indices[i, k - 1]] = updates[i]``. Coordinates count from 0; where one occurs twice,
-    the last update stands.
+    ``result[indices[i, 0], ..., indices[i, k - 1]] = updates[i]``. Negative coordinates are not supported. If
+    coordinates occur more than once, the last update wins.
 
     >>> tensor_scatter_nd_update([[1, 2], [3, 4]], [[0, 1], [1, 0]], [8, 9]).tolist()
     [[1, 8], [9, 4]]
@@ -235,11 +234,10 @@ def tensor_scatter_nd_update(x: TensorLike, indices: Indices, updates: TensorLik
 
 @op(kept)
 def index_get(x: TensorLike, index: object, /) -> Tensor:
-    """The elements ``x[index]``, by NumPy's rules on every engine.
+    """``x[index]``, by NumPy's rules on every engine.
 
     Args:
-        index: anything that indexes a NumPy array: integers, slices, ``...``, ``None``, tensors of integers or bool,
-            and tuples of them.
+        index: any NumPy index: integers, slices, ``...``, ``None``, tensors of integers or bool, or a tuple of these.
 
     >>> index_get([[1, 2], [3, 4]], (..., [1, 0, 1])).tolist()
     [[2, 1, 2], [4, 3, 4]]
@@ -249,12 +247,12 @@ def index_get(x: TensorLike, index: object, /) -> Tensor:
 
 @op(kept)
 def index_update(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
-    """A copy of ``x`` in which ``x[index]`` is ``values``.
+    """Copy of ``x`` with ``x[index]`` replaced by ``values``.
 
-    Where the index names an element twice, the last value stands.
+    If the index selects an element more than once, the last value wins.
 
     Args:
-        index: as for ``index_get``.
+        index: as in ``index_get``.
 
     >>> index_update([[1, 2], [3, 4]], (..., 0), 9).tolist()
     [[9, 2], [9, 4]]
@@ -264,12 +262,12 @@ def index_update(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
 
 @op(kept, kinds="numeric")
 def index_add(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
-    """A copy of ``x`` in which ``values`` are added to ``x[index]``.
+    """Copy of ``x`` with ``values`` added to ``x[index]``.
 
-    Where the index names an element twice, both values are added.
+    If the index selects an element more than once, all values are added.
 
     Args:
-        index: as for ``index_get``.
+        index: as in ``index_get``.
 
     >>> index_add([1, 2, 3], [0, 0, 2], 10).tolist()
     [21, 2, 13]
@@ -279,7 +277,7 @@ def index_add(x: TensorLike, index: object, values: TensorLike, /) -> Tensor:
 
 @op(kept)
 def slice(x: TensorLike, start: object, shape: Shape, /) -> Tensor:
-    """The block of ``x`` that begins at ``start`` and has the shape ``shape``.
+    """Block of ``x`` with the given start and shape.
 
     Args:
         start: one integer per axis, or a tensor of them, which compiled code can compute.
@@ -299,10 +297,10 @@ def slice(x: TensorLike, start: object, shape: Shape, /) -> Tensor:
 
 @op(kept)
 def slice_update(x: TensorLike, start: object, updates: TensorLike, /) -> Tensor:
-    """A copy of ``x`` in which the block that begins at ``start`` is ``updates``.
+    """Copy of ``x`` with the block at ``start`` replaced by ``updates``.
 
     Args:
-        start: as for ``slice``.
+        start: as in ``slice``.
 
     >>> slice_update([[1, 2, 3], [4, 5, 6]], (0, 1), [[8, 9]]).tolist()
     [[1, 8, 9], [4, 5, 6]]
@@ -317,7 +315,7 @@ def slice_update(x: TensorLike, start: object, updates: TensorLike, /) -> Tensor
 
 @op(kept, lazy=False)
 def masked_select(x: TensorLike, mask: Mask, /) -> Tensor:
-    """The elements of ``x`` where ``mask`` is true, in one axis; the two broadcast.
+    """Elements of ``x`` where ``mask`` is true, as a vector; the two broadcast.
 
     >>> masked_select([[1, 2], [3, 4]], [[True, False], [True, True]]).tolist()
     [1, 3, 4]
@@ -327,7 +325,7 @@ def masked_select(x: TensorLike, mask: Mask, /) -> Tensor:
 
 @op(kept)
 def masked_fill(x: TensorLike, mask: Mask, value: TensorLike, /) -> Tensor:
-    """``x`` with ``value`` where ``mask`` is true; both broadcast to the shape of ``x``.
+    """``x``, or ``value`` where ``mask`` is true; both broadcast to the shape of ``x``.
 
     >>> masked_fill([1, 2, 3], [True, False, True], 0).tolist()
     [0, 2, 0]
@@ -338,7 +336,7 @@ def masked_fill(x: TensorLike, mask: Mask, value: TensorLike, /) -> Tensor:
 
 @op(indexed, lazy=False, differentiable=False)
 def nonzero(x: TensorLike, /) -> tuple[Tensor, ...]:
-    """Positions of the elements that are not zero: one tensor per axis.
+    """Indices of the nonzero elements, one tensor per axis.
 
     >>> [p.tolist() for p in nonzero([[0, 5], [6, 0]])]
     [[0, 1], [1, 0]]
@@ -348,7 +346,7 @@ def nonzero(x: TensorLike, /) -> tuple[Tensor, ...]:
 
 @op(indexed, lazy=False, differentiable=False)
 def argwhere(x: TensorLike, /) -> Tensor:
-    """Positions of the elements that are not zero: one row per element.
+    """Indices of the nonzero elements, one row per element.
 
     >>> argwhere([[0, 5], [6, 0]]).tolist()
     [[0, 1], [1, 0]]
@@ -358,7 +356,11 @@ def argwhere(x: TensorLike, /) -> Tensor:
 
 @op(indexed, differentiable=False)
 def count_nonzero(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero.
+    """Number of nonzero elements along ``axis``.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> count_nonzero([[0, 5], [6, 7]], axis=1).tolist()
     [1, 2]
@@ -368,11 +370,11 @@ def count_nonzero(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False
 
 @op(indexed, kinds="real", differentiable=False)
 def searchsorted(x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorter: Indices | None = None) -> Tensor:
-    """Positions at which the elements of ``x2`` would be put into ``x1`` to keep it sorted.
+    """Indices at which to insert the elements of ``x2`` into the sorted ``x1`` to keep it sorted.
 
     Args:
-        side: ``"left"`` puts before equal elements, ``"right"`` behind them.
-        sorter: positions that sort ``x1``, if it is not sorted.
+        side: ``"left"`` inserts before equal elements, ``"right"`` after them.
+        sorter: indices that sort ``x1``, if it is not sorted.
 
     >>> searchsorted([1, 2, 2, 3], [2, 5]).tolist()
     [1, 4]
@@ -382,14 +384,14 @@ def searchsorted(x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorte
 
 @op(indexed, kinds="real", differentiable=False)
 def digitize(x: TensorLike, bins: TensorLike, /, right: bool = False) -> Tensor:
-    """The number of the bin that each element of ``x`` lies in.
+    """Index of the bin that contains each element of ``x``.
 
-    Bin ``i`` is ``bins[i - 1] <= x < bins[i]``; for bins that fall, ``bins[i - 1] > x >= bins[i]``. What lies before
-    the first boundary is in bin 0, what lies behind the last in bin ``len(bins)``.
+    Bin ``i`` is ``bins[i - 1] <= x < bins[i]``, or ``bins[i - 1] > x >= bins[i]`` for descending bins. Elements before
+    the first boundary are in bin 0, those after the last in bin ``len(bins)``.
 
     Args:
-        bins: rising or falling boundaries.
-        right: whether a bin holds its upper boundary instead of its lower one.
+        bins: ascending or descending boundaries.
+        right: whether a bin includes its upper boundary instead of its lower one.
 
     >>> digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0]).tolist()
     [1, 2, 3]
@@ -407,7 +409,11 @@ def digitize(x: TensorLike, bins: TensorLike, /, right: bool = False) -> Tensor:
 
 @op(floating, kinds="real", lazy=False)
 def bincount(x: Indices, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """How often each integer from 0 on occurs in ``x``: int64; or with weights the sum of those, as floats.
+    """Number of occurrences in ``x`` of each integer from 0, as int64.
+
+    Args:
+        weights: weights of the elements; the result is then their sum per integer, as a float.
+        minlength: the least length of the result, which otherwise ends at the largest element.
 
     >>> bincount([0, 2, 2]).tolist()
     [1, 0, 2]
@@ -425,15 +431,16 @@ def histogram(
     weights: TensorLike | None = None,
     density: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Counts of the elements of ``x`` per bin, and the edges of the bins.
+    """Counts of the elements of ``x`` in each bin, and the edges of the bins.
 
-    A bin holds its lower edge; the last one also its upper edge. Counts are int64, or floats with weights or density;
-    edges have the dtype of ``x``, or the default float.
+    A bin includes its lower edge; the last one also includes its upper edge. Counts are int64, or floats with
+    ``weights`` or ``density``. Edges have the dtype of ``x``, or the default float.
 
     Args:
         bins: the number of bins of equal width, or their edges.
-        range: the outer edges, if not the smallest and largest element.
-        density: whether the counts are scaled so that the bins' area is 1.
+        range: the outer edges, by default the smallest and the largest element.
+        weights: weights of the elements, which are counted as 1 by default.
+        density: whether to scale the counts so that the area of the bins is 1.
 
     >>> counts, edges = histogram([1, 2, 2, 5], bins=2)
     >>> counts.tolist(), edges.tolist()
@@ -460,7 +467,11 @@ def histogram(
 
 @op(indexed, kinds="real", differentiable=False)
 def argmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Position of the largest element: the first of equals, or of NaNs if there are any.
+    """Index of the largest element along ``axis``: the first one if several are equal, or the first NaN.
+
+    Args:
+        axis: an axis, or ``None`` for the index into the flattened tensor.
+        keepdims: keep the reduced axis with length 1.
 
     >>> argmax([[1, 9, 3], [8, 5, 8]], axis=1).tolist()
     [1, 0]
@@ -470,7 +481,11 @@ def argmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False)
 
 @op(indexed, kinds="real", differentiable=False)
 def argmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Position of the smallest element: the first of equals, or of NaNs if there are any.
+    """Index of the smallest element along ``axis``: the first one if several are equal, or the first NaN.
+
+    Args:
+        axis: an axis, or ``None`` for the index into the flattened tensor.
+        keepdims: keep the reduced axis with length 1.
 
     >>> argmin([[1, 9, 3], [8, 5, 5]], axis=1).tolist()
     [0, 1]
@@ -480,7 +495,11 @@ def argmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False)
 
 @op(kept, kinds="real")
 def sort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """``x`` in rising order along an axis. NaN counts as larger than anything.
+    """``x`` sorted along ``axis``; NaN is larger than all numbers.
+
+    Args:
+        descending: sort from largest to smallest.
+        stable: accepted for compatibility; sorting is always stable.
 
     >>> sort([3, 1, 2]).tolist()
     [1, 2, 3]
@@ -492,10 +511,11 @@ def sort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: 
 
 @op(indexed, kinds="real", differentiable=False)
 def argsort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Positions that sort ``x`` along an axis. NaN counts as larger than anything.
+    """Indices that sort ``x`` along ``axis``; NaN is larger than all numbers.
 
     Args:
-        stable: whether equal elements keep their order, in falling order too. They do either way.
+        descending: sort from largest to smallest.
+        stable: accepted for compatibility; sorting is always stable.
 
     >>> argsort([3, 1, 2]).tolist()
     [1, 2, 0]
@@ -505,9 +525,13 @@ def argsort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stabl
 
 @op(kept, kinds="real")
 def partition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
-    """``x`` with its ``kth`` smallest elements in their sorted places, smaller ones before and larger ones behind them.
+    """``x`` with its ``kth`` smallest elements in sorted position, smaller ones before and larger ones after them.
 
-    The other elements are sorted too, so that the answer is the same on every engine.
+    The other elements are sorted too, so that the result is the same on every engine.
+
+    Args:
+        kth: one index into the sorted elements, or several.
+        axis: the axis to partition along.
 
     >>> partition([3, 1, 2], 1).tolist()
     [1, 2, 3]
@@ -518,7 +542,11 @@ def partition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> 
 
 @op(indexed, kinds="real", differentiable=False)
 def argpartition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
-    """Positions that partition ``x`` along an axis.
+    """Indices that partition ``x`` along ``axis``, as in ``partition``.
+
+    Args:
+        kth: one index into the sorted elements, or several.
+        axis: the axis to partition along.
 
     >>> argpartition([3, 1, 2], 1).tolist()
     [1, 2, 0]
@@ -529,13 +557,13 @@ def argpartition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) 
 
 @op(free, kinds="real")
 def top_k(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along an axis, largest first, and their positions (int64).
+    """The ``k`` largest elements along ``axis``, largest first, and their indices as int64.
 
-    Of equal elements the first ones are chosen.
+    Of equal elements, the first ones are chosen.
 
     Args:
         largest: ``False`` for the ``k`` smallest, smallest first.
-        sorted: ``False`` allows any order; engines that gain nothing by it sort nevertheless.
+        sorted: ``False`` allows any order; engines on which that is no faster sort anyway.
 
     >>> values, places = top_k([1.0, 9.0, 3.0], 2)
     >>> values.tolist(), places.tolist()
@@ -554,8 +582,8 @@ def top_k(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: b
 def in_top_k(targets: Indices, predictions: TensorLike, k: int) -> Tensor:
     """Whether the prediction for each target class is among the ``k`` largest.
 
-    True where fewer than ``k`` predictions are larger and the target's own is finite. ``predictions`` has the classes
-    in its last axis and otherwise the shape of ``targets``.
+    True where fewer than ``k`` predictions are larger and that of the target is finite. ``predictions`` has the shape
+    of ``targets`` with a last axis of classes.
 
     >>> in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.2, 0.3, 0.5]], k=2).tolist()
     [True, False]
@@ -575,13 +603,13 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """The distinct elements of ``x``, sorted; with options, a tuple of these and what the options ask for.
+    """Distinct elements of ``x``, sorted; a tuple if any of the ``return_`` options is true.
 
     Args:
-        return_index: also the position of each one's first occurrence.
-        return_inverse: also the positions in the answer that give ``x`` again.
-        return_counts: also how often each one occurs.
-        axis: compare whole slices along an axis instead of elements.
+        return_index: also return the index of the first occurrence of each element.
+        return_inverse: also return the indices into the result that reconstruct ``x``.
+        return_counts: also return the number of occurrences of each element.
+        axis: compare slices along this axis instead of elements.
         equal_nan: whether all NaNs are one element.
 
     >>> unique([3, 1, 3]).tolist()
@@ -594,9 +622,9 @@ def unique(
 
 @op(free, lazy=False, differentiable=False)
 def unique_all(x: TensorLike, /) -> UniqueAll:
-    """The distinct elements of ``x``, their first positions, the positions that give ``x`` again, and their counts.
+    """Distinct elements of ``x``, their first indices, the indices that reconstruct ``x``, and their counts.
 
-    Every NaN is an element of its own.
+    Each NaN is a distinct element.
 
     >>> unique_all([3, 1, 3]).counts.tolist()
     [1, 2]
@@ -606,7 +634,9 @@ def unique_all(x: TensorLike, /) -> UniqueAll:
 
 @op(free, lazy=False, differentiable=False)
 def unique_counts(x: TensorLike, /) -> UniqueCounts:
-    """The distinct elements of ``x``, and how often each one occurs. Every NaN is an element of its own.
+    """Distinct elements of ``x``, and the number of occurrences of each.
+
+    Each NaN is a distinct element.
 
     >>> unique_counts([3, 1, 3]).counts.tolist()
     [1, 2]
@@ -616,9 +646,9 @@ def unique_counts(x: TensorLike, /) -> UniqueCounts:
 
 @op(free, lazy=False, differentiable=False)
 def unique_inverse(x: TensorLike, /) -> UniqueInverse:
-    """The distinct elements of ``x``, and the positions among them that give ``x`` again.
+    """Distinct elements of ``x``, and the indices into them that reconstruct ``x``.
 
-    Every NaN is an element of its own.
+    Each NaN is a distinct element.
 
     >>> unique_inverse([3, 1, 3]).inverse_indices.tolist()
     [1, 0, 1]
@@ -628,7 +658,7 @@ def unique_inverse(x: TensorLike, /) -> UniqueInverse:
 
 @op(kept, lazy=False, differentiable=False)
 def unique_values(x: TensorLike, /) -> Tensor:
-    """The distinct elements of ``x``, sorted. Every NaN is an element of its own.
+    """Distinct elements of ``x``, sorted; each NaN is a distinct element.
 
     >>> unique_values([3, 1, 3]).tolist()
     [1, 3]
@@ -638,11 +668,11 @@ def unique_values(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real", lazy=False, differentiable=False)
 def intersect1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The distinct elements that ``x1`` and ``x2`` share, sorted.
+    """Distinct elements that ``x1`` and ``x2`` share, sorted.
 
     Args:
-        assume_unique: a promise that neither holds an element twice.
-        return_indices: answer with a tuple of the elements, their first positions in ``x1``, and those in ``x2``.
+        assume_unique: promise that neither tensor contains an element twice.
+        return_indices: return a tuple of the elements, their first indices in ``x1`` and those in ``x2``.
 
     >>> intersect1d([3, 1, 2, 1], [5, 1, 3]).tolist()
     [1, 3]
@@ -666,7 +696,7 @@ def intersect1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False, 
 
 @op(promoted, lazy=False, differentiable=False)
 def union1d(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """The distinct elements that ``x1`` or ``x2`` holds, sorted.
+    """Distinct elements of ``x1`` and ``x2`` together, sorted.
 
     >>> union1d([3, 1], [2, 1]).tolist()
     [1, 2, 3]
@@ -676,10 +706,10 @@ def union1d(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real", lazy=False, differentiable=False)
 def setdiff1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False) -> Tensor:
-    """The distinct elements of ``x1`` that ``x2`` does not hold, sorted.
+    """Distinct elements of ``x1`` that are not in ``x2``, sorted.
 
     Args:
-        assume_unique: a promise that neither holds an element twice; the answer then has the order of ``x1``.
+        assume_unique: promise that neither tensor contains an element twice; the result then has the order of ``x1``.
 
     >>> setdiff1d([3, 1, 2, 1], [2]).tolist()
     [1, 3]
@@ -690,7 +720,7 @@ def setdiff1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False) ->
 
 @op(indexed, differentiable=False)
 def unravel_index(indices: Indices, shape: Shape, /) -> tuple[Tensor, ...]:
-    """Coordinates in a tensor of that shape of positions in the flattened one: one tensor per axis.
+    """Coordinates in a tensor of shape ``shape`` for indices into the flattened tensor, one tensor per axis.
 
     >>> [c.tolist() for c in unravel_index([1, 5], (2, 3))]
     [[0, 1], [1, 2]]
@@ -700,7 +730,7 @@ def unravel_index(indices: Indices, shape: Shape, /) -> tuple[Tensor, ...]:
 
 @op(indexed, differentiable=False)
 def ravel_multi_index(multi_index: Sequence[Indices], shape: Shape, /) -> Tensor:
-    """Positions in a flattened tensor of coordinates in one of that shape; they broadcast.
+    """Indices into a flattened tensor of shape ``shape`` for coordinates, which broadcast.
 
     >>> ravel_multi_index(([0, 1], [1, 2]), (2, 3)).tolist()
     [1, 5]
@@ -710,9 +740,12 @@ def ravel_multi_index(multi_index: Sequence[Indices], shape: Shape, /) -> Tensor
 
 @op(free, differentiable=False)
 def one_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones at the classes that ``x`` names along a new axis, zeros elsewhere, in the default float or ``dtype``.
+    """One-hot encoding of ``x`` along a new axis.
 
-    An integer outside of ``0 .. num_classes - 1`` gives zeros alone.
+    Integers outside of ``0 .. num_classes - 1`` give only zeros.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
 
     >>> one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
@@ -725,9 +758,12 @@ def one_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | Non
 
 @op(free, differentiable=False)
 def multi_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones at all the classes that the last axis of ``x`` names, zeros elsewhere, in the default float or ``dtype``.
+    """Multi-hot encoding of the classes in the last axis of ``x``: 1 for each class that occurs there.
 
-    The classes take the place of the last axis, and are then moved to ``axis``.
+    The classes replace the last axis and are then moved to ``axis``.
+
+    Args:
+        dtype: the dtype of the result, by default the default float.
 
     >>> multi_hot([[0, 2], [1, 1]], 3).tolist()
     [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
@@ -742,11 +778,11 @@ def multi_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | N
 
 @op(kept, kinds="numeric")
 def segment_sum(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
-    """Sums of the rows of ``data`` that have the same segment number; 0 for a segment without rows.
+    """Sum of the rows of ``data`` in each segment; 0 for an empty segment.
 
     Args:
-        segment_ids: one number from 0 on per row, in any order.
-        num_segments: the number of segments; ``None`` is one more than the largest id, and cannot be compiled.
+        segment_ids: the segment of each row, a number from 0, in any order.
+        num_segments: the number of segments, by default the largest id plus one. Compiled code requires it.
 
     >>> segment_sum([1, 2, 3], [0, 0, 2], 3).tolist()
     [3, 0, 3]
@@ -756,10 +792,10 @@ def segment_sum(data: TensorLike, segment_ids: Indices, num_segments: int | None
 
 @op(floating)
 def segment_mean(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
-    """Means of the rows of ``data`` that have the same segment number; 0 for a segment without rows.
+    """Mean of the rows of ``data`` in each segment; 0 for an empty segment.
 
     Args:
-        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+        segment_ids, num_segments: as in ``segment_sum``.
 
     >>> segment_mean([1, 2, 3], [0, 0, 2], 3).tolist()
     [1.5, 0.0, 3.0]
@@ -772,10 +808,10 @@ def segment_mean(data: TensorLike, segment_ids: Indices, num_segments: int | Non
 
 @op(kept, kinds="real numeric")
 def segment_max(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
-    """Largest of the rows of ``data`` that have the same segment number; the lowest value for a segment without rows.
+    """Maximum of the rows of ``data`` in each segment; the lowest value of the dtype for an empty segment.
 
     Args:
-        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+        segment_ids, num_segments: as in ``segment_sum``.
 
     >>> segment_max([1.0, 2.0, 3.0], [0, 0, 2], 3).tolist()
     [2.0, -inf, 3.0]
@@ -785,10 +821,10 @@ def segment_max(data: TensorLike, segment_ids: Indices, num_segments: int | None
 
 @op(kept, kinds="real numeric")
 def segment_min(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
-    """Smallest of the rows of ``data`` that have the same segment number; the highest value for a segment without rows.
+    """Minimum of the rows of ``data`` in each segment; the highest value of the dtype for an empty segment.
 
     Args:
-        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+        segment_ids, num_segments: as in ``segment_sum``.
 
     >>> segment_min([1.0, 2.0, 3.0], [0, 0, 2], 3).tolist()
     [1.0, inf, 3.0]
@@ -798,10 +834,10 @@ def segment_min(data: TensorLike, segment_ids: Indices, num_segments: int | None
 
 @op(kept, kinds="numeric")
 def segment_prod(data: TensorLike, segment_ids: Indices, num_segments: int | None = None) -> Tensor:
-    """Products of the rows of ``data`` that have the same segment number; 1 for a segment without rows.
+    """Product of the rows of ``data`` in each segment; 1 for an empty segment.
 
     Args:
-        segment_ids: as for ``segment_sum``, as is ``num_segments``.
+        segment_ids, num_segments: as in ``segment_sum``.
 
     >>> segment_prod([4, 2, 3], [0, 0, 2], 3).tolist()
     [8, 1, 3]
@@ -810,7 +846,7 @@ def segment_prod(data: TensorLike, segment_ids: Indices, num_segments: int | Non
 
 
 def _of(x: Any) -> Any:
-    """``x`` without its declared type: inside an operation it is a tensor."""
+    """``x`` as ``Any``: inside an operation, a ``TensorLike`` is a tensor."""
     return x
 
 
@@ -819,12 +855,12 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 def _count(n: int, like: Any) -> Tensor:
-    """0 to ``n - 1``, beside ``like``."""
+    """Integers from 0 to ``n - 1`` on the device of ``like``."""
     return creation.arange(n, dtype=int64, device=device.get_device(like))
 
 
 def _grids(sizes: tuple[int, ...], like: Any) -> list[Any]:
-    """Per axis, its positions in a shape that broadcasts with those of the other axes."""
+    """Indices along each axis, shaped to broadcast with those along the others."""
     return [
         manipulation.reshape(_count(size, like), (size,) + (1,) * (len(sizes) - 1 - axis))
         for axis, size in enumerate(sizes)
@@ -832,14 +868,14 @@ def _grids(sizes: tuple[int, ...], like: Any) -> list[Any]:
 
 
 def _place(indices: Any, dims: tuple[int, ...]) -> Tensor:
-    """Positions in the flattened block of shape ``dims`` of the coordinates in the last axis of ``indices``."""
+    """Indices into the flattened block of shape ``dims`` for the coordinates in the last axis of ``indices``."""
     if not dims:
         return creation.zeros(_shape(indices)[:-1], dtype=int64, device=device.get_device(indices))
     return ravel_multi_index([indices[..., i] for i in _builtins.range(len(dims))], dims)
 
 
 def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
-    """The slices that begin at ``start`` if it holds plain integers; else it as a tensor."""
+    """Slices that begin at ``start`` if it holds Python integers, else ``start`` as one tensor per axis."""
     shape = _shape(x)
     if isinstance(start, (int, range)):
         start = (start,) if isinstance(start, int) else tuple(start)
@@ -860,7 +896,7 @@ def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
 
 
 def _from_front(start: Any, shape: tuple[int, ...]) -> list[Tensor]:
-    """Positions per axis, counted from the front; those out of range stay so."""
+    """Indices per axis with negative ones wrapped; those out of range stay out of range."""
     wrapped = (comparison.where(comparison.less(start[i], -n), n, math.add(start[i], n)) for i, n in enumerate(shape))
     return [comparison.where(comparison.less(start[i], 0), w, start[i]) for i, w in enumerate(wrapped)]
 

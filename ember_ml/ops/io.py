@@ -1,4 +1,4 @@
-"""Files of tensors: written on one engine, read on any."""
+"""Files of tensors: written on any engine, readable on every other."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @op(free, lazy=False, differentiable=False)
 def save(path: object, tree: Tree, metadata: object = None) -> None:
-    """Nothing; a tensor, or nested dictionaries, lists and tuples of tensors, is in a file afterwards, bit for bit.
+    """Write a tensor, or nested dictionaries, lists and tuples of tensors, to a file.
 
-    The suffix decides the format: ``.safetensors``, ``.npz``, or ``.npy`` for a single tensor that is not bfloat16.
-    Numbers, strings, bools and ``None`` among the leaves are kept too. The file appears whole or not at all:
-    after an error, such as the ``OSError`` of a full disk, the old one is there.
+    The suffix selects the format: ``.safetensors``, ``.npz``, or ``.npy`` for a single tensor that is not bfloat16.
+    Tensors are preserved bit for bit; numbers, strings, bools and ``None`` among the leaves are preserved too. The file
+    is replaced atomically: after an error, such as an ``OSError`` for a full disk, the old file is unchanged.
 
     Args:
-        metadata: a dictionary of strings to keep in the file; ``.npy`` has no room for it.
+        metadata: a dictionary of strings to store in the file; ``.npy`` does not support it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,12 +39,13 @@ def save(path: object, tree: Tree, metadata: object = None) -> None:
 
 @op(free, lazy=False, differentiable=False)
 def load(path: object, device: DeviceLike | None = None, *, with_metadata: bool = False) -> Any:
-    """What ``save`` wrote to a file, as tensors of the active engine.
+    """Contents of a file that ``save`` wrote, as tensors of the active backend.
 
-    A file of another tool is a dictionary of its tensors, or one tensor if it is ``.npy``. Nothing is ever unpickled.
+    A file written by another tool gives a dictionary of its tensors, or one tensor for ``.npy``. Nothing is unpickled.
 
     Args:
-        with_metadata: answer a pair: the tensors, and the dictionary of strings that the file keeps.
+        device: the device of the tensors, by default the default device.
+        with_metadata: return a pair of the contents and the dictionary of strings stored with them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,20 +60,21 @@ def load(path: object, device: DeviceLike | None = None, *, with_metadata: bool 
 
 
 def _files() -> Any:
-    """What reads and writes files: they are the same for every engine, and hold host arrays."""
+    """Module that reads and writes files as NumPy arrays, for every engine."""
     return _backends.load("numpy").module.io
 
 
 @op(free, lazy=False, differentiable=False)
 def save_checkpoint(directory_or_path: object, tree: Tree, step: int | None = None, keep: int | None = None) -> Path:
-    """The path of a new numbered file that holds ``tree``.
+    """Path of a new numbered file to which ``tree`` has been written.
 
-    In a directory, files are called ``checkpoint-00000012.safetensors``; for a path with a suffix, such as
-    ``run/model.npz``, they are ``run/model-00000012.npz``. The directory is made if need be.
+    In a directory, files are called ``checkpoint-00000012.safetensors``. For a path with a suffix, such as
+    ``run/model.npz``, they are called ``run/model-00000012.npz``. The directory is created if necessary.
 
     Args:
-        step: the number; by default the one after the last, from 0 on. A file of that number is replaced.
-        keep: how many files to keep, this one and those of the highest numbers; by default all.
+        step: the number, by default one more than the last, starting from 0. An existing file of that number is
+            replaced.
+        keep: how many files to keep, this one and those with the highest numbers; by default all.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +100,9 @@ def save_checkpoint(directory_or_path: object, tree: Tree, step: int | None = No
 
 @op(free, lazy=False, differentiable=False)
 def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
-    """What ``save_checkpoint`` wrote last, by number, or at ``step``; a file that it named is loaded as it is.
+    """Contents of the checkpoint with the highest number, or with number ``step``.
+
+    The path of a checkpoint file loads that file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +115,7 @@ def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
         return load(pattern)
     found = _numbered(pattern)
     if step is None and not found and _re.search(rf"-{_NUMBER}$", pattern.stem):
-        # That is the name of one, and not of a place where there may be some.
+        # The name is that of one checkpoint, not of a directory of them.
         raise FileNotFoundError(_errno.ENOENT, "no such checkpoint", str(pattern))
     if not found or (step is not None and step not in found):
         there = f"numbers there are: {', '.join(str(number) for number in sorted(found))}" if found else "there is none"
@@ -121,7 +125,7 @@ def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
 
 
 def _pattern(place: Any) -> Path:
-    """The path whose name, with a number, is that of a checkpoint."""
+    """Path from which names of checkpoints are derived by appending a number to the stem."""
     from pathlib import Path
 
     path = Path(place)
@@ -133,7 +137,7 @@ _NUMBER = r"\d{8,}"
 
 
 def _numbered(pattern: Path) -> dict[int, Path]:
-    """The checkpoints that are there, by number."""
+    """Existing checkpoints by number."""
     name = _re.compile(rf"{_re.escape(pattern.stem)}-({_NUMBER}){_re.escape(pattern.suffix)}")
     if not pattern.parent.is_dir():
         return {}

@@ -1,12 +1,13 @@
-"""Linear algebra: products, norms, decompositions, solvers and functions of matrices.
+"""Linear algebra: products, norms, decompositions, solvers and matrix functions.
 
-Matrices stand in the last two axes; the axes before them are a batch. Halves are decomposed in float32 and the answer
-is cast back. A matrix that is singular, not positive definite, or whose decomposition does not converge raises
-``LinAlgError`` on every engine (on MLX outside compiled code and ``unchecked()``, since it must wait for the answer).
+Matrices are in the last two axes; the axes before them are a batch. 16-bit floats are decomposed in float32, and the
+result is cast back. A matrix that is singular or not positive definite, or whose decomposition does not converge,
+raises ``LinAlgError`` on every engine. MLX must wait for the result to raise it, so it does not in compiled code and
+under ``unchecked()``.
 
-Eigenvectors and singular vectors are unique only up to a factor of modulus one. One rule fixes it on every engine: of
-each column, the first component whose magnitude is (to one percent) the largest is real and positive. For ``svd`` the
-rule is on ``U``, and ``Vh`` follows. In ``qr`` the diagonal of ``R`` is real and not negative.
+Eigenvectors and singular vectors are unique only up to a factor of modulus 1, which is the same on every engine: in
+each column, the first component whose magnitude is (within one percent) the largest is real and positive. For ``svd``
+this holds for ``U``, and ``Vh`` follows. In ``qr`` the diagonal of ``R`` is real and nonnegative.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ember_ml.ops._shapes.linearalg import check_square as _check_square
 from ember_ml.ops._shapes.linearalg import is_by_product
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
-# As floating, for operations with several answers, whose dtypes differ where the tensor is complex.
+# Like ``floating``, for operations with several results, whose dtypes differ for complex tensors.
 _several = floating._replace(result=None)
 
 
@@ -42,7 +43,7 @@ class SlogdetResult(NamedTuple):
 
 
 class LstsqResult(NamedTuple):
-    """Least-squares solution, sums of squared residuals, rank of the matrix and its singular values."""
+    """Least-squares solution, sums of squared residuals, rank and singular values."""
 
     solution: Tensor
     residuals: Tensor
@@ -51,7 +52,7 @@ class LstsqResult(NamedTuple):
 
 
 class LUResult(NamedTuple):
-    """Permutation matrix, unit lower and upper triangle with ``x = P @ L @ U``."""
+    """Permutation matrix, unit lower triangular and upper triangular matrix with ``x = P @ L @ U``."""
 
     P: Tensor
     L: Tensor
@@ -59,21 +60,21 @@ class LUResult(NamedTuple):
 
 
 class LUFactorResult(NamedTuple):
-    """Both triangles in one matrix, and the row that each row was exchanged with."""
+    """Both triangular matrices in one, and for each row the row that it was swapped with."""
 
     lu: Tensor
     pivots: Tensor
 
 
 class QRResult(NamedTuple):
-    """Orthonormal columns and upper triangle with ``x = Q @ R``."""
+    """Matrix with orthonormal columns and upper triangular matrix with ``x = Q @ R``."""
 
     Q: Tensor
     R: Tensor
 
 
 class SVDResult(NamedTuple):
-    """Singular vectors and values with ``x = U @ diag(S) @ Vh``."""
+    """Singular vectors and singular values with ``x = U @ diag(S) @ Vh``."""
 
     U: Tensor
     S: Tensor
@@ -81,7 +82,7 @@ class SVDResult(NamedTuple):
 
 
 class EigResult(NamedTuple):
-    """Eigenvalues, and eigenvectors of length one as columns."""
+    """Eigenvalues, and eigenvectors of unit length as columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -89,7 +90,7 @@ class EigResult(NamedTuple):
 
 @op(promoted, kinds="numeric")
 def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Matrix product over the last two axes; one axis alone is a row on the left and a column on the right.
+    """Matrix product over the last two axes; a vector is a row on the left and a column on the right.
 
     >>> matmul([[1, 2], [3, 4]], [1, 1]).tolist()
     [3, 7]
@@ -99,7 +100,7 @@ def matmul(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def dot(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Sum of products over the last axis of ``x`` and the last but one (or only) axis of ``y``.
+    """Sum of products over the last axis of ``x`` and the second-to-last (or only) axis of ``y``.
 
     >>> dot([1, 2, 3], [4, 5, 6]).tolist()
     32
@@ -113,7 +114,7 @@ def dot(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def vdot(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Sum of products of all elements, those of ``x`` conjugated.
+    """Sum of products of all elements, with ``x`` conjugated.
 
     >>> vdot([[1, 2], [3, 4]], [[1, 1], [2, 2]]).tolist()
     17
@@ -123,7 +124,7 @@ def vdot(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def inner(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Sum of products over the last axes of both.
+    """Sum of products over the last axes of ``x`` and ``y``.
 
     >>> inner([[1, 2], [3, 4]], [1, 10]).tolist()
     [21, 43]
@@ -135,7 +136,7 @@ def inner(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def outer(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-    """Product of every element of ``x1`` with every element of ``x2``, as a matrix.
+    """Matrix of the products of each element of ``x1`` with each element of ``x2``.
 
     >>> outer([1, 2], [3, 4]).tolist()
     [[3, 4], [6, 8]]
@@ -145,7 +146,7 @@ def outer(x1: TensorLike, x2: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
-    """Sum of products along ``axis``, the elements of ``x1`` conjugated.
+    """Sum of products along ``axis``, with ``x1`` conjugated.
 
     >>> vecdot([[1, 2], [3, 4]], [1, 10]).tolist()
     [21, 43]
@@ -163,10 +164,11 @@ def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
 def tensordot(
     x1: TensorLike, x2: TensorLike, /, *, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2
 ) -> Tensor:
-    """Sum of products over several axes of both.
+    """Sum of products over several axes of ``x1`` and ``x2``.
 
     Args:
-        axes: how many of the last axes of ``x1`` and the first of ``x2``, or a pair: axes of ``x1`` and axes of ``x2``.
+        axes: a number ``n`` for the last ``n`` axes of ``x1`` and the first ``n`` of ``x2``, or a pair of the axes of
+            ``x1`` and those of ``x2``.
 
     >>> tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]]).tolist()
     5
@@ -184,7 +186,7 @@ def tensordot(
 
 
 def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
-    """The axes of each tensor that are summed over, counted from the front."""
+    """The summed axes of each tensor, as nonnegative numbers."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ValueError(f"there are no {axes} axes to sum over in shapes {list(x1.shape)} and {list(x2.shape)}")
@@ -197,10 +199,10 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
 
 @op(promoted, kinds="numeric")
 def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
-    """Sum of products in Einstein's notation.
+    """Sum of products in Einstein notation.
 
-    Each operand's axes are named by letters, ``...`` for those that broadcast; what is not named after ``->`` is
-    summed over. Three operands or more are multiplied pairwise, in the order of least work.
+    The axes of each operand are named by letters, and by ``...`` for those that broadcast. Axes that are not named
+    after ``->`` are summed over. Three or more operands are multiplied pairwise, in the cheapest order.
 
     >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [1, 1]]).tolist()
     [[3, 2], [7, 4]]
@@ -224,7 +226,7 @@ def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
 
 
 def _terms(equation: str, operands: Sequence[Any]) -> tuple[list[str], str]:
-    """The labels of each operand and of the answer, with a label of its own for each axis that ``...`` stands for."""
+    """Labels of each operand and of the result, with a separate label for each axis covered by ``...``."""
     if not isinstance(equation, str):
         raise TypeError(f"einsum takes an equation like 'ij,jk->ik' first, not a {type(equation).__name__}")
     left, arrow, right = equation.replace(" ", "").partition("->")
@@ -236,7 +238,7 @@ def _terms(equation: str, operands: Sequence[Any]) -> tuple[list[str], str]:
     if not letters.isalpha() and letters:
         raise ValueError(f"the equation {equation!r} has names that are no letters")
     extra = [x.ndim - len(name) if "..." in term else 0 for term, name, x in zip(terms, named, operands, strict=True)]
-    # Characters that are no letters, so that no equation holds them.
+    # These characters are not letters, so they cannot occur in an equation.
     dots = "".join(chr(0x2460 + i) for i in range(max(extra, default=0)))
     found = [term.replace("...", dots[len(dots) - n :]) for term, n in zip(terms, extra, strict=True)]
     for term, labels, n, x in zip(terms, found, extra, operands, strict=True):
@@ -252,7 +254,7 @@ def _terms(equation: str, operands: Sequence[Any]) -> tuple[list[str], str]:
 
 
 def _sizes(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, int]:
-    """The length of every axis that the labels name; one stretches to any other."""
+    """Length of each labeled axis; length 1 broadcasts."""
     sizes: dict[str, int] = {}
     for labels, x in zip(terms, operands, strict=True):
         for label, size in zip(labels, x.shape, strict=True):
@@ -264,7 +266,7 @@ def _sizes(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, int]:
 
 
 def _unstretched(labels: str, x: Any, sizes: dict[str, int]) -> tuple[str, Any]:
-    """An operand without the axes of length one that are longer elsewhere, and with each label once."""
+    """An operand without axes of length 1 that broadcast, and with each label once."""
     thin = [i for i, label in enumerate(labels) if x.shape[i] == 1 != sizes[label]]
     if thin:
         x = manipulation.reshape(x, [n for i, n in enumerate(x.shape) if i not in thin])
@@ -280,7 +282,7 @@ def _unstretched(labels: str, x: Any, sizes: dict[str, int]) -> tuple[str, Any]:
 
 @_functools.lru_cache(maxsize=256)
 def _order(terms: tuple[str, ...], output: str, sizes: tuple[tuple[str, int], ...]) -> list[tuple[int, ...]]:
-    """Which operands to multiply, step by step; each product goes to the end of the list."""
+    """Operands to multiply at each step; the product is appended to the list of operands."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     import opt_einsum  # type: ignore[import-untyped] # slow to import, and needed only here
@@ -292,7 +294,7 @@ def _order(terms: tuple[str, ...], output: str, sizes: tuple[tuple[str, int], ..
 
 
 def _summed(labels: str, x: Any, needed: set[str]) -> tuple[str, Any]:
-    """An operand summed over the axes that nothing needs."""
+    """An operand summed over the axes that are no longer needed."""
     axes = tuple(i for i, label in enumerate(labels) if label not in needed)
     if not axes:
         return labels, x
@@ -300,7 +302,7 @@ def _summed(labels: str, x: Any, needed: set[str]) -> tuple[str, Any]:
 
 
 def _contracted(one: tuple[str, Any], other: tuple[str, Any], needed: set[str]) -> tuple[str, Any]:
-    """The product of two operands, by one (batched) matrix product where there is something to sum over."""
+    """Product of two operands, by one (batched) matrix product if an axis is summed over."""
     (a, x), (b, y) = one, other
     batch = [label for label in a if label in b and label in needed]
     shared = [label for label in a if label in b and label not in needed]
@@ -321,7 +323,7 @@ def _contracted(one: tuple[str, Any], other: tuple[str, Any], needed: set[str]) 
 
 @op(promoted, kinds="numeric")
 def multi_dot(arrays: Sequence[TensorLike], /) -> Tensor:
-    """Product of several matrices, multiplied in the order of least work; the first and the last may be vectors.
+    """Product of several matrices, in the cheapest order; the first and the last may be vectors.
 
     >>> multi_dot([[[1, 2]], [[3], [4]], [[5, 6]]]).tolist()
     [[55, 66]]
@@ -342,7 +344,7 @@ def multi_dot(arrays: Sequence[TensorLike], /) -> Tensor:
 
 
 def _cuts(ends: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to cut each run of matrices of these lengths so that the products cost least."""
+    """Where to split each run of matrices with these side lengths so that the products cost least."""
     count = len(ends) - 1
     cost = {(i, i): 0 for i in range(count)}
     cuts: dict[tuple[int, int], int] = {}
@@ -379,7 +381,7 @@ def kron(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
-    """Vector product of the triples along ``axis``.
+    """Cross product of the vectors of 3 components along ``axis``.
 
     >>> cross([1, 0, 0], [0, 1, 0]).tolist()
     [0, 0, 1]
@@ -400,7 +402,8 @@ def trace(x: TensorLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) 
     """Sum of the diagonal of each matrix.
 
     Args:
-        offset: which diagonal: above the main one if positive, below it if negative.
+        offset: the diagonal; positive is above the main diagonal, negative below it.
+        dtype: as in ``sum``.
 
     >>> trace([[1, 2], [3, 4]]).tolist()
     5
@@ -413,7 +416,7 @@ def diagonal(x: TensorLike, /, *, offset: int = 0) -> Tensor:
     """Diagonal of each matrix.
 
     Args:
-        offset: which diagonal: above the main one if positive, below it if negative.
+        offset: the diagonal; positive is above the main diagonal, negative below it.
 
     >>> diagonal([[1, 2], [3, 4]]).tolist()
     [1, 4]
@@ -423,7 +426,7 @@ def diagonal(x: TensorLike, /, *, offset: int = 0) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def matrix_power(x: TensorLike, n: int, /) -> Tensor:
-    """Product of ``n`` copies of each matrix; of its inverse, if ``n`` is negative.
+    """Each matrix to the power ``n``; of its inverse if ``n`` is negative.
 
     >>> matrix_power([[1, 1], [0, 1]], 5).tolist()
     [[1, 5], [0, 1]]
@@ -447,9 +450,10 @@ def norm(x: TensorLike, /, ord: int | float | str | None = None, axis: Axis = No
     """Norm of vectors or of matrices.
 
     Args:
-        ord: as in ``vector_norm`` or ``matrix_norm``; the root of the sum of squares if not given.
-        axis: one axis for norms of vectors, two for norms of matrices; if not given, all elements, or with ``ord`` the
-            vector or matrix that ``x`` is.
+        ord: the order, as in ``vector_norm`` or ``matrix_norm``; by default the square root of the sum of squares.
+        axis: one axis for vector norms, two for matrix norms. By default all elements are one vector; if ``ord`` is
+            given, ``x`` must be a vector or a matrix.
+        keepdims: keep reduced axes with length 1.
 
     >>> norm([[3.0, 0.0], [0.0, 4.0]]).tolist()
     5.0
@@ -481,8 +485,10 @@ def vector_norm(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False, 
     """Norm of the vectors along ``axis``: ``sum(|x| ** ord) ** (1 / ord)``.
 
     Args:
-        axis: all of them if not given: the norm of all elements as one vector.
-        ord: infinity for the largest magnitude, minus infinity for the smallest, 0 for how many are not zero.
+        axis: one axis, several, or ``None`` to treat all elements as one vector.
+        keepdims: keep reduced axes with length 1.
+        ord: infinity for the largest magnitude, negative infinity for the smallest, 0 for the number of nonzero
+            elements.
 
     >>> vector_norm([3.0, 4.0]).tolist(), vector_norm([3.0, -4.0], ord=1).tolist()
     (5.0, 7.0)
@@ -511,9 +517,10 @@ def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: int | float | 
     """Norm of each matrix.
 
     Args:
-        ord: ``"fro"`` (root of the sum of squares), ``"nuc"`` (sum of the singular values), 2 and -2 (largest and
-            smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), infinity and minus
-            infinity (of a row).
+        keepdims: keep reduced axes with length 1.
+        ord: ``"fro"`` (square root of the sum of squares), ``"nuc"`` (sum of the singular values), 2 and -2 (largest
+            and smallest singular value), 1 and -1 (largest and smallest absolute column sum), infinity and negative
+            infinity (largest and smallest absolute row sum).
 
     >>> matrix_norm([[3.0, 0.0], [0.0, 4.0]], ord=1).tolist()
     4.0
@@ -535,10 +542,10 @@ def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: int | float | 
 
 @op(measured, kinds="numeric")
 def cond(x: TensorLike, /, p: int | float | str | None = None) -> Tensor:
-    """Condition number of each matrix: the norm of it times the norm of its inverse; infinite if it is singular.
+    """Condition number of each matrix: its norm times that of its inverse; infinite if it is singular.
 
     Args:
-        p: the norm, as in ``matrix_norm``; 2 if not given: the largest by the smallest singular value.
+        p: the norm, as in ``matrix_norm``; by default 2: the ratio of the largest to the smallest singular value.
 
     >>> cond([[2.0, 0.0], [0.0, 4.0]]).tolist()
     2.0
@@ -570,9 +577,9 @@ def det(x: TensorLike, /) -> Tensor:
 
 @op(_several, kinds="numeric")
 def slogdet(x: TensorLike, /) -> SlogdetResult:
-    """Sign (if complex, phase) of the determinant of each matrix, and the logarithm of its magnitude.
+    """Sign (or phase, if complex) of the determinant of each matrix, and the logarithm of its magnitude.
 
-    The sign of a determinant that is NaN is 0.
+    If the determinant is NaN, the sign is 0.
 
     >>> sign, logabsdet = slogdet([[-1.0, 0.0], [0.0, 1.0]])
     >>> sign.tolist(), logabsdet.tolist()
@@ -583,7 +590,7 @@ def slogdet(x: TensorLike, /) -> SlogdetResult:
 
 @op(floating, kinds="numeric")
 def logdet(x: TensorLike, /) -> Tensor:
-    """Logarithm of the determinant of each matrix; NaN if that is real and negative.
+    """Logarithm of the determinant of each matrix; NaN if the determinant is real and negative.
 
     >>> logdet([[1.0, 5.0], [0.0, 1.0]]).tolist()
     0.0
@@ -594,11 +601,11 @@ def logdet(x: TensorLike, /) -> Tensor:
 
 @op(indexed, kinds="numeric", differentiable=False)
 def matrix_rank(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Number of singular values of each matrix that are not, next to the largest, zero.
+    """Rank of each matrix: the number of its singular values above a tolerance.
 
     Args:
-        rtol: what part of the largest counts as zero, for all matrices or for each; the rounding error of its dtype
-            times the longer side of the matrix if not given.
+        rtol: the tolerance relative to the largest singular value, for all matrices or for each; by default the dtype's
+            ``eps`` times the longer side of the matrix.
 
     >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
     1
@@ -615,7 +622,7 @@ def matrix_rank(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tens
 def inv(x: TensorLike, /) -> Tensor:
     """Inverse of each matrix.
 
-    Where a matrix holds NaN its inverse does, in which places depends on the engine.
+    The inverse of a matrix with NaN contains NaN; where depends on the engine.
 
     >>> inv([[2.0, 1.0], [1.0, 1.0]]).tolist()
     [[1.0, -1.0], [-1.0, 2.0]]
@@ -628,7 +635,7 @@ matrix_inv = inv
 
 @op(floating, kinds="numeric")
 def pinv(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Pseudo-inverse (Moore and Penrose's) of each matrix.
+    """Moore-Penrose pseudo-inverse of each matrix.
 
     Args:
         rtol: as in ``matrix_rank``.
@@ -651,7 +658,7 @@ def _pseudo_inverse(u: Any, s: Any, vh: Any, rtol: float | Tensor) -> Any:
 
 
 class _Slopes(_threading.local):
-    """Whether definitions give their answers slopes that those of the decompositions in them would not."""
+    """Whether definitions add terms that are zero but carry gradients which those of their decompositions lack."""
 
     wanted = True
 
@@ -661,7 +668,7 @@ _slopes = _Slopes()
 
 @_contextmanager
 def _without_slopes() -> Iterator[None]:
-    """A block for an engine that asks a definition for its gradient apart, and need not pay for slopes before."""
+    """Disable these terms, for an engine that computes the gradient of a definition separately."""
     before, _slopes.wanted = _slopes.wanted, False
     try:
         yield
@@ -670,15 +677,15 @@ def _without_slopes() -> Iterator[None]:
 
 
 def _change(x: Any) -> Any:
-    """Zeros that have the slope of ``x``; ``None`` where nobody asks for it."""
+    """``x - stop_gradient(x)``: zero, with the gradient of ``x``. ``None`` if no gradient is recorded."""
     still = control.stop_gradient(x) if _slopes.wanted else x
     return None if still is x else math.subtract(x, still)
 
 
 def _moved(a: Any, inverse: Any) -> Any:
-    """What a slope of ``a`` adds to its pseudo-inverse: zeros, with a first and a second derivative; ``None`` for none.
+    """Zeros with the first and second derivatives of the pseudo-inverse of ``a``; ``None`` if no gradient is recorded.
 
-    Singular vectors of equal singular values have no slope, but the pseudo-inverse has one.
+    Singular vectors of equal singular values are not differentiable, but the pseudo-inverse is.
     """
     change = _change(a)
     if change is None:
@@ -690,7 +697,7 @@ def _moved(a: Any, inverse: Any) -> Any:
 
 
 def _slope_of_inverse(a: Any, inverse: Any, change: Any) -> Any:
-    """By how much the pseudo-inverse of ``a`` changes: Golub and Pereyra (1973). What is small is multiplied first."""
+    """Change of the pseudo-inverse for a ``change`` of ``a`` (Golub and Pereyra 1973), smaller products first."""
     straight = matmul(matmul(inverse, change), inverse)
     before = matmul(inverse, matmul(_adjoint(inverse), _adjoint(change)))
     after = matmul(matmul(_adjoint(change), _adjoint(inverse)), inverse)
@@ -700,7 +707,7 @@ def _slope_of_inverse(a: Any, inverse: Any, change: Any) -> Any:
 
 
 def _inverted(s: Any, rtol: float | Tensor) -> Any:
-    """The reciprocals of singular values, zero for those that are, next to the largest, zero."""
+    """Reciprocals of singular values; zero for those below the tolerance relative to the largest."""
     small = comparison.less_equal(s, math.multiply(s[..., :1], rtol))
     return comparison.where(small, 0.0, math.reciprocal(comparison.where(small, 1.0, s)))
 
@@ -709,10 +716,10 @@ def _inverted(s: Any, rtol: float | Tensor) -> Any:
 def solve(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Solution ``x`` of ``x1 @ x = x2``.
 
-    With NaN or infinities in ``x1`` or ``x2`` it holds NaN, in which places depends on the engine.
+    With NaN or infinities in ``x1`` or ``x2`` it contains NaN; where depends on the engine.
 
     Args:
-        x2: matrices; one vector, if it has one axis.
+        x2: matrices, or one vector if it has one axis.
 
     >>> solve([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0]).tolist()
     [0.5, 0.25]
@@ -730,12 +737,12 @@ def solve_triangular(
     adjoint: bool = False,
     unit_diagonal: bool = False,
 ) -> Tensor:
-    """Solution ``x`` of ``a @ x = b`` for a triangle ``a``; its other half is not looked at.
+    """Solution ``x`` of ``a @ x = b`` for triangular ``a``; the other triangle of ``a`` is ignored.
 
     Args:
-        lower: ``a`` is a lower triangle.
-        adjoint: solve with the conjugate transpose of ``a`` instead.
-        unit_diagonal: take the diagonal of ``a`` to be ones, whatever it is.
+        lower: whether ``a`` is lower triangular.
+        adjoint: whether to solve with the conjugate transpose of ``a`` instead.
+        unit_diagonal: whether to treat the diagonal of ``a`` as ones.
 
     >>> solve_triangular([[2.0, 9.0], [1.0, 4.0]], [2.0, 5.0], lower=True).tolist()
     [1.0, 1.0]
@@ -759,12 +766,12 @@ def solve_triangular(
 
 
 def _substituted(a: Any, b: Any, lower: bool) -> Any:
-    """Substitution by halves: all but small blocks on the diagonal is matrix products."""
+    """Substitution by halves: all but small blocks on the diagonal are matrix products."""
     n = a.shape[-1]
     if n <= 64:
         if not lower:
             return solve(a, b)
-        # Backwards it is an upper triangle, of which solve exchanges no rows: that would cost digits.
+        # Reversed, it is upper triangular: ``solve`` then swaps no rows, which would lose accuracy.
         return manipulation.flip(solve(manipulation.flip(a, axis=(-2, -1)), manipulation.flip(b, axis=-2)), axis=-2)
     half = n // 2
     top, bottom = a[..., :half, :half], a[..., half:, half:]
@@ -781,10 +788,10 @@ def _substituted(a: Any, b: Any, lower: bool) -> Any:
 
 @op(_several, kinds="numeric")
 def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqResult:
-    """Solution ``x`` of ``a @ x = b`` with the least sum of squared residuals, and of those the shortest.
+    """Least-squares solution ``x`` of ``a @ x = b``, of minimum norm, with residuals, rank and singular values.
 
-    The residuals are their sums of squares, one per column of ``b``; none if ``a`` has no more rows than columns. The
-    rank is an int64 tensor.
+    The residuals are sums of squares, one per column of ``b``, and empty if ``a`` does not have more rows than columns.
+    The rank is an int64 tensor.
 
     Args:
         rcond: as ``rtol`` in ``matrix_rank``.
@@ -814,12 +821,12 @@ def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqR
 
 @op(floating, kinds="numeric")
 def cholesky(x: TensorLike, /, *, upper: bool = False) -> Tensor:
-    """Lower triangle ``L`` with ``x = L @ L^H``, of each symmetric (Hermitian) positive definite matrix.
+    """Cholesky factor ``L`` of each symmetric (Hermitian) positive definite matrix, with ``x = L @ L^H``.
 
-    Only the lower half of ``x`` is looked at.
+    Only the lower triangle of ``x`` is read.
 
     Args:
-        upper: answer with the upper triangle ``L^H`` instead.
+        upper: whether to return the upper triangular factor ``L^H`` instead.
 
     >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
@@ -829,10 +836,10 @@ def cholesky(x: TensorLike, /, *, upper: bool = False) -> Tensor:
 
 @op(floating, kinds="numeric")
 def cholesky_solve(b: TensorLike, l: TensorLike, /, *, upper: bool = False) -> Tensor:  # noqa: E741 - the factor's name
-    """Solution ``x`` of ``l @ l^H @ x = b``, for the Cholesky factor ``l`` of a matrix.
+    """Solution ``x`` of ``l @ l^H @ x = b`` for a Cholesky factor ``l``.
 
     Args:
-        upper: ``l`` is the upper triangle.
+        upper: whether ``l`` is upper triangular.
 
     >>> cholesky_solve([[4.0], [5.0]], [[2.0, 0.0], [0.0, 1.0]]).tolist()
     [[1.0], [5.0]]
@@ -843,10 +850,10 @@ def cholesky_solve(b: TensorLike, l: TensorLike, /, *, upper: bool = False) -> T
 
 @op(floating, kinds="numeric")
 def cholesky_inverse(l: TensorLike, /, *, upper: bool = False) -> Tensor:  # noqa: E741 - the factor's name
-    """Inverse of ``l @ l^H``, for the Cholesky factor ``l`` of a matrix.
+    """Inverse of ``l @ l^H`` for a Cholesky factor ``l``.
 
     Args:
-        upper: ``l`` is the upper triangle.
+        upper: whether ``l`` is upper triangular.
 
     >>> cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).tolist()
     [[0.25, 0.0], [0.0, 1.0]]
@@ -858,7 +865,7 @@ def cholesky_inverse(l: TensorLike, /, *, upper: bool = False) -> Tensor:  # noq
 
 @op(floating, kinds="numeric")
 def lu(x: TensorLike, /) -> LUResult:
-    """Permutation ``P``, unit lower triangle ``L`` and upper triangle ``U`` with ``x = P @ L @ U``.
+    """Permutation ``P``, unit lower triangular ``L`` and upper triangular ``U`` with ``x = P @ L @ U``.
 
     >>> p, l, u = lu([[0.0, 2.0], [4.0, 1.0]])
     >>> p.tolist(), l.tolist(), u.tolist()
@@ -869,7 +876,7 @@ def lu(x: TensorLike, /) -> LUResult:
 
 @op(_several, kinds="numeric")
 def lu_factor(x: TensorLike, /) -> LUFactorResult:
-    """Both triangles of ``lu`` in one matrix, and for each row the row (int64) that it was exchanged with in its turn.
+    """Both triangular matrices of ``lu`` in one, and for each row the row (int64) that it was swapped with.
 
     >>> factors, pivots = lu_factor([[0.0, 2.0], [4.0, 1.0]])
     >>> factors.tolist(), pivots.tolist()
@@ -880,12 +887,14 @@ def lu_factor(x: TensorLike, /) -> LUFactorResult:
 
 @op(floating, kinds="numeric")
 def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
-    """Orthonormal columns ``Q`` and upper triangle ``R`` with ``x = Q @ R``; the diagonal of ``R`` is not negative.
+    """QR decomposition ``x = Q @ R``: orthonormal columns and an upper triangular matrix.
 
-    Where ``x`` holds NaN or infinities they hold NaN, in which places depends on the engine.
+    The diagonal of ``R`` is nonnegative. If ``x`` contains NaN or infinities, the factors contain NaN; where depends
+    on the engine.
 
     Args:
-        mode: ``"reduced"`` for as many columns of ``Q`` as the shorter side of ``x``, ``"complete"`` for a square one.
+        mode: ``"reduced"`` for as many columns of ``Q`` as the shorter side of ``x``, ``"complete"`` for a square
+            ``Q``.
 
     >>> q, r = qr([[0.0, -2.0], [1.0, 1.0]])
     >>> [[f"{v:z.2f}" for v in row] for row in r.tolist()]
@@ -896,13 +905,13 @@ def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
 
 @op(_several, kinds="numeric")
 def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular value decomposition ``x = U @ diag(S) @ Vh`` of each matrix, the values falling.
+    """Singular value decomposition ``x = U @ diag(S) @ Vh`` of each matrix, with descending values.
 
-    Of each column of ``U``, the first component whose magnitude is (to one percent) the largest is real and positive.
-    A matrix that holds NaN or infinities raises ``LinAlgError``.
+    In each column of ``U``, the first component whose magnitude is (within one percent) the largest is real and
+    positive. A matrix with NaN or infinities raises ``LinAlgError``.
 
     Args:
-        full_matrices: answer with square ``U`` and ``Vh``, and not only with what belongs to the values.
+        full_matrices: whether ``U`` and ``Vh`` are square, or only have a vector for each singular value.
 
     >>> u, s, vh = svd([[3.0, 0.0], [0.0, -4.0]])
     >>> [f"{v:.2f}" for v in s.tolist()], [[f"{v:z.2f}" for v in row] for row in vh.tolist()]
@@ -913,7 +922,7 @@ def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
 
 @op(measured, kinds="numeric")
 def svdvals(x: TensorLike, /) -> Tensor:
-    """Singular values of each matrix, falling.
+    """Singular values of each matrix, in descending order.
 
     >>> [f"{v:.2f}" for v in svdvals([[3.0, 0.0], [0.0, -4.0]]).tolist()]
     ['4.00', '3.00']
@@ -923,11 +932,11 @@ def svdvals(x: TensorLike, /) -> Tensor:
 
 @op(_several, kinds="numeric")
 def eig(x: TensorLike, /) -> EigResult:
-    """Eigenvalues of each matrix and its eigenvectors of length one, as columns; both complex.
+    """Eigenvalues of each matrix and its eigenvectors of unit length, as columns; both complex.
 
-    The eigenvalues rise by real part, those that agree in it (to rounding) by imaginary part. Of each eigenvector, the
-    first component whose magnitude is (to one percent) the largest is real and positive. Complex matrices of MLX are
-    computed by NumPy on the host.
+    Eigenvalues are in ascending order of their real part and, where that is equal up to rounding, of their imaginary
+    part. In each eigenvector, the first component whose magnitude is (within one percent) the largest is real and
+    positive. Complex matrices of MLX are computed by NumPy.
 
     >>> values, vectors = eig([[2.0, 0.0], [0.0, 1.0]])
     >>> [f"{v.real:.2f}" for v in values.tolist()], [f"{v.real:z.2f}" for v in vectors[:, 0].tolist()]
@@ -948,10 +957,10 @@ def eigvals(x: TensorLike, /) -> Tensor:
 
 @op(_several, kinds="numeric")
 def eigh(x: TensorLike, /) -> EigResult:
-    """Eigenvalues (real, rising) and orthonormal eigenvectors of each symmetric or Hermitian matrix.
+    """Eigenvalues (real, ascending) and orthonormal eigenvectors of each symmetric or Hermitian matrix.
 
-    Only the lower half of ``x`` is looked at. Of each eigenvector, the first component whose magnitude is (to one
-    percent) the largest is real and positive. A matrix that holds NaN or infinities raises ``LinAlgError``.
+    Only the lower triangle of ``x`` is read. In each eigenvector, the first component whose magnitude is (within one
+    percent) the largest is real and positive. A matrix with NaN or infinities raises ``LinAlgError``.
 
     >>> values, vectors = eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> [f"{v:.2f}" for v in values.tolist()], [f"{v:.2f}" for v in vectors[:, 0].tolist()]
@@ -962,7 +971,7 @@ def eigh(x: TensorLike, /) -> EigResult:
 
 @op(measured, kinds="numeric")
 def eigvalsh(x: TensorLike, /) -> Tensor:
-    """Eigenvalues of each symmetric or Hermitian matrix, rising; of its lower half, as ``eigh``.
+    """Eigenvalues of each symmetric or Hermitian matrix, ascending; only the lower triangle is read.
 
     >>> [f"{v:.2f}" for v in eigvalsh([[2.0, 1.0], [1.0, 2.0]]).tolist()]
     ['1.00', '3.00']
@@ -970,8 +979,8 @@ def eigvalsh(x: TensorLike, /) -> Tensor:
     ...
 
 
-# Coefficients of the approximant of exp with numerator and denominator of degree 13, and the norm up to which it is
-# exact to rounding (Higham 2005).
+# Coefficients of the Padé approximant of exp of degree 13, and the norm up to which it is accurate to rounding (Higham
+# 2005).
 _PADE = (
     64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
     10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
@@ -984,7 +993,7 @@ _SQUARINGS = 24
 def expm(x: TensorLike, /) -> Tensor:
     """Exponential of each matrix: ``sum(x ** k / k!)``.
 
-    By scaling, a Padé approximant and squaring. Code compiled for MLX is exact for matrices of norms up to 1e8.
+    Computed by scaling, a Padé approximant and squaring. In code compiled for MLX, it is accurate for norms up to 1e8.
 
     >>> expm([[0.0, 1.0], [0.0, 0.0]]).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -1004,7 +1013,7 @@ def expm(x: TensorLike, /) -> Tensor:
 
 
 def _largest(halvings: Any) -> int:
-    """How often to halve the largest of the matrices; compilers, which have no values, try ``_SQUARINGS`` times."""
+    """How often to halve the largest of the matrices; ``_SQUARINGS`` where a compiler traces."""
     try:
         return int(stats.max(halvings))  # emberlint: ignore[EMB201] it counts the squarings
     except (ValueError, OverflowError):
@@ -1016,7 +1025,7 @@ def _pade(a: Any) -> Any:
     a2 = matmul(a, a)
     a4 = matmul(a2, a2)
     powers = (eye, a2, a4, matmul(a2, a4))
-    # Scaled so that the largest coefficient is one, which float32 needs.
+    # Scaled so that the largest coefficient is 1, as float32 requires.
     c = [value / _PADE[0] for value in _PADE]
 
     def of(first: int) -> Any:
@@ -1036,21 +1045,21 @@ def _mixed(coefficients: Sequence[float], matrices: Sequence[Any]) -> Any:
 
 @op(floating, kinds="numeric")
 def logm_spd(x: TensorLike, /) -> Tensor:
-    """Logarithm of each symmetric (Hermitian) positive definite matrix: what ``expm`` gives it back of.
+    """Logarithm of each symmetric (Hermitian) positive definite matrix: the inverse of ``expm``.
 
     >>> [f"{v:z.2f}" for v in logm_spd([[1.0, 0.0], [0.0, 2.0]])[1].tolist()]
     ['0.00', '0.69']
     """
     _check_square(x)
     wide = _wide(x)
-    # The only check that an engine makes before the values are known.
+    # Cholesky raises for a matrix that is not positive definite.
     cholesky(wide)
     return _like(x, _by_eigenvalues(wide, math.log, _steepness_of_log))
 
 
 @op(floating, kinds="numeric")
 def sqrtm_spd(x: TensorLike, /) -> Tensor:
-    """Square root of each symmetric (Hermitian) positive semidefinite matrix, itself one.
+    """Positive semidefinite square root of each symmetric (Hermitian) positive semidefinite matrix.
 
     >>> [f"{v:z.2f}" for v in sqrtm_spd([[4.0, 0.0], [0.0, 9.0]])[1].tolist()]
     ['0.00', '3.00']
@@ -1059,7 +1068,7 @@ def sqrtm_spd(x: TensorLike, /) -> Tensor:
     wide = _wide(x)
     if 0 in _shape(x):
         return creation.copy(x)
-    # Zero eigenvalues come out a little negative: only what rounding cannot explain is refused.
+    # Rounding makes zero eigenvalues slightly negative, so reject only matrices that rounding cannot explain.
     slack = math.multiply(matrix_norm(wide, ord=1, keepdims=True), 4 * _tolerance(x, None))
     slack = math.add(slack, dtypes.finfo(_dtype(wide)).smallest_normal)
     cholesky(math.add(wide, math.multiply(_identity(wide), slack)))
@@ -1067,11 +1076,11 @@ def sqrtm_spd(x: TensorLike, /) -> Tensor:
 
 
 def _by_eigenvalues(x: Any, function: Callable[[Any], Any], steepness: Callable[[Any, Any], Any]) -> Any:
-    """A function of matrices, by that of numbers and the steepness of its chords.
+    """Matrix function from a function of the eigenvalues and its difference quotients.
 
-    Eigenvectors of equal eigenvalues have no slope, but the answer has one: that of Daletskii and Krein. So ``x`` less
-    itself, which is nothing but a slope, is multiplied by it; half of that with eigenvectors that move, for the second
-    derivative.
+    Eigenvectors of equal eigenvalues are not differentiable, but the result is (Daletskii and Krein). So
+    ``x - stop_gradient(x)``, which is zero but carries the gradient, is multiplied by the difference quotients. Half of
+    that uses eigenvectors that carry gradients, for the second derivative.
     """
     values, vectors = eigh(x)
     still, fixed = control.stop_gradient(values), control.stop_gradient(vectors)
@@ -1092,7 +1101,7 @@ def _root(x: Any) -> Any:
 
 
 def _steepness_of_root(x: Any, y: Any) -> Any:
-    """``(sqrt(x) - sqrt(y)) / (x - y)``; zero where it is infinite."""
+    """``(sqrt(x) - sqrt(y)) / (x - y)``; zero where that is infinite."""
     positive = comparison.logical_and(comparison.greater(x, 0.0), comparison.greater(y, 0.0))
     roots = math.add(*(math.sqrt(comparison.where(comparison.greater(one, 0.0), one, 1.0)) for one in (x, y)))
     return comparison.where(positive, math.reciprocal(roots), 0.0)
@@ -1113,13 +1122,14 @@ def _steepness_of_log(x: Any, y: Any) -> Any:
 
 @op(free, differentiable=False)
 def orthogonal(shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """A random matrix with orthonormal columns (rows, if they are fewer), all such matrices equally likely.
+    """Random matrix with orthonormal columns (or rows, if there are fewer), uniformly distributed.
 
     Args:
-        shape: of the matrix, or of a batch of them.
-        gain: a number to multiply it by.
-        key: decides which matrix, the same on every engine; by default the next of the current stream. Code compiled
-            by the engine itself, which would keep that one, should be given a key.
+        shape: shape of the matrix, or of a batch of them.
+        gain: factor of the result.
+        dtype: a floating dtype, by default the default float.
+        key: random key, with the same result on every engine; by default the next key of the current stream. Code
+            compiled by the engine itself should be given a key, or it would reuse that one in every call.
 
     >>> q = orthogonal((3, 3), key=7)
     >>> bool(allclose(matmul(q, matrix_transpose(q)), eye(3), atol=1e-5))
@@ -1138,7 +1148,7 @@ def orthogonal(shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = Non
 
 @op(floating, kinds="numeric")
 def orthogonalize(x: TensorLike, /) -> Tensor:
-    """Orthonormal columns that span, from the first on, what those of ``x`` span: those of Gram and Schmidt.
+    """Orthonormal columns by the Gram-Schmidt process: the first ``k`` span the same space as those of ``x``.
 
     >>> [[f"{v:z.2f}" for v in row] for row in orthogonalize([[2.0, 3.0], [0.0, -4.0]]).tolist()]
     [['1.00', '0.00'], ['0.00', '-1.00']]
@@ -1148,12 +1158,12 @@ def orthogonalize(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real numeric")
 def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
-    """Distance of every row of ``x`` from every row of ``y``, by the ``p``-norm of their difference.
+    """Distance of each row of ``x`` from each row of ``y`` in the ``p``-norm.
 
-    Euclidean distances in a matrix with more than 25 rows or columns come from a matrix product, which is many times
-    faster but rounds by about the root of the dtype's epsilon (with float32, 0.0003) times the spread of the points:
-    equal points may seem that far apart, and infinite ones have no distance (NaN). Smaller matrices, batches and other
-    norms come from the differences themselves.
+    Euclidean distances of two matrices, if one has more than 25 rows, are computed by a matrix product, which is many
+    times faster. It rounds by about the square root of the dtype's ``eps`` (0.0003 for float32) times the spread of the
+    points, so equal points may have a distance of that size; infinite points give NaN. For smaller matrices, batches
+    and other norms, the differences are computed.
 
     >>> cdist([[0.0, 0.0], [3.0, 0.0]], [[0.0, 4.0]]).tolist()
     [[4.0], [5.0]]
@@ -1174,14 +1184,14 @@ def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
 
 def _by_product(x: Any, y: Any) -> Any:
     """Distances as the roots of ``x . x + y . y - 2 x . y``."""
-    # Around a common centre the squares are small, and so is their error.
+    # Around a common center the squares are small, and so are their rounding errors.
     centre = stats.mean(x, axis=0)
     centre = comparison.where(comparison.isfinite(centre), centre, 0.0)
     x, y = math.subtract(x, centre), math.subtract(y, centre)
     product = matmul(x, manipulation.matrix_transpose(math.multiply(y, -2.0)))
     lengths = math.add(_squares(x)[:, None], _squares(y)[None, :])
     squares = math.add(product, lengths)
-    # The root has no gradient at zero; there, the answer has none either.
+    # The square root is not differentiable at zero; the gradient there is defined as zero.
     is_zero = comparison.less_equal(squares, 0.0)
     roots = math.sqrt(comparison.where(is_zero, 1.0, squares))
     return comparison.where(is_zero, 0.0, roots)
@@ -1197,13 +1207,13 @@ def conjugate_gradient(
 ) -> tuple[Tensor, int]:
     """Solution ``x`` of ``a @ x = b`` for a symmetric (Hermitian) positive definite ``a``, by conjugate gradients.
 
-    The second answer is 0, or how many steps were taken if they were not enough.
+    The second result is 0, or the number of steps taken if the tolerance was not reached.
 
     Args:
-        a: a matrix, or a function that multiplies a vector by it; vectors lie along the last axis.
-        x0: where to start; zero if not given.
-        tol: the length of the residual, as a part of that of ``b``, to stop at.
-        maxiter: how many steps to take at most; ten times the length of ``b`` if not given.
+        a: a matrix, or a function that multiplies it with a vector; vectors are along the last axis.
+        x0: initial guess, by default zero.
+        tol: norm of the residual to stop at, relative to the norm of ``b``.
+        maxiter: maximum number of steps, by default ten times the length of ``b``.
 
     >>> x, info = conjugate_gradient([[2.0, 0.0], [0.0, 4.0]], [1.0, 1.0])
     >>> [f"{v:.2f}" for v in x.tolist()], info
@@ -1240,7 +1250,7 @@ def _squared(x: Any) -> Any:
 
 
 def _ratio(x: Any, y: Any) -> Any:
-    """``x / y`` for each vector of a batch, zero for those that are done."""
+    """``x / y`` for each vector of a batch; zero for those that have converged."""
     none = comparison.equal(y, 0)
     return comparison.where(none, 0.0, math.divide(x, comparison.where(none, 1.0, y)))[..., None]
 
@@ -1258,7 +1268,7 @@ def _adjoint(x: Any) -> Any:
 
 
 def _identity(x: Any) -> Tensor:
-    """As many identity matrices as ``x`` has matrices, beside it."""
+    """Identity matrices with the shape, dtype and device of ``x``."""
     return creation.tril(creation.triu(creation.ones_like(x)))
 
 
@@ -1267,19 +1277,19 @@ def _dtype(x: Any) -> EmberDType:
 
 
 def _wide(x: Any) -> Any:
-    """Halves as float32: what is computed of them in several steps is rounded once, at the end."""
+    """16-bit floats as float32, so that a computation of several steps is rounded to 16 bits only once."""
     return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
 
 
 def _like(x: Any, answer: Any) -> Tensor:
-    """``answer`` in the dtype of ``x`` where that is a half."""
+    """``result`` cast to the dtype of ``x`` if that is a 16-bit float."""
     own = _dtype(x)
     narrowed: Tensor = dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
     return narrowed
 
 
 def _tolerance(x: Any, rtol: float | Tensor | None) -> float | Tensor:
-    """What part of the largest singular value counts as zero."""
+    """Tolerance for singular values, relative to the largest."""
     if rtol is not None:
         return rtol if isinstance(rtol, int | float) else manipulation.expand_dims(rtol, axis=-1)
     own = _dtype(x)

@@ -1,8 +1,8 @@
-"""Losses: how far predictions are from what is true.
+"""Loss functions.
 
-The truth comes first, ``(y_true, y_pred)``. Losses of single numbers take tensors of one shape, or one of them 0-d;
-they never stretch one over the other. ``reduction`` is ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for
-one loss per element, or per row where a loss is made of the elements along ``axis``.
+The target comes first: ``(y_true, y_pred)``. Elementwise losses take tensors of the same shape, or one of them
+zero-dimensional; they do not broadcast otherwise. ``reduction`` is ``"mean"`` or ``"sum"`` of all losses, or ``"none"``
+for one loss per element, or per row for losses that reduce ``axis``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from ember_ml.types import Indices, Tensor, TensorLike
 
 @op(floating, kinds="real")
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """``(y_true - y_pred) ** 2``, averaged.
+    """Mean of ``(y_true - y_pred) ** 2``.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> mse([1.0, 2.0], [2.0, 4.0]).tolist(), mse([1.0, 2.0], [2.0, 4.0], reduction="none").tolist()
     (2.5, [1.0, 4.0])
@@ -37,7 +40,10 @@ mse = mean_squared_error
 
 @op(floating, kinds="real")
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """``abs(y_true - y_pred)``, averaged.
+    """Mean of ``abs(y_true - y_pred)``.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> mae([1.0, 2.0], [2.0, 4.0]).tolist()
     1.5
@@ -54,7 +60,10 @@ mae = mean_absolute_error
 
 @op(floating, kinds="real")
 def huber_loss(y_true: TensorLike, y_pred: TensorLike, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Half the squared error up to an error of ``delta``, and a straight line of the same slope from there on.
+    """Mean Huber loss: half the squared error up to ``delta``, and linear beyond it.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> huber_loss([0.0, 0.0], [1.0, 3.0], reduction="none").tolist()
     [0.5, 2.5]
@@ -72,7 +81,10 @@ def _huber_loss(y_true: Any, y_pred: Any, delta: float, reduction: str) -> Tenso
 
 @op(floating, kinds="real")
 def log_cosh_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """``log(cosh(y_pred - y_true))``, averaged: half the squared error near zero, the absolute error far away.
+    """Mean of ``log(cosh(y_pred - y_true))``: half the squared error near zero, the absolute error far from it.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> f"{float(log_cosh_loss(0.0, 1.0)):.4f}", f"{float(log_cosh_loss(0.0, 1e4)):.1f}"
     ('0.4338', '9999.3')
@@ -81,7 +93,7 @@ def log_cosh_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "m
 
 
 def _log_cosh_loss(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
-    # cosh(x) - 1 is half the square of 2 sinh(x / 2), which keeps small errors exact; large ones would overflow.
+    # cosh(x) - 1 == 2 * sinh(x / 2) ** 2 is accurate for small errors; for large ones it would overflow.
     size: Any = math.abs(_error(y_true, y_pred))
     near: Any = math.log1p(2 * math.square(math.sinh(math.minimum(size, 1) / 2)))
     far: Any = size + math.log1p(math.exp(-2 * size)) - _math.log(2)
@@ -97,12 +109,13 @@ def binary_crossentropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    """``-(y_true * log(y_pred) + (1 - y_true) * log(1 - y_pred))``, averaged.
+    """Mean of ``-(y_true * log(y_pred) + (1 - y_true) * log(1 - y_pred))``.
 
     Args:
-        from_logits: ``y_pred`` is what a sigmoid makes probabilities of. It is exact where probabilities are rounded
-            to 0 or 1, which otherwise are kept away from these by the dtype's ``eps``.
+        from_logits: whether ``y_pred`` are logits, the inputs of a sigmoid. They are accurate where probabilities would
+            be rounded to 0 or 1; probabilities are kept away from these by the dtype's ``eps``.
         label_smoothing: how far labels are moved towards 1/2, from 0 (not at all) to 1.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> binary_crossentropy([1.0, 0.0], [-1e4, 1e4], from_logits=True).tolist()
     10000.0
@@ -120,7 +133,7 @@ def _binary_crossentropy(y_true: Any, y_pred: Any, logits: bool, smoothing: floa
 
 
 def _binary(y_true: Any, y_pred: Any, logits: bool) -> Any:
-    """The binary cross-entropy of every element."""
+    """Binary cross-entropy of each element."""
     if logits:
         return _binary_of_logits(y_true, y_pred)
     inside = _inside(y_pred)
@@ -128,12 +141,12 @@ def _binary(y_true: Any, y_pred: Any, logits: bool) -> Any:
 
 
 def _binary_of_logits(y_true: Any, y_pred: Any) -> Any:
-    """A straight line on the side of the logit that is wrong, and what is left beside it."""
+    """A linear part for a logit of the wrong sign, plus ``log1p(exp(-|logit|))``."""
     is_yes = y_pred > 0
-    # Not the magnitude, which has no slope at zero.
+    # Not ``abs``, whose gradient at zero is zero.
     size = comparison.where(is_yes, y_pred, -y_pred)
     wrong = comparison.where(is_yes, 1 - y_true, y_true)
-    # What is impossible, and known to be, costs nothing.
+    # An infinite logit of the right sign costs nothing; 0 * inf would be NaN.
     known = comparison.logical_and(comparison.equal(wrong, 0), comparison.equal(size, _math.inf))
     return math.add(wrong * comparison.where(known, 0, size), math.log1p(math.exp(-size)))
 
@@ -148,12 +161,13 @@ def categorical_crossentropy(
     axis: int = -1,
     reduction: str = "mean",
 ) -> Tensor:
-    """``-sum(y_true * log(y_pred))`` over the classes, which are along ``axis``, averaged.
+    """Mean of ``-sum(y_true * log(y_pred))`` over the classes along ``axis``.
 
     Args:
-        from_logits: ``y_pred`` is what a softmax makes probabilities of. It is exact where probabilities are rounded
-            to 0. Probabilities are divided by their sum, and kept away from 0 and 1 by the dtype's ``eps``.
-        label_smoothing: how far labels are moved towards the same for all classes, from 0 (not at all) to 1.
+        from_logits: whether ``y_pred`` are logits, the inputs of a softmax. They are accurate where probabilities would
+            be rounded to 0. Probabilities are divided by their sum and kept away from 0 and 1 by the dtype's ``eps``.
+        label_smoothing: how far labels are moved towards the uniform distribution, from 0 (not at all) to 1.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> categorical_crossentropy([[0.0, 1.0]], [[1e4, 0.0]], from_logits=True).tolist()
     10000.0
@@ -176,7 +190,7 @@ def _categorical_crossentropy(
     (axis,) = _axes(axis, y_pred.ndim)
     logs = _log_probabilities(y_pred, logits, axis)
     y_true = _smoothed(y_true, smoothing, y_pred.shape[axis])
-    # A class that is impossible, and known to be, costs nothing.
+    # A class of probability 0 that does not occur costs nothing; 0 * inf would be NaN.
     costs = comparison.where(comparison.equal(y_true, 0), 0, y_true * -logs)
     return _reduced(stats.sum(costs, axis=axis), reduction)
 
@@ -191,11 +205,13 @@ def sparse_categorical_crossentropy(
     axis: int = -1,
     reduction: str = "mean",
 ) -> Tensor:
-    """``categorical_crossentropy`` with the number of the true class for ``y_true``.
+    """``categorical_crossentropy`` with ``y_true`` given as class indices.
 
     Args:
         from_logits: as in ``categorical_crossentropy``.
         label_smoothing: as in ``categorical_crossentropy``.
+        axis: the axis of the classes in ``y_pred``.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> sparse_categorical_crossentropy([1, 0], [[1e4, 0.0], [1e4, 0.0]], from_logits=True).tolist()
     5000.0
@@ -228,15 +244,18 @@ def _sparse_categorical_crossentropy(
 
 
 def _picked(logs: Any, classes: Any, axis: int) -> Any:
-    """The values of these classes. A negative number, which would count from the end, is made one that is refused."""
+    """Values of these classes. A negative index, which would count from the end, is replaced by one out of range."""
     return indexing.take_along_axis(logs, comparison.where(classes < 0, logs.shape[axis], classes), axis=axis)
 
 
 @op(floating, kinds="real")
 def kl_divergence(y_true: TensorLike, y_pred: TensorLike, *, axis: int = -1, reduction: str = "mean") -> Tensor:
-    """``sum(y_true * log(y_true / y_pred))`` over the probabilities along ``axis``, averaged.
+    """Mean of ``sum(y_true * log(y_true / y_pred))`` over the probabilities along ``axis``.
 
-    Probabilities are at least the dtype's ``eps`` and at most 1.
+    Probabilities are clipped to the range from the dtype's ``eps`` to 1.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> f"{float(kl_divergence([[0.5, 0.5]], [[0.25, 0.75]])):.4f}"
     '0.1438'
@@ -253,7 +272,10 @@ def _kl_divergence(y_true: Any, y_pred: Any, axis: int, reduction: str) -> Tenso
 
 @op(floating, kinds="real")
 def hinge_loss(y_true: TensorLike, y_pred: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """``maximum(1 - y_true * y_pred, 0)``, averaged; labels are -1 and 1, and 0 counts as -1.
+    """Mean of ``maximum(1 - y_true * y_pred, 0)``; labels are -1 and 1, and 0 is taken as -1.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> hinge_loss([-1.0, 1.0, 0.0], [-2.0, 0.25, 1.0], reduction="none").tolist()
     [0.0, 0.75, 2.0]
@@ -271,9 +293,12 @@ def _hinge_loss(y_true: Any, y_pred: Any, reduction: str) -> Tensor:
 def cosine_similarity_loss(
     y_true: TensorLike, y_pred: TensorLike, *, axis: int = -1, reduction: str = "mean"
 ) -> Tensor:
-    """One less the cosine of the angle between the vectors along ``axis``, averaged: from 0 (alike) to 2 (opposite).
+    """Mean of 1 minus the cosine similarity along ``axis``: from 0 (same direction) to 2 (opposite).
 
-    A vector of zeros is at right angles to every other.
+    The cosine similarity of a zero vector is 0.
+
+    Args:
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> loss = cosine_similarity_loss([[3.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, -1.0]])
     >>> f"{float(loss):.4f}"
@@ -289,7 +314,7 @@ def _cosine_similarity_loss(y_true: Any, y_pred: Any, axis: int, reduction: str)
 
 
 def _unit(x: Any, axis: int) -> Any:
-    """``x`` divided by its length along ``axis``; the floor keeps the gradient of zeros finite."""
+    """``x`` divided by its norm along ``axis``; the lower limit keeps the gradient of zeros finite."""
     squares = stats.sum(math.square(x), axis=axis, keepdims=True)
     return x * math.rsqrt(math.maximum(squares, 1e-16))
 
@@ -305,11 +330,12 @@ def triplet_loss(
     axis: int = -1,
     reduction: str = "mean",
 ) -> Tensor:
-    """``maximum(d(anchor, positive) - d(anchor, negative) + margin, 0)`` for vectors along ``axis``, averaged.
+    """Mean of ``maximum(d(anchor, positive) - d(anchor, negative) + margin, 0)`` for vectors along ``axis``.
 
     Args:
-        p: the norm that measures the distance ``d``. As in PyTorch, 1e-6 is added to every difference, so that the
-            distance of equals has a gradient.
+        p: order of the norm that defines the distance ``d``. As in PyTorch, 1e-6 is added to each difference, so that
+            the distance of equal vectors is differentiable.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
 
     >>> triplet_loss([[0.0, 0.0]], [[0.0, 1.0]], [[0.0, 4.0]], margin=5.0).tolist()
     2.0
@@ -352,12 +378,13 @@ def focal_loss(
     from_logits: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """``binary_crossentropy`` times ``(1 - p) ** gamma``, ``p`` being the probability that was given to the truth.
+    """Mean of ``binary_crossentropy`` times ``(1 - p) ** gamma``, with ``p`` the probability of the true label.
 
     Args:
-        alpha: the weight of label 1; label 0 has the rest of one. ``None`` for no weights.
-        gamma: how much less what is easily told counts.
+        alpha: weight of label 1; label 0 has weight ``1 - alpha``. ``None`` for no weights.
+        gamma: how strongly well-classified examples are down-weighted.
         from_logits: as in ``binary_crossentropy``.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per element.
 
     >>> f"{float(focal_loss([1.0], [0.5])):.4f}", f"{float(focal_loss([1.0], [0.5], alpha=None, gamma=0.0)):.4f}"
     ('0.0433', '0.6931')
@@ -376,7 +403,7 @@ def _focal_loss(y_true: Any, y_pred: Any, alpha: float | None, gamma: float, log
         no = 1 - yes
     doubt = y_true * no + (1 - y_true) * yes
     if logits:
-        # A power below 1 is too steep at 0, where large logits come to.
+        # The derivative of a power below 1 is infinite at 0, which large logits reach.
         doubt = math.maximum(doubt, dtypes.finfo(y_pred.dtype).smallest_normal)
     losses = math.power(doubt, gamma) * _binary(y_true, y_pred, logits)
     if alpha is not None:
@@ -394,18 +421,19 @@ def ctc_loss(
     mask_index: int = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    """Connectionist temporal classification: minus the log-probability of all paths that spell the target, averaged.
+    """Connectionist temporal classification loss: mean of the negative log-probability of the targets.
 
-    A path names a class or the blank at every time; it spells what is left of it without repetitions and blanks. A
-    target that no path of the given length can spell costs infinity. The mean is over the batch, one loss counting
-    as much as another however long its target is.
+    The probability of a target is the sum over all paths that spell it. A path names a class or the blank at every
+    time; it spells what remains when repetitions and blanks are removed. A target that no path of the given length can
+    spell has an infinite loss. The mean is over the batch, with no weighting by the length of targets.
 
     Args:
-        y_true: targets, of shape ``(batch, longest target)``; what is beyond a target's length is not looked at.
-        y_pred: logits or log-probabilities, of shape ``(batch, time, classes)``.
-        target_length: of shape ``(batch,)``.
-        output_length: of shape ``(batch,)``: at how many times there is something.
-        mask_index: the class that stands for the blank.
+        y_true: targets of shape ``(batch, longest target)``; entries beyond the length of a target are ignored.
+        y_pred: logits or log-probabilities of shape ``(batch, time, classes)``.
+        target_length: lengths of the targets, of shape ``(batch,)``.
+        output_length: numbers of valid times, of shape ``(batch,)``.
+        mask_index: the class that is the blank.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per target.
 
     >>> even = [[[0.0, 0.0], [0.0, 0.0]]]
     >>> f"{float(ctc_loss([[1]], even, [1], [2])):.4f}"
@@ -420,12 +448,12 @@ def _ctc_loss(y_pred: Any, y_true: Any, lengths: tuple[Any, Any], blank: int, re
     return _reduced(_path_losses(y_true, y_pred, *lengths, blank), reduction)
 
 
-# The logarithm of zero: infinity would make gradients NaN.
+# Used for log(0): negative infinity would make gradients NaN.
 _NEVER = -1e30
 
 
 def _path_losses(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, blank: int) -> Any:
-    """The loss of every target, by a sum over paths that grows with time."""
+    """Loss of each target, by the forward recursion over paths."""
     batch, times, _ = y_pred.shape
     target_length = _within(target_length, y_true.shape[1])
     output_length = _within(output_length, times)
@@ -435,7 +463,7 @@ def _path_losses(y_true: Any, y_pred: Any, target_length: Any, output_length: An
     count = states.shape[1]
     index = manipulation.broadcast_to(manipulation.expand_dims(states, axis=1), (batch, times, count))
     logs = _picked(activations.log_softmax(y_pred), index, 2)
-    # A blank may be left out between labels that differ.
+    # The blank between two different labels may be skipped.
     jumps = comparison.logical_and(states[:, 2:] != blank, states[:, 2:] != states[:, :-2])
     paths: Any = comparison.where(_count(count, y_true) == 0, creation.zeros_like(logs[:, 0]), _NEVER)
     for time in range(times):
@@ -449,12 +477,12 @@ def _path_losses(y_true: Any, y_pred: Any, target_length: Any, output_length: An
 
 
 def _count(n: int, x: Any) -> Any:
-    """The numbers from 0 to ``n - 1``, beside ``x``."""
+    """Integers from 0 to ``n - 1`` on the device of ``x``."""
     return creation.arange(n, device=device.get_device(x))
 
 
 def _within(lengths: Any, longest: int) -> Any:
-    """The lengths, looked up in a table of those that are possible: others are refused."""
+    """Lengths looked up in a table of the possible ones, so that others are an index error."""
     return _picked(_count(longest + 1, lengths), lengths, 0)
 
 
@@ -468,7 +496,7 @@ def _interleaved(labels: Any, blank: int) -> Any:
 
 
 def _ending(paths: Any, target_length: Any) -> Any:
-    """Minus the log-probability of the paths that end in a target's last label, or in the blank after it."""
+    """Negative log-probability of the paths that end in the last label of a target, or in the blank after it."""
     last: Any = manipulation.expand_dims(target_length * 2, axis=1)
     in_blank: Any = indexing.take_along_axis(paths, last, axis=1)
     in_label = indexing.take_along_axis(paths, math.maximum(last - 1, 0), axis=1)
@@ -483,7 +511,7 @@ def _error(y_true: Any, y_pred: Any) -> Any:
 
 
 def _check_shapes(x: Any, y: Any) -> None:
-    """Both are of one shape, or one is 0-d: rows against columns would be a table of losses that nobody wants."""
+    """Raise unless the shapes are equal or one is zero-dimensional: broadcasting rows against columns is a mistake."""
     if tuple(x.shape) != tuple(y.shape) and x.ndim and y.ndim:
         raise ValueError(f"a loss takes tensors of one shape, not {list(x.shape)} and {list(y.shape)}")
 
@@ -499,7 +527,7 @@ def _reduced(losses: Any, reduction: str) -> Tensor:
 
 
 def _smoothed(y_true: Any, smoothing: float, classes: int) -> Any:
-    """Labels moved towards the same for all classes."""
+    """Labels moved towards the uniform distribution."""
     if not smoothing:
         return y_true
     _check_smoothing(smoothing)
@@ -518,7 +546,7 @@ def _log_probabilities(y_pred: Any, logits: bool, axis: int) -> Any:
 
 
 def _inside(y_pred: Any) -> Any:
-    """Probabilities that have a logarithm, and whose rest has one."""
+    """Probabilities clipped so that ``log(p)`` and ``log(1 - p)`` are finite."""
     low = _eps(y_pred)
     return math.clip(y_pred, low, 1 - low)
 

@@ -1,4 +1,4 @@
-"""Tensors with their elements rearranged: shapes, axes, joining, splitting, repeating, padding."""
+"""Manipulation of shapes and axes: reshaping, joining, splitting, repeating, padding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ember_ml.types import Axis, Shape, Tensor, TensorLike
 
 @op(free, differentiable=False)
 def shape(x: TensorLike, /) -> tuple[int, ...]:
-    """The lengths of the axes of ``x``.
+    """Shape of ``x``.
 
     >>> shape([[1, 2, 3], [4, 5, 6]])
     (2, 3)
@@ -24,7 +24,7 @@ def shape(x: TensorLike, /) -> tuple[int, ...]:
 
 @op(free, differentiable=False)
 def ndim(x: TensorLike, /) -> int:
-    """The number of axes of ``x``.
+    """Number of axes of ``x``.
 
     >>> ndim([[1, 2, 3], [4, 5, 6]])
     2
@@ -34,7 +34,7 @@ def ndim(x: TensorLike, /) -> int:
 
 @op(free, differentiable=False)
 def size(x: TensorLike, /) -> int:
-    """The number of elements of ``x``.
+    """Number of elements of ``x``.
 
     >>> size([[1, 2, 3], [4, 5, 6]])
     6
@@ -44,11 +44,12 @@ def size(x: TensorLike, /) -> int:
 
 @op(kept)
 def reshape(x: TensorLike, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
-    """``x`` with its elements, in row-major order, in another shape.
+    """``x`` in another shape, with its elements in row-major order.
 
     Args:
-        shape: the new lengths; one of them may be -1, and follows from the others.
-        copy: ``True`` always copies; ``False`` raises ``ValueError`` where memory cannot be shared.
+        shape: the new shape. One length may be -1; it is inferred from the others.
+        copy: ``True`` always copies. ``False`` raises ``ValueError`` where memory cannot be shared. ``None`` copies
+            only where necessary.
 
     >>> reshape([1, 2, 3, 4], (2, -1)).tolist()
     [[1, 2], [3, 4]]
@@ -58,7 +59,7 @@ def reshape(x: TensorLike, /, shape: Shape, *, copy: bool | None = None) -> Tens
 
 @op(kept)
 def ravel(x: TensorLike, /) -> Tensor:
-    """The elements of ``x``, in row-major order, as a vector.
+    """Elements of ``x`` in row-major order, as a vector.
 
     >>> ravel([[1, 2], [3, 4]]).tolist()
     [1, 2, 3, 4]
@@ -71,7 +72,7 @@ flatten = ravel
 
 @op(kept)
 def transpose(x: TensorLike, /, axes: Sequence[int] | None = None) -> Tensor:
-    """``x`` with its axes in the order of ``axes``, or reversed.
+    """``x`` with its axes in the order of ``axes``, by default reversed.
 
     >>> transpose([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
@@ -91,7 +92,7 @@ def permute_dims(x: TensorLike, /, axes: Sequence[int]) -> Tensor:
 
 @op(kept)
 def matrix_transpose(x: TensorLike, /) -> Tensor:
-    """A stack of matrices with the rows and columns of each exchanged.
+    """``x`` with its last two axes swapped.
 
     >>> matrix_transpose([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
@@ -101,7 +102,7 @@ def matrix_transpose(x: TensorLike, /) -> Tensor:
 
 @op(kept)
 def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Tensor:
-    """``x`` with two of its axes exchanged.
+    """``x`` with two axes swapped.
 
     >>> swapaxes([[1, 2], [3, 4]], 0, 1).tolist()
     [[1, 3], [2, 4]]
@@ -111,7 +112,7 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Tensor:
 
 @op(kept)
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
-    """``x`` with some axes moved to new places, the others in their order.
+    """``x`` with the axes ``source`` moved to the positions ``destination``; the other axes keep their order.
 
     >>> moveaxis([[1, 2], [3, 4]], 0, 1).tolist()
     [[1, 3], [2, 4]]
@@ -121,7 +122,7 @@ def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequ
 
 @op(kept)
 def rollaxis(x: TensorLike, /, axis: int, start: int = 0) -> Tensor:
-    """``x`` with one axis moved in front of the axis ``start``.
+    """``x`` with one axis moved before the axis ``start``.
 
     >>> rollaxis([[1, 2], [3, 4]], 1).tolist()
     [[1, 3], [2, 4]]
@@ -133,7 +134,7 @@ def rollaxis(x: TensorLike, /, axis: int, start: int = 0) -> Tensor:
 
 @op(kept)
 def expand_dims(x: TensorLike, /, axis: int | Sequence[int] = 0) -> Tensor:
-    """``x`` with axes of length one at the places ``axis`` of the result.
+    """``x`` with axes of length 1 inserted at the positions ``axis`` of the result.
 
     >>> expand_dims([1, 2], axis=1).tolist()
     [[1], [2]]
@@ -143,7 +144,10 @@ def expand_dims(x: TensorLike, /, axis: int | Sequence[int] = 0) -> Tensor:
 
 @op(kept)
 def squeeze(x: TensorLike, /, axis: Axis = None) -> Tensor:
-    """``x`` without the given axes, which must have length one; by default, without all that have it.
+    """``x`` without the given axes, which must have length 1; by default, without all axes of length 1.
+
+    Args:
+        axis: the axes to remove.
 
     >>> squeeze([[1], [2]], 1).tolist()
     [1, 2]
@@ -153,7 +157,7 @@ def squeeze(x: TensorLike, /, axis: Axis = None) -> Tensor:
 
 @op(kept)
 def broadcast_to(x: TensorLike, /, shape: Shape) -> Tensor:
-    """``x`` repeated along new axes and axes of length one, so that it has the shape.
+    """``x`` broadcast to ``shape``.
 
     >>> broadcast_to([1, 2], (2, 2)).tolist()
     [[1, 2], [1, 2]]
@@ -163,7 +167,7 @@ def broadcast_to(x: TensorLike, /, shape: Shape) -> Tensor:
 
 @op(free)
 def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
-    """The tensors, each repeated so that all have one shape.
+    """Tensors broadcast to their common shape.
 
     >>> [x.tolist() for x in broadcast_arrays([1, 2], [[3], [4]])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
@@ -174,7 +178,7 @@ def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
 
 @op(free, differentiable=False)
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """The shape that tensors of these shapes have together.
+    """Shape that results from broadcasting these shapes together.
 
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -193,7 +197,10 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 @op(promoted)
 def concat(arrays: Sequence[TensorLike], /, *, axis: int | None = 0) -> Tensor:
-    """The tensors one after the other along an axis; with ``axis=None``, their elements in one vector.
+    """Tensors joined along ``axis``.
+
+    Args:
+        axis: an existing axis, or ``None`` to join the flattened tensors.
 
     >>> concat([[1, 2], [3]]).tolist()
     [1, 2, 3]
@@ -206,7 +213,7 @@ concatenate = concat
 
 @op(promoted)
 def stack(arrays: Sequence[TensorLike], /, *, axis: int = 0) -> Tensor:
-    """The tensors, all of one shape, side by side along a new axis.
+    """Tensors of the same shape joined along a new axis.
 
     >>> stack([[1, 2], [3, 4]], axis=1).tolist()
     [[1, 3], [2, 4]]
@@ -216,7 +223,7 @@ def stack(arrays: Sequence[TensorLike], /, *, axis: int = 0) -> Tensor:
 
 @op(kept)
 def unstack(x: TensorLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices of ``x`` along an axis.
+    """Slices of ``x`` along ``axis``.
 
     >>> [part.tolist() for part in unstack([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
@@ -226,7 +233,7 @@ def unstack(x: TensorLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 @op(promoted)
 def vstack(arrays: Sequence[TensorLike], /) -> Tensor:
-    """The tensors one below the other; vectors are rows.
+    """Tensors joined along the first axis; vectors become rows.
 
     >>> vstack([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
@@ -236,7 +243,7 @@ def vstack(arrays: Sequence[TensorLike], /) -> Tensor:
 
 @op(promoted)
 def hstack(arrays: Sequence[TensorLike], /) -> Tensor:
-    """The tensors side by side: along the second axis, or the first if they are vectors.
+    """Tensors joined along the second axis; vectors are joined along the first.
 
     >>> hstack([[1, 2], [3, 4]]).tolist()
     [1, 2, 3, 4]
@@ -247,7 +254,7 @@ def hstack(arrays: Sequence[TensorLike], /) -> Tensor:
 
 @op(promoted)
 def dstack(arrays: Sequence[TensorLike], /) -> Tensor:
-    """The tensors one behind the other, along the third axis.
+    """Tensors joined along the third axis.
 
     >>> dstack([[1, 2], [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
@@ -257,7 +264,7 @@ def dstack(arrays: Sequence[TensorLike], /) -> Tensor:
 
 @op(promoted)
 def column_stack(arrays: Sequence[TensorLike], /) -> Tensor:
-    """The tensors side by side as columns; vectors are columns.
+    """Tensors joined along the second axis; vectors become columns.
 
     >>> column_stack([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
@@ -267,7 +274,10 @@ def column_stack(arrays: Sequence[TensorLike], /) -> Tensor:
 
 @op(promoted)
 def append(x: TensorLike, values: TensorLike, /, *, axis: int | None = None) -> Tensor:
-    """``values`` after ``x`` along an axis; with ``axis=None``, the elements of both in one vector.
+    """``x`` followed by ``values`` along ``axis``.
+
+    Args:
+        axis: an existing axis, or ``None`` to join the flattened tensors.
 
     >>> append([1, 2], [3]).tolist()
     [1, 2, 3]
@@ -277,7 +287,10 @@ def append(x: TensorLike, values: TensorLike, /, *, axis: int | None = None) -> 
 
 @op(kept)
 def split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """The parts of ``x`` along an axis: so many equal ones, or those between the given indices.
+    """Parts of ``x`` along ``axis``.
+
+    Args:
+        indices_or_sections: the number of equal parts, or the indices at which to split.
 
     >>> [part.tolist() for part in split([1, 2, 3, 4], 2)]
     [[1, 2], [3, 4]]
@@ -293,7 +306,7 @@ def split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int 
 
 @op(kept)
 def array_split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """As ``split``; where the parts cannot be equal, the first ones are longer by one.
+    """Parts of ``x`` along ``axis``, as with ``split``; if they cannot be equal, the first ones are longer by one.
 
     >>> [part.tolist() for part in array_split([1, 2, 3], 2)]
     [[1, 2], [3]]
@@ -303,7 +316,7 @@ def array_split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis
 
 @op(kept)
 def vsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """The parts of ``x`` along its first axis, as ``split`` makes them.
+    """Parts of ``x`` along the first axis, as with ``split``.
 
     >>> [part.tolist() for part in vsplit([[1, 2], [3, 4]], 2)]
     [[[1, 2]], [[3, 4]]]
@@ -314,7 +327,7 @@ def vsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[T
 
 @op(kept)
 def hsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """The parts of ``x`` along its second axis, or its first if it is a vector, as ``split`` makes them.
+    """Parts of ``x`` along the second axis, as with ``split``; vectors are split along the first.
 
     >>> [part.tolist() for part in hsplit([[1, 2], [3, 4]], 2)]
     [[[1], [3]], [[2], [4]]]
@@ -325,7 +338,7 @@ def hsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[T
 
 @op(kept)
 def dsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """The parts of ``x`` along its third axis, as ``split`` makes them.
+    """Parts of ``x`` along the third axis, as with ``split``.
 
     >>> [part.tolist() for part in dsplit([[[1, 2]], [[3, 4]]], 2)]
     [[[[1]], [[3]]], [[[2]], [[4]]]]
@@ -341,7 +354,7 @@ def _check_rank(x: TensorLike, least: int) -> None:
 
 @op(kept)
 def tile(x: TensorLike, repetitions: Shape, /) -> Tensor:
-    """``x`` laid side by side so many times along each axis.
+    """``x`` repeated ``repetitions[i]`` times along each axis ``i``.
 
     >>> tile([1, 2], (2, 2)).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
@@ -351,10 +364,12 @@ def tile(x: TensorLike, repetitions: Shape, /) -> Tensor:
 
 @op(kept)
 def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Each element of ``x`` repeated, along an axis or, with ``axis=None``, in one vector.
+    """``x`` with each element repeated along ``axis``.
 
     Args:
-        repeats: one count for all, or one for each. Counts in a tensor are read, so that a compiler cannot trace them.
+        repeats: one count for all elements, or one for each. Counts in a tensor are read at once, so a compiler cannot
+            trace them.
+        axis: an axis, or ``None`` to repeat the elements of the flattened tensor.
 
     >>> repeat([1, 2], 2).tolist()
     [1, 1, 2, 2]
@@ -366,7 +381,10 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, /, *, axis: int
 
 @op(kept)
 def flip(x: TensorLike, /, *, axis: Axis = None) -> Tensor:
-    """``x`` with the order of its elements reversed along the given axes, by default all.
+    """``x`` with its elements in reverse order along ``axis``.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
 
     >>> flip([1, 2, 3]).tolist()
     [3, 2, 1]
@@ -398,9 +416,11 @@ def flipud(x: TensorLike, /) -> Tensor:
 
 @op(kept)
 def roll(x: TensorLike, /, shift: int | Sequence[int], *, axis: Axis = None) -> Tensor:
-    """``x`` with its elements moved along the given axes, those that fall off re-entering at the other end.
+    """``x`` with its elements shifted along ``axis``; elements shifted off one end enter at the other.
 
-    Without ``axis`` they move along the flattened tensor.
+    Args:
+        shift: how far to shift, one number or one per axis.
+        axis: one axis, several, or ``None`` to shift the flattened tensor.
 
     >>> roll([1, 2, 3], 1).tolist()
     [3, 1, 2]
@@ -410,7 +430,7 @@ def roll(x: TensorLike, /, shift: int | Sequence[int], *, axis: Axis = None) -> 
 
 @op(kept)
 def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """``x`` turned ``k`` times by 90 degrees, from the first of two axes towards the second.
+    """``x`` rotated ``k`` times by 90 degrees, from the first of two axes towards the second.
 
     >>> rot90([[1, 2], [3, 4]]).tolist()
     [[2, 4], [1, 3]]
@@ -429,12 +449,12 @@ def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @op(kept)
 def pad(x: TensorLike, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
-    """``x`` with elements added before and after each axis.
+    """``x`` with elements added at both ends of each axis.
 
     Args:
-        pad_width: how many: one number, ``(before, after)`` for all axes, or one such pair per axis.
-        mode: what they are: ``"constant"``, ``"edge"`` (the nearest element), ``"reflect"`` (mirrored at the edge
-            element), ``"symmetric"`` (mirrored beyond it) or ``"wrap"`` (from the other end).
+        pad_width: how many elements: one number, ``(before, after)`` for all axes, or one such pair per axis.
+        mode: ``"constant"``, ``"edge"`` (the nearest element), ``"reflect"`` (mirrored, without the edge element),
+            ``"symmetric"`` (mirrored, with the edge element) or ``"wrap"`` (from the other end).
         constant_values: the constant: one number, or numbers in the forms of ``pad_width``.
 
     >>> pad([1, 2, 3], 1).tolist()
@@ -447,7 +467,7 @@ def pad(x: TensorLike, /, pad_width: Any, mode: str = "constant", *, constant_va
 
 @op(free)
 def atleast_1d(*arrays: TensorLike) -> Any:
-    """The tensor, or each of several, with an axis added if it has none.
+    """Tensor, or tuple of tensors, with at least one axis.
 
     >>> atleast_1d(5).tolist()
     [5]
@@ -457,7 +477,7 @@ def atleast_1d(*arrays: TensorLike) -> Any:
 
 @op(free)
 def atleast_2d(*arrays: TensorLike) -> Any:
-    """The tensor, or each of several, with axes added in front until it has two.
+    """Tensor, or tuple of tensors, with axes added in front until it has two.
 
     >>> atleast_2d([1, 2]).tolist()
     [[1, 2]]
@@ -467,7 +487,7 @@ def atleast_2d(*arrays: TensorLike) -> Any:
 
 @op(free)
 def atleast_3d(*arrays: TensorLike) -> Any:
-    """The tensor, or each of several, with axes added until it has three: a matrix lies in the first two.
+    """Tensor, or tuple of tensors, with axes added until it has three; a matrix occupies the first two.
 
     >>> atleast_3d([1, 2]).tolist()
     [[[1], [2]]]
@@ -497,7 +517,7 @@ def view_as_real(x: TensorLike, /) -> Tensor:
 
 @op(free, kinds="real floating")
 def view_as_complex(x: TensorLike, /) -> Tensor:
-    """The complex numbers whose real and imaginary parts lie along the last axis of ``x``, which has length two.
+    """Complex numbers from their real and imaginary parts along the last axis of ``x``, which has length 2.
 
     >>> view_as_complex([[1.0, 2.0]]).tolist()
     [(1+2j)]
@@ -507,10 +527,10 @@ def view_as_complex(x: TensorLike, /) -> Tensor:
 
 @op(kept)
 def sliding_window(x: TensorLike, /, window_shape: Shape, axis: Axis = None) -> Tensor:
-    """Every window of that shape that fits into ``x``; the axes of the window come last.
+    """All windows of shape ``window_shape`` in ``x``; the axes of the window come last.
 
     Args:
-        axis: the axes that ``window_shape`` speaks of, by default all in order.
+        axis: the axes that the window extends along, by default all.
 
     >>> sliding_window([1, 2, 3, 4], 3).tolist()
     [[1, 2, 3], [2, 3, 4]]
@@ -520,11 +540,13 @@ def sliding_window(x: TensorLike, /, window_shape: Shape, axis: Axis = None) -> 
 
 @op(kept)
 def space_to_depth(x: TensorLike, /, block_size: int, *, data_format: str = "channels_last") -> Tensor:
-    """A batch of images with each block of ``block_size`` by ``block_size`` pixels put into the channels of one pixel.
+    """Images with each block of ``block_size`` by ``block_size`` pixels moved into the channels of one pixel.
+
+    The channels of the result are ordered by row in the block, then column, then channel.
 
     Args:
         data_format: ``"channels_last"`` (batch, rows, columns, channels) or ``"channels_first"`` (batch, channels,
-            rows, columns). The channels of the result are ordered by row in the block, column in it, channel.
+            rows, columns).
 
     >>> space_to_depth([[[[1], [2]], [[3], [4]]]], 2).tolist()
     [[[[1, 2, 3, 4]]]]
@@ -542,7 +564,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, *, data_format: str = "cha
 
 @op(kept)
 def depth_to_space(x: TensorLike, /, block_size: int, *, data_format: str = "channels_last") -> Tensor:
-    """The inverse of ``space_to_depth``: channels laid out as blocks of ``block_size`` by ``block_size`` pixels.
+    """Inverse of ``space_to_depth``: channels rearranged into blocks of ``block_size`` by ``block_size`` pixels.
 
     Args:
         data_format: as in ``space_to_depth``.
@@ -587,15 +609,16 @@ def extract_patches(
     padding: str = "valid",
     data_format: str = "channels_last",
 ) -> Tensor:
-    """The patches of one image or a batch of them, each flattened into the channels of one pixel.
+    """Patches of one image or a batch of images, each flattened into the channels of one pixel.
 
-    The channels of the result are ordered by row in the patch, column in it, channel.
+    The channels of the result are ordered by row in the patch, then column, then channel.
 
     Args:
         size: rows and columns of a patch.
         strides: the distance between patches, by default ``size``.
         dilation_rate: the distance between the pixels of a patch.
-        padding: ``"valid"`` (whole patches only) or ``"same"`` (as many patches as strides, with zeros around).
+        padding: ``"valid"`` (only patches inside the image) or ``"same"`` (zeros are added so that every stride has a
+            patch).
         data_format: ``"channels_last"`` or ``"channels_first"``.
 
     >>> image = reshape([1, 2, 3, 4, 5, 6, 7, 8], (2, 4, 1))

@@ -1,4 +1,4 @@
-"""Element by element."""
+"""Elementwise mathematics, and numerical operations along an axis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ember_ml.ops._shapes.axes import axes_of as _axes
 from ember_ml.ops._shapes.axes import axis_of as _axis
 from ember_ml.types import Axis, Indices, Tensor, TensorLike
 
-_Answer = _TypeVar("_Answer")
+_Result = _TypeVar("_Result")
 
 
 @op(promoted)
@@ -62,7 +62,7 @@ def multiply(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(floating)
 def divide(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Quotient of ``x`` and ``y``, as a float also where both are integers.
+    """Quotient of ``x`` and ``y``, with broadcasting; a float even for integers.
 
     >>> divide([1, 3], 2).tolist()
     [0.5, 1.5]
@@ -75,11 +75,11 @@ true_divide = divide
 
 @op(promoted, kinds="real numeric", differentiable=False)
 def floor_divide(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Quotient of ``x`` and ``y``, rounded down.
+    """Quotient of ``x`` and ``y``, rounded down, with broadcasting.
 
-    For floats it is ``floor(divide(x, y))``, as the array API standard prefers, infinities included; Python's ``//``
-    takes the rest away before it divides, as ``divmod`` does here, so that its ``1.0 // 0.1`` is 9. An integer divided
-    by zero is 0, on every engine.
+    For floats it is ``floor(divide(x, y))``, as the array API standard recommends, infinities included. Python's
+    ``//``, like ``divmod`` here, subtracts the remainder first, so its ``1.0 // 0.1`` is 9. Integers divided by zero
+    give 0.
 
     >>> floor_divide([7, -7, 7], [2, 2, 0]).tolist()
     [3, -4, 0]
@@ -91,9 +91,9 @@ def floor_divide(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric")
 def remainder(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """What is left of ``x`` after as many whole ``y`` as go into it; it has the sign of ``y``.
+    """Remainder of ``x / y`` with the sign of ``y``, with broadcasting.
 
-    For integers and a zero ``y`` it is 0, on every engine.
+    Integers modulo zero give 0.
 
     >>> remainder([7, -7, 7], [3, 3, 0]).tolist()
     [1, 2, 0]
@@ -106,9 +106,9 @@ mod = remainder
 
 @op(promoted, kinds="real numeric")
 def fmod(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """What is left of ``x`` after division by ``y`` rounded towards zero; it has the sign of ``x``.
+    """Remainder of ``x / y`` with the sign of ``x``, with broadcasting.
 
-    For integers and a zero ``y`` it is 0, on every engine.
+    The quotient is rounded towards zero. Integers modulo zero give 0.
 
     >>> fmod([7, -7, 7], [3, 3, 0]).tolist()
     [1, -1, 0]
@@ -118,9 +118,9 @@ def fmod(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric", differentiable=False)
 def divmod(x: TensorLike, y: TensorLike, /) -> tuple[Tensor, Tensor]:
-    """How many whole ``y`` go into ``x``, and the ``remainder``: together they make ``x``, ``quotient * y + rest``.
+    """Quotient and remainder of ``x / y``, with ``x == quotient * y + remainder``.
 
-    The quotient differs from ``floor_divide`` where ``x / y`` is rounded up to a whole number: of 1.0 and 0.1 it is 9.
+    The quotient differs from ``floor_divide`` where ``x / y`` is rounded up to a whole number: for 1.0 and 0.1 it is 9.
 
     >>> quotient, rest = divmod([7, -7], 3)
     >>> quotient.tolist(), rest.tolist()
@@ -134,10 +134,10 @@ def divmod(x: TensorLike, y: TensorLike, /) -> tuple[Tensor, Tensor]:
 
 @op(promoted, kinds="numeric")
 def power(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """``x`` to the power of ``y``.
+    """``x`` to the power ``y``, with broadcasting.
 
-    An integer to a negative integer power is the true value rounded towards zero: 1 or -1 for these two, 0 for all
-    others. ``float_power`` gives the fraction.
+    An integer to a negative integer power is rounded towards zero: 1 or -1 for those bases, and 0 for all others.
+    ``float_power`` gives the fraction.
 
     >>> power([2, 3], 2).tolist()
     [4, 9]
@@ -152,7 +152,7 @@ pow = power
 
 @op(doubled)
 def float_power(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """``x`` to the power of ``y`` in float64, or complex128 if either is complex.
+    """``x`` to the power ``y`` in float64, or in complex128 if either is complex.
 
     >>> float_power([2, 4], -1).tolist()
     [0.5, 0.25]
@@ -162,7 +162,7 @@ def float_power(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def negative(x: TensorLike, /) -> Tensor:
-    """``x`` with the sign turned.
+    """``-x``.
 
     >>> negative([1, -2]).tolist()
     [-1, 2]
@@ -172,7 +172,7 @@ def negative(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def positive(x: TensorLike, /) -> Tensor:
-    """``x`` with its sign as it is.
+    """``+x``: ``x`` unchanged.
 
     >>> positive([1, -2]).tolist()
     [1, -2]
@@ -182,7 +182,7 @@ def positive(x: TensorLike, /) -> Tensor:
 
 @op(magnitude, kinds="numeric")
 def abs(x: TensorLike, /) -> Tensor:
-    """Absolute value of ``x``; of a complex number, its distance from zero.
+    """Absolute value of ``x``; the modulus of complex numbers.
 
     >>> abs([-3, 4]).tolist()
     [3, 4]
@@ -197,7 +197,7 @@ absolute = abs
 
 @op(floating, kinds="real")
 def fabs(x: TensorLike, /) -> Tensor:
-    """Absolute value of ``x`` as a float.
+    """Absolute value of ``x``, as a float.
 
     >>> fabs([-3, 4]).tolist()
     [3.0, 4.0]
@@ -207,7 +207,7 @@ def fabs(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def sign(x: TensorLike, /) -> Tensor:
-    """-1, 0 or 1 as ``x`` is negative, zero or positive; ``x / abs(x)`` for complex numbers; NaN for NaN.
+    """Sign of ``x``: -1, 0 or 1; ``x / abs(x)`` for complex numbers and NaN for NaN.
 
     >>> sign([-3.0, 0.0, 5.0]).tolist()
     [-1.0, 0.0, 1.0]
@@ -217,7 +217,7 @@ def sign(x: TensorLike, /) -> Tensor:
 
 @op(compared, kinds="real", differentiable=False)
 def signbit(x: TensorLike, /) -> Tensor:
-    """Whether the sign of ``x`` is minus, that of -0.0 and of NaN too.
+    """Whether the sign bit of ``x`` is set, including that of -0.0 and NaN.
 
     >>> signbit([-1.0, -0.0, 0.0]).tolist()
     [True, True, False]
@@ -237,7 +237,7 @@ def copysign(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real floating", differentiable=False)
 def nextafter(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The number after ``x`` in the direction of ``y``, in their dtype.
+    """Next representable number after ``x`` in the direction of ``y``.
 
     >>> nextafter([1.0], [2.0]).tolist() == [1 + 2**-23]
     True
@@ -247,7 +247,7 @@ def nextafter(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def square(x: TensorLike, /) -> Tensor:
-    """``x`` times itself.
+    """``x * x``.
 
     >>> square([3]).tolist()
     [9]
@@ -267,7 +267,7 @@ def sqrt(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def rsqrt(x: TensorLike, /) -> Tensor:
-    """One over the square root of ``x``.
+    """``1 / sqrt(x)``.
 
     >>> rsqrt([4.0, 16.0]).tolist()
     [0.5, 0.25]
@@ -287,7 +287,7 @@ def cbrt(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def reciprocal(x: TensorLike, /) -> Tensor:
-    """One over ``x``.
+    """``1 / x``.
 
     >>> reciprocal([2, 4]).tolist()
     [0.5, 0.25]
@@ -297,7 +297,7 @@ def reciprocal(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def exp(x: TensorLike, /) -> Tensor:
-    """``e`` to the power of ``x``.
+    """Exponential of ``x``: ``e**x``.
 
     >>> exp([0.0]).tolist()
     [1.0]
@@ -307,7 +307,7 @@ def exp(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def exp2(x: TensorLike, /) -> Tensor:
-    """2 to the power of ``x``.
+    """``2**x``.
 
     >>> exp2([3.0, -1.0]).tolist()
     [8.0, 0.5]
@@ -317,7 +317,7 @@ def exp2(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def expm1(x: TensorLike, /) -> Tensor:
-    """``exp(x) - 1``, accurate also near zero.
+    """``exp(x) - 1``, accurate near zero.
 
     >>> expm1([0.0]).tolist()
     [0.0]
@@ -337,7 +337,7 @@ def log(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def log1p(x: TensorLike, /) -> Tensor:
-    """``log(1 + x)``, accurate also near zero.
+    """``log(1 + x)``, accurate near zero.
 
     >>> log1p([0.0]).tolist()
     [0.0]
@@ -387,9 +387,13 @@ def logaddexp2(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def logsumexp(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """``log(sum(exp(x)))`` over the given axes, all by default, without overflow.
+    """``log(sum(exp(x)))`` along ``axis``, without overflow.
 
-    It is minus infinity over nothing, and over nothing but minus infinities.
+    Negative infinity for no elements, and where all elements are negative infinity.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> logsumexp([-1000.0, float("-inf")]).tolist()
     -1000.0
@@ -409,7 +413,7 @@ def hypot(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(floating)
 def sin(x: TensorLike, /) -> Tensor:
-    """Sine of ``x``, in radians.
+    """Sine of ``x`` in radians.
 
     >>> sin([0.0]).tolist()
     [0.0]
@@ -419,7 +423,7 @@ def sin(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def cos(x: TensorLike, /) -> Tensor:
-    """Cosine of ``x``, in radians.
+    """Cosine of ``x`` in radians.
 
     >>> cos([0.0]).tolist()
     [1.0]
@@ -429,7 +433,7 @@ def cos(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def tan(x: TensorLike, /) -> Tensor:
-    """Tangent of ``x``, in radians.
+    """Tangent of ``x`` in radians.
 
     >>> tan([0.0]).tolist()
     [0.0]
@@ -439,7 +443,7 @@ def tan(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def asin(x: TensorLike, /) -> Tensor:
-    """Angle in radians whose sine is ``x``.
+    """Inverse sine of ``x``, in radians.
 
     >>> asin([0.0]).tolist()
     [0.0]
@@ -452,7 +456,7 @@ arcsin = asin
 
 @op(floating)
 def acos(x: TensorLike, /) -> Tensor:
-    """Angle in radians whose cosine is ``x``.
+    """Inverse cosine of ``x``, in radians.
 
     >>> acos([1.0]).tolist()
     [0.0]
@@ -465,7 +469,7 @@ arccos = acos
 
 @op(floating)
 def atan(x: TensorLike, /) -> Tensor:
-    """Angle in radians whose tangent is ``x``.
+    """Inverse tangent of ``x``, in radians.
 
     >>> atan([0.0]).tolist()
     [0.0]
@@ -478,7 +482,9 @@ arctan = atan
 
 @op(floating, kinds="real")
 def atan2(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """Angle in radians of the point with ordinate ``x`` and abscissa ``y``, between -pi and pi.
+    """Inverse tangent of ``x / y`` in the right quadrant, in radians from -pi to pi.
+
+    ``x`` is the ordinate and ``y`` the abscissa of a point: the first argument is what other libraries call ``y``.
 
     >>> atan2([0.0], [1.0]).tolist()
     [0.0]
@@ -521,7 +527,7 @@ def tanh(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def asinh(x: TensorLike, /) -> Tensor:
-    """Number whose hyperbolic sine is ``x``.
+    """Inverse hyperbolic sine of ``x``.
 
     >>> asinh([0.0]).tolist()
     [0.0]
@@ -534,7 +540,7 @@ arcsinh = asinh
 
 @op(floating)
 def acosh(x: TensorLike, /) -> Tensor:
-    """Number whose hyperbolic cosine is ``x``.
+    """Inverse hyperbolic cosine of ``x``.
 
     >>> acosh([1.0]).tolist()
     [0.0]
@@ -547,7 +553,7 @@ arccosh = acosh
 
 @op(floating)
 def atanh(x: TensorLike, /) -> Tensor:
-    """Number whose hyperbolic tangent is ``x``.
+    """Inverse hyperbolic tangent of ``x``.
 
     >>> atanh([0.0]).tolist()
     [0.0]
@@ -560,7 +566,7 @@ arctanh = atanh
 
 @op(floating, kinds="real")
 def deg2rad(x: TensorLike, /) -> Tensor:
-    """``x`` degrees in radians.
+    """``x`` converted from degrees to radians.
 
     >>> f"{float(deg2rad(180.0)):.4f}"
     '3.1416'
@@ -570,7 +576,7 @@ def deg2rad(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def rad2deg(x: TensorLike, /) -> Tensor:
-    """``x`` radians in degrees.
+    """``x`` converted from radians to degrees.
 
     >>> rad2deg([0.0]).tolist()
     [0.0]
@@ -580,7 +586,7 @@ def rad2deg(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def sinc(x: TensorLike, /) -> Tensor:
-    """``sin(pi * x) / (pi * x)``, and 1 at zero.
+    """``sin(pi * x) / (pi * x)``, with value 1 at zero.
 
     >>> sinc([0.0]).tolist()
     [1.0]
@@ -590,7 +596,7 @@ def sinc(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real", differentiable=False)
 def heaviside(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """0 where ``x`` is negative, 1 where it is positive, ``y`` where it is zero.
+    """Step function of ``x``: 0 where it is negative, 1 where it is positive, and ``y`` where it is zero.
 
     >>> heaviside([-2.0, 0.0, 3.0], 0.5).tolist()
     [0.0, 0.5, 1.0]
@@ -600,7 +606,7 @@ def heaviside(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric")
 def floor(x: TensorLike, /) -> Tensor:
-    """The largest integer that is not above ``x``, in the dtype of ``x``.
+    """``x`` rounded down to an integer, in the dtype of ``x``.
 
     >>> floor([-1.5, 1.5]).tolist()
     [-2.0, 1.0]
@@ -610,7 +616,7 @@ def floor(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric")
 def ceil(x: TensorLike, /) -> Tensor:
-    """The smallest integer that is not below ``x``, in the dtype of ``x``.
+    """``x`` rounded up to an integer, in the dtype of ``x``.
 
     >>> ceil([-1.5, 1.5]).tolist()
     [-1.0, 2.0]
@@ -620,7 +626,7 @@ def ceil(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric")
 def trunc(x: TensorLike, /) -> Tensor:
-    """The integer next to ``x`` towards zero, in the dtype of ``x``.
+    """``x`` rounded towards zero to an integer, in the dtype of ``x``.
 
     >>> trunc([-1.5, 1.5]).tolist()
     [-1.0, 1.0]
@@ -630,10 +636,10 @@ def trunc(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def round(x: TensorLike, /, decimals: int = 0) -> Tensor:
-    """``x`` rounded to a number of decimals; halves go to the even neighbour.
+    """``x`` rounded to ``decimals`` places; halves are rounded to even.
 
     Args:
-        decimals: negative ones round to tens, hundreds and so on, integers too.
+        decimals: number of decimal places. A negative number rounds to tens, hundreds and so on, integers as well.
 
     >>> round([0.5, 1.5, 2.5]).tolist()
     [0.0, 2.0, 2.0]
@@ -645,7 +651,7 @@ def round(x: TensorLike, /, decimals: int = 0) -> Tensor:
 
 @op(floating)
 def rint(x: TensorLike, /) -> Tensor:
-    """The integer nearest to ``x`` as a float; halves go to the even neighbour.
+    """``x`` rounded to the nearest integer, as a float; halves are rounded to even.
 
     >>> rint([0.5, 1.5, -1.75]).tolist()
     [0.0, 2.0, -2.0]
@@ -655,9 +661,13 @@ def rint(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real numeric")
 def clip(x: TensorLike, /, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """``x`` with values below ``min`` replaced by ``min``, and values above ``max`` by ``max``.
+    """``x`` clipped to the range from ``min`` to ``max``.
 
-    NaN stays NaN; where ``min`` is above ``max`` the answer is ``max``.
+    NaN stays NaN. Where ``min`` is above ``max``, the result is ``max``.
+
+    Args:
+        min: lower limits, by default none.
+        max: upper limits, by default none.
 
     >>> clip([-2, 0, 7], -1, 5).tolist()
     [-1, 0, 5]
@@ -669,7 +679,7 @@ def clip(x: TensorLike, /, min: TensorLike | None = None, max: TensorLike | None
 
 @op(promoted, kinds="real")
 def maximum(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The greater of ``x`` and ``y``; NaN where either is NaN.
+    """Elementwise maximum of ``x`` and ``y``; NaN where either is NaN.
 
     >>> maximum([1, 5], 3).tolist()
     [3, 5]
@@ -679,7 +689,7 @@ def maximum(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real")
 def minimum(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The smaller of ``x`` and ``y``; NaN where either is NaN.
+    """Elementwise minimum of ``x`` and ``y``; NaN where either is NaN.
 
     >>> minimum([1, 5], 3).tolist()
     [1, 3]
@@ -689,7 +699,7 @@ def minimum(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real")
 def fmax(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The greater of ``x`` and ``y``; the other one where one is NaN.
+    """Elementwise maximum of ``x`` and ``y``, ignoring NaN where only one of them is NaN.
 
     >>> fmax([1.0, float("nan")], 3.0).tolist()
     [3.0, 3.0]
@@ -699,7 +709,7 @@ def fmax(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="real")
 def fmin(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """The smaller of ``x`` and ``y``; the other one where one is NaN.
+    """Elementwise minimum of ``x`` and ``y``, ignoring NaN where only one of them is NaN.
 
     >>> fmin([1.0, float("nan")], 3.0).tolist()
     [1.0, 3.0]
@@ -711,11 +721,14 @@ def fmin(x: TensorLike, y: TensorLike, /) -> Tensor:
 def nan_to_num(
     x: TensorLike, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """``x`` with NaN and infinities replaced by numbers, in both parts of complex ones.
+    """``x`` with NaN and infinities replaced by finite numbers.
+
+    Both parts of complex numbers are replaced.
 
     Args:
-        posinf: stands for infinity; the largest number of the dtype by default.
-        neginf: stands for minus infinity; the smallest number of the dtype by default.
+        nan: replaces NaN.
+        posinf: replaces positive infinity; the largest number of the dtype by default.
+        neginf: replaces negative infinity; the smallest number of the dtype by default.
 
     >>> nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0).tolist()
     [1.0, 0.0, 9.0]
@@ -755,7 +768,9 @@ def ldexp(x: TensorLike, y: Indices, /) -> Tensor:
 
 @op(free, kinds="real floating", differentiable=False)
 def frexp(x: TensorLike, /) -> tuple[Tensor, Tensor]:
-    """Mantissa and exponent of ``x``: a float of magnitude 0.5 to 1, and an int32, with ``x = mantissa * 2**exponent``.
+    """Mantissa and exponent of ``x``, with ``x == mantissa * 2**exponent``.
+
+    The mantissa is a float with magnitude from 0.5 to 1, the exponent an int32.
 
     >>> mantissa, exponent = frexp([12.0, -0.5])
     >>> mantissa.tolist(), exponent.tolist()
@@ -786,7 +801,7 @@ def imag(x: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def conj(x: TensorLike, /) -> Tensor:
-    """``x`` with the sign of its imaginary part turned.
+    """Complex conjugate of ``x``.
 
     >>> conj([3 + 4j]).tolist()
     [(3-4j)]
@@ -799,7 +814,7 @@ conjugate = conj
 
 @op(measured)
 def angle(x: TensorLike, /) -> Tensor:
-    """Angle of ``x`` in the complex plane, in radians: 0 or pi for real numbers.
+    """Argument of ``x`` as a complex number, in radians; 0 or pi for real numbers.
 
     >>> angle([2.0, 1 + 0j]).tolist()
     [0.0, 0.0]
@@ -819,7 +834,7 @@ def erf(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def erfc(x: TensorLike, /) -> Tensor:
-    """``1 - erf(x)``, accurate also where that is tiny.
+    """``1 - erf(x)``, accurate where it is tiny.
 
     >>> erfc([0.0]).tolist()
     [1.0]
@@ -829,7 +844,7 @@ def erfc(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def erfinv(x: TensorLike, /) -> Tensor:
-    """Number whose ``erf`` is ``x``; NaN beyond -1 and 1.
+    """Inverse error function of ``x``; NaN outside -1 to 1.
 
     >>> erfinv([0.0, 1.0]).tolist()
     [0.0, inf]
@@ -859,7 +874,7 @@ def digamma(x: TensorLike, /) -> Tensor:
 
 @op(floating, kinds="real")
 def i0(x: TensorLike, /) -> Tensor:
-    """Modified Bessel function of the first kind and order 0 of ``x``.
+    """Modified Bessel function of the first kind of order 0 at ``x``.
 
     >>> f"{float(i0(1.0)):.4f}"
     '1.2661'
@@ -869,7 +884,7 @@ def i0(x: TensorLike, /) -> Tensor:
 
 @op(floating)
 def divide_no_nan(x: TensorLike, y: TensorLike, /) -> Tensor:
-    """``x / y``, and 0 where ``y`` is 0.
+    """``x / y``, or 0 where ``y`` is 0.
 
     >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).tolist()
     [0.0, 0.5]
@@ -890,7 +905,7 @@ def lerp(x: TensorLike, y: TensorLike, weight: TensorLike, /) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def polyval(p: TensorLike, x: TensorLike, /) -> Tensor:
-    """Value at ``x`` of the polynomial with coefficients ``p``, the highest power first.
+    """Value at ``x`` of the polynomial with coefficients ``p``, highest power first.
 
     >>> polyval([1, 0, -2], [3, 4]).tolist()
     [7, 14]
@@ -907,12 +922,13 @@ def interp(
     right: float | None = None,
     period: float | None = None,
 ) -> Tensor:
-    """Values at ``x`` of the line through the points ``(xp, fp)``, whose ``xp`` rise.
+    """Linear interpolation at ``x`` between the points ``(xp, fp)``, with ``xp`` ascending.
 
     Args:
-        left: the value below the first point, which is the first point's by default.
-        right: the value above the last point, which is the last point's by default.
-        period: the period of ``xp``, in which case they need not rise, and left and right have no meaning.
+        left: value below the first point; by default that of the first point.
+        right: value above the last point; by default that of the last point.
+        period: period of the x-coordinates. If it is given, ``xp`` need not be ascending, and ``left`` and ``right``
+            are ignored.
 
     >>> interp([0.5, 1.5, 9.0], [0.0, 1.0, 2.0], [0.0, 10.0, 30.0]).tolist()
     [5.0, 20.0, 30.0]
@@ -924,14 +940,14 @@ def interp(
 def gradient(
     f: TensorLike, /, *varargs: TensorLike, axis: Axis = None, edge_order: int = 1
 ) -> Tensor | tuple[Tensor, ...]:
-    """Slope of ``f`` along each axis by finite differences: central inside, one-sided at the ends.
+    """Derivative of ``f`` along each axis by finite differences: central inside, one-sided at the ends.
 
-    One tensor for one axis, a tuple of them for several.
+    One tensor for one axis, a tuple of tensors for several.
 
     Args:
-        varargs: nothing for unit spacing, one number for all axes, or per axis a number or the coordinates along it.
-        axis: the axes to go along, all by default.
-        edge_order: 1 or 2, the order of accuracy at the ends.
+        varargs: nothing for unit spacing, one number for all axes, or for each axis a number or its coordinates.
+        axis: the axes to differentiate along, all by default.
+        edge_order: order of accuracy at the ends, 1 or 2.
 
     >>> gradient([1.0, 2.0, 4.0, 7.0]).tolist()
     [1.0, 1.5, 2.5, 3.0]
@@ -940,10 +956,11 @@ def gradient(
     """
     axes = _axes(axis, manipulation.ndim(f))
     spacings = _spacings(f, varargs, axes, edge_order)
-    slopes = tuple(
-        _in_single(_slope, f, spacing, axis=i, edge_order=edge_order) for i, spacing in zip(axes, spacings, strict=True)
+    derivatives = tuple(
+        _in_single(_derivative, f, spacing, axis=i, edge_order=edge_order)
+        for i, spacing in zip(axes, spacings, strict=True)
     )
-    return slopes[0] if len(slopes) == 1 else slopes
+    return derivatives[0] if len(derivatives) == 1 else derivatives
 
 
 @op(promoted)
@@ -956,11 +973,14 @@ def diff(
     prepend: TensorLike | None = None,
     append: TensorLike | None = None,
 ) -> Tensor:
-    """Difference of neighbours in ``x`` along an axis, taken ``n`` times; for bool, whether they differ.
+    """Difference of neighboring elements of ``x`` along ``axis``, taken ``n`` times.
+
+    For bool, whether neighbors differ.
 
     Args:
-        prepend: what is put before ``x`` along the axis first; a number is repeated as needed.
-        append: what is put after it.
+        n: how many times to take the difference.
+        prepend: values to put before ``x`` along ``axis`` first; a number is repeated as needed.
+        append: values to put after ``x`` along ``axis`` first, likewise.
 
     >>> diff([1, 2, 4, 7]).tolist()
     [1, 2, 3]
@@ -972,11 +992,11 @@ def diff(
 
 @op(floating)
 def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """Integral of ``y`` along an axis by the trapezoidal rule.
+    """Integral of ``y`` along ``axis`` by the trapezoidal rule.
 
     Args:
-        x: the points at which ``y`` was taken: one row of them, or as many as ``y`` has.
-        dx: their distance, where ``x`` is not given.
+        x: sample points: one-dimensional, or of the shape of ``y``.
+        dx: spacing of the sample points if ``x`` is not given.
 
     >>> trapezoid([1.0, 2.0, 3.0]).tolist()
     4.0
@@ -988,11 +1008,11 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis:
 
 @op(promoted, kinds="numeric")
 def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
-    """Convolution of two rows: ``sum(a[m] * v[n - m])`` for every ``n``.
+    """Convolution of two one-dimensional tensors: ``sum(a[m] * v[n - m])`` for every ``n``.
 
     Args:
-        mode: ``"full"`` for every overlap, ``"same"`` for the middle ones, as many as the longer row has, ``"valid"``
-            for complete overlaps only.
+        mode: ``"full"`` for every overlap, ``"same"`` for the middle part as long as the longer input, ``"valid"`` for
+            complete overlaps only.
 
     >>> convolve([1, 2, 3], [0, 1, 2]).tolist()
     [0, 1, 4, 7, 6]
@@ -1004,10 +1024,10 @@ def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
 
 @op(promoted, kinds="numeric")
 def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
-    """Correlation of two rows: ``sum(a[n + k] * conj(v[n]))`` for every ``k``.
+    """Cross-correlation of two one-dimensional tensors: ``sum(a[n + k] * conj(v[n]))`` for every ``k``.
 
     Args:
-        mode: as for ``convolve``.
+        mode: as in ``convolve``.
 
     >>> correlate([1, 2, 3], [0, 1, 2]).tolist()
     [8]
@@ -1017,16 +1037,16 @@ def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
     ...
 
 
-def _in_single(function: _Callable[..., _Answer], *tensors: Any, **options: Any) -> _Answer:
-    """``function`` of the tensors, computed in float32 where they have 16 bits: too few for a chain of roundings."""
+def _in_single(function: _Callable[..., _Result], *tensors: Any, **options: Any) -> _Result:
+    """``function`` of the tensors, computed in float32 for 16-bit floats, which lose too much in several steps."""
     dtype = as_dtype(tensors[0].dtype)
     if dtype.bits > 16:
         return function(*tensors, **options)
     wide = [x if x is None else _casts.cast(x, float32) for x in tensors]
-    answer: Any = function(*wide, **options)
-    if isinstance(answer, tuple):
-        return tuple([_casts.cast(x, dtype) for x in answer])  # type: ignore[return-value]
-    return _casts.cast(answer, dtype)  # type: ignore[return-value]
+    result: Any = function(*wide, **options)
+    if isinstance(result, tuple):
+        return tuple([_casts.cast(x, dtype) for x in result])  # type: ignore[return-value]
+    return _casts.cast(result, dtype)  # type: ignore[return-value]
 
 
 def _cbrt(x: Any) -> Tensor:
@@ -1059,7 +1079,7 @@ def _hypot(x: Any, y: Any) -> Tensor:
 
 
 def _sinc(x: Any) -> Tensor:
-    # Near zero, the slope of the quotient is a difference of what is nearly equal, divided by what is nearly nothing.
+    # Near zero, the derivative of the quotient is a difference of nearly equal numbers over a tiny one; use the series.
     near = comparison.less(abs(x), 0.5 * _casts.finfo(x.dtype).eps ** 0.25)
     angle = comparison.where(near, 1, x) * _math.pi
     small = comparison.where(near, x, 0) * _math.pi
@@ -1076,9 +1096,9 @@ def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     if "integer" in as_dtype(x.dtype).kind:
         return quotient, rest
     whole = rint(divide(subtract(x, rest), y))
-    # Among zeros and infinities there is no such pair, and the sign of a zero is the quotient's.
+    # For zeros and infinities ``whole`` is not defined, and the sign of a zero is that of the quotient.
     paired = comparison.logical_and(comparison.isfinite(whole), comparison.not_equal(whole, 0))
-    # Only an infinite divisor of the other sign leaves an infinite remainder: it goes into ``x`` minus once.
+    # The remainder is infinite only for an infinite divisor of the other sign, where the quotient is -1.
     quotient = comparison.where(comparison.isinf(rest), -1, quotient)
     return comparison.where(paired, whole, quotient), rest
 
@@ -1086,7 +1106,7 @@ def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def _round(x: Any, decimals: int) -> Tensor:
     dtype = as_dtype(x.dtype)
     if "integer" in dtype.kind:
-        # 10**20 is beyond every integer of 64 bits.
+        # Every 64-bit integer is below 10**20.
         return positive(x) if decimals >= 0 else _round_integers(x, 10 ** _builtins.min(-decimals, 20), dtype)
     if decimals == 0:
         return rint(x)
@@ -1099,14 +1119,14 @@ def _round(x: Any, decimals: int) -> Tensor:
 def _round_decimals(x: Any, decimals: int) -> Tensor:
     limits = _casts.finfo(x.dtype)
     largest = int(_math.log10(limits.max))
-    # Subnormal numbers have at most 16 decimals more than the largest power of ten has digits.
+    # Subnormal numbers have at most 16 more decimals than the largest power of ten has digits.
     places = _builtins.min(_builtins.abs(decimals), largest + 16)
-    # A power of ten beyond the dtype is two factors.
+    # Scale by two factors if the power of ten overflows the dtype.
     factors = [10.0**places] if places <= largest else [10.0**largest, 10.0 ** (places - largest)]
     if decimals < 0:
         whole: Tensor = _scaled(rint(_scaled(x, divide, factors)), multiply, factors[::-1])
         return whole
-    # From here on numbers have no decimals to lose, and times a power of ten they may overflow.
+    # Above this limit numbers have no fraction, and scaling them might overflow.
     limit = 1 / limits.eps
     for factor in factors:
         limit /= factor
@@ -1122,7 +1142,7 @@ def _scaled(x: Any, how: _Callable[..., Any], factors: list[float]) -> Any:
 
 
 def _round_integers(x: Any, unit: int, dtype: EmberDType) -> Tensor:
-    """Integers rounded to multiples of ``unit`` without leaving their dtype."""
+    """Integers rounded to multiples of ``unit``, computed in their own dtype."""
     if unit >= 1 << dtype.bits - (dtype.kind == "signed integer"):
         return creation.zeros_like(x)
     count, rest = divmod(x, unit)
@@ -1134,7 +1154,7 @@ def _round_integers(x: Any, unit: int, dtype: EmberDType) -> Tensor:
     return multiply(comparison.where(up, add(count, 1), count), unit)
 
 
-# Chebyshev coefficients in (x - 3.5) / (x + 2.5) of (1 + 2 x) exp(x**2) erfc(x), for x from 0.5 on.
+# Chebyshev coefficients in (x - 3.5) / (x + 2.5) of (1 + 2 x) exp(x**2) erfc(x), for x >= 0.5.
 _TAIL_OF_ERF = (
     1.2158607077657972, -0.07003596062266325, -0.031212281863928836, 0.01784892022151553, -0.00474774386415735,
     0.0006979759512047146, -2.232265264165534e-05, -1.1884669525983327e-05, 1.6206456582690266e-06,
@@ -1152,14 +1172,14 @@ _LGAMMA_AT_TWO = (
     1.6076029396572267e-13, -1.9029222642075184e-14, 2.3359092438113293e-15, -2.964295475749168e-16,
 )  # fmt: skip
 
-# The series of erf around zero; enough terms for 0.5.
+# Taylor series of erf around zero, with enough terms for |x| <= 0.5.
 _ERF_AT_ZERO = tuple(2 / _math.sqrt(_math.pi) * (-1) ** k / (_math.factorial(k) * (2 * k + 1)) for k in range(12))
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
 
 def _horner(x: Any, coefficients: tuple[float, ...]) -> Any:
-    """The polynomial with these coefficients, the constant first."""
+    """Polynomial with these coefficients, lowest power first, by Horner's method."""
     value = x * 0.0 + coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         value = value * x + coefficient
@@ -1167,7 +1187,7 @@ def _horner(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 def _chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
-    """The sum of Chebyshev polynomials with these coefficients (Clenshaw)."""
+    """Sum of Chebyshev polynomials with these coefficients, by Clenshaw's algorithm."""
     one = two = x * 0.0
     for coefficient in coefficients[:0:-1]:
         one, two = 2 * x * one - two + coefficient, one
@@ -1193,7 +1213,7 @@ def _erfc(x: Any) -> Tensor:
 
 
 def _erfc_tail(x: Any) -> Any:
-    """``erfc`` from 0.5 on. ``exp(-x**2)`` is split so that the rounding of the square does not show."""
+    """``erfc`` for ``x >= 0.5``. ``exp(-x**2)`` is split into two factors because the square is rounded."""
     x = minimum(x, 30)
     near = rint(x * 16) / 16
     bell = exp(-near * near) * exp((near - x) * (near + x))
@@ -1201,7 +1221,7 @@ def _erfc_tail(x: Any) -> Any:
 
 
 def _erfinv(x: Any) -> Tensor:
-    """A rational estimate, and two steps of Halley's method; near 1 they look at the distance from 1."""
+    """A rational estimate refined by two steps of Halley's method; near 1 they use the distance from 1."""
     size: Any = abs(x)
     inside = size < 1
     outer: Any = comparison.logical_and(inside, size > 0.7)
@@ -1223,7 +1243,7 @@ def _erfinv(x: Any) -> Tensor:
 
 
 def _lgamma(x: Any) -> Tensor:
-    """Reflection below zero, a series around 2, Stirling's formula from 2.5 on after a step of eight."""
+    """Reflection below zero, a series around 2, and from 2.5 Stirling's formula after eight steps of the recurrence."""
     negative_ = x < 0
     y: Any = comparison.where(negative_, 1 - x, x)
     small = y < 2.5
@@ -1235,7 +1255,7 @@ def _lgamma(x: Any) -> Tensor:
     value = comparison.where(small, series, _stirling(comparison.where(small, 3, y)))
     fraction: Any = comparison.where(negative_, x, -0.5)
     fraction = fraction - rint(fraction)
-    # The product of pi and a subnormal number has few digits left.
+    # The product of pi and a subnormal number loses most of its digits.
     sine = comparison.where(abs(fraction) < 1e-9, fraction, sin(_math.pi * fraction) / _math.pi)
     reflected: Any = -log(abs(sine)) - value
     infinite = comparison.logical_or(comparison.isinf(x), comparison.equal(fraction, 0))
@@ -1275,7 +1295,7 @@ def _digamma(x: Any) -> Tensor:
 
 
 def _i0(x: Any) -> Tensor:
-    """The power series up to 20, and the asymptotic one from there on: all terms are positive."""
+    """The power series up to 20 and the asymptotic series above: all terms are positive."""
     size: Any = abs(x)
     inside = size <= 20
     near: Any = comparison.where(inside, size, 20)
@@ -1317,7 +1337,7 @@ def _interp(x: Any, xp: Any, fp: Any, *, left: float | None, right: float | None
 
 
 def _unrolled(x: Any, xp: Any, fp: Any, period: float) -> tuple[Any, Any, Any]:
-    """The points within one period in order, with a neighbour from the periods before and after."""
+    """Points within one period, sorted, with one neighbor from the period before and one from the period after."""
     if period == 0:
         raise ValueError("interp takes a period that is not zero")
     xp = remainder(xp, period)
@@ -1333,7 +1353,7 @@ def _cut(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
 
 
 def _along(row: Any, x: Any, axis: int) -> Any:
-    """A row shaped to go along an axis of ``x``."""
+    """``row`` reshaped to lie along ``axis`` of ``x``."""
     return manipulation.reshape(row, (1,) * axis + (row.shape[0],) + (1,) * (x.ndim - axis - 1))
 
 
@@ -1355,7 +1375,7 @@ def _spacings(f: Any, given: tuple[Any, ...], axes: tuple[int, ...], edge_order:
     return list(given)
 
 
-def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Tensor:
+def _derivative(f: Any, spacing: Any, axis: int, edge_order: int) -> Tensor:
     lower, middle, upper = _cut(f, axis, None, -2), _cut(f, axis, 1, -1), _cut(f, axis, 2, None)
     if spacing is None or spacing.ndim == 0:
         step = 1.0 if spacing is None else spacing
@@ -1375,7 +1395,7 @@ def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Tensor:
 
 
 def _edge(values: list[Any], near: Any, far: Any) -> Any:
-    """The slope at the first of two or three values, with the distances between them."""
+    """Derivative at the first of two or three values, given the distances between them."""
     if len(values) == 2:
         return (values[1] - values[0]) / near
     both = near + far

@@ -1,4 +1,4 @@
-"""Primitives of neural networks: convolutions, pools, normalisations, attention, recurrence, embeddings, resizing."""
+"""Neural network primitives: convolution, pooling, normalization, attention, recurrence, embedding, resizing."""
 
 from __future__ import annotations
 
@@ -42,17 +42,20 @@ def conv(
     dilation_rate: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Convolution over one to three spatial axes: products of the kernel with every window of ``x``, summed.
+    """Convolution over one to three spatial axes.
 
-    ``x`` has the axes (batch, spatial..., channels), or (batch, channels, spatial...) if channels are first. The
-    kernel has the axes (spatial..., channels / groups, filters) in either case, and is not flipped. On CUDA, torch may
-    compute float32 convolutions in TF32, as its ``torch.backends.cudnn.allow_tf32`` says.
+    ``x`` has the axes (batch, spatial..., channels), or (batch, channels, spatial...) with ``"channels_first"``. The
+    kernel has the axes (spatial..., channels / groups, filters) in both cases, and is not flipped. On CUDA, torch may
+    compute float32 convolutions in TF32, depending on ``torch.backends.cudnn.allow_tf32``.
 
     Args:
-        padding: zeros around ``x``: "valid" for none, "same" for as many as make the output ``ceil(size / stride)``
-            long (an odd one goes to the end), or the number, for all axes, for each axis, or for both ends of each.
-        dilation_rate: distance between the elements of ``x`` that a window looks at.
-        groups: the channels and the filters are cut into so many groups, each convolved on its own.
+        strides: distance between windows, for all axes or for each.
+        padding: zeros added around ``x``: ``"valid"`` for none; ``"same"`` for as many as make the output
+            ``ceil(size / stride)`` long, with an odd one at the end; or their number for all axes, for each axis, or
+            for both ends of each.
+        data_format: ``"channels_last"`` or ``"channels_first"``.
+        dilation_rate: distance between the elements of ``x`` that a window covers.
+        groups: number of groups that channels and filters are split into, each convolved separately.
 
     >>> conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]]).tolist()
     [[[-1.0], [-2.0]]]
@@ -72,15 +75,16 @@ def conv_transpose(
     dilation_rate: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Transposed convolution, the gradient of a convolution: every element of ``x`` spreads the kernel over the output.
+    """Transposed convolution: the gradient of a convolution with respect to its input.
 
-    The kernel has the axes (spatial..., filters / groups, channels). An axis becomes
-    ``(size - 1) * stride + dilation * (kernel - 1) + 1`` long, less the padding, plus the output padding.
+    The kernel has the axes (spatial..., filters / groups, channels). The length of an axis becomes
+    ``(size - 1) * stride + dilation * (kernel - 1) + 1``, minus the padding, plus the output padding.
 
     Args:
-        padding: what is cut off the ends: "valid" for nothing, "same" for what leaves ``size * stride``, or a number,
-            for all axes, for each axis, or for both ends of each.
-        output_padding: what is added to the end of each axis.
+        strides, data_format, dilation_rate, groups: as in ``conv``.
+        padding: elements removed from the ends of the output: ``"valid"`` for none; ``"same"`` for those that leave
+            ``size * stride``; or their number for all axes, for each axis, or for both ends of each.
+        output_padding: number of elements added to the end of each axis.
 
     >>> conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], strides=2).tolist()
     [[[1.0], [10.0], [2.0], [20.0]]]
@@ -98,10 +102,10 @@ def depthwise_conv(
     data_format: str = "channels_last",
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Convolution of each channel with filters of its own; the kernel's axes are (spatial..., channels, multiplier).
+    """Convolution of each channel with its own filters.
 
-    The filters of the first channel come first in the output, then those of the second. The options are those of
-    ``conv``.
+    The kernel has the axes (spatial..., channels, multiplier). In the output, the filters of the first channel come
+    first, then those of the second. The options are those of ``conv``.
 
     >>> depthwise_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]]).tolist()
     [[[1.0, 20.0], [3.0, 40.0]]]
@@ -124,9 +128,9 @@ def separable_conv(
     data_format: str = "channels_last",
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """``depthwise_conv`` followed by a convolution with windows of one element, which mixes the channels.
+    """``depthwise_conv`` followed by a pointwise convolution, which mixes the channels.
 
-    The pointwise kernel has the axes (1..., channels * multiplier, filters).
+    The pointwise kernel has the axes (1..., channels * multiplier, filters). The options are those of ``conv``.
 
     >>> separable_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]], [[[1.0], [1.0]]]).tolist()
     [[[21.0], [43.0]]]
@@ -144,11 +148,12 @@ def max_pool(
     padding: str | int | Sequence[Any] = "valid",
     data_format: str = "channels_last",
 ) -> Tensor:
-    """Maximum of every window over one to three spatial axes; padding is never the maximum.
+    """Maximum of each window over one to three spatial axes; padding is ignored.
 
     Args:
-        strides: distance between windows; their size, if not given.
+        strides: distance between windows, by default ``pool_size``.
         padding: as in ``conv``.
+        data_format: as in ``conv``.
 
     >>> max_pool([[[1.0], [3.0], [2.0], [5.0]]], 2).tolist()
     [[[3.0], [5.0]]]
@@ -165,11 +170,12 @@ def average_pool(
     padding: str | int | Sequence[Any] = "valid",
     data_format: str = "channels_last",
 ) -> Tensor:
-    """Mean of every window over one to three spatial axes; padding does not count.
+    """Mean of each window over one to three spatial axes; padding is ignored.
 
     Args:
-        strides: distance between windows; their size, if not given.
+        strides: distance between windows, by default ``pool_size``.
         padding: as in ``conv``.
+        data_format: as in ``conv``.
 
     >>> average_pool([[[1.0], [3.0], [2.0]]], 2, padding="same").tolist()
     [[[2.0], [2.0]]]
@@ -183,8 +189,11 @@ def adaptive_average_pool(
 ) -> Tensor:
     """Means of ``output_size`` windows that cover each spatial axis evenly.
 
-    Window ``i`` of ``n`` reaches from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``, so that windows overlap
-    where ``n`` does not divide the size.
+    Window ``i`` of ``n`` extends from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``, so windows overlap if
+    ``n`` does not divide the size.
+
+    Args:
+        data_format: as in ``conv``.
 
     >>> adaptive_average_pool([[[1.0], [2.0], [6.0]]], 2).tolist()
     [[[1.5], [4.0]]]
@@ -195,6 +204,9 @@ def adaptive_average_pool(
 @op(promoted, kinds="real numeric")
 def adaptive_max_pool(x: TensorLike, /, output_size: int | Sequence[int], data_format: str = "channels_last") -> Tensor:
     """Maxima of ``output_size`` windows that cover each spatial axis evenly, as in ``adaptive_average_pool``.
+
+    Args:
+        data_format: as in ``conv``.
 
     >>> adaptive_max_pool([[[1.0], [2.0], [6.0]]], 2).tolist()
     [[[2.0], [6.0]]]
@@ -213,7 +225,7 @@ def batch_normalization(
     scale: TensorLike | None = None,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with one of each for every place along ``axis``.
+    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with one value of each per index along ``axis``.
 
     >>> batch_normalization([[1.0, 2.0], [3.0, 6.0]], [2.0, 4.0], [1.0, 4.0], epsilon=0.0).tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
@@ -233,14 +245,15 @@ def batch_standardization(
     epsilon: float = 1e-5,
     momentum: float = 0.1,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """``x`` normalised by its own statistics, and the running ``mean`` and ``variance`` moved towards these.
+    """``x`` normalized by its own statistics, and updated running ``mean`` and ``variance``.
 
-    It is what ``batch_normalization`` answers for the mean and the variance of ``x`` at every place along ``axis``,
-    over all other axes. The running variance moves towards the variance without bias. No gradient flows through the
-    running statistics, and no elements leave them where they are.
+    The first result is ``batch_normalization`` of ``x`` with the mean and variance over all axes except ``axis``. The
+    running variance is updated with the unbiased variance. Running statistics carry no gradient and do not change if
+    ``x`` has no elements.
 
     Args:
-        momentum: how far the running statistics move; 1 is all the way.
+        offset, scale, epsilon: as in ``batch_normalization``.
+        momentum: weight of the new statistics in the running ones, from 0 to 1.
 
     >>> x = [[1.0, 2.0], [3.0, 6.0]]
     >>> answer, mean, variance = batch_standardization(x, [0.0, 0.0], [1.0, 1.0], epsilon=0.0, momentum=0.5)
@@ -263,7 +276,7 @@ def layer_normalization(
     """``x`` with mean 0 and variance 1 along ``axis``, times ``scale``, plus ``offset``.
 
     Args:
-        scale: one factor for every place along ``axis``; for several axes, in their order in ``x``.
+        scale, offset: one value per index along ``axis``; for several axes, in their order in ``x``.
         epsilon: added to the variance.
 
     >>> layer_normalization([[1.0, 3.0], [2.0, 6.0]], epsilon=0.0).tolist()
@@ -277,6 +290,10 @@ def rms_normalization(
     x: TensorLike, /, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-5
 ) -> Tensor:
     """``x / sqrt(mean(x ** 2) + epsilon)`` along ``axis``, times ``scale``.
+
+    Args:
+        scale: one factor per index along ``axis``.
+        epsilon: added to the mean square.
 
     >>> rms_normalization([[2.0, 2.0], [-4.0, 4.0]], epsilon=0.0).tolist()
     [[1.0, 1.0], [-1.0, 1.0]]
@@ -294,12 +311,13 @@ def group_normalization(
     axis: int = -1,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """``x`` with mean 0 and variance 1 over each group of channels of each example, times ``scale``, plus ``offset``.
+    """``x`` with mean 0 and variance 1 in each group of channels of each example, times ``scale``, plus ``offset``.
 
     Args:
-        groups: number of groups that the channels are cut into.
-        axis: the axis of the channels; the first axis is that of the examples.
-        scale: one factor for every channel.
+        groups: number of groups that the channels are split into.
+        scale, offset: one value per channel.
+        axis: the axis of the channels; the first axis is the batch.
+        epsilon: added to the variance.
 
     >>> group_normalization([[1.0, 3.0, 2.0, 6.0]], 2, epsilon=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
@@ -318,17 +336,17 @@ def dot_product_attention(
     scale: float | None = None,
     is_causal: bool = False,
 ) -> Tensor:
-    """``softmax(query @ key.T * scale + bias) @ value`` for every head.
+    """``softmax(query @ key.T * scale + bias) @ value`` for each head.
 
-    The axes are (batch, length, heads, size). Keys and values may have fewer heads than queries, if their number
-    divides that of the queries: each then serves a run of query heads.
+    The axes are (batch, length, heads, size). Keys and values may have fewer heads than queries if their number divides
+    that of the queries; each is then shared by consecutive query heads.
 
     Args:
-        mask: true where a query may see a key; broadcast to (batch, heads, queries, keys). A query that may see none
-            answers zero.
-        bias: added to the scores; broadcast as the mask. Minus infinity hides a key as the mask does.
-        scale: ``1 / sqrt(size)``, if not given.
-        is_causal: query ``i`` sees the keys up to ``i`` only.
+        mask: true where a query may attend to a key; broadcasts to (batch, heads, queries, keys). The result is zero
+            for a query that may attend to none.
+        bias: added to the scores; broadcasts like ``mask``. Negative infinity masks a key.
+        scale: factor of the scores, by default ``1 / sqrt(size)``.
+        is_causal: whether query ``i`` attends only to keys up to ``i``.
 
     >>> query, key = [[[[0.0]], [[0.0]]]], [[[[1.0]], [[2.0]]]]
     >>> dot_product_attention(query, key, [[[[4.0]], [[8.0]]]], is_causal=True).tolist()
@@ -350,16 +368,17 @@ def lstm(
     axis: int = 1,
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs of long short-term memory for all steps of sequences, and its state ``h`` and ``c`` after the last.
+    """Outputs of a long short-term memory for all steps of sequences, and its final states ``h`` and ``c``.
 
     The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 4 * size) and
-    (size, 4 * size), the biases (4 * size), states (batch, size); by default, those before the first step are zero. A
-    step adds up ``x @ weight_ih + bias_ih + h @ weight_hh + bias_hh``, cut into ``i, f, g, o``; then
-    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``, and ``h = sigmoid(o) * tanh(c)`` is the output.
+    (size, 4 * size), biases (4 * size), states (batch, size). A step splits
+    ``x @ weight_ih + bias_ih + h @ weight_hh + bias_hh`` into ``i, f, g, o``; then
+    ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)``, and the output is ``h = sigmoid(o) * tanh(c)``.
 
     Args:
-        axis: that of time; 0 for (time, batch, features).
-        reverse: go through the sequences from their end; outputs keep the order of ``x``.
+        h, c: initial states, by default zero.
+        axis: the axis of time; 0 for (time, batch, features).
+        reverse: process the sequences from their end; outputs keep the order of ``x``.
 
     >>> outputs, h, c = lstm([[[1.0], [2.0]]], [[0.0] * 4], [[0.0] * 4], [0.0, 0.0, 1.0, 0.0])
     >>> tuple(outputs.shape), tuple(h.shape), f"{c.tolist()[0][0]:.3f}"
@@ -381,17 +400,17 @@ def gru(
     axis: int = 1,
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Outputs of a gated recurrent unit for all steps of sequences, and its state ``h`` after the last.
+    """Outputs of a gated recurrent unit for all steps of sequences, and its final state ``h``.
 
     The axes of ``x`` are (batch, time, features). The weights have the shapes (features, 3 * size) and
-    (size, 3 * size), the biases (3 * size), the state (batch, size); by default, that before the first step is zero.
-    A step cuts ``x @ weight_ih + bias_ih`` and ``h @ weight_hh + bias_hh`` into ``r, z, n``; then
-    ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``, ``n = tanh(n_x + r * n_h)``, and ``(1 - z) * n + z * h`` is
-    the next state and the output.
+    (size, 3 * size), biases (3 * size), the state (batch, size). A step splits ``x @ weight_ih + bias_ih`` and
+    ``h @ weight_hh + bias_hh`` into ``r, z, n``; then ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``,
+    ``n = tanh(n_x + r * n_h)``, and the next state and output is ``(1 - z) * n + z * h``.
 
     Args:
-        axis: that of time; 0 for (time, batch, features).
-        reverse: go through the sequences from their end; outputs keep the order of ``x``.
+        h: initial state, by default zero.
+        axis: the axis of time; 0 for (time, batch, features).
+        reverse: process the sequences from their end; outputs keep the order of ``x``.
 
     >>> outputs, h = gru([[[1.0], [2.0]]], [[0.0] * 3], [[0.0] * 3], [0.0, 0.0, 1.0])
     >>> tuple(outputs.shape), f"{h.tolist()[0][0]:.3f}"
@@ -402,7 +421,7 @@ def gru(
 
 @op(kept)
 def embedding_lookup(table: TensorLike, indices: Indices, /) -> Tensor:
-    """Rows of ``table``, one for every index.
+    """Rows of ``table`` at ``indices``.
 
     >>> embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 0, 1]).tolist()
     [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
@@ -412,13 +431,13 @@ def embedding_lookup(table: TensorLike, indices: Indices, /) -> Tensor:
 
 @op(floating)
 def dropout(x: TensorLike, /, rate: float, *, training: bool = True, key: object = None) -> Tensor:
-    """``x`` with a random part of its elements zero and the rest divided by ``1 - rate``.
+    """``x`` with elements set to zero at random and the others divided by ``1 - rate``.
 
     Args:
         rate: the probability that an element becomes zero.
-        training: if false, ``x`` itself.
-        key: decides which elements, the same on every engine; by default the next of the current stream. Code
-            compiled by the engine itself, which would keep that one, should be given a key.
+        training: if false, return ``x`` unchanged.
+        key: random key, with the same result on every engine; by default the next key of the current stream. Code
+            compiled by the engine itself should be given a key, or it would reuse that one in every call.
 
     >>> dropout([1.0, 2.0, 3.0, 4.0], 0.5, key=3).tolist()
     [2.0, 4.0, 0.0, 8.0]
@@ -438,7 +457,7 @@ def normalize(x: TensorLike, /, axis: Axis = -1, order: float = 2, epsilon: floa
     """``x`` divided by its norm along ``axis``, or by ``epsilon`` if that is larger.
 
     Args:
-        order: ``sum(abs(x) ** order) ** (1 / order)`` is the norm; ``inf`` for the largest absolute value.
+        order: order of the norm ``sum(abs(x) ** order) ** (1 / order)``; ``inf`` for the largest absolute value.
 
     >>> normalize([[3.0, 4.0], [0.0, 0.0]]).tolist()[1]
     [0.0, 0.0]
@@ -459,16 +478,16 @@ def rotary_embedding(
     interleaved: bool = False,
     axis: int = 1,
 ) -> Tensor:
-    """``x`` with pairs of its last axis turned by angles proportional to their position along ``axis``.
+    """``x`` with pairs along its last axis rotated by angles proportional to their position along ``axis``.
 
-    Pair ``i`` of ``n`` at position ``p`` is turned by ``p * base ** (-i / n)``. The pairs are made of the two halves of
-    the last axis.
+    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * base ** (-i / n)``. An element of the first half of the
+    last axis is paired with the corresponding one of the second half.
 
     Args:
-        positions: those of the places along ``axis``, one row for all or one for each place on the first axis; 0, 1,
-            2 and so on, if not given.
+        positions: positions of the indices along ``axis``, one row for all or one for each index of the first axis; by
+            default 0, 1, 2 and so on.
         offset: added to the positions.
-        interleaved: pairs are made of neighbours instead.
+        interleaved: pair neighboring elements instead.
 
     >>> rotary_embedding([[[1.0, 2.0], [1.0, 0.0]]]).tolist()[0][0]
     [1.0, 2.0]
@@ -487,16 +506,17 @@ def resize(
     antialias: bool = False,
     data_format: str = "channels_last",
 ) -> Tensor:
-    """Images of another height and width; the corners of the outermost pixels stay where they are.
+    """Images resized to another height and width, with aligned outer edges.
 
-    The axes are (batch, height, width, channels), or (batch, channels, height, width) if channels are first; there may
-    be no batch.
+    The axes are (batch, height, width, channels), or (batch, channels, height, width) with ``"channels_first"``; the
+    batch may be absent.
 
     Args:
         size: the new height and width.
-        interpolation: "nearest" (the pixel that the new pixel's centre is in), "bilinear" or "bicubic" (Keys' cubic
-            with -0.75, and with -0.5 if antialiased).
-        antialias: widen the filter where the image becomes smaller, so that every pixel counts.
+        interpolation: ``"nearest"`` (the pixel that contains the center of the new one), ``"bilinear"`` or
+            ``"bicubic"`` (Keys' cubic with -0.75, or -0.5 if antialiased).
+        antialias: widen the filter where the image shrinks, so that every pixel contributes.
+        data_format: ``"channels_last"`` or ``"channels_first"``.
 
     >>> resize([[[1.0], [3.0]]], (1, 4)).tolist()
     [[[1.0], [1.5], [2.5], [3.0]]]
@@ -517,9 +537,13 @@ def fold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Images put together from windows, the elements that windows share being sums; undoes what ``unfold`` does.
+    """Images assembled from windows, with overlapping elements summed: the transpose of ``unfold``.
 
     ``x`` has the axes (batch, channels * window, windows), the images (batch, channels, height, width).
+
+    Args:
+        output_size: height and width of the images.
+        kernel_size, dilation, padding, stride: as in ``unfold``.
 
     >>> fold([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]], (1, 4), (1, 2)).tolist()
     [[[[1.0, 6.0, 8.0, 6.0]]]]
@@ -536,7 +560,13 @@ def unfold(
     padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Every window of images (batch, channels, height, width), as columns: (batch, channels * window, windows).
+    """Windows of images (batch, channels, height, width) as columns (batch, channels * window, windows).
+
+    Args:
+        kernel_size: height and width of a window.
+        dilation: distance between the elements of a window.
+        padding: number of zeros around the images.
+        stride: distance between windows.
 
     >>> unfold([[[[1.0, 2.0, 3.0, 4.0]]]], (1, 2)).tolist()
     [[[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]]
@@ -608,14 +638,14 @@ def _batch_standardization(
     if not count:
         for one in (mean, variance, offset, scale):
             if one is not None:
-                _along(one, x, axes)  # which looks at the shape
+                _along(one, x, axes)  # checks the shape
         return x, control.stop_gradient(mean), control.stop_gradient(variance)
     own_mean = stats.mean(x, axis=rest, keepdims=True)
     centred = math.subtract(x, own_mean)
-    # Not var, which is ten times as slow on torch along the first axes of a tensor.
+    # torch 2.13: var is ten times slower than this along the first axes of a tensor.
     own_variance = stats.mean(math.square(centred), axis=rest, keepdims=True)
     factor = math.rsqrt(math.add(own_variance, epsilon))
-    # First with the factor, which is the smaller.
+    # Multiply the scale with the factor first, which is smaller than ``x``.
     answer = math.multiply(centred, factor if scale is None else math.multiply(factor, _along(scale, x, axes)))
     own_variance = math.multiply(own_variance, count / max(count - 1, 1))
     mean, variance = (
@@ -645,7 +675,7 @@ def _group_normalization(x: Any, scale: Any, offset: Any, *, groups: int, axis: 
     sizes = tuple(1 if i in rest else n for i, n in enumerate(shape))
 
     def mean(values: Any) -> Any:
-        """The mean of each group, for each of its channels; channels first, since that is along whole axes."""
+        """Mean of each group, repeated for its channels; first per channel, which reduces whole axes."""
         parts = manipulation.reshape(stats.mean(values, axis=rest), (shape[0], groups, shape[place] // groups))
         means = stats.mean(parts, axis=-1, keepdims=True)
         return manipulation.reshape(manipulation.broadcast_to(means, parts.shape), sizes)
@@ -656,7 +686,7 @@ def _group_normalization(x: Any, scale: Any, offset: Any, *, groups: int, axis: 
 
 
 def _standard(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
-    """``x`` with mean 0 and variance 1 along the axes."""
+    """``x`` with mean 0 and variance 1 along ``axes``."""
     centred = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
     variance = stats.mean(math.square(centred), axis=axes, keepdims=True)
     return math.multiply(centred, math.rsqrt(math.add(variance, epsilon)))
@@ -669,7 +699,7 @@ def _scaled(x: Any, scale: Any, offset: Any, axes: tuple[int, ...]) -> Tensor:
 
 
 def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Tensor:
-    """One value for every place along the axes of ``x``, ready to be broadcast with it."""
+    """One value per index along the axes of ``x``, reshaped to broadcast with it."""
     wanted = tuple(x.shape[axis] for axis in sorted(axes))
     if _shape(values) != wanted:
         raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
@@ -680,7 +710,7 @@ def _lstm(
     x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, h: Any, c: Any, *, axis: int, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     axis = _check_recurrent(4, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h, c), axis)
-    # Both biases where it is once for all steps.
+    # Both biases are added once for all steps.
     bias = bias_ih if bias_hh is None else bias_hh if bias_ih is None else math.add(bias_ih, bias_hh)
     steps = _steps(x, weight_ih, bias, axis, reverse)
     zero = creation.zeros_like(steps[0][..., : weight_hh.shape[0]])
@@ -713,14 +743,14 @@ def _gru(
 
 
 def _steps(x: Any, weight: Any, bias: Any, axis: int, reverse: bool) -> list[Any]:
-    """The part of every step that depends on the input alone, in the order of the steps; computed for all at once."""
+    """The part of each step that depends only on the input, in the order of the steps; computed for all at once."""
     projected = linearalg.matmul(x, weight)
     steps = list(manipulation.unstack(projected if bias is None else math.add(projected, bias), axis=axis))
     return steps[::-1] if reverse else steps
 
 
 def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
-    # A number of NumPy's would make float64 of float32.
+    # NumPy scalars would promote float32 to float64.
     order, epsilon = float(order), float(epsilon)
     if order <= 0:
         raise ValueError(f"the order of a norm is positive, not {order!r}")
@@ -732,7 +762,7 @@ def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
         norm = stats.sum(size, axis=axes, keepdims=True)
     else:
         powers = math.square(size) if order == 2 else math.power(size, order)
-        # The root has no slope at zero, so zero does not get there.
+        # The root is not differentiable at zero, so zero is replaced first.
         total = math.maximum(stats.sum(powers, axis=axes, keepdims=True), epsilon**order)
         norm = math.sqrt(total) if order == 2 else math.power(total, 1 / order)
     return math.divide(x, math.maximum(norm, epsilon))
@@ -787,7 +817,7 @@ _Taps = tuple[tuple[list[int], list[float]], ...]
 
 @_functools.lru_cache(maxsize=64)
 def _taps(size: int, count: int, interpolation: str, antialias: bool) -> _Taps:
-    """For each term of an interpolation along an axis, the pixels that it takes and their weights."""
+    """Source pixels and weights for each term of an interpolation along an axis."""
     if interpolation == "nearest":
         return ((_nearest(size, count), []),)
     find = _wide_taps if antialias else _cubic_taps if interpolation == "bicubic" else _linear_taps
@@ -799,7 +829,7 @@ def _taps(size: int, count: int, interpolation: str, antialias: bool) -> _Taps:
 
 
 def _nearest(size: int, count: int) -> list[int]:
-    """The pixels that the centres of the new pixels are in."""
+    """Pixels that contain the centers of the new pixels."""
     return [(2 * i + 1) * size // (2 * count) for i in range(count)]
 
 
@@ -826,7 +856,7 @@ def _wide_taps(i: int, size: int, count: int, interpolation: str) -> list[tuple[
 
 
 def _cubic(distance: float, a: float) -> float:
-    """Keys' piecewise cubic."""
+    """Keys' piecewise cubic kernel."""
     d = abs(distance)
     if d < 1:
         return ((a + 2) * d - (a + 3)) * d * d + 1

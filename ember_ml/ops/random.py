@@ -1,8 +1,8 @@
-"""Random numbers: one seed, the same numbers on every engine.
+"""Random numbers: the same numbers on every engine for one seed.
 
-Every function takes a ``key``; without one it draws from the current stream, which ``set_seed`` begins. Element ``i``
-of a draw depends on the key and on ``i`` alone. In ``ember_ml.ops.random`` the functions have their names without the
-prefix, beside ``key``, ``split``, ``fold_in``, ``Generator``, ``stream``, ``native``, ``get_state`` and ``set_state``.
+Every function takes a ``key``. Without one it uses the current stream, which ``set_seed`` restarts. Element ``i`` of a
+draw depends only on the key and on ``i``. ``ember_ml.ops.random`` has these functions without the prefix ``random_``,
+and ``key``, ``split``, ``fold_in``, ``Generator``, ``stream``, ``native``, ``get_state`` and ``set_state``.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from ember_ml.random import sampling as _sampling
 from ember_ml.random import threefry as _threefry
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
 
-# A number, or a tensor that broadcasts to the shape of the answer.
+# A number, or a tensor that broadcasts to the shape of the result.
 Parameter: TypeAlias = Any
-# An integer of 64 bits, two of 32, or a tensor of the latter.
+# A 64-bit integer, two 32-bit integers, or a tensor of the latter.
 Key: TypeAlias = Any
 
 _NUMBERS = (bool, int, float)
-# What needs no look to be known in host memory.
+# Types whose values are always available on the host.
 _KNOWN = frozenset({*_NUMBERS, str})
 
 
 @op(free, lazy=False, differentiable=False)
 def set_seed(seed: int) -> None:
-    """Nothing; the streams of this process begin anew, as ``seed``, from 0 to 2**64 - 1, says.
+    """Restart the random streams of this process from ``seed``, an integer from 0 to 2**64 - 1.
 
-    This thread's numbers are then the same in every run and on every engine. Other threads have streams of their own.
+    The numbers of this thread are then the same in every run and on every engine. Each thread has its own stream.
 
     >>> set_seed(7)
     >>> first = random_uniform(3).tolist()
@@ -57,7 +57,7 @@ def set_seed(seed: int) -> None:
 
 @op(free, lazy=False, differentiable=False)
 def get_seed() -> int:
-    """The seed of this process: as it was set, or else one from the operating system.
+    """Seed of this process: the last one set, or one from the operating system.
 
     >>> set_seed(7)
     >>> get_seed()
@@ -70,7 +70,11 @@ def get_seed() -> int:
 def random_bits(
     shape: Shape = (), *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, key: Key = None
 ) -> Tensor:
-    """Integers of which every bit is random; uint32 if no other integer ``dtype``, or bool, is asked for.
+    """Random integers in which every bit is uniform.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
+        dtype: an integer dtype or bool; uint32 by default.
 
     >>> random_bits(2, dtype="uint8", key=7).tolist()
     [216, 116]
@@ -92,7 +96,13 @@ def random_uniform(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from ``low`` up to ``high``, all equally likely; never ``high`` itself.
+    """Random numbers uniform in the half-open interval from ``low`` to ``high``.
+
+    Args:
+        shape: the shape of the result; ``low`` and ``high`` may be tensors that broadcast to it.
+        dtype: a floating dtype; by default that of the parameters if they are floating tensors, else the default float.
+        device: the device of the result, by default the default device.
+        key: a random key; by default the next key of the current stream.
 
     >>> random_uniform(2, key=7, dtype="float16").tolist()
     [0.84375, 0.455078125]
@@ -123,7 +133,10 @@ def random_normal(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the normal distribution, by inversion.
+    """Random numbers from the normal distribution with mean ``mean`` and standard deviation ``stddev``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_normal(2, key=7).tolist()]
     ['1.01', '-0.11']
@@ -146,10 +159,14 @@ def truncated_normal(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the normal distribution, given that they are ``low`` to ``high`` deviations off the mean.
+    """Random numbers from a normal distribution truncated to ``low`` to ``high`` standard deviations from its mean.
 
-    Where both bounds are more than 4 deviations off on one side, float32 has few numbers left; use float64 there.
-    Farther off, beyond 4.6 in float32 and 7.7 in float64, it is a ValueError.
+    If both bounds are more than 4 standard deviations away on one side, float32 has few distinct numbers; use float64
+    there. Beyond 4.6 in float32 and 7.7 in float64, ``ValueError`` is raised.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
+        mean, stddev: those of the normal distribution before it is truncated.
 
     >>> x = truncated_normal(1000, key=7)
     >>> bool(all(abs(x) <= 2))
@@ -177,7 +194,11 @@ def random_bernoulli(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """True with probability ``p``, else false; in bool if no other ``dtype`` is asked for.
+    """Random bools that are true with probability ``p``.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
+        dtype: the dtype of the result, bool by default.
 
     >>> random_bernoulli(4, 0.5, key=7).tolist()
     [False, True, True, False]
@@ -198,7 +219,11 @@ def random_binomial(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """How many of ``n`` trials succeed, each with probability ``p``; in int64 if no other ``dtype`` is asked for.
+    """Random numbers of successes in ``n`` trials, each with probability ``p``.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
+        dtype: the dtype of the result, int64 by default.
 
     >>> random_binomial(4, 10, 0.5, key=7).tolist()
     [3, 4, 5, 3]
@@ -220,7 +245,10 @@ def random_gamma(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the gamma distribution with shape ``alpha`` and rate ``beta``: its mean is ``alpha / beta``.
+    """Random numbers from the gamma distribution with shape ``alpha`` and rate ``beta``; the mean is ``alpha / beta``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> bool(all(random_gamma(100, 0.5, key=7) >= 0))
     True
@@ -242,7 +270,10 @@ def random_beta(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the beta distribution, between 0 and 1; its mean is ``a / (a + b)``.
+    """Random numbers from the beta distribution, between 0 and 1; the mean is ``a / (a + b)``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> x = random_beta(100, 2.0, 3.0, key=7)
     >>> bool(all(logical_and(x >= 0, x <= 1)))
@@ -265,7 +296,10 @@ def random_exponential(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the exponential distribution, whose mean is ``scale``.
+    """Random numbers from the exponential distribution with mean ``scale``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_exponential(2, key=7).tolist()]
     ['0.17', '0.79']
@@ -285,7 +319,11 @@ def random_poisson(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers of events, of which ``lam`` are expected; in int64 if no other ``dtype`` is asked for.
+    """Random numbers from the Poisson distribution with mean ``lam``.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
+        dtype: the dtype of the result, int64 by default.
 
     >>> random_poisson(4, 3.0, key=7).tolist()
     [1, 2, 3, 1]
@@ -306,7 +344,10 @@ def random_laplace(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the Laplace distribution: ``loc`` plus or minus an exponential number.
+    """Random numbers from the Laplace distribution with mean ``loc`` and scale ``scale``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_laplace(2, key=7).tolist()]
     ['-0.37', '0.09']
@@ -327,7 +368,10 @@ def random_gumbel(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Numbers from the Gumbel distribution, that of the largest of many.
+    """Random numbers from the Gumbel distribution with location ``loc`` and scale ``scale``.
+
+    Args:
+        shape, dtype, device, key: as in ``random_uniform``.
 
     >>> [f"{x:.2f}" for x in random_gumbel(2, key=7).tolist()]
     ['-0.62', '0.50']
@@ -340,9 +384,12 @@ def random_gumbel(
 
 @op(indexed, kinds="real numeric", differentiable=False)
 def random_categorical(logits: TensorLike, num_samples: int = 1, *, key: Key = None) -> Tensor:
-    """For every row of ``logits``, numbers of classes, each as likely as the exponential of its logit says.
+    """Random class indices, with probabilities proportional to ``exp(logits)``.
 
-    The last axis, of the classes, gives way to one of ``num_samples``.
+    The last axis of ``logits``, that of the classes, is replaced by one of length ``num_samples``.
+
+    Args:
+        key: as in ``random_uniform``.
 
     >>> random_categorical([[0.0, 9.0, 0.0], [9.0, 0.0, 0.0]], 4, key=7).tolist()
     [[1, 1, 1, 1], [0, 0, 0, 0]]
@@ -360,9 +407,13 @@ def random_categorical(logits: TensorLike, num_samples: int = 1, *, key: Key = N
 def random_multivariate_normal(
     mean: TensorLike, cov: TensorLike, shape: Shape = (), *, dtype: DTypeLike | None = None, key: Key = None
 ) -> Tensor:
-    """Vectors from the normal distribution with that mean and covariance, which is positive definite.
+    """Random vectors from the normal distribution with the given mean and positive definite covariance.
 
-    ``shape`` goes before that of ``mean``: axes before its last one, and before the last two of ``cov``, are a batch.
+    ``shape`` is prepended to the shape of ``mean``. The axes of ``mean`` before the last one, and those of ``cov``
+    before the last two, are a batch.
+
+    Args:
+        dtype, key: as in ``random_uniform``.
 
     >>> random_multivariate_normal([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]], 3, key=7).shape == (3, 2)
     True
@@ -392,7 +443,12 @@ def random_dirichlet(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Vectors of numbers that sum to 1, from the Dirichlet distribution; ``shape`` goes before that of ``alpha``.
+    """Random vectors that sum to 1, from the Dirichlet distribution.
+
+    ``shape`` is prepended to the shape of ``alpha``.
+
+    Args:
+        dtype, device, key: as in ``random_uniform``.
 
     >>> x = random_dirichlet([1.0, 2.0, 3.0], 5, key=7)
     >>> x.shape == (5, 3) and bool(allclose(sum(x, axis=-1), 1.0))
@@ -420,7 +476,11 @@ def random_randint(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Integers from ``low`` up to, not including, ``high``, all equally likely; int64 if no ``dtype`` is asked for.
+    """Random integers from ``low`` up to but excluding ``high``.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
+        dtype: the dtype of the result, int64 by default.
 
     >>> random_randint(4, 0, 10, key=7).tolist()
     [8, 0, 2, 0]
@@ -439,7 +499,10 @@ def random_randint(
 
 @op(free, differentiable=False)
 def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: Key = None) -> Tensor:
-    """The integers below ``x`` in random order, in int64; or the rows of ``x``, if it is a tensor.
+    """Integers from 0 to ``x - 1`` in random order, as int64; for a tensor ``x``, its rows in random order.
+
+    Args:
+        device, key: as in ``random_uniform``.
 
     >>> random_permutation(5, key=7).tolist()
     [4, 1, 3, 2, 0]
@@ -454,6 +517,9 @@ def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: K
 @op(free, differentiable=False)
 def shuffle(x: TensorLike, axis: int = 0, *, key: Key = None) -> Tensor:
     """``x`` with its slices along ``axis`` in random order.
+
+    Args:
+        key: as in ``random_uniform``.
 
     >>> shuffle([10, 20, 30, 40], key=7).tolist()
     [20, 40, 30, 10]
@@ -478,11 +544,12 @@ def random_choice(
     device: DeviceLike | None = None,
     key: Key = None,
 ) -> Tensor:
-    """Slices of ``x`` along ``axis``, or integers below ``x``, chosen at random.
+    """Randomly chosen slices of ``x`` along ``axis``, or integers below ``x``.
 
     Args:
-        replace: if false, none is chosen twice.
-        p: the probability of each; all are equally likely if it is not given.
+        shape, device, key: as in ``random_uniform``.
+        replace: whether a slice can be chosen more than once.
+        p: the probability of each slice, by default uniform.
 
     >>> random_choice(5, 3, replace=False, key=7).tolist()
     [4, 1, 3]
@@ -507,7 +574,10 @@ def random_choice(
 
 @op(free, differentiable=False)
 def random_keep_mask(shape: Shape, rate: Parameter, *, device: DeviceLike | None = None, key: Key = None) -> Tensor:
-    """The mask of a dropout: false with probability ``rate``, else true.
+    """Dropout mask: false with probability ``rate``, else true.
+
+    Args:
+        shape, device, key: as in ``random_uniform``.
 
     >>> random_keep_mask(4, 0.5, key=7).tolist()
     [True, False, False, True]
@@ -516,7 +586,7 @@ def random_keep_mask(shape: Shape, rate: Parameter, *, device: DeviceLike | None
 
 
 def key(seed: int) -> Tensor:
-    """The key that ``seed``, an integer from 0 to 2**64 - 1, stands for: two words of 32 bits, in uint32.
+    """Key for ``seed``, an integer from 0 to 2**64 - 1, as two uint32.
 
     >>> key(2**32 + 5).tolist()
     [1, 5]
@@ -525,7 +595,7 @@ def key(seed: int) -> Tensor:
 
 
 def split(key: Key, num: int = 2) -> Tensor:
-    """``num`` keys that are independent of each other and of ``key``, one in each row.
+    """``num`` keys that are independent of each other and of ``key``, one per row.
 
     >>> split(key(7), 3).shape == (3, 2)
     True
@@ -543,7 +613,7 @@ def split(key: Key, num: int = 2) -> Tensor:
 
 
 def fold_in(key: Key, data: int | Tensor) -> Tensor:
-    """A key that ``key`` and the integer ``data``, from 0 to 2**62 - 1, decide: that of a step, a layer, a worker.
+    """Key derived from ``key`` and an integer ``data`` from 0 to 2**62 - 1, such as the number of a step or layer.
 
     >>> fold_in(key(7), 1).tolist() == fold_in(key(7), 2).tolist()
     False
@@ -569,7 +639,7 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
 
 
 def get_state() -> dict[str, int]:
-    """Where this thread's stream is, in a form that JSON holds; ``set_state`` goes on exactly there.
+    """State of this thread's stream, which JSON can store; ``set_state`` continues from it.
 
     >>> state = get_state()
     >>> first = random_uniform(3).tolist()
@@ -581,14 +651,14 @@ def get_state() -> dict[str, int]:
 
 
 def set_state(state: dict[str, int]) -> None:
-    """Nothing; this thread's stream goes on where ``get_state`` was called."""
+    """Continue this thread's stream from a state that ``get_state`` returned."""
     _threefry.restore(**_checked_state(state, ("seed", "thread", "count")))
 
 
 class stream:  # noqa: N801 - reads as a noun where it is used
-    """A ``with`` block inside which draws without a key derive theirs from ``key``: ``fold_in(key, 0)``, then 1, 2, ...
+    """Context manager in which draws without a key use ``fold_in(key, 0)``, then ``fold_in(key, 1)``, and so on.
 
-    The key may be a tensor that a compiler traces. The block is this thread's alone; an inner one goes first.
+    The key may be a tensor that a compiler traces. Only this thread is affected; the innermost block applies.
 
     >>> with stream(7):
     ...     x = random_uniform(3)
@@ -612,10 +682,10 @@ class stream:  # noqa: N801 - reads as a noun where it is used
 
 
 class native:  # noqa: N801 - reads as an adjective where it is used
-    """A ``with`` block inside which draws without a key use the engine's own generator, as that was seeded.
+    """Context manager in which draws without a key use the engine's own generator, however that was seeded.
 
-    Uniform and normal numbers are then the engine's own, the others are made of its words. They differ from engine to
-    engine, and streams do not move.
+    Uniform and normal numbers are then the engine's own; other distributions are computed from its random bits. Results
+    differ between engines, and the current stream does not advance.
 
     >>> with native():
     ...     random_uniform(3).shape == (3,)
@@ -632,10 +702,10 @@ class native:  # noqa: N801 - reads as an adjective where it is used
 
 
 class Generator:
-    """A stream of its own, with every distribution as a method; safe to share between threads, and to pickle.
+    """Independent stream of random numbers, with every distribution as a method; thread-safe and picklable.
 
     Args:
-        seed: an integer from 0 to 2**64 - 1; one comes from the operating system if none is given.
+        seed: an integer from 0 to 2**64 - 1, by default one from the operating system.
 
     >>> Generator(7).uniform(3).tolist() == Generator(7).uniform(3).tolist()
     True
@@ -646,16 +716,16 @@ class Generator:
         self._stream = _threefry.Stream(_threefry.words(seed))
 
     def key(self) -> Tensor:
-        """The key of the next draw, for use elsewhere."""
+        """Key of the next draw, for use elsewhere."""
         return _as_tensor(_backends.current(), self._stream.next(), None)
 
     def get_state(self) -> dict[str, int]:
-        """Where the stream is, in a form that JSON holds."""
+        """State of the stream, which JSON can store."""
         high, low = self._stream.key
         return {"seed": high << 32 | low, "count": self._stream.count}
 
     def set_state(self, state: dict[str, int]) -> None:
-        """Go on where ``get_state`` was called."""
+        """Continue from a state that ``get_state`` returned."""
         found = _checked_state(state, ("seed", "count"))
         self._stream = _threefry.Stream(_threefry.words(found["seed"]), found["count"])
 
@@ -669,7 +739,7 @@ class Generator:
 
 
 def _integer(value: Any, what: str) -> int:
-    """An integer of Python, of NumPy, or of a tensor without axes, as Python's."""
+    """A Python or NumPy integer, or a zero-dimensional tensor, as a Python integer."""
     try:
         return value if type(value) is int else _operator.index(value)
     except TypeError:
@@ -677,14 +747,14 @@ def _integer(value: Any, what: str) -> int:
 
 
 def _bound(value: Any) -> float:
-    """A number, or a tensor without axes, as Python's."""
+    """A number or a zero-dimensional tensor as a Python float."""
     if tuple(getattr(value, "shape", ())):
         raise TypeError(f"bounds are numbers, not {_describe(value)}")
     return float(value)
 
 
 def _within(low: Any, high: Any, least: int, beyond: int) -> Any:
-    """Whether bounds are integers that a dtype holds; tensors of integers are taken at their word."""
+    """Whether bounds are integers that fit a dtype; values of integer tensors are not checked."""
     return all(not isinstance(x, int) or least <= x <= beyond for x in (low, high)) and not any(
         isinstance(x, float) or getattr(getattr(x, "dtype", None), "kind", "i") not in "iu" for x in (low, high)
     )
@@ -702,13 +772,13 @@ def _backend(*values: Any) -> _backends.Backend:
 
 
 def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
-    """The two words of a key: integers where they are known on the host, else tensors."""
+    """The two 32-bit words of a key: integers if their values are available on the host, else tensors."""
     if type(key) in (int, list, tuple):
         return _threefry.words(key)
     if getattr(key, "shape", None) is None or getattr(key, "dtype", None) is None:
         raise TypeError(f"a key is an integer, two of them, or a tensor, not {_describe(key)}")
     if not isinstance(_dispatch.classify(type(key)), _backends.Backend):
-        # A host array is read as it is, whichever engine is active.
+        # A NumPy array is read directly, whichever engine is active.
         home = _backends.load("numpy")
         key = home.convert(key, None, None)
         if not key.shape and home.dtype_of(key).kind in _KINDS["integral"]:
@@ -728,7 +798,7 @@ def _as_tensor(home: _backends.Backend, words: Any, device: Any) -> Tensor:
 
 
 def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, device: Any, key: Key) -> Any:
-    """Integers below ``size``: those that are chosen."""
+    """Chosen integers below ``size``."""
     count = _math.prod(shape)
     if p is None:
         if replace:
@@ -740,7 +810,7 @@ def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, devi
     lengths = tuple(getattr(p, "shape", ()))
     if lengths != (size,):
         raise ValueError(f"p has one probability for each of {size}, not the shape {lengths}")
-    # Rounded halves do not sum to 1 as exactly as others do.
+    # Probabilities in 16-bit floats sum to 1 less exactly.
     slack = {"float16": 1e-3, "bfloat16": 1e-2}.get(_as_dtype(p.dtype).name, 1e-4)
     draw.check("p are probabilities that sum to 1", lambda p: _are_probabilities(p, slack), p=p)
     if replace:
@@ -751,7 +821,7 @@ def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, devi
 
 
 def _taken(x: Any, chosen: Any, axis: int) -> Any:
-    """Slices of ``x``, the axes of ``chosen`` in the place of ``axis``."""
+    """Slices of ``x``, with the axes of ``chosen`` replacing ``axis``."""
     sizes = manipulation.shape(x)
     axis %= len(sizes)
     flat = indexing.take(x, manipulation.reshape(chosen, (-1,)), axis=axis)
@@ -759,7 +829,7 @@ def _taken(x: Any, chosen: Any, axis: int) -> Any:
 
 
 def _name(dtype: Any, default: str) -> str:
-    """The name of a dtype of numbers, or of the usual one."""
+    """Name of ``dtype``, or of the default."""
     return default if dtype is None else _as_dtype(dtype).name
 
 
@@ -776,7 +846,7 @@ def _is_count(n: Any) -> Any:
 
 
 def _is_at_most(value: Any, most: int) -> Any:
-    # NumPy warns that float16 has no such number as the other.
+    # NumPy 2.4 warns about a comparison of float16 with a number beyond its range.
     return (value.astype("float64") if hasattr(value, "astype") else value) <= most
 
 
@@ -795,7 +865,7 @@ def _are_probabilities(p: Any, slack: float) -> Any:
 
 
 def _float_of(dtype: Any, parameters: Sequence[Parameter]) -> str:
-    """The name of a floating dtype: as asked, else as the parameters have, else the default."""
+    """Name of a floating dtype: the requested one, else that of the parameters, else the default."""
     kind = None if dtype is None else _as_dtype(dtype)
     for parameter in parameters if kind is None else ():
         own = _as_dtype(parameter.dtype) if hasattr(parameter, "dtype") else None
@@ -811,14 +881,14 @@ _DOUBLE = "float64"
 
 
 class _Each:
-    """A parameter with a value for each element."""
+    """A parameter with one value per element."""
 
     def __init__(self, value: Parameter) -> None:
         self.value = value
 
 
 class _All:
-    """A parameter that every element needs all of."""
+    """A parameter that each element needs as a whole."""
 
     def __init__(self, value: Any, shape: tuple[int, ...] | None = None) -> None:
         self.value = value
@@ -826,7 +896,7 @@ class _All:
 
 
 class _Draw:
-    """One draw: where it is made, of which key, and in which shape."""
+    """One draw: its engine, device, key and shape."""
 
     def __init__(self, shape: Shape, device: Any, key: Key, *parameters: Parameter) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -843,7 +913,7 @@ class _Draw:
         self.key = self._resolved(key)
 
     def _resolved(self, key: Key) -> Any:
-        """The words of the key, or of the next one of the stream; nothing where the engine's own generator is used."""
+        """Words of the key, or of the stream's next key; ``None`` if the engine's own generator is used."""
         if key is not None:
             return _words(self.home, key, self.device)
         here = _threefry.here
@@ -854,7 +924,7 @@ class _Draw:
         return None if here.native else _threefry.draw()
 
     def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:
-        """What a sampler makes, in host memory if everything is known there, else by the engine."""
+        """Result of a sampler, computed by NumPy if all values are available on the host, else by the engine."""
         lacks = not self.xp.has_double(self.device) and any(type(p) is str and p == _DOUBLE for p in parameters)
         key = self._known_key() if lacks else self.key
         if key is not None and isinstance(key[0], int) and (lacks or self.xp.is_host(self.device)):
@@ -871,14 +941,14 @@ class _Draw:
         return made
 
     def _known_key(self) -> Any:
-        """The words of the key as numbers, where they can be known."""
+        """Words of the key as integers where their values are available."""
         if self.key is None or isinstance(self.key[0], int):
             return self.key
         words = [self.seen(word) for word in self.key]
         return self.key if any(word is None for word in words) else tuple(int(word) for word in words)
 
     def _on_host(self, host: Any, parameter: Any) -> Any:
-        """A parameter in host memory; ``None`` if it is not known there."""
+        """A parameter in host memory; ``None`` if its value is not available there."""
         value = parameter.value if isinstance(parameter, (_Each, _All)) else parameter
         if hasattr(value, "shape"):
             value = self.seen(value)
@@ -891,7 +961,7 @@ class _Draw:
         return host.spread(value, self.shape) if hasattr(value, "shape") else value
 
     def _on_engine(self, parameter: Any) -> Any:
-        """A parameter as the engine needs it."""
+        """A parameter as the engine requires it."""
         if isinstance(parameter, _All):
             return self.xp.cast(parameter.value, self.widest()).reshape(parameter.shape)
         if isinstance(parameter, _Each):
@@ -903,7 +973,7 @@ class _Draw:
     def placed(
         self, sampler: Callable[..., Any], location: Parameter, scale: Parameter, dtype: Any, *parameters: Any
     ) -> Tensor:
-        """Numbers of a standard distribution, at a location and scale that may be tensors with gradients."""
+        """Samples of a standard distribution, shifted and scaled; location and scale may be tensors with gradients."""
         kind = self.floating(dtype)
         work = "float64" if kind == "float64" else "float32"
         if self.are_numbers(location, scale):
@@ -919,12 +989,12 @@ class _Draw:
         span = math.subtract(dtypes.cast(high, wide), dtypes.cast(low, wide))
         mapped = math.add(math.multiply(dtypes.cast(values, wide), span), dtypes.cast(low, wide))
         made = self.fitting(dtypes.cast(mapped, kind))
-        # The number before the end has no slope that engines know, and is hardly ever the answer.
+        # Engines do not differentiate nextafter, and this branch is hardly ever taken.
         top = math.nextafter(control.stop_gradient(high), control.stop_gradient(low))
         return comparison.where(comparison.less(made, high), made, top)
 
     def fitting(self, answer: Tensor) -> Tensor:
-        """The answer, if parameters have not made it larger than was asked for."""
+        """``result``, checked to have the requested shape, which parameters may have broadcast."""
         if tuple(answer.shape) != self.shape:
             raise ValueError(f"parameters of shape {tuple(answer.shape)} do not fit into the shape {self.shape}")
         return answer
@@ -936,26 +1006,26 @@ class _Draw:
         return dtypes.cast(value, dtype)
 
     def wide(self, kind: str = "float64") -> str:
-        """The dtype that hides the roundings of ``kind``; what needs one that the device lacks is made on the host."""
+        """Dtype in which rounding errors of ``kind`` vanish; if the device lacks it, NumPy computes."""
         return _DOUBLE if kind in ("float32", _DOUBLE) else "float32"
 
     def widest(self) -> str:
-        """The widest dtype of the device."""
+        """Widest floating dtype of the device."""
         return _DOUBLE if self.xp.has_double(self.device) else "float32"
 
     def are_numbers(self, *parameters: Parameter) -> bool:
         return all(type(p) in _NUMBERS for p in parameters)
 
     def floating(self, dtype: Any) -> str:
-        """The floating dtype of the answer."""
+        """Floating dtype of the result."""
         return _float_of(dtype, self.parameters)
 
     def seen(self, x: Any) -> Any:
-        """The values of a tensor in host memory; ``None`` where a compiler traces, or nobody is to look."""
+        """Values of a tensor in host memory; ``None`` where a compiler traces or checks are disabled."""
         return None if self.xp.is_traced() or not _is_checked() else self.xp.known(x)
 
     def check(self, rule: str, holds: Callable[..., Any], **parameters: Parameter) -> None:
-        """Raise, with the values, unless ``rule`` holds of parameters that are known."""
+        """Raise with the values unless ``rule`` holds; parameters whose values are not available are not checked."""
         values = {}
         for name, value in parameters.items():
             if hasattr(value, "shape"):
@@ -972,7 +1042,7 @@ class _Draw:
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A distribution as a method that draws its key from the generator."""
+    """A distribution as a method that takes its key from the generator."""
 
     def method(self: Generator, *args: Any, **kwargs: Any) -> Any:
         return function(*args, key=self._stream.next(), **kwargs)
@@ -982,7 +1052,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-# The same functions without the prefix; all that take a key are methods of a generator.
+# The same functions without the prefix; those that take a key become methods of ``Generator``.
 bits = random_bits
 uniform = random_uniform
 normal = random_normal
@@ -1002,7 +1072,7 @@ permutation = random_permutation
 choice = random_choice
 keep_mask = random_keep_mask
 
-# What `ember_ml.ops` has flat: the names with the prefix, and those that need none.
+# Names exported to ``ember_ml.ops``: those with the prefix, and ``shuffle`` and other names that need none.
 __all__ = ["random_shuffle"]
 for _name_of, _value in list(vars().items()):
     if hasattr(_value, "__operation__") and _value.__module__ == __name__ and _name_of == _value.__name__:

@@ -1,4 +1,4 @@
-"""Statistics: reductions, running reductions, order statistics and moments."""
+"""Statistics: reductions, cumulative reductions, order statistics and moments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from ember_ml.types import Axis, DTypeLike, Indices, Tensor, TensorLike
 
 @op(accumulated)
 def sum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """Sum of the elements along ``axis``; of no elements, zero.
+    """Sum of the elements along ``axis``; zero for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        dtype: the dtype of the result; by default that of ``x``, but int64 or uint64 for bool and integers.
+        keepdims: keep reduced axes with length 1.
 
     >>> sum([[1, 2], [3, 4]], axis=0).tolist()
     [4, 6]
@@ -27,7 +32,10 @@ def sum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, 
 
 @op(accumulated)
 def prod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """Product of the elements along ``axis``; of no elements, one.
+    """Product of the elements along ``axis``; one for no elements.
+
+    Args:
+        axis, dtype, keepdims: as in ``sum``.
 
     >>> prod([[1, 2], [3, 4]], axis=0).tolist()
     [3, 8]
@@ -37,7 +45,11 @@ def prod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None,
 
 @op(floating)
 def mean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Arithmetic mean of the elements along ``axis``; of no elements, NaN.
+    """Arithmetic mean of the elements along ``axis``; NaN for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> mean([[1, 2], [3, 4]], axis=0).tolist()
     [2.0, 3.0]
@@ -55,13 +67,15 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """Mean of the elements along ``axis``, each counted as often as its weight says.
+    """Weighted mean of the elements along ``axis``.
 
     Weights that sum to zero give NaN or an infinity.
 
     Args:
-        weights: of the shape of ``x``, or of the shape that ``x`` has along ``axis``; all alike if not given.
-        returned: answer with a pair: the average, and the sum of the weights.
+        axis: one axis, several, or ``None`` for all.
+        weights: weights of the shape of ``x``, or of its shape along ``axis``; by default all are equal.
+        returned: return a pair of the average and the sum of the weights.
+        keepdims: keep reduced axes with length 1.
 
     >>> average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 2.0]).tolist()
     3.75
@@ -79,7 +93,7 @@ def average(
 
 
 def _spread(weights: Any, x: Any, axis: Axis) -> Any:
-    """Weights of the shape of ``x``, made from weights that may have only the reduced axes."""
+    """Weights broadcast to the shape of ``x``, from weights that may have only the reduced axes."""
     if tuple(weights.shape) == tuple(x.shape):
         return weights
     if axis is None:
@@ -98,8 +112,10 @@ def var(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     """Variance of the elements along ``axis``: the mean of ``|x - mean(x)| ** 2``.
 
     Args:
-        correction: what is subtracted from the number of elements before dividing by it; 1 for the unbiased estimate
-            from a sample. Where nothing is left, the answer is NaN, or infinity if the elements differ.
+        axis: one axis, several, or ``None`` for all.
+        correction: subtracted from the number of elements before the division by it; 1 for the unbiased estimate from a
+            sample.
+        keepdims: keep reduced axes with length 1.
 
     >>> var([1.0, 3.0]).tolist(), var([1.0, 3.0], correction=1).tolist()
     (1.0, 2.0)
@@ -112,7 +128,9 @@ def std(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     """Standard deviation of the elements along ``axis``: the square root of ``var``.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: as in ``var``.
+        keepdims: keep reduced axes with length 1.
 
     >>> std([1.0, 3.0]).tolist()
     1.0
@@ -122,9 +140,13 @@ def std(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
 
 @op(floating, kinds="real")
 def median(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Middle of the sorted elements along ``axis``, the mean of the middle two if their number is even.
+    """Median of the elements along ``axis``: the mean of the middle two if their number is even.
 
-    NaN if any element is NaN, or if there is none.
+    NaN if any element is NaN, or if there are none.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> median([[1.0, 2.0, 9.0, 4.0]], axis=1).tolist()
     [3.0]
@@ -142,7 +164,11 @@ def percentile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """Value below which ``q`` percent of the elements along ``axis`` lie: ``quantile`` with ``q`` from 0 to 100.
+    """Value below which ``q`` percent of the elements along ``axis`` lie.
+
+    Args:
+        q: percentages from 0 to 100.
+        axis, keepdims, method: as in ``quantile``.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0, 5.0], [25, 50]).tolist()
     [2.0, 3.0]
@@ -160,15 +186,17 @@ def quantile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """Value below which the fraction ``q`` of the elements along ``axis`` lies; the axes of ``q`` come first.
+    """Value below which the fraction ``q`` of the elements along ``axis`` lies.
 
-    NaN if any element is NaN, or if there is none. The dtype is that of ``x``.
+    NaN if any element is NaN, or if there are none. The axes of ``q`` come first in the result.
 
     Args:
-        q: between 0 and 1. Other numbers are a ``ValueError``; in a tensor of an engine that would have to be evaluated
+        q: fractions between 0 and 1. Other values raise ``ValueError``; in a tensor that would have to be evaluated
             for that, they give NaN.
-        method: what to answer between two elements: ``"linear"`` (interpolate), ``"lower"``, ``"higher"``,
-            ``"nearest"`` or ``"midpoint"``.
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
+        method: how to choose between two elements: ``"linear"`` (interpolate), ``"lower"``, ``"higher"``, ``"nearest"``
+            or ``"midpoint"``.
 
     >>> quantile([1.0, 2.0, 3.0, 5.0], 0.5).tolist()
     2.5
@@ -203,13 +231,13 @@ _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 def _is_traced(q: Any) -> bool:
-    """Whether ``q`` is a tensor whose values may not be known yet."""
+    """Whether ``q`` is a tensor whose values may not be available yet."""
     active = _backends.current()
     return active.name != "numpy" and isinstance(q, active.tensors)
 
 
 def _levels(q: Any, scale: float) -> tuple[list[float], tuple[int, ...]]:
-    """The numbers in ``q``, one after the other, and its shape."""
+    """The numbers in ``q`` as a flat list, and its shape."""
     if hasattr(q, "tolist"):
         return _levels(q.tolist(), scale)[0], tuple(q.shape)
     if not isinstance(q, list | tuple | range):
@@ -224,7 +252,7 @@ def _levels(q: Any, scale: float) -> tuple[list[float], tuple[int, ...]]:
 
 
 def _between(ordered: Any, places: list[float], method: str) -> Any:
-    """What lies at these places of the sorted elements; the places are known."""
+    """Values at these positions of the sorted elements."""
     if method == "nearest":
         places = [round(place) for place in places]
     low, high = [_math.floor(place) for place in places], [_math.ceil(place) for place in places]
@@ -244,14 +272,14 @@ def _between(ordered: Any, places: list[float], method: str) -> Any:
 
 
 def _picked(ordered: Any, places: list[int]) -> Any:
-    """The elements at these places of the last axis; a slice does for one, and costs less."""
+    """Elements at these positions of the last axis; for one position, a slice is cheaper."""
     if len(places) == 1:
         return _wide(ordered[..., places[0] : places[0] + 1])
     return _wide(indexing.take(ordered, places, axis=-1))
 
 
 def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: bool) -> Any:
-    """As ``_between``, for places that depend on the values of tensors."""
+    """Like ``_between``, for positions that depend on the values of tensors."""
     where = device.get_device(ordered)
     exact = "float32" if where.startswith(("mps", "gpu")) else "float64"
     levels = math.divide(creation.asarray(levels, dtype=exact, device=where), scale)
@@ -278,8 +306,8 @@ def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: 
 
 
 def _blend(below: Any, above: Any, weight: Any) -> Any:
-    """Both ends weighted. Equal ends are taken as they are: that is exact, and right for infinities."""
-    # A number stays one: as a tensor of its own it would be float32, also beside float64.
+    """Weighted mean of both ends. Equal ends are returned unchanged, which is exact and correct for infinities."""
+    # A Python number stays one; as a tensor it would be float32 even for float64 elements.
     rest = 1.0 - weight if isinstance(weight, float) else math.subtract(1.0, weight)
     mixed = math.add(math.multiply(below, rest), math.multiply(above, weight))
     return comparison.where(comparison.equal(below, above), below, mixed)
@@ -287,7 +315,13 @@ def _blend(below: Any, above: Any, weight: Any) -> Any:
 
 @op(promoted, kinds="real")
 def max(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Largest element along ``axis``; NaN if any is NaN. Of no elements, a ``ValueError``.
+    """Maximum of the elements along ``axis``; NaN if any is NaN.
+
+    Raises ``ValueError`` for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> max([[1, 5], [3, 4]], axis=0).tolist()
     [3, 5]
@@ -300,7 +334,13 @@ amax = max
 
 @op(promoted, kinds="real")
 def min(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Smallest element along ``axis``; NaN if any is NaN. Of no elements, a ``ValueError``.
+    """Minimum of the elements along ``axis``; NaN if any is NaN.
+
+    Raises ``ValueError`` for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> min([[1, 5], [3, 4]], axis=0).tolist()
     [1, 4]
@@ -313,7 +353,11 @@ amin = min
 
 @op(promoted, kinds="real numeric")
 def ptp(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Range of the elements along ``axis``, from the smallest to the largest ("peak to peak").
+    """Range of the elements along ``axis``: the maximum minus the minimum ("peak to peak").
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> ptp([[1, 5], [3, 4]], axis=0).tolist()
     [2, 1]
@@ -330,10 +374,12 @@ def cumsum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """Running sum along ``axis``, or of the flattened tensor.
+    """Cumulative sum along ``axis``.
 
     Args:
-        include_initial: begin with a zero, so that the axis grows by one.
+        axis: an axis, or ``None`` for the flattened tensor.
+        dtype: as in ``sum``.
+        include_initial: whether to start with a zero, which makes the axis longer by one.
 
     >>> cumsum([1, 2, 3]).tolist(), cumsum([1, 2, 3], include_initial=True).tolist()
     ([1, 3, 6], [0, 1, 3, 6])
@@ -353,10 +399,12 @@ def cumprod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Tensor:
-    """Running product along ``axis``, or of the flattened tensor.
+    """Cumulative product along ``axis``.
 
     Args:
-        include_initial: begin with a one, so that the axis grows by one.
+        axis: an axis, or ``None`` for the flattened tensor.
+        dtype: as in ``sum``.
+        include_initial: whether to start with a one, which makes the axis longer by one.
 
     >>> cumprod([1, 2, 3]).tolist(), cumprod([1, 2, 3], include_initial=True).tolist()
     ([1, 2, 6], [1, 1, 2, 6])
@@ -369,7 +417,7 @@ cumulative_prod = cumprod
 
 @op(promoted, kinds="real")
 def cummax(x: TensorLike, /, *, axis: int) -> Tensor:
-    """Running maximum along ``axis``: the values alone, without their places. NaN from the first NaN on.
+    """Cumulative maximum along ``axis``, without indices; NaN from the first NaN on.
 
     >>> cummax([1, 3, 2, 5], axis=0).tolist()
     [1, 3, 3, 5]
@@ -379,7 +427,7 @@ def cummax(x: TensorLike, /, *, axis: int) -> Tensor:
 
 @op(promoted, kinds="real")
 def cummin(x: TensorLike, /, *, axis: int) -> Tensor:
-    """Running minimum along ``axis``: the values alone, without their places. NaN from the first NaN on.
+    """Cumulative minimum along ``axis``, without indices; NaN from the first NaN on.
 
     >>> cummin([4, 3, 5, 1], axis=0).tolist()
     [4, 3, 3, 1]
@@ -390,6 +438,10 @@ def cummin(x: TensorLike, /, *, axis: int) -> Tensor:
 @op(floating, kinds="real")
 def moments(x: TensorLike, /, axes: Axis = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance of the elements along ``axes``.
+
+    Args:
+        axes: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> mean, variance = moments([1.0, 3.0], 0)
     >>> mean.tolist(), variance.tolist()
@@ -410,15 +462,15 @@ def cov(
     fweights: Indices | None = None,
     aweights: TensorLike | None = None,
 ) -> Tensor:
-    """Covariance matrix of the variables in the rows of ``x``, and of ``y``; a tensor without axes for one variable.
+    """Covariance matrix of the variables in the rows of ``x`` and ``y``; zero-dimensional for one variable.
 
     Args:
         y: further variables.
         rowvar: if false, the variables are in the columns.
-        bias: divide by the number of observations instead of one less.
-        correction: what is subtracted from that number; overrides ``bias``.
-        fweights: how often each observation was made.
-        aweights: how much each observation counts.
+        bias: divide by the number of observations instead of that number minus 1.
+        correction: subtracted from the number of observations; overrides ``bias``.
+        fweights: number of times each observation occurred.
+        aweights: relative weight of each observation.
 
     >>> cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -445,7 +497,7 @@ def cov(
 
 
 def _variables(x: Any, rowvar: bool) -> Any:
-    """A matrix with a variable in each row."""
+    """Matrix with one variable per row."""
     if x.ndim > 2:
         raise ValueError(f"the variables must be the rows or columns of a matrix, not of a tensor with {x.ndim} axes")
     if x.ndim < 2:
@@ -456,7 +508,7 @@ def _variables(x: Any, rowvar: bool) -> Any:
 
 
 def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
-    """The weight of each observation, ``None`` if all are alike."""
+    """Weight of each observation, or ``None`` if all are equal."""
     weights = None
     for given in (fweights, aweights):
         if given is not None:
@@ -471,7 +523,7 @@ def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
 
 @op(floating)
 def corrcoef(x: TensorLike, y: TensorLike | None = None, /, *, rowvar: bool = True) -> Tensor:
-    """Correlation matrix of the variables in the rows of ``x``, and of ``y``: covariance over standard deviations.
+    """Matrix of correlation coefficients of the variables in the rows of ``x`` and ``y``.
 
     Args:
         y: further variables.
@@ -492,7 +544,7 @@ def corrcoef(x: TensorLike, y: TensorLike | None = None, /, *, rowvar: bool = Tr
 
 @op(floating, kinds="real")
 def gaussian(x: TensorLike, /, mu: TensorLike = 0.0, sigma: TensorLike = 1.0) -> Tensor:
-    """Density of the normal distribution with mean ``mu`` and standard deviation ``sigma`` at ``x``.
+    """Density at ``x`` of the normal distribution with mean ``mu`` and standard deviation ``sigma``.
 
     ``exp(-((x - mu) / sigma) ** 2 / 2) / (sigma * sqrt(2 * pi))``
 
@@ -507,9 +559,10 @@ def gaussian(x: TensorLike, /, mu: TensorLike = 0.0, sigma: TensorLike = 1.0) ->
 
 @op(floating, kinds="real")
 def zscore(x: TensorLike, /, *, axis: Axis = 0, correction: float = 0.0) -> Tensor:
-    """Elements as multiples of the standard deviation along ``axis``, counted from the mean; NaN if all are equal.
+    """Standard scores along ``axis``: ``(x - mean(x)) / std(x)``; NaN where all elements are equal.
 
     Args:
+        axis: one axis, several, or ``None`` for all.
         correction: as in ``var``.
 
     >>> zscore([1.0, 3.0]).tolist()
@@ -527,10 +580,12 @@ def zscore(x: TensorLike, /, *, axis: Axis = 0, correction: float = 0.0) -> Tens
 def skew(x: TensorLike, /, *, axis: Axis = 0, bias: bool = True, keepdims: bool = False) -> Tensor:
     """Skewness of the elements along ``axis``: the third central moment over the variance to the power 3/2.
 
-    NaN where the elements do not differ.
+    NaN where all elements are equal.
 
     Args:
-        bias: if false, correct for the bias of an estimate from a sample of three or more.
+        axis: one axis, several, or ``None`` for all.
+        bias: if false, correct the bias of an estimate from a sample of three or more.
+        keepdims: keep reduced axes with length 1.
 
     >>> skew([1.0, 2.0, 3.0]).tolist()
     0.0
@@ -547,13 +602,15 @@ def skew(x: TensorLike, /, *, axis: Axis = 0, bias: bool = True, keepdims: bool 
 def kurtosis(
     x: TensorLike, /, *, axis: Axis = 0, fisher: bool = True, bias: bool = True, keepdims: bool = False
 ) -> Tensor:
-    """Kurtosis of the elements along ``axis``: the fourth central moment over the squared variance, less 3.
+    """Kurtosis of the elements along ``axis``: the fourth central moment over the squared variance, minus 3.
 
-    NaN where the elements do not differ.
+    NaN where all elements are equal.
 
     Args:
-        fisher: if false, 3 is not subtracted: a normal distribution then has 3, not 0.
-        bias: if false, correct for the bias of an estimate from a sample of four or more.
+        axis: one axis, several, or ``None`` for all.
+        fisher: if false, do not subtract 3: the kurtosis of a normal distribution is then 3, not 0.
+        bias: if false, correct the bias of an estimate from a sample of four or more.
+        keepdims: keep reduced axes with length 1.
 
     >>> kurtosis([1.0, 3.0]).tolist()
     -2.0
@@ -568,7 +625,7 @@ def kurtosis(
 
 
 def _central(x: Any, axis: Axis, power: int) -> tuple[Any, Any]:
-    """The second and a higher central moment, with the axes kept; the second is NaN where it is only rounding."""
+    """The second and a higher central moment, keeping axes; the second is NaN where it is only rounding error."""
     wide = _wide(x)
     middle = mean(wide, axis=axis, keepdims=True)
     centred = math.subtract(wide, middle)
@@ -580,13 +637,16 @@ def _central(x: Any, axis: Axis, power: int) -> tuple[Any, Any]:
 
 
 def _reduced(x: Any, axis: Axis, keepdims: bool) -> Any:
-    """``x`` without its reduced axes, which have one element each."""
+    """``x`` without its reduced axes, which have length 1."""
     return x if keepdims else manipulation.squeeze(x, axis=_axes(axis, x.ndim))
 
 
 @op(accumulated)
 def nansum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """Sum of the elements along ``axis`` that are not NaN; of none, zero.
+    """Sum of the elements along ``axis``, ignoring NaN; zero if there are none.
+
+    Args:
+        axis, dtype, keepdims: as in ``sum``.
 
     >>> nansum([1.0, float("nan"), 2.0]).tolist()
     3.0
@@ -596,7 +656,10 @@ def nansum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = Non
 
 @op(accumulated)
 def nanprod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """Product of the elements along ``axis`` that are not NaN; of none, one.
+    """Product of the elements along ``axis``, ignoring NaN; one if there are none.
+
+    Args:
+        axis, dtype, keepdims: as in ``sum``.
 
     >>> nanprod([3.0, float("nan"), 2.0]).tolist()
     6.0
@@ -606,7 +669,11 @@ def nanprod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = No
 
 @op(floating)
 def nanmean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Mean of the elements along ``axis`` that are not NaN; of none, NaN.
+    """Mean of the elements along ``axis``, ignoring NaN; NaN if there are none.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanmean([1.0, float("nan"), 3.0]).tolist()
     2.0
@@ -615,7 +682,7 @@ def nanmean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> T
 
 
 def _nan_mean(x: Any, axis: Axis, keepdims: bool) -> tuple[Any, Any, Any]:
-    """The mean of what is not NaN, how much that is, and what is NaN."""
+    """Mean ignoring NaN, the number of elements that it is taken over, and where ``x`` is NaN."""
     missing = comparison.isnan(x)
     total = sum(comparison.where(missing, 0, x), axis=axis, keepdims=keepdims)
     valid = sum(comparison.logical_not(missing), axis=axis, keepdims=keepdims)
@@ -624,16 +691,18 @@ def _nan_mean(x: Any, axis: Axis, keepdims: bool) -> tuple[Any, Any, Any]:
 
 
 def _above_zero(x: Any) -> Any:
-    """``x``, NaN where it is zero or less: dividing by that is NaN, without a warning."""
+    """``x``, or NaN where it is zero or less: division then gives NaN without a warning."""
     return comparison.where(comparison.greater(x, 0), x, _math.nan)
 
 
 @op(measured)
 def nanvar(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Variance of the elements along ``axis`` that are not NaN.
+    """Variance of the elements along ``axis``, ignoring NaN.
 
     Args:
-        correction: as in ``var``; NaN where it leaves nothing to divide by.
+        axis: one axis, several, or ``None`` for all.
+        correction: as in ``var``; NaN where the divisor is not positive.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanvar([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -643,16 +712,18 @@ def nanvar(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keep
 
 @op(measured)
 def nanstd(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Standard deviation of the elements along ``axis`` that are not NaN.
+    """Standard deviation of the elements along ``axis``, ignoring NaN.
 
     Args:
-        correction: as in ``var``; NaN where it leaves nothing to divide by.
+        axis: one axis, several, or ``None`` for all.
+        correction: as in ``var``; NaN where the divisor is not positive.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanstd([1.0, float("nan"), 3.0]).tolist()
     1.0
     """
     variance = _nan_variance(_wide(x), axis, correction, keepdims)
-    # Where nothing differs there is no direction in which the deviation would fall: its gradient is 0, not NaN.
+    # Where all elements are equal, the gradient is defined as 0 instead of NaN.
     none = comparison.equal(variance, 0)
     return _like(x, comparison.where(none, 0, math.sqrt(comparison.where(none, 1, variance))))
 
@@ -667,7 +738,11 @@ def _nan_variance(x: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
 
 @op(floating, kinds="real")
 def nanmedian(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Median of the elements along ``axis`` that are not NaN; of none, NaN.
+    """Median of the elements along ``axis``, ignoring NaN; NaN if there are none.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanmedian([1.0, float("nan"), 3.0]).tolist()
     2.0
@@ -677,7 +752,13 @@ def nanmedian(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) ->
 
 @op(promoted, kinds="real")
 def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Largest of the elements along ``axis`` that are not NaN; NaN if all are. Of no elements, a ``ValueError``.
+    """Maximum of the elements along ``axis``, ignoring NaN; NaN if all are NaN.
+
+    Raises ``ValueError`` for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanmax([1.0, float("nan"), 3.0]).tolist()
     3.0
@@ -690,7 +771,13 @@ def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
 
 @op(promoted, kinds="real")
 def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Smallest of the elements along ``axis`` that are not NaN; NaN if all are. Of no elements, a ``ValueError``.
+    """Minimum of the elements along ``axis``, ignoring NaN; NaN if all are NaN.
+
+    Raises ``ValueError`` for no elements.
+
+    Args:
+        axis: one axis, several, or ``None`` for all.
+        keepdims: keep reduced axes with length 1.
 
     >>> nanmin([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -703,7 +790,13 @@ def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
 
 @op(indexed, kinds="real", lazy=False, differentiable=False)
 def nanargmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Place of the first largest element along ``axis`` that is not NaN; a ``ValueError`` where there is none.
+    """Index of the first largest element along ``axis``, ignoring NaN.
+
+    Raises ``ValueError`` where all elements are NaN.
+
+    Args:
+        axis: an axis, or ``None`` for the index into the flattened tensor.
+        keepdims: keep the reduced axis with length 1.
 
     >>> nanargmax([1.0, float("nan"), 3.0]).tolist()
     2
@@ -713,7 +806,13 @@ def nanargmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
 
 @op(indexed, kinds="real", lazy=False, differentiable=False)
 def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Place of the first smallest element along ``axis`` that is not NaN; a ``ValueError`` where there is none.
+    """Index of the first smallest element along ``axis``, ignoring NaN.
+
+    Raises ``ValueError`` where all elements are NaN.
+
+    Args:
+        axis: an axis, or ``None`` for the index into the flattened tensor.
+        keepdims: keep the reduced axis with length 1.
 
     >>> nanargmin([1.0, float("nan"), 3.0]).tolist()
     0
@@ -722,7 +821,7 @@ def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
 
 
 def _first(x: Any, wanted: Any, axis: int | None, keepdims: bool) -> Tensor:
-    """Where along ``axis`` ``wanted`` is first found in ``x``."""
+    """Index along ``axis`` of the first element of ``x`` that equals ``extreme``."""
     if bool(comparison.any(comparison.isnan(wanted))):  # emberlint: ignore[EMB201] an error depends on it
         raise ValueError(f"there is no largest or smallest element along axis {axis}: all are NaN")
     found = dtypes.cast(comparison.equal(x, wanted), "int8")
@@ -739,7 +838,9 @@ def nanpercentile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """Percentile of the elements along ``axis`` that are not NaN; of none, NaN. The arguments are ``percentile``'s.
+    """Percentile of the elements along ``axis``, ignoring NaN; NaN if there are none.
+
+    The options are those of ``percentile``.
 
     >>> nanpercentile([1.0, float("nan"), 2.0, 3.0], 50).tolist()
     2.0
@@ -757,7 +858,9 @@ def nanquantile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Tensor:
-    """Quantile of the elements along ``axis`` that are not NaN; of none, NaN. The arguments are ``quantile``'s.
+    """Quantile of the elements along ``axis``, ignoring NaN; NaN if there are none.
+
+    The options are those of ``quantile``.
 
     >>> nanquantile([1.0, float("nan"), 2.0, 3.0], 0.5).tolist()
     2.0
@@ -767,7 +870,11 @@ def nanquantile(
 
 @op(accumulated)
 def nancumsum(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Running sum along ``axis``, or of the flattened tensor, in which NaN counts as zero.
+    """Cumulative sum along ``axis``, with NaN counted as zero.
+
+    Args:
+        axis: an axis, or ``None`` for the flattened tensor.
+        dtype: as in ``sum``.
 
     >>> nancumsum([1.0, float("nan"), 2.0]).tolist()
     [1.0, 1.0, 3.0]
@@ -777,7 +884,11 @@ def nancumsum(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | N
 
 @op(accumulated)
 def nancumprod(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Running product along ``axis``, or of the flattened tensor, in which NaN counts as one.
+    """Cumulative product along ``axis``, with NaN counted as one.
+
+    Args:
+        axis: an axis, or ``None`` for the flattened tensor.
+        dtype: as in ``sum``.
 
     >>> nancumprod([3.0, float("nan"), 2.0]).tolist()
     [3.0, 3.0, 6.0]
@@ -786,7 +897,7 @@ def nancumprod(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | 
 
 
 def _filled(x: Any, value: float) -> Any:
-    """``x`` with ``value`` in the place of NaN."""
+    """``x`` with NaN replaced by ``value``."""
     return comparison.where(comparison.isnan(x), value, x) if _dtype(x).kind.endswith("floating") else x
 
 
@@ -795,23 +906,23 @@ def _dtype(x: Any) -> EmberDType:
 
 
 def _wide(x: Any) -> Any:
-    """Halves as float32: what is computed of them in several steps is rounded once, at the end."""
+    """16-bit floats as float32, so that a computation of several steps is rounded to 16 bits only once."""
     return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
 
 
 def _like(x: Any, answer: Tensor) -> Tensor:
-    """``answer`` in the dtype of ``x`` where that is a half."""
+    """``result`` cast to the dtype of ``x`` if that is a 16-bit float."""
     own = _dtype(x)
     return dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
 
 
 def _count(x: Any, axis: Axis) -> int:
-    """How many elements each answer of a reduction is made of."""
+    """Number of elements that each result of a reduction is computed from."""
     return _math.prod([x.shape[i] for i in _axes(axis, x.ndim)])
 
 
 def _joined(x: Any, axis: Axis, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
-    """``x`` with the axes to be reduced joined into one at the end, and the shape of the answer."""
+    """``x`` with the reduced axes joined into one at the end, and the shape of the result."""
     axes = _axes(axis, x.ndim)
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     outer = tuple(x.shape[i] for i in kept)
@@ -827,7 +938,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Operations of ``indexing`` that are statistics too, looked up late: that module imports this one."""
+        """Operations of ``indexing`` that are also statistics; looked up late, as that module imports this one."""
         if name in ("argmax", "argmin", "argsort", "sort"):
             return getattr(indexing, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

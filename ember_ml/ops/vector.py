@@ -1,6 +1,6 @@
-"""Vectors and waves: lengths, distances, decay, and how waves keep their energy and interfere.
+"""Vectors and waves: norms, distances, decay, energy and interference.
 
-Halves are computed in float32 and rounded once, at the end.
+16-bit floats are computed in float32 and rounded once at the end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ember_ml.types import Tensor, TensorLike
 
 @op(floating)
 def normalize_vector(x: TensorLike, /, axis: int = -1, eps: float = 1e-12) -> Tensor:
-    """``x / max(|x|, eps)``, with ``|x| = sqrt(sum of |x[i]|²)`` along ``axis``: unit length, or zero where ``x`` is.
+    """``x / max(|x|, eps)`` with the Euclidean norm along ``axis``: of unit length, or zero where ``x`` is zero.
 
     >>> normalize_vector([3.0, 4.0, 0.0]).tolist()[2]
     0.0
@@ -29,9 +29,9 @@ def normalize_vector(x: TensorLike, /, axis: int = -1, eps: float = 1e-12) -> Te
 
 @op(measured)
 def euclidean_distance(x: TensorLike, y: TensorLike, /, axis: int = -1) -> Tensor:
-    """``sqrt(sum of |x[i] - y[i]|²)`` along ``axis``, with broadcasting.
+    """Euclidean distance of ``x`` and ``y`` along ``axis``, with broadcasting.
 
-    The gradient is zero where the two coincide.
+    The gradient is zero where the two are equal.
 
     >>> euclidean_distance([[0.0, 0.0], [3.0, 4.0]], [3.0, 4.0]).tolist()
     [5.0, 0.0]
@@ -41,7 +41,9 @@ def euclidean_distance(x: TensorLike, y: TensorLike, /, axis: int = -1) -> Tenso
 
 @op(floating, kinds="real")
 def cosine_similarity(x: TensorLike, y: TensorLike, /, axis: int = -1, eps: float = 1e-8) -> Tensor:
-    """``sum of x[i] y[i] / (max(|x|, eps) max(|y|, eps))`` along ``axis``: 0 where a vector is zero.
+    """Cosine of the angle between ``x`` and ``y`` along ``axis``; 0 where a vector is zero.
+
+    ``sum(x * y) / (max(|x|, eps) * max(|y|, eps))``
 
     >>> cosine_similarity([[2.0, 0.0], [0.0, 3.0], [0.0, 0.0]], [4.0, 0.0]).tolist()
     [1.0, 0.0, 0.0]
@@ -52,7 +54,7 @@ def cosine_similarity(x: TensorLike, y: TensorLike, /, axis: int = -1, eps: floa
 
 @op(floating)
 def exponential_decay(v: TensorLike, rate: TensorLike, time: TensorLike, /) -> Tensor:
-    """``v exp(-rate time)``, with broadcasting.
+    """``v * exp(-rate * time)``, with broadcasting.
 
     >>> exponential_decay([1.0, 2.0], 0.5, [0.0, 0.0]).tolist()
     [1.0, 2.0]
@@ -62,11 +64,11 @@ def exponential_decay(v: TensorLike, rate: TensorLike, time: TensorLike, /) -> T
 
 @op(floating, kinds="real")
 def compute_energy_stability(wave: TensorLike, /, window_size: int = 100, *, axis: int = -1) -> Tensor:
-    """``1 - var(E) / mean(E)``, clipped to [0, 1], of the energies ``E`` of consecutive windows along ``axis``.
+    """``1 - var(E) / mean(E)``, clipped to [0, 1], for the energies ``E`` of consecutive windows along ``axis``.
 
-    ``E[w] = sum of wave[i]² for w window_size <= i < (w + 1) window_size``; samples after the last whole window are
-    left out, and ``var`` divides by the number of windows. The answer is 1 for fewer than two windows, and for a wave
-    that is zero.
+    ``E[w]`` is the sum of ``wave[i]²`` for ``w * window_size <= i < (w + 1) * window_size``. Samples after the last
+    whole window are ignored, and ``var`` divides by the number of windows. The result is 1 for fewer than two windows
+    and for a wave of zeros.
 
     >>> compute_energy_stability([1.0, 1.0, -1.0, 1.0], 2).tolist()
     1.0
@@ -89,15 +91,16 @@ def compute_energy_stability(wave: TensorLike, /, window_size: int = 100, *, axi
 
 @op(floating, kinds="real")
 def compute_interference_strength(wave1: TensorLike, wave2: TensorLike, /, *, axis: int = -1) -> Tensor:
-    """The correlation ``r`` of two waves along ``axis`` times the agreement ``g`` of their phases, from -1 to 1.
+    """Correlation ``r`` of two waves along ``axis`` times the agreement ``g`` of their phases, from -1 to 1.
 
-    With ``a`` and ``b`` the waves less their means, and ``A`` and ``B`` their transforms (``rfft``)::
+    With ``a`` and ``b`` the waves minus their means, and ``A`` and ``B`` their transforms (``rfft``)::
 
         r = sum(a b) / sqrt(sum(a²) sum(b²))
         g = |sum(A conj(B))| / sum(|A| |B|)
 
-    ``g`` is 1 if all frequencies that the waves share have one phase difference, 0 if the differences cancel. So 1
-    is constructive interference, -1 destructive, 0 none. It is 0 if a wave is constant, to within rounding.
+    ``g`` is 1 if the phase difference is the same at all frequencies that the waves share, and 0 if the differences
+    cancel. So 1 is constructive interference, -1 destructive, and 0 none. The result is 0 if a wave is constant up to
+    rounding.
 
     >>> wave = [0.0, 1.0, 0.0, -1.0]
     >>> round(compute_interference_strength(wave, [0.0, -2.0, 0.0, 2.0])).tolist()
@@ -112,14 +115,14 @@ def compute_interference_strength(wave1: TensorLike, wave2: TensorLike, /, *, ax
 def compute_phase_coherence(
     wave1: TensorLike, wave2: TensorLike, /, freq_range: tuple[float, float] | None = None, *, axis: int = -1
 ) -> Tensor:
-    """``|mean of exp(i (phase(A[k]) - phase(B[k])))|`` over frequencies ``k``, from 0 to 1.
+    """Phase coherence of two waves along ``axis``: ``|mean(exp(i * (phase(A) - phase(B))))|``, from 0 to 1.
 
-    ``A`` and ``B`` are the transforms (``rfft``) of the waves along ``axis``. Frequencies at which a wave has an
-    amplitude of no more than rounding, ``64 eps`` of its largest, have no phase and do not count. If none counts, as
-    for a wave that is zero, the answer is 0.
+    ``A`` and ``B`` are the transforms (``rfft``) of the waves, and the mean is over their frequencies. Frequencies at
+    which the amplitude of a wave is rounding error, up to ``64 eps`` of its largest, are ignored. If none is left, as
+    for a wave of zeros, the result is 0.
 
     Args:
-        freq_range: the least and the greatest frequency that count, in cycles per sample (0 to 0.5).
+        freq_range: the lowest and the highest frequency to include, in cycles per sample (0 to 0.5).
 
     >>> wave = [0.0, 1.0, 0.0, -1.0]
     >>> compute_phase_coherence(wave, [1.0, 0.0, -1.0, 0.0]).tolist()
@@ -143,9 +146,9 @@ def compute_phase_coherence(
 
 @op(floating, kinds="real")
 def partial_interference(wave1: TensorLike, wave2: TensorLike, /, window_size: int = 100, *, axis: int = -1) -> Tensor:
-    """``compute_interference_strength`` of every window of ``window_size`` samples, which lie along ``axis``.
+    """``compute_interference_strength`` of each window of ``window_size`` samples along ``axis``.
 
-    Element ``i`` of the answer is that of the samples ``i`` to ``i + window_size - 1`` of both waves.
+    Element ``i`` of the result is for the samples ``i`` to ``i + window_size - 1`` of both waves.
 
     >>> wave = [0.0, 1.0, 0.0, -1.0, 0.0, 1.0]
     >>> round(partial_interference(wave, [0.0, 1.0, 0.0, -1.0, 0.0, -1.0], 4)).tolist()
@@ -159,7 +162,7 @@ def partial_interference(wave1: TensorLike, wave2: TensorLike, /, window_size: i
 
 
 def _rows(wave1: Any, wave2: Any, axis: int) -> list[Any]:
-    """Two waves in one shape, along the last axis."""
+    """Two waves broadcast to one shape, along the last axis."""
     waves = manipulation.broadcast_arrays(wave1, wave2)
     return [manipulation.moveaxis(_wide(wave), axis, -1) for wave in waves]
 
@@ -169,7 +172,7 @@ def _wide(x: Any) -> Any:
 
 
 def _like(x: Any, answer: Tensor) -> Tensor:
-    """``answer`` in the dtype of ``x`` where that is a half."""
+    """``result`` cast to the dtype of ``x`` if that is a 16-bit float."""
     own = dtypes.dtype(x)
     return dtypes.cast(answer, own) if own.bits == 16 else answer
 
@@ -179,7 +182,7 @@ def _real_dtype(x: Any) -> str:
 
 
 def _noise(x: Any) -> float:
-    """What is smaller than this, relative to the largest value, is taken for rounding."""
+    """Threshold relative to the largest value below which values are rounding errors."""
     return 64 * (2.0**-52 if _real_dtype(x) == "float64" else 2.0**-23)
 
 
@@ -188,27 +191,27 @@ def _energy(x: Any, axis: int, *, keepdims: bool = False) -> Any:
 
 
 def _nonzero(x: Any) -> Any:
-    """``x``, with one for zero: what is divided by it is zero too."""
+    """``x`` with zeros replaced by one, as a safe divisor."""
     return comparison.where(comparison.equal(x, 0), 1, x)
 
 
 def _root(x: Any) -> Any:
-    """The square root, with a gradient of zero at zero."""
+    """Square root, with a gradient of zero at zero."""
     return comparison.where(comparison.equal(x, 0), 0, math.sqrt(_nonzero(x)))
 
 
 def _normalized(x: Any, axis: int, eps: float) -> Any:
-    # The larger of the squares, not of the roots: so the gradient at zero is finite.
+    # The maximum of the squares, not of the roots, keeps the gradient at zero finite.
     return math.divide(x, math.sqrt(math.maximum(_energy(x, axis, keepdims=True), eps * eps)))
 
 
 def _scaled(x: Any) -> Any:
-    """``x`` divided by its largest value along the last axis, so that no square is too large or too small."""
+    """``x`` divided by its largest magnitude along the last axis, so that squares neither overflow nor underflow."""
     return math.divide(x, _nonzero(stats.max(math.abs(x), axis=-1, keepdims=True)))
 
 
 def _strength(one: Any, other: Any) -> Any:
-    """The interference strength of waves along the last axis."""
+    """Interference strength of waves along the last axis."""
     one, other = _standardized(one), _standardized(other)
     correlation = stats.sum(math.multiply(one, other), axis=-1)
     one, other = _rfft(one), _rfft(other)
@@ -227,7 +230,7 @@ def _standardized(wave: Any) -> Any:
 
 
 def _spectrum(wave: Any) -> tuple[Any, Any]:
-    """The transform of a wave along the last axis, and its size, zero where it is no more than rounding."""
+    """Transform of a wave along the last axis, and its magnitude, zero where that is only rounding error."""
     spectrum = _rfft(_scaled(wave))
     size = math.abs(spectrum)
     least = math.multiply(stats.max(size, axis=-1, keepdims=True), _noise(size))
@@ -235,7 +238,7 @@ def _spectrum(wave: Any) -> tuple[Any, Any]:
 
 
 def _places(freq_range: tuple[float, float], length: int) -> slice:
-    """Where the transform of ``length`` samples has the frequencies of a range; at its ends, but for rounding, too."""
+    """Indices of the frequencies in ``freq_range``, ends included, in the ``rfft`` of ``length`` samples."""
     low, high = freq_range
     least, greatest = max(low, 0.0) * length, min(high, 0.5) * length
     return slice(_math.ceil(least - 1e-6), max(0, _math.floor(greatest + 1e-6) + 1))

@@ -91,6 +91,18 @@ def test_portions_are_as_good_as_the_whole(kind: str, backend: Backend) -> None:
     close(parts.transform(data), host(whole.transform(data)), 1e-10)
 
 
+@pytest.mark.parametrize("kind", ["StandardScaler", "MinMaxScaler"])
+@pytest.mark.parametrize("missing", [slice(None, 50), slice(50, 120), slice(120, None)], ids=str)
+def test_a_feature_may_be_missing_from_a_portion(kind: str, missing: slice, backend: Backend) -> None:
+    data = rows()
+    data[missing, 1] = np.nan
+    expected = getattr(preprocessing, kind)().fit_transform(data)
+    parts = getattr(features, kind)()
+    for portion in (data[:50], data[50:120], data[120:]):
+        parts.partial_fit(ops.asarray(portion))
+    close(parts.transform(ops.asarray(data)), expected, 1e-10)
+
+
 def test_a_large_mean_does_not_spoil_the_variance(backend: Backend) -> None:
     data = (np.random.default_rng(1).standard_normal((5000, 2)) + 1000.0).astype("float32")
     fitted = features.StandardScaler().fit(ops.asarray(data))

@@ -15,6 +15,7 @@ from sklearn import decomposition, preprocessing
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 import ember_ml
 from ember_ml import backend as backends
@@ -80,6 +81,14 @@ def test_scalers_leave_nan_out_of_account(ours: Any, theirs: Any, backend: Backe
         return  # a row with NaN has no length
     data = rows(nan=True)
     close(clone(ours).fit_transform(ops.asarray(data)), clone(theirs).fit_transform(data))
+
+
+@pytest.mark.parametrize("kind", [features.StandardScaler, features.MinMaxScaler, features.RobustScaler])
+def test_scikit_learn_is_told_what_scalers_take(kind: Any) -> None:
+    tags = get_tags(kind())
+    assert tags.input_tags.allow_nan
+    assert tags.array_api_support
+    assert not tags.target_tags.required
 
 
 @pytest.mark.parametrize("kind", ["StandardScaler", "MinMaxScaler"])

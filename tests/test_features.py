@@ -15,6 +15,7 @@ from sklearn import decomposition, preprocessing
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 import ember_ml
 from ember_ml import backend as backends
@@ -82,6 +83,14 @@ def test_scalers_leave_nan_out_of_account(ours: Any, theirs: Any, backend: Backe
     close(clone(ours).fit_transform(ops.asarray(data)), clone(theirs).fit_transform(data))
 
 
+@pytest.mark.parametrize("kind", [features.StandardScaler, features.MinMaxScaler, features.RobustScaler])
+def test_scikit_learn_is_told_what_scalers_take(kind: Any) -> None:
+    tags = get_tags(kind())
+    assert tags.input_tags.allow_nan
+    assert tags.array_api_support
+    assert not tags.target_tags.required
+
+
 @pytest.mark.parametrize("kind", ["StandardScaler", "MinMaxScaler"])
 def test_portions_are_as_good_as_the_whole(kind: str, backend: Backend) -> None:
     data = rows(nan=True)
@@ -89,6 +98,18 @@ def test_portions_are_as_good_as_the_whole(kind: str, backend: Backend) -> None:
     for start in (0, 50, 120):
         parts.partial_fit(data[start : {0: 50, 50: 120}.get(start, 200)])
     close(parts.transform(data), host(whole.transform(data)), 1e-10)
+
+
+@pytest.mark.parametrize("kind", ["StandardScaler", "MinMaxScaler"])
+@pytest.mark.parametrize("missing", [slice(None, 50), slice(50, 120), slice(120, None)], ids=str)
+def test_a_feature_may_be_missing_from_a_portion(kind: str, missing: slice, backend: Backend) -> None:
+    data = rows()
+    data[missing, 1] = np.nan
+    expected = getattr(preprocessing, kind)().fit_transform(data)
+    parts = getattr(features, kind)()
+    for portion in (data[:50], data[50:120], data[120:]):
+        parts.partial_fit(ops.asarray(portion))
+    close(parts.transform(ops.asarray(data)), expected, 1e-10)
 
 
 def test_a_large_mean_does_not_spoil_the_variance(backend: Backend) -> None:

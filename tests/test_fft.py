@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops.fft import ifft
@@ -110,6 +110,15 @@ def test_inverses_invert(length: int, norm: str, seed: int) -> None:
             for kind in (1, 2, 3, 4) if length > 1 else (2, 3, 4):
                 assert_close(host(ops.idct(ops.dct(x, kind, norm=norm), kind, norm=norm)), x, 1e-5)
             np.testing.assert_array_equal(host(ops.ifftshift(ops.fftshift(x))), x)
+
+
+def test_gradients_of_inverse_transforms_of_real_numbers_over_three_axes(backend: Backend) -> None:
+    """The sizes ``s`` are those of all axes; the last transform is of another kind than the ones before."""
+    weights = np.random.default_rng(4).normal(size=(3, 6, 7)).astype(np.float32)
+    leaf = torch.from_numpy(COMPLEX.copy()).requires_grad_()
+    (torch.fft.irfftn(leaf, s=(3, 6, 7)) * torch.from_numpy(weights)).sum().backward()
+    found = transform.grad(lambda z: ops.sum(ops.multiply(ops.irfftn(z, s=(3, 6, 7)), weights)))(ops.asarray(COMPLEX))
+    assert_close(host(found), leaf.grad.numpy(), 1e-5)
 
 
 @pytest.mark.parametrize("norm", [None, *NORMS])

@@ -179,3 +179,15 @@ def test_complex_slopes_at_zero(name: str, z: complex, slope: complex, dtype: st
     with np.errstate(all="ignore"):
         got = host(transform.grad(total)(ops.asarray([z] * 5, dtype=dtype)))
     np.testing.assert_allclose(got, [slope] * 5, atol=1e-6)
+
+
+def test_a_gradient_has_the_kind_and_precision_of_what_it_is_of(backend: Backend) -> None:
+    """The gradient of a real tensor is real, and that of a complex one keeps its imaginary part when it is narrowed."""
+    number = ops.asarray([2 + 3j], dtype="complex64")
+    found = transform.grad(lambda x: ops.sum(ops.real(ops.multiply(x, number))))(ops.asarray([1.0]))
+    assert ops.dtype(found).name == "float32"
+    assert host(found).tolist() == [2.0]
+    if backend.name != "mlx":  # MLX has no complex128
+        wide = transform.grad(lambda z: ops.sum(ops.real(ops.multiply(ops.cast(z, "complex128"), 1j))))(number)
+        assert ops.dtype(wide).name == "complex64"
+        assert host(wide).tolist() == [-1j]

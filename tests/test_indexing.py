@@ -297,6 +297,17 @@ def test_segments_without_rows(backend: object, dtype: str) -> None:
     same(ops.segment_mean(data, [1, 1], 3), np.array([0, 2.5, 0], np.float32 if "int" in dtype else dtype))
 
 
+@pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch is not installed")
+def test_updates_ignore_the_default_device_of_torch() -> None:
+    import torch
+
+    x, places, values = torch.zeros(4), torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0])
+    with torch.device("meta"):
+        updated, added = ops.index_update(x, places, values), ops.index_add(x, places, values)
+    assert updated.tolist() == [2.0, 0.0, 3.0, 0.0]
+    assert added.tolist() == [3.0, 0.0, 3.0, 0.0]
+
+
 @quick
 @given(x=lines.filter(lambda a: np.isfinite(a).all()), count=st.integers(1, 7))
 def test_histogram(backend: object, x: np.ndarray, count: int) -> None:
@@ -304,6 +315,7 @@ def test_histogram(backend: object, x: np.ndarray, count: int) -> None:
     expected = np.histogram(x, bins=host(edges))[0]
     same(counts, expected)
     np.testing.assert_allclose(host(edges), np.histogram(x, bins=count)[1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(host(ops.histogram(x)[1]), np.histogram(x)[1], rtol=1e-5, atol=1e-6)
     bins = [-3.0, -1.0, 0.5, 2.0]
     same(ops.histogram(x, bins)[0], np.histogram(x, bins)[0])
     rising = np.array(bins, np.float32)

@@ -485,6 +485,24 @@ def test_conjugate_gradients_take_a_function(backend: Backend) -> None:
     assert info == 2
 
 
+def test_conjugate_gradients_go_on_from_a_start(backend: Backend) -> None:
+    a, b = DEFINITE[0], TALL[0, :5, 0]
+    start = np.linspace(-1.0, 1.0, 5)
+    x, info = ops.conjugate_gradient(ops.asarray(a), ops.asarray(b), start, tol=1e-12)
+    assert info == 0
+    assert_close(host(x), np.linalg.solve(a, b), 1e-8)
+    x, info = ops.conjugate_gradient(ops.asarray(a), ops.asarray(b), np.linalg.solve(a, b), tol=1e-8, maxiter=0)
+    assert info == 0
+    assert_close(host(x), np.linalg.solve(a, b), 1e-8)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_negative_norms_of_nothing_are_infinite(backend: Backend, keepdims: bool) -> None:
+    for order in (-1, -2.5):
+        found = ops.vector_norm(ops.zeros((2, 0)), axis=1, keepdims=keepdims, ord=order)
+        np.testing.assert_array_equal(host(found), np.full((2, 1) if keepdims else (2,), np.inf))
+
+
 def test_results_have_names(backend: Backend) -> None:
     a = np.eye(2, dtype=np.float32)
     assert ops.eigh(a)._fields == ops.eig(a)._fields == ("eigenvalues", "eigenvectors")

@@ -60,8 +60,13 @@ def test_ltc_ranges(backend: Backend) -> None:
         ("gleak", 0.001, 1.0), ("cm", 0.4, 0.6), ("weight", 0.001, 1.0), ("sensory_weight", 0.001, 1.0)
     ):  # fmt: skip
         assert low - 1e-5 <= softplus(p[name]).min() <= softplus(p[name]).max() <= high + 1e-5
-    for name, low, high in (("vleak", -0.2, 0.2), ("sigma", 3.0, 8.0), ("mu", 0.3, 0.8)):
+    for name, low, high in (
+        ("vleak", -0.2, 0.2), ("sigma", 3.0, 8.0), ("mu", 0.3, 0.8), ("sensory_sigma", 3.0, 8.0),
+        ("sensory_mu", 0.3, 0.8),
+    ):  # fmt: skip
         assert low <= p[name].min() <= p[name].max() <= high
+        # Sixty numbers and more leave no quarter at an end of the range empty.
+        assert p[name].size < 60 or p[name].min() < low + (high - low) / 4 < high - (high - low) / 4 < p[name].max()
     assert set(np.unique(p["erev"])) == {-1.0, 1.0}
 
 

@@ -77,6 +77,21 @@ def test_moving_axes_is_numpys(backend: Backend, x: np.ndarray, data: st.DataObj
     )
 
 
+def test_rolled_axes_are_numpys(backend: Backend) -> None:
+    x = np.arange(24).reshape(2, 3, 4)
+    for axis in range(-3, 3):
+        np.testing.assert_array_equal(host(ops.rollaxis(ops.asarray(x), axis)), np.rollaxis(x, axis))
+        for start in range(-3, 4):
+            np.testing.assert_array_equal(host(ops.rollaxis(ops.asarray(x), axis, start)), np.rollaxis(x, axis, start))
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0), (2, 0), (-1, -2)])
+def test_quarter_turns_are_numpys(backend: Backend, axes: tuple[int, int]) -> None:
+    x = np.arange(24).reshape(2, 3, 4)
+    for k in range(-5, 6):
+        np.testing.assert_array_equal(host(ops.rot90(ops.asarray(x), k, axes)), np.rot90(x, k, axes))
+
+
 @few
 @hypothesis.given(arrays, st.data())
 def test_windows_are_numpys(backend: Backend, x: np.ndarray, data: st.DataObject) -> None:

@@ -208,6 +208,19 @@ def test_one_operation_moves_alone(legacy: Path) -> None:
     assert done.stdout == "legacy.ops.math\n", done.stderr
 
 
+@pytest.mark.parametrize("text", ["One line.", 'Several lines.\n\nWith "quotes" and a \\ in them.\n\n    indented'])
+def test_the_frontend_has_the_whole_docstring(tmp_path: Path, text: str) -> None:
+    function = ast.parse("def f(x):\n    return np.abs(x)\n").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body.insert(0, ast.Expr(ast.Constant(text)))
+    package = package_of(tmp_path, {"ops/numpy/m.py": f"import numpy as np\n\n{ast.unparse(function)}\n"})
+    plan(package).apply(force=True)
+    (moved,) = (
+        node for node in ast.parse((package / "ops/m.py").read_text()).body if isinstance(node, ast.FunctionDef)
+    )
+    assert ast.get_docstring(moved) == text
+
+
 def test_what_a_shared_helper_leaves_behind(tmp_path: Path) -> None:
     text = (
         "import numpy as np\n\ndef _half(x):\n    return x / 2\n\n"

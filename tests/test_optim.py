@@ -504,6 +504,26 @@ def test_a_schedule_may_take_a_single_step(schedule: Any, rates: list[float]) ->
     assert [schedule()(n) for n in range(3)] == rates
 
 
+@pytest.mark.parametrize("every", [2, 3, 49, 1000])
+def test_a_step_falls_at_every_so_many_updates_exactly(backend: Backend, every: int) -> None:
+    schedule = schedules.step(1.0, every, 0.5)
+    for number in (1, 2, 3):
+        before, at = number * every - 1, number * every
+        assert [schedule(before), schedule(at)] == [0.5 ** (number - 1), 0.5**number]
+        assert [float(schedule(ops.asarray(float(n)))) for n in (before, at)] == [0.5 ** (number - 1), 0.5**number]
+
+
+def test_a_step_is_a_tenth_by_default() -> None:
+    assert [schedules.step(1.0, 2)(n) for n in range(5)] == pytest.approx([1.0, 1.0, 0.1, 0.1, 0.01])
+
+
+def test_a_boundary_is_the_update_that_the_next_schedule_begins_with(backend: Backend) -> None:
+    schedule = schedules.joined([schedules.constant(rate) for rate in (1.0, 0.5, 0.25)], [2, 5])
+    expected = [1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25]
+    assert [schedule(n) for n in range(7)] == expected
+    assert [float(schedule(ops.asarray(float(n)))) for n in range(7)] == expected
+
+
 def test_schedules_join(backend: Backend) -> None:
     warm = schedules.warm_up(schedules.cosine(1.0, 10), 5)
     assert [round(warm(n), 3) for n in (0, 1, 5, 10, 15, 99)] == [0.0, 0.2, 1.0, 0.5, 0.0, 0.0]

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
@@ -21,6 +22,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops, optim
 from ember_ml.backend import Backend
+from ember_ml.dispatch import operation_of
 from ember_ml.nn import modules
 from ember_ml.ops import random
 from ember_ml.random import sampling
@@ -125,6 +127,26 @@ def test_floats_of_every_dtype(backend: Backend, name: str, dtype: str) -> None:
         assert answer.shape == ((shape,) if isinstance(shape, int) else shape)
         assert answer.dtype == expected.dtype
         np.testing.assert_array_equal(answer, expected)
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal", "exponential", "laplace", "gumbel", "truncated_normal"])
+def test_float64_numbers_are_made_of_more_than_32_bits(backend: Backend, name: str) -> None:
+    """Of numbers that are made of 31 or 32 bits, some of so many would be equal."""
+    x = host(getattr(random, name)(200_000, dtype="float64", key=9))
+    assert len(np.unique(np.abs(x))) == len(x)
+
+
+def test_stirlings_series_is_that_of_the_logarithm_of_the_gamma_function(generator: Any) -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 12.0, 20.0, 100.0, 1e4])
+    with mpmath.workdps(40):
+        tau = mpmath.log(2 * mpmath.pi) / 2
+        expected = [float(mpmath.loggamma(n) - ((n - 0.5) * mpmath.log(n) - n + tau)) for n in map(mpmath.mpf, x)]
+    np.testing.assert_allclose(sampling.stirling(generator, x), expected, rtol=0, atol=2e-14)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "binomial", "bits", "categorical", "permutation", "poisson", "randint"])
+def test_draws_of_whole_numbers_are_said_to_have_no_gradient(name: str) -> None:
+    assert not operation_of(getattr(random, name)).differentiable
 
 
 def test_an_element_depends_on_the_key_and_its_place_alone(backend: Backend) -> None:

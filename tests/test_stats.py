@@ -110,6 +110,14 @@ def test_moments_are_scipy(backend: Backend, bias: bool) -> None:
         assert_close(host(ops.zscore(SAMPLE, axis=axis)), scipy.stats.zscore(SAMPLE, axis=axis), 2e-4)
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_the_bias_of_small_samples_is_that_of_scipy(backend: Backend, count: int) -> None:
+    """There is a correction for three values or more of ``skew``, and for four or more of ``kurtosis``."""
+    values = np.asarray([1.0, 2.0, 4.0, 9.0, 7.0])[:count]
+    for ours, theirs in [(ops.skew, scipy.stats.skew), (ops.kurtosis, scipy.stats.kurtosis)]:
+        assert_close(host(ours(values, bias=False)), theirs(values, bias=False), 1e-5)
+
+
 def test_constant_samples_have_no_shape(backend: Backend) -> None:
     constant = np.full((4,), 0.1, np.float32)
     for name in ("skew", "kurtosis"):

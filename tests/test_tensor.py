@@ -18,7 +18,7 @@ from samples.indexing import UPDATES
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import dispatch, ops, transform
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import floating
@@ -265,6 +265,21 @@ def test_tensors_of_two_engines(home: Backend) -> None:
             with pytest.raises(TypeError, match="two engines"):
                 x + y.native
         same(x + y.to_backend(home.name), X + Y)
+
+
+def test_an_engine_that_takes_the_tensors_of_another_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine that records what NumPy computes for ``grad`` takes arrays, whether or not NumPy takes its tensors."""
+    numpy, found = backends.load("numpy"), []
+
+    def run(x: Any) -> Any:
+        y = on(numpy, Y)
+        with monkeypatch.context() as patch:
+            patch.setattr(numpy, "kinds", numpy.tensors)
+            found.extend(dispatch.backend_of_wrapped("add", pair).name for pair in ((x, y), (y, x)))
+        return ops.sum(x)
+
+    transform.grad(run)(on(numpy, X))
+    assert found == ["autograd", "autograd"]
 
 
 def test_numpy_gives_way(home: Backend) -> None:

@@ -27,7 +27,7 @@ from agreement import is_on_cpu
 from interruption import Lines
 
 import ember_ml
-from ember_ml import ops, optim, training
+from ember_ml import ops, optim, training, tree
 from ember_ml.backend import Backend
 from ember_ml.nn import modules
 from ember_ml.nn.tensor import EmberTensor
@@ -810,6 +810,26 @@ def test_an_error_when_a_lazy_engine_computes_leaves_a_whole_step(
                 fit_small(mine, resume=tmp_path / "begin")
         assert mine.step == 1
         assert_whole(mine, tmp_path, expected, "computation")
+
+
+@pytest.mark.skipif("mlx" not in ember_ml.get_available_backends(), reason="MLX is lazy, and is not installed")
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+def test_a_lazy_engine_computes_every_step(compile: bool) -> None:
+    """A step that is put off would hold the arrays of all before it."""
+    import mlx.core as mx
+
+    class Pending(training.Callback):
+        def on_step_end(self, trainer: Any, loss: Any) -> None:
+            measured = [metric.state()[-1:] for metric in trainer.metrics]
+            tensors = [*trainer.model.tensors().values(), *trainer.optimizer.tensors().values()]
+            graph = io.StringIO()
+            mx.export_to_dot(graph, *(x for x in tree.leaves([loss, measured, tensors]) if isinstance(x, mx.array)))
+            pending.append(graph.getvalue().count("label"))
+
+    pending: list[int] = []
+    with ember_ml.use_backend("mlx"):
+        fit_small(small(Pending(), compile=compile))
+    assert pending == [0] * 4
 
 
 @pytest.mark.skipif("mlx" not in ember_ml.get_available_backends(), reason="MLX traces, and is not installed")

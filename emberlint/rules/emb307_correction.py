@@ -48,12 +48,7 @@ def _is_spread(name: str) -> bool:
 def check(node: ast.Call, file: File) -> None:
     """``std`` and ``var``, as a function or as a method."""
     function = called(node, file)
-    if (
-        function is None
-        or function.last not in _NAMES
-        or file.allowed is not None
-        or keyword(node, "correction") is not None
-    ):
+    if function is None or file.allowed is not None or keyword(node, "correction") is not None:
         return
     older = keyword(node, "ddof") or keyword(node, "unbiased")
     if older is not None and function.engine != EMBER:

@@ -30,7 +30,6 @@ import ast
 from emberlint.inference.callees import called, is_engines, keyword, last_of
 from emberlint.inference.checks import KEYWORDS
 from emberlint.inference.file import File
-from emberlint.knowledge.engines import engine_of
 from emberlint.rules import Rule
 
 RULE = Rule("EMB313", "float64", "float64")
@@ -50,7 +49,7 @@ def check_name(node: ast.Attribute | ast.Name, file: File) -> None:
     if name not in _NAMES or type(node.ctx) is not ast.Load or file.allowed is not None:
         return
     path = file.path(node)
-    if path and engine_of(path) and not path.startswith("ember_ml.dtypes"):
+    if path and not path.startswith("ember_ml.dtypes"):
         _report(node, file)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 from emberlint import generate
 from emberlint.inference.values import SCALARS
@@ -18,6 +20,11 @@ def test_it_is_current() -> None:
         [sys.executable, "-m", "emberlint.generate", "--check"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_it_is_rendered_as_the_file_holds_it() -> None:
+    text = Path(generate.PATH).read_text(encoding="utf-8")
+    assert generate.render(json.loads(text)) == text
 
 
 def test_names_that_are_renamed_exist() -> None:

@@ -161,6 +161,8 @@ def test_annotations(annotation: str, kind: str) -> None:
         ("def inner():\n    return np.zeros(3)\ny = inner()", "host numpy"),
         ("def inner(n):\n    return inner(n - 1) if n else np.zeros(3)\ny = inner(3)", "?"),
         ("def inner():\n    yield np.zeros(3)\ny = inner()", "?"),
+        ("def inner() -> np.ndarray:\n    return x\ny = inner()", "host numpy"),
+        ("async def inner() -> np.ndarray:\n    return x\ny = inner()", "?"),
         ("q = np\ny = q.zeros(3)", "host numpy"),
         ("np = x\ny = np.zeros(3)", "?"),
         ("from numpy import zeros as z\ny = z(3)", "host numpy"),
@@ -215,6 +217,14 @@ def test_reasons_lead_to_the_origin() -> None:
         "line 3: `x + 1` is computed from a tensor: NumPy array",
         "line 2: `np.zeros(3)` is what this call answers: NumPy array",
     )
+
+
+def test_a_long_way_from_the_origin_is_told_in_part() -> None:
+    source = Source(b"import numpy as np\nx = np.zeros(3)\n" + b"x = np.exp(x)\n" * 40 + b"y = x.T\n")
+    file = State(source, parse(source), Config(), thorough=True)
+    traversal.run(file)
+    value = next(value for node, value in file.known.items() if file.text(node) == "x.T")
+    assert len(file.reasons(value)) == 24
 
 
 @pytest.mark.parametrize("folder", ["ember_ml/ops", "ember_ml/backend", "tests/lint/fixtures"])

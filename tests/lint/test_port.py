@@ -245,6 +245,14 @@ def test_report_says_what_a_person_must_decide(tmp_path: Path, capsys: pytest.Ca
     assert "`np.roots` has no operation" in said
 
 
+def test_constants_are_bound_to_an_engine_until_they_are_ported() -> None:
+    """A site is a place that has to do with arrays; the counts are those before the port, and after it."""
+    text = b"import numpy as np\n\n\ndef f(x: np.ndarray):\n    return x.shape, np.pi, np.nan, np.little_endian\n"
+    done = port.ported(text, "program.py", "numpy", Config())
+    assert b"ops.pi, ops.nan, np.little_endian" in done.after
+    assert (done.sites, done.bound) == ((4, 3), (4, 1))
+
+
 def test_rules_about_backends_leave_a_port_alone() -> None:
     done = port.ported(b"import numpy as np\nnp.save('x.npy', 1)\n", "program.py", "numpy", Config())
     assert {finding.code for finding in done.left} == {"EMB101", "EMB102"}

@@ -62,11 +62,28 @@ def test_rules_about_the_project_are_silenced_where_they_report(tmp_path: Path) 
     path = ops / "math.py"
     config = Config(root=str(tmp_path), select=("EMB002", "EMB501"))
 
-    def found(text: str) -> list[str]:
+    def found(text: str) -> tuple[list[str], int]:
         path.write_text(text, encoding="utf-8")
-        return [finding.code for finding in runner.run([str(tmp_path)], config, cached=False).findings]
+        done = runner.run([str(tmp_path)], config, cached=False)
+        return [finding.code for finding in done.findings], done.suppressed
 
-    assert found("def add(x, /): ...\n") == []
-    assert found("def subtract(x, /): ...\n") == ["EMB501"]
-    assert found("def subtract(x, /): ...  # noqa: EMB501\n") == []
-    assert found("def add(x, /): ...  # noqa: EMB501\n") == ["EMB002"]
+    assert found("def add(x, /): ...\n") == ([], 0)
+    assert found("def subtract(x, /): ...\n") == (["EMB501"], 0)
+    assert found("def subtract(x, /): ...  # noqa: EMB501\n") == ([], 1)
+    assert found("def add(x, /): ...  # noqa: EMB501\n") == (["EMB002"], 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = 1  # noqa: EMB101\n", "x = 1\n"),
+        ("x = 1  # noqa: EMB101 # the reason\n", "x = 1  # the reason\n"),
+        ("x = 1  # noqa: EMB101# the reason\n", "x = 1  # the reason\n"),
+        ("# noqa: EMB101\nx = 1\n", "x = 1\n"),
+    ],
+)
+def test_the_fix_of_an_unused_suppression_keeps_other_comments(before: str, after: str) -> None:
+    (finding,) = linter.lint(before.encode(), "m.py", CONFIG).findings
+    assert finding.fix is not None
+    (edit,) = finding.fix.edits
+    assert before[: edit.start] + edit.text + before[edit.end :] == after

@@ -2,7 +2,8 @@
 
 A sample of the bugs that ``bugs.py`` finds is drawn from every file in proportion to their number. For each,
 ``related.py`` names the steps to run: a test file, whole or with ``-k``. A step is first run without the bug, once for
-all bugs; one that fails even so is left out and reported. The quickest step goes first, and the first failure ends it.
+all bugs; tests that fail even so are left out and reported. The quickest step goes first, and the first failure ends
+it.
 
 ===========  =======================================================================================================
 killed       a test failed
@@ -171,6 +172,8 @@ class Outcome(NamedTuple):
     seconds: float
     by: str = ""
     """The test that failed first, and its error."""
+    failing: tuple[str, ...] = ()
+    """The ids of the tests that failed without a bug."""
 
 
 class Request(NamedTuple):
@@ -179,6 +182,8 @@ class Request(NamedTuple):
     step: Step
     bug: Bug | None
     limit: float
+    deselected: tuple[str, ...] = ()
+    """The ids of tests to leave out."""
 
 
 class Verdict(NamedTuple):
@@ -209,7 +214,7 @@ class Job:
         self.limit, self.began = request.limit, time.monotonic()
         self.pid = os.fork()
         if not self.pid:
-            self._run_tests(request.step)
+            self._run_tests(request)
 
     def outcome(self) -> Outcome | None:
         """How the step ended, or ``None`` while it runs."""
@@ -220,9 +225,11 @@ class Job:
         self.stop()
         if not ended:
             return Outcome("timeout", seconds)
-        told = json.loads(self.report.read_text()) if self.report.exists() else {"by": "the process ended early"}
+        told = {"by": "the process ended early", "failing": []}
+        if self.report.exists():
+            told = json.loads(self.report.read_text())
         code = os.waitstatus_to_exitcode(status)
-        return Outcome({0: "passed", 5: "empty"}.get(code, "failed"), seconds, told["by"])
+        return Outcome({0: "passed", 5: "empty"}.get(code, "failed"), seconds, told["by"], tuple(told["failing"]))
 
     def stop(self) -> None:
         """End the process and those that it started."""
@@ -249,7 +256,7 @@ class Job:
         self.written += 1
         os.utime(self.folder / name, (self.written, self.written))
 
-    def _run_tests(self, step: Step) -> None:
+    def _run_tests(self, request: Request) -> None:
         """In the forked process: run pytest, write what failed, and end."""
         code = 3
         try:
@@ -266,26 +273,34 @@ class Job:
             for name in ("bugs", "related"):
                 sys.modules.pop(name, None)
             watcher = Watcher()
-            code = int(sys.modules["pytest"].main(self._arguments(step), plugins=[watcher]))
-            self.report.write_text(json.dumps({"by": watcher.by or ("an import" if code else "")}))
+            code = int(sys.modules["pytest"].main(self._arguments(request), plugins=[watcher]))
+            told = {"by": watcher.by or ("an import" if code else ""), "failing": watcher.failing}
+            self.report.write_text(json.dumps(told))
         finally:
             os._exit(code)
 
-    def _arguments(self, step: Step) -> list[str]:
-        options = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminal", "--assert=plain"]
+    def _arguments(self, request: Request) -> list[str]:
+        step = request.step
+        first = ["-x"] if request.bug else []
+        options = [*first, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminal", "--assert=plain"]
         settings = ["-c", str(self.folder / "pyproject.toml"), "-o", "addopts=--strict-markers --strict-config"]
         places = ["--rootdir", str(self.folder), "--basetemp", str(self.scratch)]
         selected = ["-k", step.selected] if step.selected else []
-        return [step.file, *selected, *options, *settings, *places]
+        deselected = [word for test in request.deselected for word in ("--deselect", test)]
+        return [step.file, *selected, *deselected, *options, *settings, *places]
 
 
 class Watcher:
-    """A plugin of pytest that keeps the first failure."""
+    """A plugin of pytest that keeps the first failure, and the ids of all tests that failed."""
 
-    by = ""
+    def __init__(self) -> None:
+        self.by = ""
+        self.failing: list[str] = []
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self._keep(report)
+        if report.failed and report.nodeid not in self.failing:
+            self.failing.append(report.nodeid)
 
     def pytest_collectreport(self, report: Any) -> None:
         self._keep(report)
@@ -317,7 +332,8 @@ class Log:
         if "bug" in entry:
             self.verdicts[entry["bug"]] = Verdict(entry["result"], entry["by"])
         elif entry["tree"] == self.tree:
-            self.clean[Step(*entry["step"])] = Outcome(*entry["outcome"])
+            status, seconds, by, failing = entry["outcome"]
+            self.clean[Step(*entry["step"])] = Outcome(status, seconds, by, tuple(failing))
 
     def key(self, bug: Bug) -> str:
         """What identifies a bug as long as its file is the same."""
@@ -346,10 +362,12 @@ def examine(bug: Bug, steps: list[Step], log: Log, limit: float) -> Generator[Re
         if step not in log.clean:
             log.add_clean(step, (yield Request(step, None, 2 * limit)))
         clean = log.clean[step]
-        if clean.status != "passed":
+        if clean.status != "passed" and not clean.failing:
             continue
         allowed = min(limit, 5 * clean.seconds + 10)
-        outcome = yield Request(step, bug, allowed)
+        outcome = yield Request(step, bug, allowed, clean.failing)
+        if outcome.status == "empty":
+            continue
         if outcome.status == "failed":
             return Verdict("killed", outcome.by)
         if outcome.status == "timeout" and clean.seconds < allowed / 4:

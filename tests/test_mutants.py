@@ -253,6 +253,18 @@ def log(tmp_path: Path) -> mutants.Log:
     return mutants.Log(tmp_path / "log.jsonl", mutants.Project(tmp_path))
 
 
+def test_tests_that_fail_without_the_bug_are_left_out(log: mutants.Log) -> None:
+    failing = ("tests/test_a.py::test_broken",)
+    examination = mutants.examine(place("ember_ml/thing.py"), [A], log, 40.0)
+    assert next(examination).bug is None
+    request = examination.send(mutants.Outcome("failed", 1.0, "test_broken", failing))
+    assert request.bug is not None
+    assert request.deselected == failing
+    with pytest.raises(StopIteration) as end:
+        examination.send(outcome("failed"))
+    assert end.value.value.result == "killed"
+
+
 @pytest.mark.parametrize("expected", VERDICTS)
 def test_verdicts(expected: str, log: mutants.Log) -> None:
     ends = {(A.file, planted): end for (_, planted), end in VERDICTS[expected].items()}

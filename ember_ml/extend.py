@@ -32,7 +32,7 @@ from ember_ml.dispatch import (
 from ember_ml.dispatch.checks import unchecked
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dispatch.wrapping import register as register_wrapper
-from ember_ml.ops._shapes.axes import axis_of
+from ember_ml.shapes.axes import axis_of
 
 __all__ = [
     "ENGINES",

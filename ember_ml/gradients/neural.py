@@ -8,8 +8,8 @@ from typing import Any
 
 from ember_ml.gradients.math import _axes
 from ember_ml.ops import activations, comparison, creation, dtypes, indexing, linearalg, manipulation, math, stats
-from ember_ml.ops._shapes import windows as _windows
 from ember_ml.ops.neural import conv, conv_transpose, unfold
+from ember_ml.shapes import windows as _windows
 
 
 def _channels_last(x: Any, data_format: str) -> Any:

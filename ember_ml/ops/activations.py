@@ -9,8 +9,8 @@ from typing import Any
 from ember_ml.dispatch import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import comparison, creation, device, indexing, manipulation, math, stats
-from ember_ml.ops._shapes.axes import axes_of as _axes
 from ember_ml.ops.math import tanh as tanh
+from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.types import Axis, Tensor, TensorLike
 
 

@@ -24,8 +24,8 @@ from typing import Any
 from ember_ml.dispatch import op
 from ember_ml.dtypes import as_dtype, default_float, floating, free, kept
 from ember_ml.ops import comparison, creation, device, dtypes, manipulation, math, stats
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 
 

@@ -23,7 +23,7 @@ from ember_ml.dtypes import (
     promoted,
 )
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, TensorLike
 
 

@@ -24,11 +24,11 @@ from ember_ml.dispatch import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
-from ember_ml.ops._shapes.linearalg import check_matrix as _check_matrix
-from ember_ml.ops._shapes.linearalg import check_square as _check_square
-from ember_ml.ops._shapes.linearalg import is_by_product
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.linearalg import check_matrix as _check_matrix
+from ember_ml.shapes.linearalg import check_square as _check_square
+from ember_ml.shapes.linearalg import is_by_product
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
 # Like ``floating``, for operations with several results, whose dtypes differ for complex tensors.

@@ -13,8 +13,8 @@ from typing import Any
 from ember_ml.dispatch import op
 from ember_ml.dtypes import floating
 from ember_ml.ops import activations, comparison, creation, device, dtypes, indexing, manipulation, math, stats
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.losses import check_sequences
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.losses import check_sequences
 from ember_ml.types import Indices, Tensor, TensorLike
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import free, kept, promoted
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import Axis, Shape, Tensor, TensorLike
 
 

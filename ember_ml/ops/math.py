@@ -23,8 +23,8 @@ from ember_ml.dtypes import (
 )
 from ember_ml.ops import comparison, control, creation, indexing, manipulation, stats
 from ember_ml.ops import dtypes as _casts
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import Axis, Indices, Tensor, TensorLike
 
 _Result = _TypeVar("_Result")

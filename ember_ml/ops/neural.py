@@ -24,10 +24,10 @@ from ember_ml.ops import (
     stats,
 )
 from ember_ml.ops import random as _random
-from ember_ml.ops._shapes import windows as _windows
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.neural import check_recurrent as _check_recurrent
-from ember_ml.ops._shapes.neural import check_resize as _check_resize
+from ember_ml.shapes import windows as _windows
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.neural import check_recurrent as _check_recurrent
+from ember_ml.shapes.neural import check_resize as _check_resize
 from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 
 

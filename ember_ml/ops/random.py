@@ -25,9 +25,9 @@ from ember_ml.dtypes import free, indexed
 from ember_ml.dtypes import promote as _promote
 from ember_ml.ops import comparison, control, dtypes, indexing, linearalg, manipulation, math
 from ember_ml.ops import device as _device_category
-from ember_ml.ops._shapes.axes import axis_of as _axis
 from ember_ml.random import sampling as _sampling
 from ember_ml.random import threefry as _threefry
+from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
 
 # A number, or a tensor that broadcasts to the shape of the result.

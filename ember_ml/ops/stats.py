@@ -11,7 +11,7 @@ from ember_ml import backend as _backends
 from ember_ml.dispatch import op
 from ember_ml.dtypes import EmberDType, accumulated, floating, indexed, measured, promoted, real_of
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math
-from ember_ml.ops._shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.types import Axis, DTypeLike, Indices, Tensor, TensorLike
 
 

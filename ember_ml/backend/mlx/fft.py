@@ -11,7 +11,7 @@ from ember_ml.backend.numpy.fft import _places
 from ember_ml.dispatch import definition_of
 from ember_ml.dtypes import default_float
 from ember_ml.errors import UnsupportedError
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 
 _SINGLE = (mx.float32, mx.complex64, mx.float16, mx.bfloat16)
 

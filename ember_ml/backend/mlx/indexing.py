@@ -14,7 +14,7 @@ from ember_ml.backend.mlx.mapping import following
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.dispatch.checks import is_checked
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 
 
 def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.array:

@@ -22,8 +22,8 @@ from ember_ml.backend.numpy.manipulation import (
     _windows,
 )
 from ember_ml.errors import AxisError, UnsupportedError
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
 
 
 def shape(x: mx.array, /) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ import mlx.core as mx
 from ember_ml.backend.mlx.mapping import following
 from ember_ml.backend.mlx.math import exp
 from ember_ml.dispatch import REGISTRY
-from ember_ml.ops._shapes.neural import check_attention
-from ember_ml.ops._shapes.windows import (
+from ember_ml.shapes.neural import check_attention
+from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
     cut,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ember_ml.backend.numpy.core import DTYPES
 from ember_ml.dtypes import default_float
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 
 Array = Any
 

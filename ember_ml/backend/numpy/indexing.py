@@ -11,7 +11,7 @@ from numpy import argwhere
 
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.dtypes import default_float
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 
 _Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,6 @@ from ember_ml.backend import native_for
 from ember_ml.backend.numpy.core import DTYPES
 from ember_ml.dispatch import REGISTRY
 from ember_ml.errors import LinAlgError
-from ember_ml.ops._shapes.linearalg import is_by_product
 from ember_ml.ops.linearalg import (
     EigResult,
     LUFactorResult,
@@ -19,6 +18,7 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
+from ember_ml.shapes.linearalg import is_by_product
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,8 @@ from numpy import transpose as permute_dims
 
 from ember_ml.backend.numpy.sequences import check_number
 from ember_ml.dtypes import as_dtype
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
 
 Array = np.ndarray[Any, Any]
 

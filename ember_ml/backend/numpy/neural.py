@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ember_ml.ops._shapes.axes import axes_of
-from ember_ml.ops._shapes.neural import check_attention
-from ember_ml.ops._shapes.windows import (
+from ember_ml.shapes.axes import axes_of
+from ember_ml.shapes.neural import check_attention
+from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
     cut,

@@ -15,8 +15,8 @@ from torch.nn.functional import tanhshrink as tanh_shrink
 
 from ember_ml.backend.numpy.activations import _STRAIGHT
 from ember_ml.dispatch import definition_of
-from ember_ml.ops._shapes.axes import axes_of as _axes
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.axes import axis_of as _axis
 
 
 def gelu(x: Tensor, /, approximate: bool = False) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ember_ml.backend.numpy.fft import _places
 from ember_ml.dtypes import default_float
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 
 _READY = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})
 

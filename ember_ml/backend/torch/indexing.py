@@ -12,7 +12,7 @@ from ember_ml.backend.numpy.indexing import Part, check_search, parts_of
 from ember_ml.backend.torch.core import DTYPES, convert, is_pushing
 from ember_ml.dispatch.checks import is_checked, shift
 from ember_ml.dtypes import default_float
-from ember_ml.ops._shapes.axes import axis_of as _axis
+from ember_ml.shapes.axes import axis_of as _axis
 
 # torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
 torch.compiler.assume_constant_result(shift)

@@ -14,7 +14,6 @@ from ember_ml.backend.torch.transform import is_bent
 from ember_ml.dispatch import definition_of
 from ember_ml.dispatch.checks import is_checked
 from ember_ml.errors import LinAlgError
-from ember_ml.ops._shapes.linearalg import check_square, is_by_product
 from ember_ml.ops.linearalg import (
     EigResult,
     LUFactorResult,
@@ -23,6 +22,7 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
+from ember_ml.shapes.linearalg import check_square, is_by_product
 
 
 @native_for(torch.matmul, "floating")

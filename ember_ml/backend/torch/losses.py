@@ -12,7 +12,7 @@ from torch.nn import functional
 from ember_ml.backend.torch.indexing import _check, _check_unseen, _is_true
 from ember_ml.backend.torch.transform import is_bent
 from ember_ml.dispatch import REGISTRY
-from ember_ml.ops._shapes.losses import check_sequences
+from ember_ml.shapes.losses import check_sequences
 
 
 def mean_squared_error(y_true: Tensor, y_pred: Tensor, *, reduction: str = "mean") -> Tensor:

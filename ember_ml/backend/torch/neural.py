@@ -13,9 +13,9 @@ from ember_ml.backend.torch.indexing import _is_true
 from ember_ml.backend.torch.transform import is_bent
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
 from ember_ml.dispatch import definition_of
-from ember_ml.ops._shapes.axes import axes_of, axis_of
-from ember_ml.ops._shapes.neural import check_attention, check_recurrent, check_resize
-from ember_ml.ops._shapes.windows import (
+from ember_ml.shapes.axes import axes_of, axis_of
+from ember_ml.shapes.neural import check_attention, check_recurrent, check_resize
+from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
     folding,

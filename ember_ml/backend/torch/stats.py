@@ -8,7 +8,7 @@ import torch
 
 from ember_ml.backend import native_for
 from ember_ml.backend.torch.dtypes import cast
-from ember_ml.ops._shapes.axes import axes_of, axis_of
+from ember_ml.shapes.axes import axes_of, axis_of
 
 
 @native_for(torch.sum, "floating", "int64", bare=True)

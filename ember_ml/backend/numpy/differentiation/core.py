@@ -23,7 +23,7 @@ from ember_ml.backend.numpy.core import scalar_like as scalar_like
 from ember_ml.backend.numpy.sequences import assembled
 from ember_ml.dispatch import REGISTRY, Operation, within
 from ember_ml.errors import UnsupportedError
-from ember_ml.ops import creation, dtypes, indexing, manipulation, math
+from ember_ml.ops import creation, dtypes, indexing, manipulation, math  # emberlint: ignore[EMB113] after all of ops
 
 
 class Traced(ArrayBox):  # type: ignore[misc]

@@ -18,7 +18,7 @@ from autograd.util import toposort
 from ember_ml import backend as backends
 from ember_ml.backend.numpy.differentiation.core import _BOXES, Traced, _boxed, _node, _Parts, added
 from ember_ml.dispatch import within
-from ember_ml.ops import creation, math
+from ember_ml.ops import creation, math  # emberlint: ignore[EMB113] after all of ops
 
 Tensors: TypeAlias = tuple[Any, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.ops._shapes.axes import axis_of
-from ember_ml.ops._shapes.windows import is_last
+from ember_ml.shapes.axes import axis_of
+from ember_ml.shapes.windows import is_last
 
 
 def check_recurrent(

@@ -29,6 +29,8 @@ from ember_ml.ops.linearalg import (
 )
 from ember_ml.unchecked import is_checked
 
+_SINGULAR = "the matrix is singular"
+
 
 @native_for(mx.matmul, "floating")
 def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
@@ -106,7 +108,16 @@ def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
 
 
 def _solved(a: mx.array, b: mx.array) -> mx.array:
-    return mx.linalg.solve(_regular(a, _pivots(a) != 0), b, stream=mx.cpu)
+    rows, lower, upper = mx.linalg.lu(a, stream=mx.cpu)
+    # MLX 0.32: float64 factors corrupt memory where U is computed before L, which a traced graph may do.
+    if not is_checked() or _seen(lower) is None:
+        return mx.linalg.solve(_regular(a, _pivots(a) != 0), b, stream=mx.cpu)
+    # As mx.linalg.solve, with a look at the pivots before anything is divided by them.
+    if not np.asarray(upper).diagonal(0, -2, -1).all():
+        raise LinAlgError(_SINGULAR)
+    exchanged = mx.take_along_axis(b, mx.argsort(rows, -1)[..., None], -2)
+    y = mx.linalg.solve_triangular(lower, exchanged, upper=False, stream=mx.cpu)
+    return mx.linalg.solve_triangular(upper, y, upper=True, stream=mx.cpu)
 
 
 def _pivots(a: mx.array) -> mx.array:
@@ -114,7 +125,7 @@ def _pivots(a: mx.array) -> mx.array:
     return mx.diagonal(mx.linalg.lu_factor(a, stream=mx.cpu)[0], 0, -2, -1)
 
 
-def _regular(a: mx.array, sound: mx.array, message: str = "the matrix is singular") -> mx.array:
+def _regular(a: mx.array, sound: mx.array, message: str = _SINGULAR) -> mx.array:
     """A matrix whose pivots are all sound, else an error; NaN in its place where nobody may look.
 
     MLX itself raises an error in a thread of its own, and sometimes waits for that thread for ever.
@@ -414,12 +425,9 @@ def _settled(*answers: mx.array) -> tuple[mx.array, ...]:
 
 def _refuse(sound: mx.array, message: str) -> bool:
     """Raise unless all of ``sound`` is true, which compiled code has no values to tell; whether it was told."""
-    if is_checked():
-        try:
-            fine = bool(mx.all(sound))
-        except ValueError:
-            return False
-        if not fine:
-            raise LinAlgError(message)
-        return True
-    return False
+    seen = _seen(sound) if is_checked() else None
+    if seen is None:
+        return False
+    if not seen.all():
+        raise LinAlgError(message)
+    return True

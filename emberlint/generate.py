@@ -226,7 +226,7 @@ def main() -> int:
         Path(PATH).write_text(render(table), encoding="utf-8")
         return 0
     for part in stale(table):
-        print(f"out of date: {part}; run python -m emberlint.generate")
+        print(f"{PATH} is not current: {part}")
     return 1 if stale(table) else 0
 
 

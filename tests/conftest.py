@@ -51,9 +51,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _engine_of(item: pytest.Item) -> str | None:
     """The name of the engine that a test runs on, if it is of one engine."""
-    return (
-        item.callspec.params.get("backend") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
-    )
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get("backend")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

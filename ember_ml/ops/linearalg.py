@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager as _contextmanager
 from typing import Any, NamedTuple
 
-from ember_ml import backend as _backends
 from ember_ml.dispatch import op
-from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
+from ember_ml.dtypes import accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
+from ember_ml.ops._halves import dtype_of as _dtype
+from ember_ml.ops._halves import narrow_like as _like
+from ember_ml.ops._halves import widen as _wide
 from ember_ml.shapes import axes_of as _axes
 from ember_ml.shapes import axis_of as _axis
 from ember_ml.shapes import check_matrix as _check_matrix
@@ -1260,22 +1262,6 @@ def _adjoint(x: Any) -> Any:
 def _identity(x: Any) -> Tensor:
     """As many identity matrices as ``x`` has matrices, beside it."""
     return creation.tril(creation.triu(creation.ones_like(x)))
-
-
-def _dtype(x: Any) -> EmberDType:
-    return _backends.current().dtype_of(x)
-
-
-def _wide(x: Any) -> Any:
-    """Halves as float32: what is computed of them in several steps is rounded once, at the end."""
-    return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
-
-
-def _like(x: Any, answer: Any) -> Tensor:
-    """``answer`` in the dtype of ``x`` where that is a half."""
-    own = _dtype(x)
-    narrowed: Tensor = dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
-    return narrowed
 
 
 def _tolerance(x: Any, rtol: float | Tensor | None) -> float | Tensor:

@@ -18,6 +18,7 @@ from ember_ml import dispatch as _dispatch
 from ember_ml import sampling as _sampling
 from ember_ml import threefry as _threefry
 from ember_ml.dispatch import op
+from ember_ml.dispatch.tensor_types import REAL_NUMBERS as _NUMBERS
 from ember_ml.dtypes import KINDS as _KINDS
 from ember_ml.dtypes import as_dtype as _as_dtype
 from ember_ml.dtypes import default_float as _default_float
@@ -35,7 +36,6 @@ Parameter: TypeAlias = Any
 # An integer of 64 bits, two of 32, or a tensor of the latter.
 Key: TypeAlias = Any
 
-_NUMBERS = (bool, int, float)
 # What needs no look to be known in host memory.
 _KNOWN = frozenset({*_NUMBERS, str})
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ember_ml import dispatch, threefry
 from ember_ml import tree as _tree
+from ember_ml.dispatch.tensor_types import NUMBERS as _NUMBERS
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.reach import is_number, is_stateful, is_tensor, reached
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, parameters, states
@@ -353,8 +354,6 @@ class PORTABLE:
 class STILL:
     """The mark of a place among the chosen arguments where there is something else."""
 
-
-_NUMBERS = (bool, int, float, complex)
 
 # The transforms that answer derivatives.
 _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian"})

@@ -16,6 +16,7 @@ import numpy as np
 from ember_ml.backend import active, load, native_for
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.indexing import _seen
+from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import definition_of
 from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.ops.linearalg import (
@@ -399,10 +400,6 @@ def _real(x: mx.array) -> mx.array:
     if x.dtype == mx.complex64:
         raise NotImplementedError("MLX has no such decomposition of complex matrices")
     return x
-
-
-def _wide(x: mx.array) -> mx.array:
-    return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
 
 
 def _narrow(answer: mx.array, x: mx.array) -> mx.array:

@@ -1,11 +1,15 @@
-# Two commands: `make demo` and `make test`. Both make .venv first, once, and again when the project file changes.
+# `make demo` and `make test`; `make quick` while you work, `make generate` after a change of operations or rules.
+# All make .venv first, once, and again when the project file changes.
 PYTHON ?= python3
 BIN := .venv/bin
 
 # The fast path of dispatch is written twice: these tests run over its extension and over plain Python.
 BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.py promotion.py tensor.py)
 
-.PHONY: demo test lint types mutants bench clean
+# The tests of `make quick`: the contract, of which --quick takes a sample, and unit tests; none that compiles or waits.
+QUICK := $(addprefix tests/test_,contract.py fast.py options.py promotion.py dtypes.py types.py errors.py tensor.py)
+
+.PHONY: demo test quick lint types generate mutants bench clean
 
 demo: .venv/.installed
 	$(BIN)/ember-ml demo
@@ -14,12 +18,21 @@ test: lint types
 	$(BIN)/python -m pytest -n 2
 	EMBER_ML_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 $(BOTH_SPEEDS)
 
+quick: .venv/.installed
+	$(BIN)/python -m pytest -n 2 --quick -k 'not compilers and not leak' $(QUICK) tests/lint/test_rules.py
+
 lint: .venv/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: .venv/.installed
 	$(BIN)/mypy
+
+# Every generated file. The matrix of ember_ml/tools is measured, not generated: `ember-ml ops measure` writes it.
+generate: .venv/.installed
+	$(BIN)/python -m ember_ml.reference
+	$(BIN)/python -m emberlint.generate
+	EMBERLINT_UPDATE=1 $(BIN)/python -m pytest tests/lint/test_rules.py -k test_bad
 
 mutants: .venv/.installed
 	$(BIN)/python tests/mutants.py

@@ -48,7 +48,7 @@ def ember() -> dict[str, Any]:
     for operation in REGISTRY.values():
         functions[f"{operation.category}.{operation.name}"] = {
             "returns": str(operation.call.__annotations__.get("return", "")),
-            "law": operation.rule.name,
+            "dtype_rule": operation.rule.name,
             "lazy": operation.lazy,
             "parameters": _parameters(inspect.signature(operation.call), roles=True),
         }
@@ -226,7 +226,7 @@ def main() -> int:
         Path(PATH).write_text(render(table), encoding="utf-8")
         return 0
     for part in stale(table):
-        print(f"out of date: {part}; run python -m emberlint.generate")
+        print(f"{PATH} is not current: {part}")
     return 1 if stale(table) else 0
 
 

@@ -19,10 +19,15 @@ pytest_plugins = ["judging", "pytester", "triples"]
 
 DEVICE = "cpu"
 
+# What --quick keeps: these engines, and one of so many cases of the contract.
+QUICK_ENGINES = ("numpy", "torch")
+QUICK_STEP = 20
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     default = os.environ.get("EMBER_ML_TEST_DEVICE", DEVICE)
     parser.addoption("--device", default=default, help=f"where engines that have it compute (default: {default})")
+    parser.addoption("--quick", action="store_true", help="NumPy and torch alone, and a sample of the contract")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,6 +38,22 @@ def pytest_configure(config: pytest.Config) -> None:
     found = {name: backends.load(name).devices() for name in engines}
     if found and not any(DEVICE in devices for devices in found.values()):
         raise pytest.UsageError(f"--device: no engine has {DEVICE!r}; available: {found}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--quick``, leave out other engines and most cases of the contract."""
+    if config.getoption("--quick"):
+        kept = [item for item in items if _engine_of(item) in (None, *QUICK_ENGINES)]
+        contract = [item for item in kept if item.get_closest_marker("contract")]
+        left_out = set(items) - set(kept) | set(contract) - set(contract[::QUICK_STEP])
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _engine_of(item: pytest.Item) -> str | None:
+    """The name of the engine that a test runs on, if it is of one engine."""
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get("backend")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -181,7 +181,7 @@ def draws(draw: st.DrawFn, operation: Operation, dtype: str) -> Draw:
 
 
 def meeting(operation: Operation, call: Call) -> str:
-    """The dtype in which the operation computes, as its law says."""
+    """The dtype in which the operation computes, as its dtype rule says."""
     names = [dtype_name(array) for array in arrays(operation, call)]
     if operation.rule.mode != "promote" or not names:
         return "bool"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections import Counter
 
@@ -53,3 +54,12 @@ def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester, monkeypatc
     result = pytester.runpytest_subprocess("-p", "judging", "-p", "no:xdist")
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*this case made no assertion*"])
+
+
+def test_quick_takes_two_engines_and_a_sample_of_the_contract() -> None:
+    command = [sys.executable, "-m", "pytest", "--quick", "--collect-only", test_contract.__file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = [line for line in done.stdout.splitlines() if "::" in line]
+    cases = sum(len(pairs) for check, pairs in CHECKS.items() if hasattr(test_contract, check))
+    assert 0 < len(found) < cases / 10
+    assert not [line for line in found if "[mlx-" in line]

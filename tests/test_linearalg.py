@@ -231,6 +231,8 @@ FAILURES: dict[str, Callable[[], Any]] = {
     "inv": lambda: ops.inv(SINGULAR * 0),
     "inv in a batch": lambda: ops.inv(np.stack([np.eye(2, dtype=np.float32), SINGULAR])),
     "solve": lambda: ops.solve(SINGULAR, SINGULAR),
+    "solve in a batch": lambda: ops.solve(np.stack([np.eye(2, dtype=np.float32), SINGULAR]), SINGULAR),
+    "complex solve": lambda: ops.solve(SINGULAR.astype(np.complex64), SINGULAR),
     "matrix_power": lambda: ops.matrix_power(SINGULAR, -1),
     "cholesky": lambda: ops.cholesky(-np.eye(2, dtype=np.float32)),
     "cholesky of a large matrix": lambda: ops.cholesky(np.diag(np.r_[np.ones(149), -1e-3]).astype(np.float32)),

@@ -95,7 +95,7 @@ def test_list_of_a_category_for_machines(ember: Any) -> None:
     first = facts["operations"][0]
     assert set(first["providers"]) == set(ENGINES)
     assert first["signature"].startswith("(")
-    assert first["law"] == REGISTRY[first["name"]].rule.name
+    assert first["dtype_rule"] == REGISTRY[first["name"]].rule.name
 
 
 def test_matrix_is_what_the_backends_say(ember: Any) -> None:
@@ -114,7 +114,7 @@ def test_matrix_is_what_the_backends_say(ember: Any) -> None:
 def test_matrix_tables(ember: Any) -> None:
     _, out, _ = ember("matrix", "--format", "csv")
     rows = list(csv.reader(io.StringIO(out)))
-    assert rows[0] == ["operation", "category", "law", *ENGINES]
+    assert rows[0] == ["operation", "category", "dtype_rule", *ENGINES]
     assert len(rows) == len(REGISTRY) + 1
     _, out, _ = ember("matrix", "--format", "md", "--backend", "numpy")
     assert "| `matmul` | promoted | own |\n" in out
@@ -235,7 +235,7 @@ def test_the_page_holds_any_text_as_it_is(planted: str) -> None:
         "keywords": {planted: planted},
     }
     result["differences"] = [{"input": planted, "what": planted, "reference": planted, "engine": planted}]
-    named = dict.fromkeys(("name", "category", "signature", "law", "summary"), planted)
+    named = dict.fromkeys(("name", "category", "signature", "dtype_rule", "summary"), planted)
     measured = {planted: {"engines": {"numpy": result}}}
     parsed = Parsed(page([replace(plain, **named)], {"versions": {"numpy": planted}, "operations": measured}))
     assert "<" not in parsed.data
@@ -336,7 +336,12 @@ def test_filters_narrow_and_combine(browser: Any, shown: Any) -> None:
     own = [name for name in stats if backends.load("numpy").provider(REGISTRY[name]) == "own"]
     assert shown() == own
     hidden = browser.find_elements("css selector", "thead th")
-    assert [head.text.lower() for head in hidden if head.is_displayed()] == ["operation", "category", "law", "numpy"]
+    assert [head.text.lower() for head in hidden if head.is_displayed()] == [
+        "operation",
+        "category",
+        "dtype rule",
+        "numpy",
+    ]
     browser.find_element("id", "search").send_keys("mean")
     assert set(shown()) <= set(own)
     browser.find_element("id", "clear").click()

@@ -287,12 +287,12 @@ CONTINUOUS: list[tuple[str, tuple[Any, ...], Any]] = [
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("name", "parameters", "law"), CONTINUOUS, ids=lambda value: str(value)[:24])
-def test_continuous_distributions(name: str, parameters: tuple[Any, ...], law: Any, dtype: str) -> None:
+@pytest.mark.parametrize(("name", "parameters", "distribution"), CONTINUOUS, ids=lambda value: str(value)[:24])
+def test_continuous_distributions(name: str, parameters: tuple[Any, ...], distribution: Any, dtype: str) -> None:
     with ember_ml.use_backend("numpy"):
         x = np.asarray(getattr(random, name)(SOME, *parameters, dtype=dtype, key=2024), np.float64)
-    assert scipy.stats.kstest(x, law.cdf).pvalue > 1e-3
-    mean, variance, kurtosis = law.stats("mvk")
+    assert scipy.stats.kstest(x, distribution.cdf).pvalue > 1e-3
+    mean, variance, kurtosis = distribution.stats("mvk")
     assert abs(x.mean() - mean) < 4.5 * np.sqrt(variance / SOME)
     assert abs(x.var() - variance) < 4.5 * variance * np.sqrt((kurtosis + 2) / SOME)
 
@@ -322,16 +322,16 @@ def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
     return float(scipy.stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue)
 
 
-@pytest.mark.parametrize(("name", "parameters", "law"), DISCRETE, ids=lambda value: str(value)[:24])
-def test_discrete_distributions(name: str, parameters: tuple[Any, ...], law: Any) -> None:
+@pytest.mark.parametrize(("name", "parameters", "distribution"), DISCRETE, ids=lambda value: str(value)[:24])
+def test_discrete_distributions(name: str, parameters: tuple[Any, ...], distribution: Any) -> None:
     with ember_ml.use_backend("numpy"):
         x = np.asarray(getattr(random, name)(SOME, *parameters, key=77)).astype(np.int64)
-    if law is None:
+    if distribution is None:
         # A range that is no divisor of 2**32: a remainder would favour its first third by two to one.
-        x, law = x // 2**30, scipy.stats.randint(0, 3)
+        x, distribution = x // 2**30, scipy.stats.randint(0, 3)
     values = np.arange(x.min(), x.max() + 1)
-    assert chi_square(np.bincount(x - x.min()).astype(float), law.pmf(values) * SOME) > 1e-3
-    assert abs(x.mean() - law.mean()) <= 4.5 * law.std() / np.sqrt(SOME)
+    assert chi_square(np.bincount(x - x.min()).astype(float), distribution.pmf(values) * SOME) > 1e-3
+    assert abs(x.mean() - distribution.mean()) <= 4.5 * distribution.std() / np.sqrt(SOME)
 
 
 @pytest.mark.parametrize(

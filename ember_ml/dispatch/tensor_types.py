@@ -14,7 +14,8 @@ from ember_ml.types import MAX_AXES
 # arrays, which belongs to whichever backend is active.
 NUMBER, SEQUENCE, HOST, NONE, UNKNOWN = "number", "sequence", "host", "none", "unknown"
 
-NUMBERS = (bool, int, float, complex)
+REAL_NUMBERS = (bool, int, float)
+NUMBERS = (*REAL_NUMBERS, complex)
 
 _LISTS = (list, tuple, range)
 _NUMBER_TYPES = frozenset(NUMBERS)

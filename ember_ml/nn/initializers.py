@@ -199,7 +199,7 @@ def orthogonal(shape: Shape, dtype: DTypeLike | None = None, key: object = None,
         raise ValueError(f"a matrix has two axes: {list(shape)} is not its shape")
     rows, columns = math.prod(shape[:-1]), shape[-1]
     # Half types are drawn in single precision: their few digits would not be orthogonal.
-    drawn = random.normal((max(rows, columns), min(rows, columns)), dtype=_wide(dtype), key=key)
+    drawn = random.normal((max(rows, columns), min(rows, columns)), dtype=_drawn_dtype(dtype), key=key)
     matrix = ops.multiply(ops.orthogonalize(drawn), gain)
     matrix = ops.matrix_transpose(matrix) if rows < columns else matrix
     matrix = ops.reshape(matrix, shape)
@@ -277,7 +277,8 @@ def _shape(shape: Shape) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
-def _wide(dtype: Any) -> Any:
+def _drawn_dtype(dtype: Any) -> Any:
+    """The dtype in which the matrix of ``orthogonal`` is factored: engines factor no halves."""
     return "float32" if dtype is not None and ops.to_dtype_str(dtype) in ("float16", "bfloat16") else dtype
 
 

@@ -18,6 +18,7 @@ from ember_ml import backend as _backends
 from ember_ml import dispatch as _dispatch
 from ember_ml import tree as _tree
 from ember_ml.dispatch import op
+from ember_ml.dispatch.tensor_types import REAL_NUMBERS as _NUMBERS
 from ember_ml.dtypes import describe as _describe
 from ember_ml.dtypes import free, kept
 from ember_ml.ops import comparison, dtypes, manipulation, math, stats
@@ -349,9 +350,6 @@ def is_tensor(x: object, /) -> bool:
         return True
     numpy = _backends.load("numpy")
     return owner == _dispatch.HOST and _is_own(numpy, x)
-
-
-_NUMBERS = (bool, int, float)
 
 
 def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, Any, list[Any]]:

@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager as _contextmanager
 from typing import Any, NamedTuple
 
-from ember_ml import backend as _backends
 from ember_ml.dispatch import op
-from ember_ml.dtypes import EmberDType, accumulated, floating, free, indexed, kept, measured, promoted
+from ember_ml.dtypes import accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
+from ember_ml.ops._halves import dtype_of as _dtype
+from ember_ml.ops._halves import narrow_like as _like
+from ember_ml.ops._halves import widen as _wide
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.shapes.linearalg import check_matrix as _check_matrix
@@ -1270,22 +1272,6 @@ def _adjoint(x: Any) -> Any:
 def _identity(x: Any) -> Tensor:
     """Identity matrices with the shape, dtype and device of ``x``."""
     return creation.tril(creation.triu(creation.ones_like(x)))
-
-
-def _dtype(x: Any) -> EmberDType:
-    return _backends.current().dtype_of(x)
-
-
-def _wide(x: Any) -> Any:
-    """16-bit floats as float32, so that a computation of several steps is rounded to 16 bits only once."""
-    return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
-
-
-def _like(x: Any, answer: Any) -> Tensor:
-    """``result`` cast to the dtype of ``x`` if that is a 16-bit float."""
-    own = _dtype(x)
-    narrowed: Tensor = dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
-    return narrowed
 
 
 def _tolerance(x: Any, rtol: float | Tensor | None) -> float | Tensor:

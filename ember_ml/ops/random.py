@@ -17,6 +17,7 @@ from ember_ml import backend as _backends
 from ember_ml import dispatch as _dispatch
 from ember_ml.dispatch import op
 from ember_ml.dispatch.checks import is_checked as _is_checked
+from ember_ml.dispatch.tensor_types import REAL_NUMBERS as _NUMBERS
 from ember_ml.dtypes import KINDS as _KINDS
 from ember_ml.dtypes import as_dtype as _as_dtype
 from ember_ml.dtypes import default_float as _default_float
@@ -35,7 +36,6 @@ Parameter: TypeAlias = Any
 # A 64-bit integer, two 32-bit integers, or a tensor of the latter.
 Key: TypeAlias = Any
 
-_NUMBERS = (bool, int, float)
 # Types whose values are always available on the host.
 _KNOWN = frozenset({*_NUMBERS, str})
 

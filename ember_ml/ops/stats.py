@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
 from ember_ml.dispatch import op
-from ember_ml.dtypes import EmberDType, accumulated, floating, indexed, measured, promoted, real_of
+from ember_ml.dtypes import accumulated, floating, indexed, measured, promoted, real_of
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math
+from ember_ml.ops._halves import dtype_of as _dtype
+from ember_ml.ops._halves import narrow_like as _like
+from ember_ml.ops._halves import widen as _wide
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.types import Axis, DTypeLike, Indices, Tensor, TensorLike
 
@@ -899,21 +902,6 @@ def nancumprod(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | 
 def _filled(x: Any, value: float) -> Any:
     """``x`` with NaN replaced by ``value``."""
     return comparison.where(comparison.isnan(x), value, x) if _dtype(x).kind.endswith("floating") else x
-
-
-def _dtype(x: Any) -> EmberDType:
-    return _backends.current().dtype_of(x)
-
-
-def _wide(x: Any) -> Any:
-    """16-bit floats as float32, so that a computation of several steps is rounded to 16 bits only once."""
-    return dtypes.cast(x, "float32") if _dtype(x).name in ("float16", "bfloat16") else x
-
-
-def _like(x: Any, answer: Tensor) -> Tensor:
-    """``result`` cast to the dtype of ``x`` if that is a 16-bit float."""
-    own = _dtype(x)
-    return dtypes.cast(answer, own) if own.name in ("float16", "bfloat16") else answer
 
 
 def _count(x: Any, axis: Axis) -> int:

@@ -11,6 +11,8 @@ from typing import Any
 from ember_ml.dispatch import op
 from ember_ml.dtypes import floating, measured
 from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.ops._halves import narrow_like as _like
+from ember_ml.ops._halves import widen as _wide
 from ember_ml.ops.fft import rfft as _rfft
 from ember_ml.types import Tensor, TensorLike
 
@@ -165,16 +167,6 @@ def _rows(wave1: Any, wave2: Any, axis: int) -> list[Any]:
     """Two waves broadcast to one shape, along the last axis."""
     waves = manipulation.broadcast_arrays(wave1, wave2)
     return [manipulation.moveaxis(_wide(wave), axis, -1) for wave in waves]
-
-
-def _wide(x: Any) -> Any:
-    return dtypes.cast(x, "float32") if dtypes.dtype(x).bits == 16 else x
-
-
-def _like(x: Any, answer: Tensor) -> Tensor:
-    """``result`` cast to the dtype of ``x`` if that is a 16-bit float."""
-    own = dtypes.dtype(x)
-    return dtypes.cast(answer, own) if own.bits == 16 else answer
 
 
 def _real_dtype(x: Any) -> str:

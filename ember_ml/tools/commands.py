@@ -26,7 +26,7 @@ _OPS_EXAMPLES = """examples:
   ember-ml ops migrate ./my_package --backend torch --dry-run
 """
 
-_LIST = """Every operation: its signature, its dtype law, and who provides it on each
+_LIST = """Every operation: its signature, its dtype rule, and who provides it on each
 installed engine: own (a function of the engine), defined (the operation's
 definition, composed of others) or missing."""
 
@@ -89,7 +89,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=console.show_help(parser))
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
 
-    listing = actions.add_parser("list", help="every operation, its signature, law and providers")
+    listing = actions.add_parser("list", help="every operation, its signature, dtype rule and providers")
     console.described(listing, _LIST, "")
     listing.add_argument("--category", metavar="C", help="only operations of this category, such as math")
     console.takes_json(listing, _list)
@@ -182,10 +182,10 @@ def _list(options: argparse.Namespace) -> int:
         sys.stdout.write(operations.as_json(found))
         return 0
     engines = list(found[0].providers)
-    table = console.table_of("operation", "law", *engines)
+    table = console.table_of("operation", "dtype rule", *engines)
     table.columns[0].overflow = "fold"
     for entry in found:
-        table.add_row(f"{entry.name}{entry.signature}", entry.law, *entry.providers.values())
+        table.add_row(f"{entry.name}{entry.signature}", entry.dtype_rule, *entry.providers.values())
     console.print_rich(table)
     print(f"{len(found)} operations")
     return 0

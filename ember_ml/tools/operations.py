@@ -29,7 +29,7 @@ class Entry:
     name: str
     category: str
     signature: str
-    law: str
+    dtype_rule: str
     kinds: tuple[str, ...]
     lazy: bool
     differentiable: bool
@@ -48,7 +48,7 @@ def entries(category: str | None = None, engines: Sequence[str] | None = None) -
             name=name,
             category=operation.category,
             signature=signature(operation.call),
-            law=operation.rule.name,
+            dtype_rule=operation.rule.name,
             kinds=operation.kinds,
             lazy=operation.lazy,
             differentiable=operation.differentiable,
@@ -89,12 +89,12 @@ def as_json(found: Sequence[Entry]) -> str:
 
 
 def as_csv(found: Sequence[Entry]) -> str:
-    """The matrix for spreadsheets: name, category, law and one column per engine."""
+    """The matrix for spreadsheets: name, category, dtype rule and one column per engine."""
     engines = list(found[0].providers) if found else []
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["operation", "category", "law", *engines])
-    writer.writerows([e.name, e.category, e.law, *(e.providers[engine] for engine in engines)] for e in found)
+    writer.writerow(["operation", "category", "dtype_rule", *engines])
+    writer.writerows([e.name, e.category, e.dtype_rule, *(e.providers[engine] for engine in engines)] for e in found)
     return text.getvalue()
 
 
@@ -106,11 +106,11 @@ def as_markdown(found: Sequence[Entry]) -> str:
     ]
     for category in dict.fromkeys(entry.category for entry in found):
         rows = [
-            [f"`{entry.name}`", entry.law, *(entry.providers[engine] for engine in engines)]
+            [f"`{entry.name}`", entry.dtype_rule, *(entry.providers[engine] for engine in engines)]
             for entry in found
             if entry.category == category
         ]
-        parts += [f"## {category}\n", table(["operation", "law", *engines], rows)]
+        parts += [f"## {category}\n", table(["operation", "dtype rule", *engines], rows)]
     return "\n".join(parts)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.dispatch import is_tensor
+from ember_ml.dispatch.tensor_types import NUMBERS as _NUMBERS
 from ember_ml.dtypes import KINDS, describe
 from ember_ml.random import threefry
 from ember_ml.transform.captures import captures_of, is_number, is_stateful
@@ -355,8 +356,6 @@ class PORTABLE:
 class STILL:
     """The mark of a place among the chosen arguments where there is something else."""
 
-
-_NUMBERS = (bool, int, float, complex)
 
 # The transforms that answer derivatives.
 _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian"})

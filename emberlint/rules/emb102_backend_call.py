@@ -8,7 +8,7 @@ Calls on Python numbers and shapes are EMB104's.
 ## Why
 
 The engine's function computes on that engine alone, with its own defaults, dtypes and errors. The operation computes
-wherever its tensors live, by one law.
+wherever its tensors live, by one dtype rule.
 
 ## Example
 

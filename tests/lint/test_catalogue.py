@@ -1,10 +1,8 @@
-"""The catalogue says what ember and the engines say; ``python -m emberlint.generate`` writes it anew."""
+"""The catalogue says what ember and the engines say; ``make generate`` writes it anew."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from emberlint import generate
@@ -13,13 +11,6 @@ from emberlint.knowledge import catalogue
 from emberlint.knowledge.returns import result_of
 from emberlint.knowledge.types import DTYPE, HOST, SEQUENCE, SHAPE, STRING, TENSOR
 from emberlint.rewrite.names import DIFFERENT, RENAMED
-
-
-def test_it_is_current() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "emberlint.generate", "--check"], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 def test_it_is_rendered_as_the_file_holds_it() -> None:

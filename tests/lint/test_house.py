@@ -25,7 +25,7 @@ def test_no_findings(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_frontend_imports_no_engine_whatever_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The law that the settings may not loosen: what a program imports first loads no engine."""
+    """The rule that the settings may not loosen: what a program imports first loads no engine."""
     monkeypatch.chdir(ROOT)
     config = configuration.Config(root=str(ROOT), select=("EMB101", "EMB109", "EMB112", "EMB114"))
     for folder in (

@@ -40,10 +40,10 @@ def isclose(x: mx.array, y: mx.array, /, rtol: float = 1e-5, atol: float = 1e-8,
         return near | (mx.isnan(x) & mx.isnan(y)) if equal_nan else near
     # MLX computes in float64 on the CPU alone. With a negative tolerance, what is equal is still close.
     with placing(x.dtype):
-        return mx.isclose(_wide(x), _wide(y), rtol, atol, equal_nan=equal_nan) | mx.equal(x, y)
+        return mx.isclose(_comparable(x), _comparable(y), rtol, atol, equal_nan=equal_nan) | mx.equal(x, y)
 
 
-def _wide(x: mx.array) -> mx.array:
+def _comparable(x: mx.array) -> mx.array:
     """Halves as float32 (their own steps are coarser than the tolerance), integers as float64 if it holds more."""
     if x.dtype in (mx.float32, mx.float64):
         return x

@@ -16,6 +16,7 @@ import numpy as np
 from ember_ml.backend import active, load, native_for
 from ember_ml.backend.mlx.gradients import ruled
 from ember_ml.backend.mlx.indexing import _seen
+from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import definition_of
 from ember_ml.dispatch.checks import is_checked
 from ember_ml.errors import LinAlgError, UnsupportedError
@@ -28,6 +29,8 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
+
+_SINGULAR = "the matrix is singular"
 
 
 @native_for(mx.matmul, "floating")
@@ -106,7 +109,16 @@ def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
 
 
 def _solved(a: mx.array, b: mx.array) -> mx.array:
-    return mx.linalg.solve(_regular(a, _pivots(a) != 0), b, stream=mx.cpu)
+    rows, lower, upper = mx.linalg.lu(a, stream=mx.cpu)
+    # MLX 0.32: float64 factors corrupt memory where U is computed before L, which a traced graph may do.
+    if not is_checked() or _seen(lower) is None:
+        return mx.linalg.solve(_regular(a, _pivots(a) != 0), b, stream=mx.cpu)
+    # As mx.linalg.solve, with a look at the pivots before anything is divided by them.
+    if not np.asarray(upper).diagonal(0, -2, -1).all():
+        raise LinAlgError(_SINGULAR)
+    exchanged = mx.take_along_axis(b, mx.argsort(rows, -1)[..., None], -2)
+    y = mx.linalg.solve_triangular(lower, exchanged, upper=False, stream=mx.cpu)
+    return mx.linalg.solve_triangular(upper, y, upper=True, stream=mx.cpu)
 
 
 def _pivots(a: mx.array) -> mx.array:
@@ -114,7 +126,7 @@ def _pivots(a: mx.array) -> mx.array:
     return mx.diagonal(mx.linalg.lu_factor(a, stream=mx.cpu)[0], 0, -2, -1)
 
 
-def _regular(a: mx.array, sound: mx.array, message: str = "the matrix is singular") -> mx.array:
+def _regular(a: mx.array, sound: mx.array, message: str = _SINGULAR) -> mx.array:
     """A matrix whose pivots are all sound, else an error; NaN in its place where nobody may look.
 
     MLX itself raises an error in a thread of its own, and sometimes waits for that thread for ever.
@@ -390,10 +402,6 @@ def _real(x: mx.array) -> mx.array:
     return x
 
 
-def _wide(x: mx.array) -> mx.array:
-    return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
-
-
 def _narrow(answer: mx.array, x: mx.array) -> mx.array:
     """What was computed in float32 for halves, as halves again."""
     return answer.astype(x.dtype) if x.dtype in (mx.float16, mx.bfloat16) else answer
@@ -414,12 +422,9 @@ def _settled(*answers: mx.array) -> tuple[mx.array, ...]:
 
 def _refuse(sound: mx.array, message: str) -> bool:
     """Raise unless all of ``sound`` is true, which compiled code has no values to tell; whether it was told."""
-    if is_checked():
-        try:
-            fine = bool(mx.all(sound))
-        except ValueError:
-            return False
-        if not fine:
-            raise LinAlgError(message)
-        return True
-    return False
+    seen = _seen(sound) if is_checked() else None
+    if seen is None:
+        return False
+    if not seen.all():
+        raise LinAlgError(message)
+    return True

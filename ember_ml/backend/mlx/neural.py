@@ -11,6 +11,7 @@ import mlx.core as mx
 
 from ember_ml.backend.mlx.mapping import following
 from ember_ml.backend.mlx.math import exp
+from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY
 from ember_ml.shapes.neural import check_attention
 from ember_ml.shapes.windows import (
@@ -268,11 +269,6 @@ def fold(
         where = (slice(None), slice(None), *places)
         total[where] = total[where] + parts[:, :, i]
     return total[(..., *inside)].astype(x.dtype)
-
-
-def _wide(x: mx.array) -> mx.array:
-    """Halves as float32."""
-    return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
 
 
 def _channels_last(x: mx.array, data_format: str) -> mx.array:

@@ -62,7 +62,7 @@ def mean(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx.arra
 
 
 def _wide(x: mx.array) -> mx.array:
-    """Halves as float32: MLX accumulates them as they are."""
+    """Halves as float32: MLX accumulates them as they are, and LAPACK does not know them."""
     return x.astype(mx.float32) if x.dtype in (mx.float16, mx.bfloat16) else x
 
 

@@ -32,10 +32,10 @@ _some: Any = np.logical_or.reduce
 
 
 def isclose(x: Any, y: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    return np.isclose(_wide(x), _wide(y), rtol, atol, equal_nan)
+    return np.isclose(_comparable(x), _comparable(y), rtol, atol, equal_nan)
 
 
-def _wide(x: Any) -> Any:
+def _comparable(x: Any) -> Any:
     """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
     if x.dtype in (DTYPES["float16"], DTYPES["bfloat16"]):
         return x.astype(np.float32)

@@ -142,12 +142,7 @@ def between_float64(first: Any, second: Any, start: Any, out: Any, low: Any, hig
 _PIECE = 1 << 9
 
 
-@_inlined
-def _horner(x: Any, coefficients: Any) -> Any:
-    value = x * coefficients[0] + coefficients[1]
-    for i in range(2, len(coefficients)):
-        value = value * x + coefficients[i]
-    return value
+_horner = _inlined(sampling.horner)
 
 
 def _quantiles(dtype: str, real: Any, integer: Any) -> Callable[[Any, Any, Any], None]:

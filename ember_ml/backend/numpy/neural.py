@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ember_ml.backend.numpy.linearalg import _wide
 from ember_ml.shapes.axes import axes_of
 from ember_ml.shapes.neural import check_attention
 from ember_ml.shapes.windows import (
@@ -257,11 +258,6 @@ def fold(
     for i, places in enumerate(cuts(found)):
         total[(*whole, *places)] += parts[:, :, i]
     return total[(*whole, *inside)].astype(x.dtype, copy=False)
-
-
-def _wide(x: Array) -> Array:
-    """Halves as float32."""
-    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
 
 
 def _channels_last(x: Array, data_format: str) -> Array:

@@ -10,11 +10,9 @@ import numpy as np
 
 from ember_ml.backend import Backend
 from ember_ml.dispatch import classify, leaf_types
-from ember_ml.dispatch.tensor_types import too_deep
+from ember_ml.dispatch.tensor_types import NUMBERS, too_deep
 from ember_ml.dtypes import EmberDType, adapt, as_dtype, default_dtype, holds, promote, shown
 from ember_ml.types import MAX_AXES
-
-NUMBERS = (bool, int, float, complex)
 
 
 def held(value: object) -> tuple[bool, bool]:

@@ -31,7 +31,7 @@ from ember_ml.backend.torch.stats import check_axes
 def isclose(
     x: torch.Tensor, y: torch.Tensor, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> torch.Tensor:
-    x, y = _wide(x), _wide(y)
+    x, y = _comparable(x), _comparable(y)
     if rtol >= 0 and atol >= 0:
         if equal_nan and x.shape != y.shape:
             # Older releases write what has the shape of both into what has that of the first.
@@ -42,7 +42,7 @@ def isclose(
     return near | (x.isnan() & y.isnan()) if equal_nan else near
 
 
-def _wide(x: torch.Tensor) -> torch.Tensor:
+def _comparable(x: torch.Tensor) -> torch.Tensor:
     """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
     if x.is_complex() or x.dtype in (torch.float32, torch.float64):
         return x

@@ -165,10 +165,11 @@ def arange(
         raise ValueError("the step of arange must not be zero")
     if (stop - start) / step <= 0:
         return torch.empty(0, dtype=dtype, device=device)
-    return torch.arange(start, stop, step, dtype=torch.int64 if whole else _wide(device), device=device).to(dtype)
+    own = torch.int64 if whole else _widest_float(device)
+    return torch.arange(start, stop, step, dtype=own, device=device).to(dtype)
 
 
-def _wide(device: torch.device | None) -> torch.dtype:
+def _widest_float(device: torch.device | None) -> torch.dtype:
     """The dtype to compute in before rounding, as NumPy does: the widest float of the device."""
     return torch.float32 if device is not None and device.type == "mps" else torch.float64
 
@@ -193,7 +194,7 @@ def linspace(
 def _spaced(start: complex, stop: complex, num: int, device: torch.device | None, endpoint: bool) -> Tensor:
     if num < 0:
         raise ValueError(f"the number of points must not be negative, but is {num}")
-    count = torch.arange(num, dtype=_wide(device), device=device)
+    count = torch.arange(num, dtype=_widest_float(device), device=device)
     divisions = num - 1 if endpoint else num
     if divisions <= 0:
         return count * (stop - start) + start

@@ -6,7 +6,7 @@ EMB350.
 
 ## Why
 The operator is the engine's own and follows its promotion: int64 with float32 is float64 on NumPy and float32
-elsewhere. The operation follows one law.
+elsewhere. The operation follows one dtype rule.
 
 ## Example
 ```python

@@ -1,4 +1,4 @@
-"""Gradients of convolutions, pools, normalisations and attention."""
+"""Gradients of convolution, pooling, normalization and attention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _channels_last(x: Any, data_format: str) -> Any:
     return x if _windows.is_last(data_format) else manipulation.moveaxis(x, 1, -1)
 
 
-def _restored(x: Any, data_format: str) -> Any:
+def _to_data_format(x: Any, data_format: str) -> Any:
     return x if _windows.is_last(data_format) else manipulation.moveaxis(x, -1, 1)
 
 
@@ -33,7 +33,7 @@ def _conv_windows(x: Any, kernel: Any, strides: Any, padding: Any, data_format: 
 def _conv_of_x(
     g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any, groups: int
 ) -> Any:
-    """Spread over the windows again; what no window reached at the end is added."""
+    """Transposed convolution of ``g``, padded at the end by what no window covered."""
     found = _conv_windows(x, kernel, strides, padding, data_format, dilation)
     ends = [
         size + low + high - ((count - 1) * stride + span)
@@ -45,15 +45,15 @@ def _conv_of_x(
 
 
 def _taps(x: Any, g: Any, found: _windows.Windows, groups: int) -> Any:
-    """For each place in the kernel, the products of what it met in ``x`` and of ``g``, summed over all windows."""
+    """For each position of the kernel, the product of the elements of ``x`` there with ``g``, summed over windows."""
     inner, outer = x.shape[-1] // groups, g.shape[-1] // groups
     count = _math.prod(g.shape[:-1])
     gradients = manipulation.moveaxis(manipulation.reshape(g, (count, groups, outer)), 1, 0)
     parts = []
     for places in _windows.cuts(found):
-        met = manipulation.reshape(x[(slice(None), *places)], (count, groups, inner))
+        covered = manipulation.reshape(x[(slice(None), *places)], (count, groups, inner))
         # (groups, inner, count) @ (groups, count, outer)
-        parts.append(linearalg.matmul(manipulation.permute_dims(met, (1, 2, 0)), gradients))
+        parts.append(linearalg.matmul(manipulation.permute_dims(covered, (1, 2, 0)), gradients))
     whole = manipulation.stack(parts)
     return manipulation.reshape(manipulation.moveaxis(whole, 1, 2), (*found.kernel, inner, groups * outer))
 
@@ -73,8 +73,8 @@ def _transposed_windows(
     return _windows.transposed(sizes, kernel.shape[:-2], strides, padding, extra, dilation)
 
 
-def _widened(g: Any, found: _windows.Windows, data_format: str) -> Any:
-    """The cotangent of the whole output, of which padding cut the ends off and an extra end is of no use."""
+def _uncrop(g: Any, found: _windows.Windows, data_format: str) -> Any:
+    """Cotangent of the uncropped output: padding removed its ends, and ``output_padding`` has no gradient."""
     g = _channels_last(g, data_format)
     cut: tuple[Any, ...] = (slice(None),)
     for n, size, (low, _) in zip(g.shape[1:-1], found.sizes, found.pads, strict=True):
@@ -89,8 +89,10 @@ def _conv_transpose_of_x(
     groups: int,
 ) -> Any:  # fmt: skip
     found = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
-    spread = _widened(g, found, data_format)
-    return _restored(conv(spread, kernel, found.strides, "valid", "channels_last", found.dilation, groups), data_format)
+    spread = _uncrop(g, found, data_format)
+    return _to_data_format(
+        conv(spread, kernel, found.strides, "valid", "channels_last", found.dilation, groups), data_format
+    )
 
 
 def _conv_transpose_of_kernel(
@@ -98,30 +100,30 @@ def _conv_transpose_of_kernel(
     groups: int,
 ) -> Any:  # fmt: skip
     found = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
-    return _taps(_widened(g, found, data_format), _channels_last(x, data_format), found, groups)
+    return _taps(_uncrop(g, found, data_format), _channels_last(x, data_format), found, groups)
 
 
 def _spread_windows(parts: list[Any], x: Any, found: _windows.Windows, data_format: str) -> Any:
-    """The sum of one part for each place in the window, each put where that place is."""
+    """Sum of the parts, one for each position of the window, each scattered to the elements at that position."""
     sizes, inside = _windows.framed(found)
     shape = tuple(x.shape)
     batch, channels = shape[0], shape[-1] if _windows.is_last(data_format) else shape[1]
     if found.strides == found.kernel and tuple(n * m for n, m in zip(found.counts, found.kernel, strict=True)) == sizes:
-        # Windows side by side: every element is in one.
+        # The windows tile the input, so every element is in exactly one.
         rank = len(sizes)
         whole = manipulation.reshape(manipulation.stack(parts), (*found.kernel, batch, *found.counts, channels))
         pairs = [axis for i in range(rank) for axis in (rank + 1 + i, i)]
         whole = manipulation.permute_dims(whole, (rank, *pairs, 2 * rank + 1))
         whole = manipulation.reshape(whole, (batch, *sizes, channels))
-        return _restored(whole[(slice(None), *inside)], data_format)
+        return _to_data_format(whole[(slice(None), *inside)], data_format)
     total = creation.zeros((batch, *sizes, channels), dtype=x.dtype)
     for part, places in zip(parts, _windows.cuts(found), strict=True):
         total = indexing.index_add(total, (slice(None), *places), part)
-    return _restored(total[(slice(None), *inside)], data_format)
+    return _to_data_format(total[(slice(None), *inside)], data_format)
 
 
 def _max_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
-    """Each window gives to the first of its largest elements."""
+    """Each window's gradient goes to the first of its largest elements."""
     found = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
     wide = _padded(_channels_last(x, data_format), found, float("-inf"))
     top, rest = _channels_last(out, data_format), _channels_last(g, data_format)
@@ -148,18 +150,18 @@ def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _across(x: Any, values: Any, axes: tuple[int, ...]) -> Any:
-    """Sums over all axes but these, in the shape of ``values``."""
-    others = tuple(i for i in range(len(x.shape)) if i not in axes)
-    return manipulation.reshape(stats.sum(x, axis=others), values.shape)
+    """Sum over all axes except these, in the shape of ``values``."""
+    rest = tuple(i for i in range(len(x.shape)) if i not in axes)
+    return manipulation.reshape(stats.sum(x, axis=rest), values.shape)
 
 
 def _layer_normalization(
     places: Sequence[Any], g: Any, out: Any, x: Any, scale: Any, offset: Any, axis: Any, epsilon: float
 ) -> list[Any]:
     axes = tuple(sorted(_axes(x, axis)))
-    centred = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
-    size = math.rsqrt(math.add(stats.mean(math.square(centred), axis=axes, keepdims=True), epsilon))
-    normal = math.multiply(centred, size)
+    centered = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
+    size = math.rsqrt(math.add(stats.mean(math.square(centered), axis=axes, keepdims=True), epsilon))
+    normal = math.multiply(centered, size)
     found: dict[Any, Any] = {}
     if 2 in places:
         found[2] = _across(g, offset, axes)
@@ -193,7 +195,7 @@ def _dot_product_attention(
     places: Sequence[Any], g: Any, out: Any, query: Any, key: Any, value: Any, mask: Any, bias: Any, scale: Any,
     is_causal: bool,
 ) -> list[Any]:  # fmt: skip
-    """With heads in front: ``weights = softmax(scores)``, whose gradient is that of softmax."""
+    """Gradients of ``softmax(scores) @ value``, computed with the heads before the sequence axis."""
     repeats = query.shape[2] // key.shape[2]
     factor = query.shape[-1] ** -0.5 if scale is None else scale
     q, k, v, h = (manipulation.swapaxes(x, 1, 2) for x in (query, key, value, g))
@@ -202,15 +204,15 @@ def _dot_product_attention(
     scores = math.multiply(linearalg.matmul(q, manipulation.matrix_transpose(k)), factor)
     if bias is not None:
         scores = math.add(scores, bias)
-    seen = _seen(scores, mask, is_causal)
-    if seen is None:
+    visible = _visible(scores, mask, is_causal)
+    if visible is None:
         weights = activations.softmax(scores)
     else:
-        # A query that sees nothing has weights of zero.
-        weights = comparison.where(seen, activations.softmax(comparison.where(seen, scores, -1e30)), 0)
+        # Queries without any visible key have zero weights.
+        weights = comparison.where(visible, activations.softmax(comparison.where(visible, scores, -1e30)), 0)
     found: dict[Any, Any] = {}
     if 2 in places:
-        found[2] = _gathered(linearalg.matmul(manipulation.matrix_transpose(weights), h), repeats)
+        found[2] = _sum_shared_heads(linearalg.matmul(manipulation.matrix_transpose(weights), h), repeats)
     if {0, 1, 4} & set(places):
         back = math.multiply(weights, linearalg.matmul(h, manipulation.matrix_transpose(v)))
         back = math.subtract(back, math.multiply(weights, stats.sum(back, axis=-1, keepdims=True)))
@@ -219,21 +221,21 @@ def _dot_product_attention(
         if 0 in places:
             found[0] = manipulation.swapaxes(math.multiply(linearalg.matmul(back, k), factor), 1, 2)
         if 1 in places:
-            turned = linearalg.matmul(manipulation.matrix_transpose(back), q)
-            found[1] = _gathered(math.multiply(turned, factor), repeats)
+            transposed = linearalg.matmul(manipulation.matrix_transpose(back), q)
+            found[1] = _sum_shared_heads(math.multiply(transposed, factor), repeats)
     return [found[place] for place in places]
 
 
-def _seen(scores: Any, mask: Any, is_causal: bool) -> Any:
-    seen = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
+def _visible(scores: Any, mask: Any, is_causal: bool) -> Any:
+    visible = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
     if is_causal:
         causal = creation.tril(creation.ones(tuple(scores.shape[-2:]), dtype="bool"))
-        seen = causal if seen is None else comparison.logical_and(seen, causal)
-    return seen
+        visible = causal if visible is None else comparison.logical_and(visible, causal)
+    return visible
 
 
-def _gathered(x: Any, repeats: int) -> Any:
-    """Heads that one head served, added up; then the axes in their order."""
+def _sum_shared_heads(x: Any, repeats: int) -> Any:
+    """Sum over the query heads that share a key head, with the heads moved back behind the sequence axis."""
     if repeats > 1:
         batch, heads, *rest = x.shape
         x = stats.sum(manipulation.reshape(x, (batch, heads // repeats, repeats, *rest)), axis=2)

@@ -1,4 +1,4 @@
-"""Primitives of neural networks on NumPy: convolutions through one matrix product, pools axis by axis."""
+"""Neural network primitives on NumPy: convolution as a matrix product, pooling axis by axis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ember_ml.windows import (
 
 Array = np.ndarray[Any, Any]
 
-# Elements that a processor's cache holds with ease.
+# Number of elements that fits easily in the CPU cache.
 _CACHED = 1 << 16
 
 
@@ -45,29 +45,29 @@ def conv(
     check_kernel(x.shape, kernel.shape, data_format, groups)
     found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _restored(np.zeros((len(x), *found.counts, kernel.shape[-1]), x.dtype), x, data_format)
+        return _to_data_format(np.zeros((len(x), *found.counts, kernel.shape[-1]), x.dtype), x, data_format)
     wide, filters = _padded(_channels_last(_wide(x), data_format), found, 0), _wide(kernel)
-    run = _by_channel if groups > 1 and kernel.shape[-2] == 1 else _by_columns
-    return _restored(run(wide, filters, found, groups), x, data_format)
+    run = _depthwise_conv if groups > 1 and kernel.shape[-2] == 1 else _conv_by_product
+    return _to_data_format(run(wide, filters, found, groups), x, data_format)
 
 
-def _by_columns(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
-    """The windows of each group as the rows of a matrix, times the kernel as another."""
+def _conv_by_product(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
+    """Convolution as a matrix product per group, with the windows as rows."""
     inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(found.kernel)
     matrices = np.moveaxis(kernel.reshape(taps * inner, groups, outer), 1, 0)
-    answer = np.empty((len(x), *found.counts, groups, outer), x.dtype)
-    # The rows of a few examples at a time: they are many times larger than the examples themselves.
+    result = np.empty((len(x), *found.counts, groups, outer), x.dtype)
+    # A few examples at a time, because the rows are many times larger than the examples.
     few = max(1, 16 * _CACHED // max(1, math.prod(found.counts) * taps * inner * groups))
     for start in range(0, len(x), few):
         part = x[start : start + few]
         rows = _windows_of(part.reshape(*part.shape[:-1], groups, inner), found)
         product = rows.reshape(groups, len(part) * math.prod(found.counts), taps * inner) @ matrices
-        answer[start : start + few] = np.moveaxis(product, 0, 1).reshape(len(part), *answer.shape[1:])
-    return answer.reshape(len(x), *found.counts, groups * outer)
+        result[start : start + few] = np.moveaxis(product, 0, 1).reshape(len(part), *result.shape[1:])
+    return result.reshape(len(x), *found.counts, groups * outer)
 
 
 def _windows_of(x: Array, found: Windows) -> Array:
-    """A view of all windows: groups, examples, places, then the window with its channels last."""
+    """View of all windows with axes (groups, examples, *positions, *window, channels)."""
     rank = len(found.sizes)
     parts = np.moveaxis(x, -2, 0)
     view = np.lib.stride_tricks.sliding_window_view(parts, found.spans, tuple(range(2, rank + 2)))
@@ -76,12 +76,12 @@ def _windows_of(x: Array, found: Windows) -> Array:
     return np.moveaxis(view[(slice(None), slice(None), *steps, slice(None), *holes)], rank + 2, -1)
 
 
-def _by_channel(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
-    """A sum over the places of the kernel, where each channel has filters of its own."""
+def _depthwise_conv(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
+    """Depthwise convolution as a sum over the kernel's positions."""
     filters = kernel.reshape(-1, kernel.shape[-1])
     x = np.repeat(x, filters.shape[1] // groups, -1) if filters.shape[1] > groups else x
     total = np.zeros((len(x), *found.counts, filters.shape[1]), x.dtype)
-    # A few examples at a time, so that their sums stay in the processor's cache.
+    # A few examples at a time, so that their sums stay in the CPU cache.
     few = max(1, _CACHED // max(1, math.prod(total.shape[1:])))
     for start in range(0, len(x), few):
         part, sums = x[start : start + few], total[start : start + few]
@@ -106,7 +106,7 @@ def conv_transpose(
     sizes = spatial(x.shape, data_format)
     found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _restored(np.zeros((len(x), *trimmed(found), kernel.shape[-2] * groups), x.dtype), x, data_format)
+        return _to_data_format(np.zeros((len(x), *trimmed(found), kernel.shape[-2] * groups), x.dtype), x, data_format)
     wide, filters = _channels_last(_wide(x), data_format), _wide(kernel)
     inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(found.kernel)
     rows = np.moveaxis(wide.reshape(-1, groups, inner), 1, 0)
@@ -117,30 +117,30 @@ def conv_transpose(
     for i, places in enumerate(cuts(found)):
         total[(slice(None), *places)] += spread[..., i, :, :]
     kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], found.pads, strict=False))
-    answer = total[(slice(None), *kept)]
-    return _restored(answer.reshape(*answer.shape[:-2], groups * outer), x, data_format)
+    result = total[(slice(None), *kept)]
+    return _to_data_format(result.reshape(*result.shape[:-2], groups * outer), x, data_format)
 
 
 def max_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
     found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    return _restored(_pooled(_channels_last(x, data_format), found, _least(x.dtype), np.maximum), x, data_format)
+    return _to_data_format(_pool(_channels_last(x, data_format), found, _least(x.dtype), np.maximum), x, data_format)
 
 
 def average_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
     found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    total = _pooled(_channels_last(_wide(x), data_format), found, 0, np.add)
+    total = _pool(_channels_last(_wide(x), data_format), found, 0, np.add)
     for axis in range(len(found.sizes)):
         counts = np.asarray(shares(found, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
-    return _restored(total, x, data_format)
+    return _to_data_format(total, x, data_format)
 
 
-def _pooled(x: Array, found: Windows, blank: Any, join: Callable[..., Array]) -> Array:
-    """Windows joined along one axis after the other: as many steps as a window is wide and high, not as it is large."""
+def _pool(x: Array, found: Windows, blank: Any, join: Callable[..., Array]) -> Array:
+    """Windows reduced one axis at a time: the number of steps is the sum of the window's lengths, not their product."""
     x = _padded(x, found, blank)
     for axis, size in enumerate(found.kernel):
         before = (slice(None),) * (axis + 1)
@@ -162,35 +162,35 @@ def layer_normalization(
 ) -> Array:
     axes = axes_of(axis, x.ndim)
     wide = _wide(x)
-    answer = np.subtract(wide, _mean(wide, axes), out=np.empty_like(wide))
-    np.multiply(answer, _inverse_size(answer, axes, epsilon), out=answer)
+    result = np.subtract(wide, _mean(wide, axes), out=np.empty_like(wide))
+    np.multiply(result, _inverse_size(result, axes, epsilon), out=result)
     if scale is not None:
-        answer *= _along(scale, x, axes)
+        result *= _along(scale, x, axes)
     if offset is not None:
-        answer += _along(offset, x, axes)
-    return answer.astype(x.dtype, copy=False)
+        result += _along(offset, x, axes)
+    return result.astype(x.dtype, copy=False)
 
 
 def rms_normalization(x: Array, /, scale: Array | None = None, axis: Any = -1, epsilon: float = 1e-5) -> Array:
     axes = axes_of(axis, x.ndim)
     wide = _wide(x)
-    answer = np.multiply(wide, _inverse_size(wide, axes, epsilon), out=np.empty_like(wide))
+    result = np.multiply(wide, _inverse_size(wide, axes, epsilon), out=np.empty_like(wide))
     if scale is not None:
-        answer *= _along(scale, x, axes)
-    return answer.astype(x.dtype, copy=False)
+        result *= _along(scale, x, axes)
+    return result.astype(x.dtype, copy=False)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Any:
-    """The mean along the axes, which remain; where nothing lies along them, no mean is asked for."""
+    """Mean along the axes, with keepdims; zero if they are empty."""
     return np.add.reduce(x, axes, keepdims=True) / max(1, math.prod([x.shape[axis] for axis in axes]))
 
 
 def _inverse_size(x: Array, axes: tuple[int, ...], epsilon: float) -> Any:
-    """``1 / sqrt(mean(x ** 2) + epsilon)`` along the axes, which remain."""
+    """``1 / sqrt(mean(x ** 2) + epsilon)`` along the axes, with keepdims."""
     first = x.ndim - len(axes)
     width = math.prod(x.shape[first:])
     if x.size > 0 and width <= _CACHED and x.flags.c_contiguous and min(axes, default=0) == first:
-        # Products of rows make no array of the squares. They add up from left to right, so not those of long rows.
+        # vecdot needs no array of squares. It sums sequentially, which loses precision for long rows.
         rows = x.reshape(-1, width)
         power = (np.vecdot(rows, rows) / width).reshape(x.shape[:first] + (1,) * len(axes))
     else:
@@ -199,7 +199,7 @@ def _inverse_size(x: Array, axes: tuple[int, ...], epsilon: float) -> Any:
 
 
 def _along(values: Array, x: Array, axes: tuple[int, ...]) -> Array:
-    """One value for every place along the axes of ``x``, ready to be broadcast with it."""
+    """``values`` along the axes of ``x``, reshaped to broadcast with it."""
     wanted = tuple(x.shape[axis] for axis in sorted(axes))
     if values.shape != wanted:
         raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
@@ -234,15 +234,15 @@ def dot_product_attention(
     scores -= np.where(np.isneginf(peak), 0, peak)
     np.exp(scores, out=scores)
     total = scores.sum(-1, keepdims=True)
-    answer = scores @ v
+    result = scores @ v
     if np.all(total > 0):
-        answer /= total
+        result /= total
     else:
-        seen = np.broadcast_to(True if allowed is None else allowed, scores.shape)
-        seen = seen if bias is None else seen & (_wide(bias) != -np.inf)
-        # What it sees may be NaN, and what it does not see too.
-        answer = np.where(seen.any(-1, keepdims=True), answer / np.where(total == 0, np.nan, total), 0)
-    return np.ascontiguousarray(answer.swapaxes(1, 2)).astype(query.dtype, copy=False)
+        visible = np.broadcast_to(True if allowed is None else allowed, scores.shape)
+        visible = visible if bias is None else visible & (_wide(bias) != -np.inf)
+        # Rows without any visible key are zero, even if keys or values are NaN.
+        result = np.where(visible.any(-1, keepdims=True), result / np.where(total == 0, np.nan, total), 0)
+    return np.ascontiguousarray(result.swapaxes(1, 2)).astype(query.dtype, copy=False)
 
 
 def fold(
@@ -268,10 +268,10 @@ def _channels_last(x: Array, data_format: str) -> Array:
     return x if is_last(data_format) else np.moveaxis(x, 1, -1)
 
 
-def _restored(answer: Array, x: Array, data_format: str) -> Array:
-    """An answer with channels last, in the layout and dtype of ``x``."""
-    answer = answer.astype(x.dtype, copy=False)
-    return answer if is_last(data_format) else np.ascontiguousarray(np.moveaxis(answer, -1, 1))
+def _to_data_format(result: Array, x: Array, data_format: str) -> Array:
+    """``result``, which has channels last, in the layout and dtype of ``x``."""
+    result = result.astype(x.dtype, copy=False)
+    return result if is_last(data_format) else np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
 def _padded(x: Array, found: Windows, blank: Any) -> Array:

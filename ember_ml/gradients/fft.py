@@ -51,8 +51,8 @@ def _axes(x: Any, s: Any, axes: Any) -> list[int]:
 
 def _rfftn(x: Any, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Any:
     found = _axes(x, s, axes)
-    answer = rfft(x, n=None if s is None or s[-1] == -1 else s[-1], axis=found[-1], norm=norm)
-    return fftn(answer, s=None if s is None else s[:-1], axes=found[:-1], norm=norm) if found[:-1] else answer
+    result = rfft(x, n=None if s is None or s[-1] == -1 else s[-1], axis=found[-1], norm=norm)
+    return fftn(result, s=None if s is None else s[:-1], axes=found[:-1], norm=norm) if found[:-1] else result
 
 
 def _irfftn(x: Any, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Any:

@@ -193,7 +193,7 @@ def _joined(parts: mx.array) -> mx.array:
 
 
 @_joined.vjp
-def _joined_vjp(parts: mx.array, cotangent: mx.array, answer: mx.array) -> mx.array:
+def _joined_vjp(parts: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
     return view_as_real(cotangent)
 
 

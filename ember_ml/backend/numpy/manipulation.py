@@ -187,9 +187,9 @@ def view_as_real(x: Array, /) -> Array:
 def view_as_complex(x: Array, /) -> Array:
     _check_parts(x)
     wide = x.dtype == np.float64
-    answer = np.empty(x.shape[:-1], np.complex128 if wide else np.complex64)
-    answer.real, answer.imag = x[..., 0], x[..., 1]
-    return answer
+    result = np.empty(x.shape[:-1], np.complex128 if wide else np.complex64)
+    result.real, result.imag = x[..., 0], x[..., 1]
+    return result
 
 
 def _check_parts(x: Any) -> None:

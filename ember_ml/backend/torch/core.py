@@ -112,8 +112,8 @@ def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> 
     """What ``run`` computes out of torch's sight: asking for its gradient is an error, not zero."""
     back = torch.is_grad_enabled()
     tensors = [x for x in tree.leaves(values) if isinstance(x, torch.Tensor)]
-    traced = [x for x in tensors if (back and x.requires_grad) or is_pushed(x)]
-    if is_pushing() and operation.definition is not None:
+    traced = [x for x in tensors if (back and x.requires_grad) or has_tangent(x)]
+    if is_forward_mode() and operation.definition is not None:
         # The definition is made of what torch can differentiate forward.
         args, kwargs = operation.general.arguments(values)
         with backends.active(backends.load("torch")):
@@ -123,12 +123,12 @@ def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> 
     return run(*values)
 
 
-def is_pushed(x: torch.Tensor) -> bool:
+def has_tangent(x: torch.Tensor) -> bool:
     """Whether a tangent of ``x`` goes forward with it."""
-    return is_pushing() and forward_ad.unpack_dual(x).tangent is not None
+    return is_forward_mode() and forward_ad.unpack_dual(x).tangent is not None
 
 
-def is_pushing() -> bool:
+def is_forward_mode() -> bool:
     """Whether torch differentiates forward."""
     return forward_ad._current_level >= 0
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ember_ml.backend.torch.indexing import _check, _check_unseen, _is_true
-from ember_ml.backend.torch.transform import is_bent
+from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _is_true
+from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import REGISTRY
 from ember_ml.shapes import check_sequences
 
@@ -84,7 +84,7 @@ def sparse_categorical_crossentropy(
         )
     if y_true.shape != y_pred.shape[:1]:
         raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
-    _check_unseen(y_true, 0, y_pred.shape[1])
+    _check_where_torch_does_not(y_true, 0, y_pred.shape[1])
     # No class is to be passed over; PyTorch insists on one that is.
     return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
 
@@ -109,7 +109,7 @@ def ctc_loss(
     mask_index: int = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    if torch.compiler.is_compiling() or is_bent() or 0 in y_pred.shape[:1]:
+    if torch.compiler.is_compiling() or needs_more_than_backward() or 0 in y_pred.shape[:1]:
         # It cannot trace PyTorch's own, which has one derivative and takes no empty batch.
         lengths = (target_length, output_length)
         return _defined("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)

@@ -1,4 +1,4 @@
-"""Bits: logic, shifts and rotations of integers, packing, and waves made of bits."""
+"""Bitwise logic and shifts on MLX."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ _UNSIGNED = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 
 def _is_inside(x: mx.array, y: mx.array) -> mx.array:
-    """Where ``y`` is a count that the processor's own shift, which looks at a few bits of it only, takes right."""
-    # Without its sign, a negative count is a large one.
+    """Mask of the shift counts that are less than the width; the CPU's shift uses only their low bits."""
+    # As unsigned integers, negative counts are large.
     return y.view(_UNSIGNED[y.itemsize]) < x.itemsize * 8

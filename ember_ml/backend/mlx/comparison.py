@@ -23,7 +23,7 @@ from mlx.core import (
 )
 
 from ember_ml.backend import takes_numbers
-from ember_ml.backend.mlx.core import has_float64, placing
+from ember_ml.backend.mlx.core import has_float64, stream_for
 from ember_ml.backend.mlx.mapping import map_both, mapped
 
 
@@ -39,7 +39,7 @@ def isclose(x: mx.array, y: mx.array, /, rtol: float = 1e-5, atol: float = 1e-8,
         close = (mx.abs(x - y) <= atol + rtol * mx.abs(y)) & mx.isfinite(y) | mx.equal(x, y)
         return close | (mx.isnan(x) & mx.isnan(y)) if equal_nan else close
     # MLX supports float64 on the CPU only. Equal values are close even with a negative tolerance.
-    with placing(x.dtype):
+    with stream_for(x.dtype):
         return mx.isclose(_wide(x), _wide(y), rtol, atol, equal_nan=equal_nan) | mx.equal(x, y)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import convert, from_host, placing, to_host
+from ember_ml.backend.mlx.core import convert, from_host, stream_for, to_host
 from ember_ml.backend.mlx.mapping import map_like
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
@@ -40,7 +40,7 @@ def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.
 
 def scatter_add(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
     key, updates = _align_updates(x, indices, updates, axis)
-    with placing(x.dtype):
+    with stream_for(x.dtype):
         return x.at[key].add(updates) if updates.size else x
 
 
@@ -76,7 +76,7 @@ def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     if not values.size:
         return result
     rows, values = mx.array(rows), _keep_last(places, rows.shape[axis], values, axis)
-    with placing(x.dtype):
+    with stream_for(x.dtype):
         rows[(slice(None),) * axis + (places,)] = values
     return rows.reshape(x.shape)
 
@@ -89,7 +89,7 @@ def index_add(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     axis, rows, places, values = _by_rows(*_without_masks(x, parts), values)
     if not values.size:
         return x
-    with placing(x.dtype):
+    with stream_for(x.dtype):
         return rows.at[(slice(None),) * axis + (places,)].add(values).reshape(x.shape)
 
 
@@ -219,7 +219,7 @@ def ravel_multi_index(multi_index: Any, shape: Any, /) -> mx.array:
 
 def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     rows, ids = _segments(0, data, segment_ids, num_segments)
-    with placing(data.dtype):
+    with stream_for(data.dtype):
         return rows.at[ids].add(data) if data.size else rows
 
 
@@ -273,7 +273,7 @@ def _extreme(x: mx.array, key: Any, updates: mx.array, how: str) -> mx.array:
 
     @mx.custom_function
     def extreme(x: mx.array, updates: mx.array) -> mx.array:
-        with placing(x.dtype):
+        with stream_for(x.dtype):
             result = getattr(x.at[key], how)(updates)
         if not mx.issubdtype(x.dtype, mx.floating):
             return result
@@ -295,7 +295,7 @@ def _product(rows: mx.array, ids: mx.array, data: mx.array) -> mx.array:
 
     @mx.custom_function
     def product(data: mx.array) -> mx.array:
-        with placing(data.dtype):
+        with stream_for(data.dtype):
             return rows.at[ids].multiply(data)
 
     @product.vjp

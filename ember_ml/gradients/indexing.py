@@ -117,9 +117,9 @@ def _segment_extreme(g: Any, out: Any, data: Any, ids: Any, number: Any = None) 
 
 def _segment_prod(data: Any, ids: Any, number: Any = None) -> Any:
     count = number if number is not None else int(stats.max(ids)) + 1  # emberlint: ignore[EMB201] it is part of a shape
-    mine = comparison.equal(manipulation.expand_dims(creation.arange(count), axis=1), ids)
-    mine = manipulation.reshape(mine, (*mine.shape, *(1,) * (len(data.shape) - 1)))
-    return stats.prod(comparison.where(mine, data, 1), axis=1)
+    is_member = comparison.equal(manipulation.expand_dims(creation.arange(count), axis=1), ids)
+    is_member = manipulation.reshape(is_member, (*is_member.shape, *(1,) * (len(data.shape) - 1)))
+    return stats.prod(comparison.where(is_member, data, 1), axis=1)
 
 
 RULES = {

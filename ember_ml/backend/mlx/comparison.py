@@ -44,7 +44,7 @@ def isclose(x: mx.array, y: mx.array, /, rtol: float = 1e-5, atol: float = 1e-8,
 
 
 def _wide(x: mx.array) -> mx.array:
-    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64 if it holds more."""
+    """Half precision as float32, as its spacing is coarser than the tolerance; integers as float64 if supported."""
     if x.dtype in (mx.float32, mx.float64):
         return x
     return x.astype(mx.float64 if has_float64() and not mx.issubdtype(x.dtype, mx.floating) else mx.float32)

@@ -138,7 +138,7 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
 
 
 def stream_for(dtype: mx.Dtype) -> AbstractContextManager[Any]:
-    """Stream for scattering values of that dtype: the CPU, if MLX's GPU has no kernel for 8-byte elements."""
+    """Stream context for values of that dtype: the CPU, if MLX's GPU has no kernel to scatter 8-byte elements."""
     return mx.stream(mx.cpu) if dtype.size == 8 and not has_float64() else nullcontext()
 
 

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_rule(function: F, name: str = "") -> F:
-    """``function`` with the gradient rule of the operation ``name``, by default its own name."""
+    """``function`` with the gradient rule of the operation ``name``, by default the function's name."""
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -118,8 +118,8 @@ def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: m
     filled = mx.concatenate([x1, mx.full(((1 << steps) - 1 - size,), convert(last, x1.dtype, None))])
     place = mx.zeros(x2.shape, mx.uint32)
     for step in (1 << bit for bit in reversed(range(steps))):
-        seen = mx.take(filled, place + (step - 1))
-        place = place + (seen < x2 if side == "left" else seen <= x2).astype(mx.uint32) * step
+        probed = mx.take(filled, place + (step - 1))
+        place = place + (probed < x2 if side == "left" else probed <= x2).astype(mx.uint32) * step
     if isinstance(last, float):
         numbers = size if side == "right" else mx.sum(x1 == x1).astype(mx.uint32)
         place = mx.where(mx.isnan(x2), numbers, place)

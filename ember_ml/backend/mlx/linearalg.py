@@ -413,7 +413,7 @@ def _evaluate(*results: mx.array) -> tuple[mx.array, ...]:
 
 
 def _check(sound: mx.array, message: str) -> bool:
-    """Raise unless all of ``sound`` is true. Whether that could be checked: values of compiled code cannot be read."""
+    """Raise unless all of ``sound`` is true; return whether that could be checked, which compiled code prevents."""
     if is_checked():
         try:
             fine = bool(mx.all(sound))

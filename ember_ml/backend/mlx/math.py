@@ -263,7 +263,7 @@ def hypot(x: mx.array, y: mx.array, /) -> mx.array:
     x, y = mx.abs(x), mx.abs(y)
     large = mx.stop_gradient(mx.maximum(x, y))
     regular = mx.logical_and(large > 0, large < mx.inf)
-    # Scaled by the larger value, a constant in the gradient; zero and infinity are handled apart and have no gradient.
+    # Scaled by the larger value, a constant in the gradient; zero and infinity are separate cases without gradient.
     unit = mx.where(regular, large, 1)
     squares = mx.where(regular, mx.square(x / unit) + mx.square(y / unit), 1)
     infinite = mx.logical_or(x == mx.inf, y == mx.inf)

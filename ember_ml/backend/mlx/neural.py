@@ -44,13 +44,13 @@ def conv(
     groups: int = 1,
 ) -> mx.array:
     check_kernel(x.shape, kernel.shape, data_format, groups)
-    found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    window = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _to_data_format(_empty_sum(x, kernel, found.counts, kernel.shape[-1]), data_format)
+        return _to_data_format(_empty_sum(x, kernel, window.counts, kernel.shape[-1]), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
-        return _to_data_format(_conv_by_position(inner, kernel, found, groups), data_format)
-    options = {"stride": found.strides, "kernel_dilation": found.dilation, "padding": _ends(found.pads)}
+        return _to_data_format(_conv_by_position(inner, kernel, window, groups), data_format)
+    options = {"stride": window.strides, "kernel_dilation": window.dilation, "padding": _ends(window.pads)}
     return _to_data_format(_grouped_conv(inner, mx.moveaxis(kernel, -1, 0), groups, options), data_format)
 
 
@@ -70,13 +70,13 @@ def _grouped_conv(x: mx.array, filters: mx.array, groups: int, options: dict[str
     return mx.concatenate([mx.conv_general(part, own, **options) for part, own in parts], -1)
 
 
-def _conv_by_position(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.array:
+def _conv_by_position(x: mx.array, kernel: mx.array, window: Windows, groups: int) -> mx.array:
     """Convolution in float64 as a sum over the kernel's positions. MLX 0.32: conv_general does not support float64."""
-    x = _padded(x, found, 0.0)
+    x = _padded(x, window, 0.0)
     inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
     filters = mx.moveaxis(kernel.reshape(-1, inner, groups, outer), 2, 1)
-    total = mx.zeros((x.shape[0], *found.counts, groups, 1, outer), x.dtype)
-    for i, places in enumerate(cuts(found)):
+    total = mx.zeros((x.shape[0], *window.counts, groups, 1, outer), x.dtype)
+    for i, places in enumerate(cuts(window)):
         part = x[(slice(None), *places)]
         total = total + part.reshape(*part.shape[:-1], groups, 1, inner) @ filters[i]
     return total.reshape(*total.shape[:-3], groups * outer)
@@ -99,37 +99,37 @@ def conv_transpose(
 ) -> mx.array:
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
-    found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    window = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _to_data_format(_empty_sum(x, kernel, trimmed(found), kernel.shape[-2] * groups), data_format)
+        return _to_data_format(_empty_sum(x, kernel, trimmed(window), kernel.shape[-2] * groups), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
-        whole = _conv_transpose_by_position(inner, kernel, found, groups)
+        whole = _conv_transpose_by_position(inner, kernel, window, groups)
     else:
         channels = kernel.shape[-1] // groups
-        filters = kernel.reshape(*found.kernel, kernel.shape[-2], groups, channels)
-        filters = mx.moveaxis(mx.moveaxis(filters, -2, 0), -2, 1).reshape(-1, *found.kernel, channels)
+        filters = kernel.reshape(*window.kernel, kernel.shape[-2], groups, channels)
+        filters = mx.moveaxis(mx.moveaxis(filters, -2, 0), -2, 1).reshape(-1, *window.kernel, channels)
         options = {
-            "input_dilation": found.strides,
-            "kernel_dilation": found.dilation,
-            "padding": [span - 1 for span in found.spans],
+            "input_dilation": window.strides,
+            "kernel_dilation": window.dilation,
+            "padding": [span - 1 for span in window.spans],
             "flip": True,
         }
         whole = _grouped_conv(inner, filters, groups, options)
-    ends = [(0, max(0, -high)) for _, high in found.pads]
+    ends = [(0, max(0, -high)) for _, high in window.pads]
     if any(map(any, ends)):
         whole = mx.pad(whole, [(0, 0), *ends, (0, 0)])
-    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(whole.shape[1:], found.pads, strict=False))
+    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(whole.shape[1:], window.pads, strict=False))
     return _to_data_format(whole[(slice(None), *kept)], data_format)
 
 
-def _conv_transpose_by_position(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.array:
+def _conv_transpose_by_position(x: mx.array, kernel: mx.array, window: Windows, groups: int) -> mx.array:
     """Transposed convolution as a sum over the kernel's positions."""
     inner, outer = kernel.shape[-1] // groups, kernel.shape[-2]
     filters = mx.moveaxis(kernel.reshape(-1, outer, groups, inner), 1, -1)
     rows = x.reshape(*x.shape[:-1], groups, 1, inner)
-    total = mx.zeros((x.shape[0], *found.sizes, groups * outer), x.dtype)
-    for i, places in enumerate(cuts(found)):
+    total = mx.zeros((x.shape[0], *window.sizes, groups * outer), x.dtype)
+    for i, places in enumerate(cuts(window)):
         part = (rows @ filters[i]).reshape(*x.shape[:-1], groups * outer)
         where = (slice(None), *places)
         total[where] = total[where] + part
@@ -139,9 +139,9 @@ def _conv_transpose_by_position(x: mx.array, kernel: mx.array, found: Windows, g
 def max_pool(
     x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> mx.array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -math.inf if mx.issubdtype(x.dtype, mx.floating) else mx.iinfo(x.dtype).min
-    return _to_data_format(_pool(_channels_last(x, data_format), found, least, mx.max, _maximum), data_format)
+    return _to_data_format(_pool(_channels_last(x, data_format), window, least, mx.max, _maximum), data_format)
 
 
 def _maximum(x: mx.array, y: mx.array) -> mx.array:
@@ -152,27 +152,27 @@ def _maximum(x: mx.array, y: mx.array) -> mx.array:
 def average_pool(
     x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> mx.array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    total = _pool(_channels_last(_wide(x), data_format), found, 0.0, mx.sum, mx.add)
-    for axis in range(len(found.sizes)):
-        counts = mx.array(shares(found, axis), total.dtype)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    total = _pool(_channels_last(_wide(x), data_format), window, 0.0, mx.sum, mx.add)
+    for axis in range(len(window.sizes)):
+        counts = mx.array(shares(window, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
     return _to_data_format(total.astype(x.dtype), data_format)
 
 
 def _pool(
-    x: mx.array, found: Windows, blank: Any, reduce: Callable[..., mx.array], join: Callable[..., mx.array]
+    x: mx.array, window: Windows, blank: Any, reduce: Callable[..., mx.array], join: Callable[..., mx.array]
 ) -> mx.array:
     """Windows reduced one axis at a time: MLX is slow to reduce several axes at once."""
-    x = _padded(x, found, blank)
-    for axis, (size, stride) in enumerate(zip(found.kernel, found.strides, strict=True), 1):
+    x = _padded(x, window, blank)
+    for axis, (size, stride) in enumerate(zip(window.kernel, window.strides, strict=True), 1):
         before = (slice(None),) * axis
         if size == stride and size >= _LONG:
-            count = found.counts[axis - 1]
+            count = window.counts[axis - 1]
             whole = x[(*before, slice(0, count * size))]
             x = reduce(whole.reshape(*x.shape[:axis], count, size, *x.shape[axis + 1 :]), axis + 1)
         else:
-            x = functools.reduce(join, (x[(*before, cut(found, axis - 1, place))] for place in range(size)))
+            x = functools.reduce(join, (x[(*before, cut(window, axis - 1, place))] for place in range(size)))
     return x
 
 
@@ -260,12 +260,12 @@ def _attention(
 def fold(
     x: mx.array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> mx.array:
-    found = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(found)
-    taps = math.prod(found.kernel)
-    parts = _wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *found.counts)
+    window = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(window)
+    taps = math.prod(window.kernel)
+    parts = _wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *window.counts)
     total = mx.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, places in enumerate(cuts(found)):
+    for i, places in enumerate(cuts(window)):
         where = (slice(None), slice(None), *places)
         total[where] = total[where] + parts[:, :, i]
     return total[(..., *inside)].astype(x.dtype)
@@ -284,7 +284,7 @@ def _to_data_format(result: mx.array, data_format: str) -> mx.array:
     return result if is_last(data_format) else mx.moveaxis(result, -1, 1)
 
 
-def _padded(x: mx.array, found: Windows, blank: Any) -> mx.array:
-    if not any(map(any, found.pads)):
+def _padded(x: mx.array, window: Windows, blank: Any) -> mx.array:
+    if not any(map(any, window.pads)):
         return x
-    return mx.pad(x, [(0, 0), *found.pads, (0, 0)], constant_values=mx.array(blank, x.dtype))
+    return mx.pad(x, [(0, 0), *window.pads, (0, 0)], constant_values=mx.array(blank, x.dtype))

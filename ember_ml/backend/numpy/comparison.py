@@ -36,7 +36,7 @@ def isclose(x: Any, y: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
 
 
 def _wide(x: Any) -> Any:
-    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    """Half precision as float32, because its spacing is coarser than the tolerance; integers as float64."""
     if x.dtype in (DTYPES["float16"], DTYPES["bfloat16"]):
         return x.astype(np.float32)
     return x.astype(np.float64) if x.dtype.kind in "biu" else x

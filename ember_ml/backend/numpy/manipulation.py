@@ -63,7 +63,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 
 
 def _check_same_shape(arrays: Sequence[Any]) -> None:
-    """Raise unless all arrays have one shape; checked before the axis, as on the other engines."""
+    """Raise unless all arrays have one shape; this error takes precedence over a wrong axis."""
     shapes = [tuple(x.shape) for x in arrays]
     if len(set(shapes)) > 1:
         raise ValueError(f"stack: arrays must have one shape, got {', '.join(map(str, shapes))}")

@@ -43,50 +43,50 @@ def conv(
     groups: int = 1,
 ) -> Array:
     check_kernel(x.shape, kernel.shape, data_format, groups)
-    found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    window = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _to_data_format(np.zeros((len(x), *found.counts, kernel.shape[-1]), x.dtype), x, data_format)
-    wide, filters = _padded(_channels_last(_wide(x), data_format), found, 0), _wide(kernel)
+        return _to_data_format(np.zeros((len(x), *window.counts, kernel.shape[-1]), x.dtype), x, data_format)
+    wide, filters = _padded(_channels_last(_wide(x), data_format), window, 0), _wide(kernel)
     run = _depthwise_conv if groups > 1 and kernel.shape[-2] == 1 else _conv_by_product
-    return _to_data_format(run(wide, filters, found, groups), x, data_format)
+    return _to_data_format(run(wide, filters, window, groups), x, data_format)
 
 
-def _conv_by_product(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
+def _conv_by_product(x: Array, kernel: Array, window: Windows, groups: int) -> Array:
     """Convolution as a matrix product per group, with the windows as rows."""
-    inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(found.kernel)
+    inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(window.kernel)
     matrices = np.moveaxis(kernel.reshape(taps * inner, groups, outer), 1, 0)
-    result = np.empty((len(x), *found.counts, groups, outer), x.dtype)
+    result = np.empty((len(x), *window.counts, groups, outer), x.dtype)
     # A few examples at a time, because the rows are many times larger than the examples.
-    few = max(1, 16 * _CACHED // max(1, math.prod(found.counts) * taps * inner * groups))
+    few = max(1, 16 * _CACHED // max(1, math.prod(window.counts) * taps * inner * groups))
     for start in range(0, len(x), few):
         part = x[start : start + few]
-        rows = _windows_of(part.reshape(*part.shape[:-1], groups, inner), found)
-        product = rows.reshape(groups, len(part) * math.prod(found.counts), taps * inner) @ matrices
+        rows = _windows_of(part.reshape(*part.shape[:-1], groups, inner), window)
+        product = rows.reshape(groups, len(part) * math.prod(window.counts), taps * inner) @ matrices
         result[start : start + few] = np.moveaxis(product, 0, 1).reshape(len(part), *result.shape[1:])
-    return result.reshape(len(x), *found.counts, groups * outer)
+    return result.reshape(len(x), *window.counts, groups * outer)
 
 
-def _windows_of(x: Array, found: Windows) -> Array:
+def _windows_of(x: Array, window: Windows) -> Array:
     """View of all windows with axes (groups, examples, *positions, *window, channels)."""
-    rank = len(found.sizes)
+    rank = len(window.sizes)
     parts = np.moveaxis(x, -2, 0)
-    view = np.lib.stride_tricks.sliding_window_view(parts, found.spans, tuple(range(2, rank + 2)))
-    steps: tuple[Any, ...] = tuple(slice(None, None, s) for s in found.strides)
-    holes: tuple[Any, ...] = tuple(slice(None, None, d) for d in found.dilation)
+    view = np.lib.stride_tricks.sliding_window_view(parts, window.spans, tuple(range(2, rank + 2)))
+    steps: tuple[Any, ...] = tuple(slice(None, None, s) for s in window.strides)
+    holes: tuple[Any, ...] = tuple(slice(None, None, d) for d in window.dilation)
     return np.moveaxis(view[(slice(None), slice(None), *steps, slice(None), *holes)], rank + 2, -1)
 
 
-def _depthwise_conv(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
+def _depthwise_conv(x: Array, kernel: Array, window: Windows, groups: int) -> Array:
     """Depthwise convolution as a sum over the kernel's positions."""
     filters = kernel.reshape(-1, kernel.shape[-1])
     x = np.repeat(x, filters.shape[1] // groups, -1) if filters.shape[1] > groups else x
-    total = np.zeros((len(x), *found.counts, filters.shape[1]), x.dtype)
+    total = np.zeros((len(x), *window.counts, filters.shape[1]), x.dtype)
     # A few examples at a time, so that their sums stay in the CPU cache.
     few = max(1, _CACHED // max(1, math.prod(total.shape[1:])))
     for start in range(0, len(x), few):
         part, sums = x[start : start + few], total[start : start + few]
         term = np.empty_like(sums)
-        for weights, places in zip(filters, cuts(found), strict=True):
+        for weights, places in zip(filters, cuts(window), strict=True):
             sums += np.multiply(part[(slice(None), *places)], weights, out=term)
     return total
 
@@ -104,19 +104,19 @@ def conv_transpose(
 ) -> Array:
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
-    found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    window = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _to_data_format(np.zeros((len(x), *trimmed(found), kernel.shape[-2] * groups), x.dtype), x, data_format)
+        return _to_data_format(np.zeros((len(x), *trimmed(window), kernel.shape[-2] * groups), x.dtype), x, data_format)
     wide, filters = _channels_last(_wide(x), data_format), _wide(kernel)
-    inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(found.kernel)
+    inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(window.kernel)
     rows = np.moveaxis(wide.reshape(-1, groups, inner), 1, 0)
     columns = np.moveaxis(filters.reshape(taps * outer, groups, inner), 0, -1)
     spread = np.moveaxis((rows @ columns).reshape(groups, len(x), *sizes, taps, outer), 0, -2)
-    ends = tuple(max(0, -high) for _, high in found.pads)
-    total = np.zeros((len(x), *(n + end for n, end in zip(found.sizes, ends, strict=True)), groups, outer), wide.dtype)
-    for i, places in enumerate(cuts(found)):
+    ends = tuple(max(0, -high) for _, high in window.pads)
+    total = np.zeros((len(x), *(n + end for n, end in zip(window.sizes, ends, strict=True)), groups, outer), wide.dtype)
+    for i, places in enumerate(cuts(window)):
         total[(slice(None), *places)] += spread[..., i, :, :]
-    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], found.pads, strict=False))
+    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], window.pads, strict=False))
     result = total[(slice(None), *kept)]
     return _to_data_format(result.reshape(*result.shape[:-2], groups * outer), x, data_format)
 
@@ -124,31 +124,31 @@ def conv_transpose(
 def max_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    return _to_data_format(_pool(_channels_last(x, data_format), found, _least(x.dtype), np.maximum), x, data_format)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    return _to_data_format(_pool(_channels_last(x, data_format), window, _least(x.dtype), np.maximum), x, data_format)
 
 
 def average_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    total = _pool(_channels_last(_wide(x), data_format), found, 0, np.add)
-    for axis in range(len(found.sizes)):
-        counts = np.asarray(shares(found, axis), total.dtype)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    total = _pool(_channels_last(_wide(x), data_format), window, 0, np.add)
+    for axis in range(len(window.sizes)):
+        counts = np.asarray(shares(window, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
     return _to_data_format(total, x, data_format)
 
 
-def _pool(x: Array, found: Windows, blank: Any, join: Callable[..., Array]) -> Array:
+def _pool(x: Array, window: Windows, blank: Any, join: Callable[..., Array]) -> Array:
     """Windows reduced one axis at a time: the number of steps is the sum of the window's lengths, not their product."""
-    x = _padded(x, found, blank)
-    for axis, size in enumerate(found.kernel):
+    x = _padded(x, window, blank)
+    for axis, size in enumerate(window.kernel):
         before = (slice(None),) * (axis + 1)
-        total = x[(*before, cut(found, axis, 0))]
+        total = x[(*before, cut(window, axis, 0))]
         if size > 1:
-            total = join(total, x[(*before, cut(found, axis, 1))])
+            total = join(total, x[(*before, cut(window, axis, 1))])
         for place in range(2, size):
-            join(total, x[(*before, cut(found, axis, place))], out=total)
+            join(total, x[(*before, cut(window, axis, place))], out=total)
         x = total
     return x
 
@@ -248,13 +248,13 @@ def dot_product_attention(
 def fold(
     x: Array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Array:
-    found = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(found)
+    window = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(window)
     whole: tuple[Any, Any] = (slice(None), slice(None))
-    taps = math.prod(found.kernel)
-    parts = _wide(x).reshape(len(x), x.shape[1] // taps, taps, *found.counts)
+    taps = math.prod(window.kernel)
+    parts = _wide(x).reshape(len(x), x.shape[1] // taps, taps, *window.counts)
     total = np.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, places in enumerate(cuts(found)):
+    for i, places in enumerate(cuts(window)):
         total[(*whole, *places)] += parts[:, :, i]
     return total[(*whole, *inside)].astype(x.dtype, copy=False)
 
@@ -274,7 +274,7 @@ def _to_data_format(result: Array, x: Array, data_format: str) -> Array:
     return result if is_last(data_format) else np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
-def _padded(x: Array, found: Windows, blank: Any) -> Array:
-    if not any(map(any, found.pads)):
+def _padded(x: Array, window: Windows, blank: Any) -> Array:
+    if not any(map(any, window.pads)):
         return x
-    return np.pad(x, ((0, 0), *found.pads, (0, 0)), constant_values=blank)
+    return np.pad(x, ((0, 0), *window.pads, (0, 0)), constant_values=blank)

@@ -34,7 +34,7 @@ def isclose(
     x, y = _wide(x), _wide(y)
     if rtol >= 0 and atol >= 0:
         if equal_nan and x.shape != y.shape:
-            # Older torch releases fail to broadcast the first operand in place.
+            # Older torch releases write the broadcast result in place into the shape of the first operand.
             x, y = torch.broadcast_tensors(x, y)
         return torch.isclose(x, y, rtol, atol, equal_nan)
     # torch does not support a negative tolerance, with which only equal values are close.
@@ -43,7 +43,7 @@ def isclose(
 
 
 def _wide(x: torch.Tensor) -> torch.Tensor:
-    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    """Half precision as float32, because its spacing is coarser than the tolerance; integers as float64."""
     if x.is_complex() or x.dtype in (torch.float32, torch.float64):
         return x
     return x.to(torch.float32 if x.is_floating_point() or x.device.type == "mps" else torch.float64)

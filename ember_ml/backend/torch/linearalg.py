@@ -1,4 +1,4 @@
-"""Linear algebra on PyTorch."""
+"""Linear algebra on torch."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ def conv(
     groups: int = 1,
 ) -> torch.Tensor:
     check_kernel(x.shape, kernel.shape, data_format, groups)
-    found = windows(spatial(x.shape, data_format), tuple(kernel.shape[:-2]), strides, padding, dilation_rate)
+    window = windows(spatial(x.shape, data_format), tuple(kernel.shape[:-2]), strides, padding, dilation_rate)
     if not (x.numel() and kernel.numel()):
-        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-1], found.counts), data_format)
-    inner, pads = _padded(_channels_first(x, data_format), found, 0.0, even=True)
+        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-1], window.counts), data_format)
+    inner, pads = _padded(_channels_first(x, data_format), window, 0.0, even=True)
     filters = kernel.movedim((-1, -2), (0, 1))
-    result = _CONV[len(pads)](inner, filters, None, found.strides, pads, found.dilation, groups)
+    result = _CONV[len(pads)](inner, filters, None, window.strides, pads, window.dilation, groups)
     return _to_data_format(result, data_format)
 
 
@@ -73,15 +73,15 @@ def conv_transpose(
 ) -> torch.Tensor:
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
-    found = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
+    window = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
     if not (x.numel() and kernel.numel()):
-        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-2] * groups, trimmed(found)), data_format)
+        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-2] * groups, trimmed(window)), data_format)
     inner = _channels_first(x, data_format)
     filters = kernel.movedim((-1, -2), (0, 1))
-    shared = [max(min(pair), 0) for pair in found.pads]
+    shared = [max(min(pair), 0) for pair in window.pads]
     run = _CONV_TRANSPOSE[len(sizes)]
-    result = run(inner, filters, None, found.strides, shared, 0, groups, found.dilation)
-    rest = [(both - low, both - high) for both, (low, high) in zip(shared, found.pads, strict=True)]
+    result = run(inner, filters, None, window.strides, shared, 0, groups, window.dilation)
+    rest = [(both - low, both - high) for both, (low, high) in zip(shared, window.pads, strict=True)]
     return _to_data_format(_pad_or_crop(result, rest, 0.0), data_format)
 
 
@@ -97,30 +97,30 @@ def _empty_sum(x: torch.Tensor, kernel: torch.Tensor, channels: int, sizes: tupl
 def max_pool(
     x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> torch.Tensor:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
-    inner, pads = _padded(_channels_first(x, data_format), found, least)
+    inner, pads = _padded(_channels_first(x, data_format), window, least)
     if inner.is_cuda and inner.dtype is torch.float64:
         # torch 2.13: with few channels, the channels-last kernel makes misaligned float64 reads, a fatal CUDA error.
         inner = inner.clone(memory_format=torch.contiguous_format)
-    result = _pool(_MAX_POOL[len(pads)], inner, found.kernel, found.strides, pads)
+    result = _pool(_MAX_POOL[len(pads)], inner, window.kernel, window.strides, pads)
     return _to_data_format(result, data_format)
 
 
 def average_pool(
     x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> torch.Tensor:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    inner, pads = _padded(_channels_first(x, data_format), found, 0.0)
-    padded_here = inner.shape[2:] != found.sizes
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    inner, pads = _padded(_channels_first(x, data_format), window, 0.0)
+    padded_here = inner.shape[2:] != window.sizes
     if inner.is_cuda and any(pads):
         # torch 2.13: the gradient of the channels-last kernel counts the padding, unlike the forward pass.
         inner = inner.contiguous()
     run = partial(_AVERAGE_POOL[len(pads)], count_include_pad=False)
-    result = _pool(run, inner, found.kernel, found.strides, pads)
+    result = _pool(run, inner, window.kernel, window.strides, pads)
     if padded_here:
-        for axis, size in enumerate(found.kernel):
-            factors = torch.tensor([size / n for n in shares(found, axis)], dtype=x.dtype, device=x.device)
+        for axis, size in enumerate(window.kernel):
+            factors = torch.tensor([size / n for n in shares(window, axis)], dtype=x.dtype, device=x.device)
             result = result * factors.reshape(-1, *(1,) * (len(pads) - axis - 1))
     return _to_data_format(result, data_format)
 
@@ -377,8 +377,8 @@ class _Recurrent(torch.autograd.Function):
         used = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
         inputs = [x for x in tensors if x is not None and x.requires_grad]
         ys, gs = zip(*used, strict=True) if used else ((), ())
-        found = iter(torch.autograd.grad(ys, inputs, gs, retain_graph=True, create_graph=again, allow_unused=True))
-        return None, None, *(next(found) if x is not None and x.requires_grad else None for x in tensors)
+        gradients = iter(torch.autograd.grad(ys, inputs, gs, retain_graph=True, create_graph=again, allow_unused=True))
+        return None, None, *(next(gradients) if x is not None and x.requires_grad else None for x in tensors)
 
 
 def gru(
@@ -459,21 +459,21 @@ def _nearest(images: torch.Tensor, size: Any, first: int) -> torch.Tensor:
 def fold(
     x: torch.Tensor, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> torch.Tensor:
-    found = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(found)
-    taps = prod(found.kernel)
+    window = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(window)
+    taps = prod(window.kernel)
     # torch 2.13: fold raises for columns without channels.
     columns = x if x.shape[1] else x.new_zeros((x.shape[0], taps, x.shape[2]))
-    whole = F.fold(columns, sizes, found.kernel, found.dilation, 0, found.strides)
+    whole = F.fold(columns, sizes, window.kernel, window.dilation, 0, window.strides)
     return whole[(slice(None), slice(x.shape[1] // taps), *inside)]
 
 
 def unfold(x: torch.Tensor, /, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> torch.Tensor:
     if x.ndim != 4:
         raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(x.shape)}")
-    found = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
-    inner, pads = _padded(x, found, 0.0, even=True)
-    return _pool(F.unfold, inner, found.kernel, found.dilation, pads, found.strides)
+    window = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
+    inner, pads = _padded(x, window, 0.0, even=True)
+    return _pool(F.unfold, inner, window.kernel, window.dilation, pads, window.strides)
 
 
 def _channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
@@ -484,17 +484,17 @@ def _to_data_format(result: torch.Tensor, data_format: str) -> torch.Tensor:
     return result.movedim(1, -1) if is_last(data_format) else result
 
 
-def _padded(x: torch.Tensor, found: Windows, blank: float, even: bool = False) -> tuple[torch.Tensor, tuple[int, ...]]:
+def _padded(x: torch.Tensor, window: Windows, blank: float, even: bool = False) -> tuple[torch.Tensor, tuple[int, ...]]:
     """``x`` with the padding that torch's function cannot add, and the padding left to that function.
 
     The function pads both ends equally, and for pooling (unless ``even``) by at most half a window.
     """
     whole = all(
-        low == high and (even or 2 * low <= size) for (low, high), size in zip(found.pads, found.kernel, strict=True)
+        low == high and (even or 2 * low <= size) for (low, high), size in zip(window.pads, window.kernel, strict=True)
     )
     if whole:
-        return x, tuple(low for low, _ in found.pads)
-    return _pad_or_crop(x, list(found.pads), blank), (0,) * len(found.pads)
+        return x, tuple(low for low, _ in window.pads)
+    return _pad_or_crop(x, list(window.pads), blank), (0,) * len(window.pads)
 
 
 def _pad_or_crop(x: torch.Tensor, pads: list[tuple[int, int]], blank: float) -> torch.Tensor:

@@ -293,7 +293,7 @@ def eigvalsh(x: mx.array, /) -> mx.array:
 
 
 def _check_finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.array | None]:
-    """Matrix for LAPACK, or an error if it is not finite. LAPACK may not terminate on NaN or infinities, or crash.
+    """Matrix for LAPACK, which may hang or crash on NaN and infinities, or an error if it is not finite.
 
     Where values cannot be read, matrices that are not finite become zero, and the second result is their mask.
     """

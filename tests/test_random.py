@@ -214,7 +214,7 @@ def test_compiled_loops_know_the_far_tail_and_large_counters(generator: Any) -> 
     np.testing.assert_array_equal(answer, sampling.normal_quantile(generator, q, "float64"))
     for start in (2**32 - 3, 2**40 + 1, 2**61):
         fast, plain = np.empty(10, np.uint32), np.empty(10, np.uint32)
-        kernels.words(*generator._started((5, 2**32 - 2), start), fast)
+        kernels.words(*generator._kernel_arguments((5, 2**32 - 2), start), fast)
         generator._encrypt((5, 2**32 - 2), start, plain[0::2], plain[1::2])
         np.testing.assert_array_equal(fast, plain)
 
@@ -253,7 +253,7 @@ def test_loops_compile_where_nothing_can_be_written(generator: Any, monkeypatch:
         raise OSError("read-only")
 
     monkeypatch.setattr(numba.core.caching._CacheLocator, "ensure_cache_path", refuse)
-    double = generator._kernels()._compiled(lambda x: x + x)
+    double = generator._kernels()._compile(lambda x: x + x)
     assert double(4) == 8
 
 

@@ -1,4 +1,4 @@
-"""Gradients of activations that engines compute in one go."""
+"""Gradients of activations that engines implement as primitives."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _log_softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
 
 def _silu(g: Any, out: Any, x: Any) -> Any:
     gate = sigmoid(x)
-    # s + x s (1 - s), with s = sigmoid(x) and x s the answer
+    # s + x s (1 - s), with s = sigmoid(x) and x s the result
     return multiply(g, add(gate, subtract(out, multiply(out, gate))))
 
 
 def _between(g: Any, x: Any, low: float, high: float) -> Any:
-    """``g`` where ``x`` is between the two and is neither, else zero."""
+    """``g`` where ``low < x < high``, else zero."""
     return comparison.where(comparison.logical_and(comparison.greater(x, low), comparison.less(x, high)), g, 0)
 
 

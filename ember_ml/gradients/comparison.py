@@ -1,4 +1,4 @@
-"""Gradients of choices."""
+"""Gradients of selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of tensors made from others."""
+"""Gradients of creation functions that take tensors."""
 
 from __future__ import annotations
 

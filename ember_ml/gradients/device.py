@@ -1,4 +1,4 @@
-"""Gradients of moves between devices."""
+"""Gradients of transfers between devices."""
 
 from __future__ import annotations
 

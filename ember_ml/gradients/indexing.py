@@ -45,7 +45,7 @@ def _take_along_axis(g: Any, out: Any, x: Any, indices: Any, *, axis: int = -1) 
 
 
 def put_back(g: Any, x: Any, indices: Any, axis: int) -> Any:
-    """Zeros like ``x`` with every element of ``g`` added at its row, at the place in it that ``indices`` say."""
+    """Zeros like ``x``, with every element of ``g`` added at the position along ``axis`` given by ``indices``."""
     count = x.shape[axis]
     rows, places = manipulation.moveaxis(g, axis, -1), manipulation.moveaxis(indices, axis, -1)
     front = tuple(rows.shape[:-1])
@@ -61,11 +61,11 @@ def _index_get(g: Any, out: Any, x: Any, index: Any) -> Any:
 
 
 def _last(x: Any, index: Any, values: Any) -> Any:
-    """Which of the values stand, where the index names an element twice."""
+    """Mask of the values that are kept: of several writes to one element, the last one wins."""
     spread = index_get(creation.zeros(x.shape, dtype="int64"), index)
     numbers = manipulation.reshape(creation.arange(1, _math.prod(spread.shape) + 1), spread.shape)
-    standing = index_update(creation.zeros(x.shape, dtype="int64"), index, numbers)
-    return comparison.equal(index_get(standing, index), numbers)
+    kept = index_update(creation.zeros(x.shape, dtype="int64"), index, numbers)
+    return comparison.equal(index_get(kept, index), numbers)
 
 
 def _updated_values(g: Any, out: Any, x: Any, index: Any, values: Any) -> Any:
@@ -77,7 +77,7 @@ def _sorted(g: Any, out: Any, x: Any, *, axis: int = -1, descending: bool = Fals
 
 
 def _extreme_shares(g: Any, out: Any, x: Any, indices: Any, updates: Any, axis: int) -> tuple[Any, Any]:
-    """The gradients of ``x`` and of the updates: those that equal the answer share what came back for it."""
+    """Gradients of ``x`` and of the updates: all that equal the result share its gradient."""
     axis = axis % len(x.shape)
     count = x.shape[axis]
     ids = manipulation.ravel(_positive(indices, count))
@@ -86,10 +86,10 @@ def _extreme_shares(g: Any, out: Any, x: Any, indices: Any, updates: Any, axis: 
     rows = manipulation.moveaxis(manipulation.reshape(spread, shape), axis, 0)
     top = manipulation.moveaxis(out, axis, 0)
     own = dtypes.cast(comparison.equal(manipulation.moveaxis(x, axis, 0), top), x.dtype)
-    met = dtypes.cast(comparison.equal(rows, take(top, ids, axis=0)), x.dtype)
-    number = math.add(own, segment_sum(met, ids, count))
+    tied = dtypes.cast(comparison.equal(rows, take(top, ids, axis=0)), x.dtype)
+    number = math.add(own, segment_sum(tied, ids, count))
     share = math.divide(manipulation.moveaxis(g, axis, 0), number)
-    of_updates = manipulation.moveaxis(math.multiply(met, take(share, ids, axis=0)), 0, axis)
+    of_updates = manipulation.moveaxis(math.multiply(tied, take(share, ids, axis=0)), 0, axis)
     return (
         manipulation.moveaxis(math.multiply(own, share), 0, axis),
         manipulation.reshape(of_updates, spread.shape),
@@ -108,18 +108,18 @@ def _scatter_add_updates(g: Any, out: Any, x: Any, indices: Any, updates: Any, *
 
 
 def _segment_extreme(g: Any, out: Any, data: Any, ids: Any, number: Any = None) -> Any:
-    met = dtypes.cast(comparison.equal(data, take(out, ids, axis=0)), data.dtype)
-    shares = segment_sum(met, ids, out.shape[0])
+    tied = dtypes.cast(comparison.equal(data, take(out, ids, axis=0)), data.dtype)
+    shares = segment_sum(tied, ids, out.shape[0])
     return math.multiply(
-        met, take(math.divide(g, comparison.where(comparison.equal(shares, 0), 1, shares)), ids, axis=0)
+        tied, take(math.divide(g, comparison.where(comparison.equal(shares, 0), 1, shares)), ids, axis=0)
     )
 
 
 def _segment_prod(data: Any, ids: Any, number: Any = None) -> Any:
     count = number if number is not None else int(stats.max(ids)) + 1  # emberlint: ignore[EMB201] it is part of a shape
-    mine = comparison.equal(manipulation.expand_dims(creation.arange(count), axis=1), ids)
-    mine = manipulation.reshape(mine, (*mine.shape, *(1,) * (len(data.shape) - 1)))
-    return stats.prod(comparison.where(mine, data, 1), axis=1)
+    is_member = comparison.equal(manipulation.expand_dims(creation.arange(count), axis=1), ids)
+    is_member = manipulation.reshape(is_member, (*is_member.shape, *(1,) * (len(data.shape) - 1)))
+    return stats.prod(comparison.where(is_member, data, 1), axis=1)
 
 
 RULES = {

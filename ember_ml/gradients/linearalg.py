@@ -1,7 +1,7 @@
 """Gradients of products and decompositions of matrices.
 
-The rules for decompositions are written with adjoints, for cotangents that are conjugated; ``_adjoined`` brings them
-to the convention of the others.
+The rules for decompositions use adjoints and expect conjugated cotangents; ``_conjugated`` converts them to the
+convention of the other rules.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from ember_ml.dispatch import definition_of
 from ember_ml.errors import UnsupportedError
 from ember_ml.gradients import by_formula
-from ember_ml.gradients.math import _reduced
-from ember_ml.gradients.stats import left_out
+from ember_ml.gradients.math import _restore_axes
+from ember_ml.gradients.stats import product_of_others
 from ember_ml.ops import comparison, creation, dtypes, indexing, manipulation, math, stats
 from ember_ml.ops.control import stop_gradient
 from ember_ml.ops.linearalg import det, diagonal, eig, eigh, inv, lu, matmul, solve, svd
@@ -53,29 +53,29 @@ def _matmul_of_second(g: Any, out: Any, x: Any, y: Any) -> Any:
     if len(y.shape) == 1:
         return matmul(_transposed(x), g[..., None])[..., 0]
     if len(y.shape) == 2 and len(x.shape) > 2:
-        # One product of two long matrices, not many of which the sum is asked.
+        # One product of two tall matrices is faster than the sum of many small ones.
         rows = manipulation.reshape(x, (-1, x.shape[-1]))
         return matmul(_transposed(rows), manipulation.reshape(g, (-1, g.shape[-1])))
     return matmul(_transposed(x), g)
 
 
 def _of_diagonal(values: Any) -> Any:
-    """Matrices with these values on the diagonal."""
+    """Diagonal matrices with these values."""
     count = values.shape[-1]
     return math.multiply(values[..., None, :], creation.eye(count, dtype=values.dtype))
 
 
 def _halved(x: Any) -> Any:
-    """A triangle with half of its diagonal."""
+    """Triangle with its diagonal halved."""
     count = x.shape[-1]
     return math.multiply(x, math.subtract(1, math.multiply(creation.eye(count, dtype=x.dtype), 0.5)))
 
 
 def _inverse_gaps(values: Any) -> Any:
-    """``1 / (values[j] - values[i])``, zero where that is infinite."""
+    """``1 / (values[j] - values[i])``, or zero where that is infinite."""
     gaps = math.subtract(values[..., None, :], values[..., :, None])
-    none = comparison.equal(gaps, 0)
-    return comparison.where(none, 0, math.reciprocal(comparison.where(none, 1, gaps)))
+    is_zero = comparison.equal(gaps, 0)
+    return comparison.where(is_zero, 0, math.reciprocal(comparison.where(is_zero, 1, gaps)))
 
 
 _norm = by_formula(definition_of("vector_norm"))
@@ -86,17 +86,17 @@ def _vector_norm(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool =
         return _norm([0], g, out, [x], {"axis": axis, "keepdims": keepdims, "ord": ord})[0]
     if dtypes.dtype(x).bits == 16:
         g, out, x = (dtypes.cast(one, "float32") for one in (g, out, x))
-    # At zero there is no direction in which the norm would fall: the slope is zero, not NaN.
+    # The gradient at zero is defined as zero, not NaN.
     scale = math.divide(g, comparison.where(comparison.equal(out, 0), 1, out))
-    return math.multiply(_reduced(scale, x, axis, keepdims), _conjugate(x))
+    return math.multiply(_restore_axes(scale, x, axis, keepdims), _conjugate(x))
 
 
 def _det(g: Any, out: Any, x: Any) -> Any:
-    """The cofactors, from singular values and vectors: a singular matrix has them too."""
+    """Cofactors from singular values and vectors, which also hold for singular matrices."""
 
     u, s, vh = svd(x, full_matrices=False)
-    others = math.multiply(left_out(s), det(matmul(u, vh))[..., None])
-    return math.multiply(g[..., None, None], matmul(math.multiply(_conjugate(u), others[..., None, :]), _conjugate(vh)))
+    minors = math.multiply(product_of_others(s), det(matmul(u, vh))[..., None])
+    return math.multiply(g[..., None, None], matmul(math.multiply(_conjugate(u), minors[..., None, :]), _conjugate(vh)))
 
 
 def _slogdet(g: Any, out: Any, x: Any) -> Any:
@@ -106,8 +106,8 @@ def _slogdet(g: Any, out: Any, x: Any) -> Any:
     if g[1] is not None:
         total = math.multiply(g[1][..., None, None], inverse)
     if g[0] is not None and dtypes.is_complex(x):
-        turned = math.multiply(math.imag(math.multiply(g[0], sign)), 1j)[..., None, None]
-        phase = math.multiply(turned, inverse)
+        rotated = math.multiply(math.imag(math.multiply(g[0], sign)), 1j)[..., None, None]
+        phase = math.multiply(rotated, inverse)
         total = phase if total is None else math.add(total, phase)
     return creation.zeros_like(x) if total is None else total
 
@@ -127,8 +127,8 @@ def _solve_of_right(g: Any, out: Any, a: Any, b: Any) -> Any:
     return solve(_transposed(a), g[..., None])[..., 0] if len(b.shape) == 1 else solve(_transposed(a), g)
 
 
-def _adjoined(rule: Callable[..., Any]) -> tuple[Callable[..., Any]]:
-    """A rule for conjugated cotangents, for others."""
+def _conjugated(rule: Callable[..., Any]) -> tuple[Callable[..., Any]]:
+    """Rule for plain cotangents from one for conjugated cotangents."""
 
     def plain(g: Any, out: Any, x: Any, **options: Any) -> Any:
         if isinstance(g, (list, tuple)):
@@ -150,8 +150,8 @@ def _eigh(g: Sequence[Any], out: Any, x: Any) -> Any:
     values, vectors = out
     inner = creation.zeros_like(vectors) if g[0] is None else dtypes.cast(_of_diagonal(g[0]), vectors.dtype)
     if g[1] is not None:
-        turned = matmul(_adjoint(vectors), _of_raw(vectors, g[1]))
-        inner = math.add(inner, math.multiply(turned, _inverse_gaps(values)))
+        rotated = matmul(_adjoint(vectors), _of_raw(vectors, g[1]))
+        inner = math.add(inner, math.multiply(rotated, _inverse_gaps(values)))
     return _product(vectors, inner, _adjoint(vectors))
 
 
@@ -165,12 +165,12 @@ def _eig(g: Sequence[Any], out: Any, x: Any) -> Any:
     adjoint = _adjoint(vectors)
     inner = creation.zeros_like(vectors) if g[0] is None else _of_diagonal(g[0])
     if g[1] is not None:
-        turned = matmul(adjoint, _of_raw(vectors, g[1]))
-        # Eigenvectors keep their length.
+        rotated = matmul(adjoint, _of_raw(vectors, g[1]))
+        # Eigenvectors are normalized, so changes of their length are projected out.
         kept = math.multiply(
-            matmul(adjoint, vectors), dtypes.cast(math.real(diagonal(turned)), values.dtype)[..., None, :]
+            matmul(adjoint, vectors), dtypes.cast(math.real(diagonal(rotated)), values.dtype)[..., None, :]
         )
-        inner = math.add(inner, math.multiply(math.subtract(turned, kept), _conjugate(_inverse_gaps(values))))
+        inner = math.add(inner, math.multiply(math.subtract(rotated, kept), _conjugate(_inverse_gaps(values))))
     return solve(adjoint, matmul(inner, adjoint))
 
 
@@ -180,7 +180,7 @@ def _eigvals(g: Any, out: Any, x: Any) -> Any:
 
 
 def _of_raw(vectors: Any, g: Any) -> Any:
-    """The cotangent of vectors whose phase is free, from that of vectors whose leading component is made real."""
+    """Cotangent of vectors with any phase, from that of vectors whose leading component is made real."""
     if not dtypes.is_complex(vectors):
         return g
 
@@ -188,7 +188,7 @@ def _of_raw(vectors: Any, g: Any) -> Any:
 
 
 def _phases(vectors: Any) -> Any:
-    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    """Factor of modulus one, for each column, that makes its leading component real and positive."""
 
     size = math.abs(stop_gradient(vectors))
     large = comparison.greater_equal(size, math.multiply(stats.max(size, axis=-2, keepdims=True), 0.99))
@@ -210,31 +210,31 @@ def _svd(g: Sequence[Any], out: Any, x: Any, *, full_matrices: bool = True) -> A
     inner = creation.zeros_like(matmul(_adjoint(u), u)) if gs is None else dtypes.cast(_of_diagonal(gs), wide)
     gaps = _inverse_gaps(math.square(s))
     inverse = math.reciprocal(comparison.where(comparison.equal(s, 0), 1, s))
-    answer = None
+    result = None
     if gu is not None:
-        turned = matmul(_adjoint(u), gu)
-        skew = math.multiply(math.subtract(turned, _adjoint(turned)), gaps)
+        rotated = matmul(_adjoint(u), gu)
+        skew = math.multiply(math.subtract(rotated, _adjoint(rotated)), gaps)
         inner = math.add(inner, math.multiply(skew, s[..., None, :]))
         if dtypes.is_complex(x):
-            # Only the sum of both phases matters: here it is given to one side.
-            inner = math.add(inner, _imaginary(turned, inverse))
+            # Only the sum of both phases matters, so all of it is assigned to one side.
+            inner = math.add(inner, _imaginary(rotated, inverse))
         if u.shape[-2] > k:
-            rest = math.subtract(gu, matmul(u, turned))
-            answer = matmul(math.multiply(rest, inverse[..., None, :]), vh)
+            rest = math.subtract(gu, matmul(u, rotated))
+            result = matmul(math.multiply(rest, inverse[..., None, :]), vh)
     if gv is not None:
-        turned = matmul(vh, gv)
-        skew = math.multiply(math.subtract(turned, _adjoint(turned)), gaps)
+        rotated = matmul(vh, gv)
+        skew = math.multiply(math.subtract(rotated, _adjoint(rotated)), gaps)
         inner = math.add(inner, math.multiply(s[..., :, None], skew))
         if v.shape[-2] > k:
-            rest = _adjoint(math.subtract(gv, matmul(v, turned)))
+            rest = _adjoint(math.subtract(gv, matmul(v, rotated)))
             more = matmul(math.multiply(u, inverse[..., None, :]), rest)
-            answer = more if answer is None else math.add(answer, more)
+            result = more if result is None else math.add(result, more)
     main = _product(u, inner, vh)
-    return main if answer is None else math.add(main, answer)
+    return main if result is None else math.add(main, result)
 
 
 def _of_raw_pair(u: Any, v: Any, gu: Any, gv: Any) -> tuple[Any, Any]:
-    """As ``_of_raw``, for two sets of vectors that share the phases of the first."""
+    """Like ``_of_raw``, for two sets of vectors that share the phases of the first."""
     if not dtypes.is_complex(u) or (gu is None and gv is None):
         return gu, gv
 
@@ -248,9 +248,9 @@ def _of_raw_pair(u: Any, v: Any, gu: Any, gv: Any) -> tuple[Any, Any]:
     return gu, gv
 
 
-def _imaginary(turned: Any, inverse: Any) -> Any:
-    phases = math.multiply(math.multiply(math.imag(diagonal(turned)), inverse), 1j)
-    return dtypes.cast(_of_diagonal(phases), turned.dtype)
+def _imaginary(rotated: Any, inverse: Any) -> Any:
+    phases = math.multiply(math.multiply(math.imag(diagonal(rotated)), inverse), 1j)
+    return dtypes.cast(_of_diagonal(phases), rotated.dtype)
 
 
 def _svdvals(g: Any, out: Any, x: Any) -> Any:
@@ -268,8 +268,8 @@ def _qr(g: Sequence[Any], out: Any, x: Any, *, mode: str = "reduced") -> Any:
     if rows >= columns:
         return _tall_qr(q, r, gq, gr)
     left, right = r[..., :, :rows], gr[..., :, rows:]
-    beside = x[..., :, rows:]
-    first = _tall_qr(q, left, math.add(gq, matmul(beside, _adjoint(right))), gr[..., :, :rows])
+    right_of = x[..., :, rows:]
+    first = _tall_qr(q, left, math.add(gq, matmul(right_of, _adjoint(right))), gr[..., :, :rows])
     return manipulation.concat([first, matmul(q, right)], axis=-1)
 
 
@@ -298,24 +298,24 @@ def _lu_factor(g: Sequence[Any], out: Any, x: Any) -> Any:
 
 
 def _triangles(lower: Any, upper: Any, gl: Any, gu: Any) -> Any:
-    """The gradient for the rows in the order of the triangles: a square, and what lies below it or beside it."""
+    """Gradient in the row order of the triangles: a square block, and the rows below it or the columns right of it."""
     k = lower.shape[-1]
     square, below = lower[..., :k, :], lower[..., k:, :]
-    corner, beside = upper[..., :, :k], upper[..., :, k:]
+    corner, right_of = upper[..., :, :k], upper[..., :, k:]
     gl, g_below = gl[..., :k, :], gl[..., k:, :]
-    gu, g_beside = gu[..., :, :k], gu[..., :, k:]
-    parts_below = parts_beside = None
+    gu, g_right = gu[..., :, :k], gu[..., :, k:]
+    parts_below = parts_right = None
     if below.shape[-2]:
         parts_below = _adjoint(solve(corner, _adjoint(g_below)))
         gu = math.subtract(gu, matmul(_adjoint(below), parts_below))
-    if beside.shape[-1]:
-        parts_beside = solve(_adjoint(square), g_beside)
-        gl = math.subtract(gl, matmul(parts_beside, _adjoint(beside)))
+    if right_of.shape[-1]:
+        parts_right = solve(_adjoint(square), g_right)
+        gl = math.subtract(gl, matmul(parts_right, _adjoint(right_of)))
     inner = math.add(creation.tril(matmul(_adjoint(square), gl), k=-1), creation.triu(matmul(gu, _adjoint(corner))))
     main = solve(_adjoint(square), _adjoint(solve(corner, _adjoint(inner))))
     if parts_below is not None:
         main = manipulation.concat([main, parts_below], axis=-2)
-    return main if parts_beside is None else manipulation.concat([main, parts_beside], axis=-1)
+    return main if parts_right is None else manipulation.concat([main, parts_right], axis=-1)
 
 
 RULES = {
@@ -325,16 +325,16 @@ RULES = {
     "slogdet": (_slogdet,),
     "inv": (_inv,),
     "solve": (_solve_of_matrix, _solve_of_right),
-    "cholesky": _adjoined(_cholesky),
-    "lu": _adjoined(_lu),
-    "lu_factor": _adjoined(_lu_factor),
-    "qr": _adjoined(_qr),
-    "svd": _adjoined(_svd),
-    "svdvals": _adjoined(_svdvals),
-    "eig": _adjoined(_eig),
-    "eigvals": _adjoined(_eigvals),
-    "eigh": _adjoined(_eigh),
-    "eigvalsh": _adjoined(_eigvalsh),
+    "cholesky": _conjugated(_cholesky),
+    "lu": _conjugated(_lu),
+    "lu_factor": _conjugated(_lu_factor),
+    "qr": _conjugated(_qr),
+    "svd": _conjugated(_svd),
+    "svdvals": _conjugated(_svdvals),
+    "eig": _conjugated(_eig),
+    "eigvals": _conjugated(_eigvals),
+    "eigh": _conjugated(_eigh),
+    "eigvalsh": _conjugated(_eigvalsh),
 }
 
 MOVES = {"diagonal"}

@@ -1,4 +1,4 @@
-"""Gradients of operations that change shape."""
+"""Gradients of shape manipulation."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def _stack(places: Sequence[Any], g: Any, out: Any, arrays: Sequence[Any], *, ax
     return [parts[i] for _, i in places]
 
 
-def _known(g: Sequence[Any], out: Sequence[Any]) -> list[Any]:
+def _fill_missing(g: Sequence[Any], out: Sequence[Any]) -> list[Any]:
     return [creation.zeros_like(x) if one is None else one for one, x in zip(g, out, strict=True)]
 
 
 def _array_split(g: Sequence[Any], out: Sequence[Any], x: Any, sections: Any, axis: int = 0) -> Any:
     if sum(part.shape[axis] for part in out) == x.shape[axis]:
-        return concat(_known(g, out), axis=axis)
-    # Sections that go back and forth overlap.
+        return concat(_fill_missing(g, out), axis=axis)
+    # Sections overlap if their indices are not sorted.
     return moved_back(array_split, g, x, sections, axis)
 
 
@@ -75,7 +75,7 @@ def _pad(g: Any, out: Any, x: Any, width: Any, mode: str = "constant", *, consta
 
 
 def _lows(width: Any, ndim: int) -> list[int]:
-    """What is added before each axis, from a number, a pair for all axes, or pairs."""
+    """Padding before each axis, from a number, a pair for all axes, or pairs."""
     if not hasattr(width, "__len__"):
         return [int(width)] * ndim
     each = [int(one[0] if hasattr(one, "__len__") else one) for one in width]
@@ -93,7 +93,7 @@ RULES = {
     "swapaxes": (lambda g, out, x, one, other: swapaxes(g, one, other),),
     "moveaxis": (lambda g, out, x, source, destination: moveaxis(g, destination, source),),
     "broadcast_to": (lambda g, out, x, shape: g,),
-    "unstack": (lambda g, out, x, *, axis=0: stack(_known(g, out), axis=axis),),
+    "unstack": (lambda g, out, x, *, axis=0: stack(_fill_missing(g, out), axis=axis),),
     "array_split": (_array_split,),
     "pad": (_pad,),
     "roll": (_rolled,),

@@ -1,4 +1,4 @@
-"""Gradients of operations element by element."""
+"""Gradients of elementwise operations."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def _abs(g: Any, out: Any, x: Any) -> Any:
 def _sign(g: Any, out: Any, x: Any) -> Any:
     if not _is_complex(x):
         return creation.zeros_like(x)
-    # z / |z| changes with the angle alone; at zero, there is none.
+    # z / |z| depends on the angle alone, which zero does not have.
     size = abs(x)
-    none = comparison.equal(size, 0)
+    is_zero = comparison.equal(size, 0)
     along = multiply(real(multiply(g, out)), conj(out))
-    return comparison.where(none, 0, divide(subtract(g, along), comparison.where(none, 1, size)))
+    return comparison.where(is_zero, 0, divide(subtract(g, along), comparison.where(is_zero, 1, size)))
 
 
-def _shares(better: Any) -> Any:
-    """Rules for a choice of the better one of two: all for that one, one half for each of equals."""
+def _split_ties(better: Any) -> Any:
+    """Rules for the better of two values: the better one gets the gradient, ties get one half each."""
 
     def share(g: Any, one: Any, other: Any) -> Any:
         chosen = better(one, other)
@@ -75,8 +75,8 @@ def _shares(better: Any) -> Any:
     return lambda g, out, x, y: share(g, x, y), lambda g, out, x, y: share(g, y, x)
 
 
-def _first(better: Any) -> Any:
-    """Rules for a choice of the first one where it is better, or the other is NaN, else of the other."""
+def _prefer_first(better: Any) -> Any:
+    """Rules that give the gradient to ``x`` if it is better or ``y`` is NaN, else to ``y``."""
 
     def chosen(x: Any, y: Any) -> Any:
         return comparison.logical_or(better(x, y), comparison.isnan(y))
@@ -109,7 +109,7 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    """Windows of the longer one, times the shorter one."""
+    """Product of the windows of the longer array with the shorter one."""
     if a.shape[0] < v.shape[0]:
         a, v = v, a
     count, width = a.shape[0], v.shape[0]
@@ -123,15 +123,15 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 def _axes(x: Any, axis: Any) -> list[int]:
-    """The axes of a reduction, from the front; all of them by default."""
+    """Nonnegative axes of a reduction; all of them by default."""
     ndim = len(x.shape)
     if axis is None or not ndim:
         return list(range(ndim))
     return [one % ndim for one in ((axis,) if hasattr(axis, "__index__") else axis)]
 
 
-def _reduced(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    """A cotangent of a reduction with the axes that it lacks."""
+def _restore_axes(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Cotangent of a reduction, with the reduced axes as axes of length one."""
     if keepdims or not x.shape:
         return g
     axes = _axes(x, axis)
@@ -139,10 +139,10 @@ def _reduced(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _logsumexp(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    top = _reduced(out, x, axis, keepdims)
-    # Where there are logarithms of zero alone, slopes are zero; beside an infinity or NaN, they are what they are.
+    top = _restore_axes(out, x, axis, keepdims)
+    # The gradient is zero where all elements are -inf; infinities and NaN propagate.
     level = comparison.where(comparison.isneginf(top), 0, top)
-    return multiply(_reduced(g, x, axis, keepdims), exp(subtract(x, level)))
+    return multiply(_restore_axes(g, x, axis, keepdims), exp(subtract(x, level)))
 
 
 def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
@@ -157,11 +157,11 @@ def _angle(g: Any, out: Any, x: Any) -> Any:
 
 
 def _ratio(x: Any, y: Any) -> Any:
-    """``x / y``, zero where both are."""
+    """``x / y``, or zero where both are zero."""
     return divide(x, comparison.where(comparison.equal(y, 0), 1, y))
 
 
-def _none(g: Any, out: Any, x: Any, *rest: Any) -> Any:
+def _zero(g: Any, out: Any, x: Any, *rest: Any) -> Any:
     return creation.zeros_like(x)
 
 
@@ -219,14 +219,14 @@ RULES = {
     "atanh": (lambda g, out, x: divide(g, subtract(1, square(x))),),
     "deg2rad": (lambda g, out, x: multiply(g, _math.pi / 180),),
     "rad2deg": (lambda g, out, x: multiply(g, 180 / _math.pi),),
-    "floor": (_none,),
-    "ceil": (_none,),
-    "trunc": (_none,),
-    "rint": (_none,),
-    "maximum": _shares(comparison.greater),
-    "minimum": _shares(comparison.less),
-    "fmax": _first(comparison.greater_equal),
-    "fmin": _first(comparison.less_equal),
+    "floor": (_zero,),
+    "ceil": (_zero,),
+    "trunc": (_zero,),
+    "rint": (_zero,),
+    "maximum": _split_ties(comparison.greater),
+    "minimum": _split_ties(comparison.less),
+    "fmax": _prefer_first(comparison.greater_equal),
+    "fmin": _prefer_first(comparison.less_equal),
     "clip": (_clip, _clip_of_low, _clip_of_high),
     "nan_to_num": (_nan_to_num,),
     "ldexp": (lambda g, out, x, y: ldexp(g, y), None),

@@ -1,4 +1,4 @@
-"""Gradients of convolutions, pools, normalisations and attention."""
+"""Gradients of convolution, pooling, normalization and attention."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def _channels_last(x: Any, data_format: str) -> Any:
     return x if _windows.is_last(data_format) else manipulation.moveaxis(x, 1, -1)
 
 
-def _restored(x: Any, data_format: str) -> Any:
+def _to_data_format(x: Any, data_format: str) -> Any:
     return x if _windows.is_last(data_format) else manipulation.moveaxis(x, -1, 1)
 
 
-def _padded(x: Any, found: _windows.Windows, blank: float = 0.0) -> Any:
-    if not any(map(any, found.pads)):
+def _padded(x: Any, window: _windows.Windows, blank: float = 0.0) -> Any:
+    if not any(map(any, window.pads)):
         return x
-    return manipulation.pad(x, ((0, 0), *found.pads, (0, 0)), constant_values=blank)
+    return manipulation.pad(x, ((0, 0), *window.pads, (0, 0)), constant_values=blank)
 
 
 def _conv_windows(x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any) -> _windows.Windows:
@@ -33,37 +33,37 @@ def _conv_windows(x: Any, kernel: Any, strides: Any, padding: Any, data_format: 
 def _conv_of_x(
     g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any, groups: int
 ) -> Any:
-    """Spread over the windows again; what no window reached at the end is added."""
-    found = _conv_windows(x, kernel, strides, padding, data_format, dilation)
+    """Transposed convolution of ``g``, padded at the end by what no window covered."""
+    window = _conv_windows(x, kernel, strides, padding, data_format, dilation)
     ends = [
         size + low + high - ((count - 1) * stride + span)
         for size, (low, high), count, stride, span in zip(
-            found.sizes, found.pads, found.counts, found.strides, found.spans, strict=True
+            window.sizes, window.pads, window.counts, window.strides, window.spans, strict=True
         )
     ]
-    return conv_transpose(g, kernel, found.strides, found.pads, ends, data_format, found.dilation, groups)
+    return conv_transpose(g, kernel, window.strides, window.pads, ends, data_format, window.dilation, groups)
 
 
-def _taps(x: Any, g: Any, found: _windows.Windows, groups: int) -> Any:
-    """For each place in the kernel, the products of what it met in ``x`` and of ``g``, summed over all windows."""
+def _taps(x: Any, g: Any, window: _windows.Windows, groups: int) -> Any:
+    """For each position of the kernel, the product of the elements of ``x`` there with ``g``, summed over windows."""
     inner, outer = x.shape[-1] // groups, g.shape[-1] // groups
     count = _math.prod(g.shape[:-1])
     gradients = manipulation.moveaxis(manipulation.reshape(g, (count, groups, outer)), 1, 0)
     parts = []
-    for places in _windows.cuts(found):
-        met = manipulation.reshape(x[(slice(None), *places)], (count, groups, inner))
+    for places in _windows.cuts(window):
+        covered = manipulation.reshape(x[(slice(None), *places)], (count, groups, inner))
         # (groups, inner, count) @ (groups, count, outer)
-        parts.append(linearalg.matmul(manipulation.permute_dims(met, (1, 2, 0)), gradients))
+        parts.append(linearalg.matmul(manipulation.permute_dims(covered, (1, 2, 0)), gradients))
     whole = manipulation.stack(parts)
-    return manipulation.reshape(manipulation.moveaxis(whole, 1, 2), (*found.kernel, inner, groups * outer))
+    return manipulation.reshape(manipulation.moveaxis(whole, 1, 2), (*window.kernel, inner, groups * outer))
 
 
 def _conv_of_kernel(
     g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, data_format: str, dilation: Any, groups: int
 ) -> Any:
-    found = _conv_windows(x, kernel, strides, padding, data_format, dilation)
-    wide = _padded(_channels_last(x, data_format), found)
-    return _taps(wide, _channels_last(g, data_format), found, groups)
+    window = _conv_windows(x, kernel, strides, padding, data_format, dilation)
+    wide = _padded(_channels_last(x, data_format), window)
+    return _taps(wide, _channels_last(g, data_format), window, groups)
 
 
 def _transposed_windows(
@@ -73,14 +73,16 @@ def _transposed_windows(
     return _windows.transposed(sizes, kernel.shape[:-2], strides, padding, extra, dilation)
 
 
-def _widened(g: Any, found: _windows.Windows, data_format: str) -> Any:
-    """The cotangent of the whole output, of which padding cut the ends off and an extra end is of no use."""
+def _uncrop(g: Any, window: _windows.Windows, data_format: str) -> Any:
+    """Cotangent of the uncropped output: padding removed its ends, and ``output_padding`` has no gradient."""
     g = _channels_last(g, data_format)
     cut: tuple[Any, ...] = (slice(None),)
-    for n, size, (low, _) in zip(g.shape[1:-1], found.sizes, found.pads, strict=True):
+    for n, size, (low, _) in zip(g.shape[1:-1], window.sizes, window.pads, strict=True):
         cut += (slice(0, min(n, size - low)),)
     g = g[cut]
-    missing = [(low, size - low - n) for n, size, (low, _) in zip(g.shape[1:-1], found.sizes, found.pads, strict=True)]
+    missing = [
+        (low, size - low - n) for n, size, (low, _) in zip(g.shape[1:-1], window.sizes, window.pads, strict=True)
+    ]
     return manipulation.pad(g, ((0, 0), *missing, (0, 0)))
 
 
@@ -88,59 +90,64 @@ def _conv_transpose_of_x(
     g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, extra: Any, data_format: str, dilation: Any,
     groups: int,
 ) -> Any:  # fmt: skip
-    found = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
-    spread = _widened(g, found, data_format)
-    return _restored(conv(spread, kernel, found.strides, "valid", "channels_last", found.dilation, groups), data_format)
+    window = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
+    spread = _uncrop(g, window, data_format)
+    return _to_data_format(
+        conv(spread, kernel, window.strides, "valid", "channels_last", window.dilation, groups), data_format
+    )
 
 
 def _conv_transpose_of_kernel(
     g: Any, out: Any, x: Any, kernel: Any, strides: Any, padding: Any, extra: Any, data_format: str, dilation: Any,
     groups: int,
 ) -> Any:  # fmt: skip
-    found = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
-    return _taps(_widened(g, found, data_format), _channels_last(x, data_format), found, groups)
+    window = _transposed_windows(x, kernel, strides, padding, extra, data_format, dilation)
+    return _taps(_uncrop(g, window, data_format), _channels_last(x, data_format), window, groups)
 
 
-def _spread_windows(parts: list[Any], x: Any, found: _windows.Windows, data_format: str) -> Any:
-    """The sum of one part for each place in the window, each put where that place is."""
-    sizes, inside = _windows.framed(found)
+def _spread_windows(parts: list[Any], x: Any, window: _windows.Windows, data_format: str) -> Any:
+    """Sum of the parts, one for each position of the window, each scattered to the elements at that position."""
+    sizes, inside = _windows.framed(window)
     shape = tuple(x.shape)
     batch, channels = shape[0], shape[-1] if _windows.is_last(data_format) else shape[1]
-    if found.strides == found.kernel and tuple(n * m for n, m in zip(found.counts, found.kernel, strict=True)) == sizes:
-        # Windows side by side: every element is in one.
+    if (
+        window.strides == window.kernel
+        and tuple(n * m for n, m in zip(window.counts, window.kernel, strict=True)) == sizes
+    ):
+        # The windows tile the input, so every element is in exactly one.
         rank = len(sizes)
-        whole = manipulation.reshape(manipulation.stack(parts), (*found.kernel, batch, *found.counts, channels))
+        whole = manipulation.reshape(manipulation.stack(parts), (*window.kernel, batch, *window.counts, channels))
         pairs = [axis for i in range(rank) for axis in (rank + 1 + i, i)]
         whole = manipulation.permute_dims(whole, (rank, *pairs, 2 * rank + 1))
         whole = manipulation.reshape(whole, (batch, *sizes, channels))
-        return _restored(whole[(slice(None), *inside)], data_format)
+        return _to_data_format(whole[(slice(None), *inside)], data_format)
     total = creation.zeros((batch, *sizes, channels), dtype=x.dtype)
-    for part, places in zip(parts, _windows.cuts(found), strict=True):
+    for part, places in zip(parts, _windows.cuts(window), strict=True):
         total = indexing.index_add(total, (slice(None), *places), part)
-    return _restored(total[(slice(None), *inside)], data_format)
+    return _to_data_format(total[(slice(None), *inside)], data_format)
 
 
 def _max_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
-    """Each window gives to the first of its largest elements."""
-    found = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
-    wide = _padded(_channels_last(x, data_format), found, float("-inf"))
+    """Each window's gradient goes to the first of its largest elements."""
+    window = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
+    wide = _padded(_channels_last(x, data_format), window, float("-inf"))
     top, rest = _channels_last(out, data_format), _channels_last(g, data_format)
     parts = []
-    for places in _windows.cuts(found):
+    for places in _windows.cuts(window):
         hit = comparison.equal(wide[(slice(None), *places)], top)
         parts.append(comparison.where(hit, rest, 0))
         rest = comparison.where(hit, 0, rest)
-    return _spread_windows(parts, x, found, data_format)
+    return _spread_windows(parts, x, window, data_format)
 
 
 def _average_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
-    found = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
+    window = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
     share = _channels_last(g, data_format)
-    rank = len(found.sizes)
+    rank = len(window.sizes)
     for axis in range(rank):
-        counts = dtypes.cast(creation.asarray(_windows.shares(found, axis)), g.dtype)
+        counts = dtypes.cast(creation.asarray(_windows.shares(window, axis)), g.dtype)
         share = math.divide(share, manipulation.reshape(counts, (-1, *(1,) * (rank - axis))))
-    return _spread_windows([share] * _math.prod(found.kernel), x, found, data_format)
+    return _spread_windows([share] * _math.prod(window.kernel), x, window, data_format)
 
 
 def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -148,29 +155,29 @@ def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _across(x: Any, values: Any, axes: tuple[int, ...]) -> Any:
-    """Sums over all axes but these, in the shape of ``values``."""
-    others = tuple(i for i in range(len(x.shape)) if i not in axes)
-    return manipulation.reshape(stats.sum(x, axis=others), values.shape)
+    """Sum over all axes except these, in the shape of ``values``."""
+    rest = tuple(i for i in range(len(x.shape)) if i not in axes)
+    return manipulation.reshape(stats.sum(x, axis=rest), values.shape)
 
 
 def _layer_normalization(
     places: Sequence[Any], g: Any, out: Any, x: Any, scale: Any, offset: Any, axis: Any, epsilon: float
 ) -> list[Any]:
     axes = tuple(sorted(_axes(x, axis)))
-    centred = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
-    size = math.rsqrt(math.add(stats.mean(math.square(centred), axis=axes, keepdims=True), epsilon))
-    normal = math.multiply(centred, size)
-    found: dict[Any, Any] = {}
+    centered = math.subtract(x, stats.mean(x, axis=axes, keepdims=True))
+    size = math.rsqrt(math.add(stats.mean(math.square(centered), axis=axes, keepdims=True), epsilon))
+    normal = math.multiply(centered, size)
+    gradients: dict[Any, Any] = {}
     if 2 in places:
-        found[2] = _across(g, offset, axes)
+        gradients[2] = _across(g, offset, axes)
     if 1 in places:
-        found[1] = _across(math.multiply(g, normal), scale, axes)
+        gradients[1] = _across(math.multiply(g, normal), scale, axes)
     if 0 in places:
         inner = g if scale is None else math.multiply(g, _along(scale, x, axes))
         along = stats.mean(math.multiply(inner, normal), axis=axes, keepdims=True)
         level = stats.mean(inner, axis=axes, keepdims=True)
-        found[0] = math.multiply(math.subtract(math.subtract(inner, level), math.multiply(normal, along)), size)
-    return [found[place] for place in places]
+        gradients[0] = math.multiply(math.subtract(math.subtract(inner, level), math.multiply(normal, along)), size)
+    return [gradients[place] for place in places]
 
 
 def _rms_normalization(
@@ -179,21 +186,21 @@ def _rms_normalization(
     axes = tuple(sorted(_axes(x, axis)))
     size = math.rsqrt(math.add(stats.mean(math.square(x), axis=axes, keepdims=True), epsilon))
     normal = math.multiply(x, size)
-    found: dict[Any, Any] = {}
+    gradients: dict[Any, Any] = {}
     if 1 in places:
-        found[1] = _across(math.multiply(g, normal), scale, axes)
+        gradients[1] = _across(math.multiply(g, normal), scale, axes)
     if 0 in places:
         inner = g if scale is None else math.multiply(g, _along(scale, x, axes))
         along = stats.mean(math.multiply(inner, normal), axis=axes, keepdims=True)
-        found[0] = math.multiply(math.subtract(inner, math.multiply(normal, along)), size)
-    return [found[place] for place in places]
+        gradients[0] = math.multiply(math.subtract(inner, math.multiply(normal, along)), size)
+    return [gradients[place] for place in places]
 
 
 def _dot_product_attention(
     places: Sequence[Any], g: Any, out: Any, query: Any, key: Any, value: Any, mask: Any, bias: Any, scale: Any,
     is_causal: bool,
 ) -> list[Any]:  # fmt: skip
-    """With heads in front: ``weights = softmax(scores)``, whose gradient is that of softmax."""
+    """Gradients of ``softmax(scores) @ value``, computed with the heads before the sequence axis."""
     repeats = query.shape[2] // key.shape[2]
     factor = query.shape[-1] ** -0.5 if scale is None else scale
     q, k, v, h = (manipulation.swapaxes(x, 1, 2) for x in (query, key, value, g))
@@ -202,38 +209,38 @@ def _dot_product_attention(
     scores = math.multiply(linearalg.matmul(q, manipulation.matrix_transpose(k)), factor)
     if bias is not None:
         scores = math.add(scores, bias)
-    seen = _seen(scores, mask, is_causal)
-    if seen is None:
+    visible = _visible(scores, mask, is_causal)
+    if visible is None:
         weights = activations.softmax(scores)
     else:
-        # A query that sees nothing has weights of zero.
-        weights = comparison.where(seen, activations.softmax(comparison.where(seen, scores, -1e30)), 0)
-    found: dict[Any, Any] = {}
+        # Queries without any visible key have zero weights.
+        weights = comparison.where(visible, activations.softmax(comparison.where(visible, scores, -1e30)), 0)
+    gradients: dict[Any, Any] = {}
     if 2 in places:
-        found[2] = _gathered(linearalg.matmul(manipulation.matrix_transpose(weights), h), repeats)
+        gradients[2] = _sum_shared_heads(linearalg.matmul(manipulation.matrix_transpose(weights), h), repeats)
     if {0, 1, 4} & set(places):
         back = math.multiply(weights, linearalg.matmul(h, manipulation.matrix_transpose(v)))
         back = math.subtract(back, math.multiply(weights, stats.sum(back, axis=-1, keepdims=True)))
         if 4 in places:
-            found[4] = back
+            gradients[4] = back
         if 0 in places:
-            found[0] = manipulation.swapaxes(math.multiply(linearalg.matmul(back, k), factor), 1, 2)
+            gradients[0] = manipulation.swapaxes(math.multiply(linearalg.matmul(back, k), factor), 1, 2)
         if 1 in places:
-            turned = linearalg.matmul(manipulation.matrix_transpose(back), q)
-            found[1] = _gathered(math.multiply(turned, factor), repeats)
-    return [found[place] for place in places]
+            transposed = linearalg.matmul(manipulation.matrix_transpose(back), q)
+            gradients[1] = _sum_shared_heads(math.multiply(transposed, factor), repeats)
+    return [gradients[place] for place in places]
 
 
-def _seen(scores: Any, mask: Any, is_causal: bool) -> Any:
-    seen = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
+def _visible(scores: Any, mask: Any, is_causal: bool) -> Any:
+    visible = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
     if is_causal:
         causal = creation.tril(creation.ones(tuple(scores.shape[-2:]), dtype="bool"))
-        seen = causal if seen is None else comparison.logical_and(seen, causal)
-    return seen
+        visible = causal if visible is None else comparison.logical_and(visible, causal)
+    return visible
 
 
-def _gathered(x: Any, repeats: int) -> Any:
-    """Heads that one head served, added up; then the axes in their order."""
+def _sum_shared_heads(x: Any, repeats: int) -> Any:
+    """Sum over the query heads that share a key head, with the heads moved back behind the sequence axis."""
     if repeats > 1:
         batch, heads, *rest = x.shape
         x = stats.sum(manipulation.reshape(x, (batch, heads // repeats, repeats, *rest)), axis=2)

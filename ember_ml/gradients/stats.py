@@ -6,7 +6,7 @@ import math as _math
 from typing import Any
 
 from ember_ml.gradients import indexing as indexing_rules
-from ember_ml.gradients.math import _axes, _reduced
+from ember_ml.gradients.math import _axes, _restore_axes
 from ember_ml.ops import comparison, creation, dtypes, manipulation, math
 from ember_ml.ops.stats import cummax, cumprod, cumsum, mean, prod, sum
 
@@ -16,7 +16,7 @@ def _count(x: Any, axis: Any) -> int:
 
 
 def _spread(g: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    return manipulation.broadcast_to(_reduced(g, x, axis, keepdims), x.shape)
+    return manipulation.broadcast_to(_restore_axes(g, x, axis, keepdims), x.shape)
 
 
 def _sum(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -28,19 +28,19 @@ def _mean(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False)
 
 
 def _prod(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The product of all other elements, with no division, so that zeros do no harm."""
+    """Product of all other elements, without division, so that zeros are exact."""
     ndim, axes = len(x.shape), _axes(x, axis)
-    others = [i for i in range(ndim) if i not in axes]
-    order = others + axes
-    front = tuple(x.shape[i] for i in others)
+    kept = [i for i in range(ndim) if i not in axes]
+    order = kept + axes
+    front = tuple(x.shape[i] for i in kept)
     rows = manipulation.reshape(manipulation.permute_dims(x, order), (*front, _count(x, axes)))
-    without = manipulation.reshape(left_out(rows), [x.shape[i] for i in order])
+    without = manipulation.reshape(product_of_others(rows), [x.shape[i] for i in order])
     back = manipulation.permute_dims(without, [order.index(i) for i in range(ndim)])
-    return math.multiply(_reduced(g, x, axis, keepdims), back)
+    return math.multiply(_restore_axes(g, x, axis, keepdims), back)
 
 
-def left_out(x: Any) -> Any:
-    """The product of all others than each element along the last axis."""
+def product_of_others(x: Any) -> Any:
+    """Product of all other elements along the last axis, for each element."""
     count = x.shape[-1]
     if count < 2:
         return creation.ones_like(x)
@@ -52,25 +52,25 @@ def left_out(x: Any) -> Any:
 
 
 def _extreme(g: Any, out: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    chosen = dtypes.cast(comparison.equal(x, _reduced(out, x, axis, keepdims)), x.dtype)
+    chosen = dtypes.cast(comparison.equal(x, _restore_axes(out, x, axis, keepdims)), x.dtype)
     shares = math.divide(chosen, sum(chosen, axis=axis, keepdims=True, dtype=x.dtype))
-    return math.multiply(_reduced(g, x, axis, keepdims), shares)
+    return math.multiply(_restore_axes(g, x, axis, keepdims), shares)
 
 
-def _centred(x: Any, axis: Any) -> Any:
+def _centered(x: Any, axis: Any) -> Any:
     return math.subtract(x, mean(x, axis=axis, keepdims=True))
 
 
 def _var(g: Any, out: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     scale = 2 / (_count(x, axis) - correction) if _count(x, axis) != correction else float("nan")
     return math.multiply(
-        _reduced(g, x, axis, keepdims),
-        math.multiply(math.conj(_centred(x, axis)) if dtypes.is_complex(x) else _centred(x, axis), scale),
+        _restore_axes(g, x, axis, keepdims),
+        math.multiply(math.conj(_centered(x, axis)) if dtypes.is_complex(x) else _centered(x, axis), scale),
     )
 
 
 def _std(g: Any, out: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    # Where nothing differs there is no direction in which the deviation would fall.
+    # The gradient at zero deviation is defined as 0, not NaN.
     inverse = comparison.where(
         comparison.equal(out, 0), 0, math.reciprocal(comparison.where(comparison.equal(out, 0), 1, out))
     )
@@ -90,27 +90,27 @@ def _cumsum(g: Any, out: Any, x: Any, *, axis: Any = None, dtype: Any = None, in
 
 
 def _cumprod(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products of rows that are one beyond each place: more work than running products, but in terms of ``prod``."""
+    """Cumulative products as ``prod`` of masked rows: more work, but differentiable by the rule of ``prod``."""
     if axis is None:
         x, axis = manipulation.ravel(x), 0
     if not x.shape:
         return x
     rows = manipulation.moveaxis(x, axis, -1)
     count = rows.shape[-1]
-    reached = creation.tril(creation.ones((count + 1, count), dtype="bool"), k=-1)
+    included = creation.tril(creation.ones((count + 1, count), dtype="bool"), k=-1)
     if not include_initial:
-        reached = reached[1:]
-    return manipulation.moveaxis(prod(comparison.where(reached, rows[..., None, :], 1), axis=-1), -1, axis)
+        included = included[1:]
+    return manipulation.moveaxis(prod(comparison.where(included, rows[..., None, :], 1), axis=-1), -1, axis)
 
 
 def _running_extreme(g: Any, out: Any, x: Any, *, axis: int) -> Any:
-    """Each running extreme came from the latest element that is equal to the one so far."""
+    """Each running extreme gets its value from the latest element equal to it."""
     if not x.shape:
         return g
     rows = manipulation.moveaxis(x, axis, -1)
     count = rows.shape[-1]
-    met = comparison.equal(rows, manipulation.moveaxis(out, axis, -1))
-    places = cummax(comparison.where(met, creation.arange(count), 0), axis=-1)
+    is_extreme = comparison.equal(rows, manipulation.moveaxis(out, axis, -1))
+    places = cummax(comparison.where(is_extreme, creation.arange(count), 0), axis=-1)
     return indexing_rules.put_back(g, x, manipulation.moveaxis(places, -1, axis), axis)
 
 

@@ -10,8 +10,8 @@ from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY
 
 
-def _defined(name: str, *args: Any) -> mx.array:
-    """The operation by its definition: MLX computes the exponential of float64 in float32."""
+def _by_definition(name: str, *args: Any) -> mx.array:
+    """Operation by its definition. MLX 0.32: exp of float64 is computed in float32."""
     definition = REGISTRY[name].definition
     assert definition is not None
     return definition(*args)
@@ -22,16 +22,16 @@ def relu(x: mx.array, /) -> mx.array:
 
 
 def relu6(x: mx.array, /) -> mx.array:
-    # Unlike clip, which gives the slope at its ends to x. Here it is zero there.
+    # Unlike for clip, the gradient at the limits is zero.
     return mx.minimum(mx.maximum(x, 0), 6)
 
 
 def silu(x: mx.array, /) -> mx.array:
-    return x * sigmoid(x) if x.dtype != mx.float64 else _defined("silu", x)
+    return x * sigmoid(x) if x.dtype != mx.float64 else _by_definition("silu", x)
 
 
 def sigmoid(x: mx.array, /) -> mx.array:
-    return mx.sigmoid(x) if x.dtype != mx.float64 else _defined("sigmoid", x)
+    return mx.sigmoid(x) if x.dtype != mx.float64 else _by_definition("sigmoid", x)
 
 
 def hard_sigmoid(x: mx.array, /) -> mx.array:
@@ -55,16 +55,16 @@ def hard_tanh(x: mx.array, /, min_val: float = -1.0, max_val: float = 1.0) -> mx
 
 def softmax(x: mx.array, /, axis: Any = -1) -> mx.array:
     if x.dtype == mx.float64 or x.size == 0:
-        return _defined("softmax", x, axis)
+        return _by_definition("softmax", x, axis)
     return mx.softmax(x, axis, precise=True)
 
 
 def log_softmax(x: mx.array, /, axis: Any = -1) -> mx.array:
     if x.dtype != mx.float32 or x.size == 0:
-        return _defined("log_softmax", x, axis)
-    lowered = x - mx.stop_gradient(mx.max(x, axis, keepdims=True))
-    return lowered - mx.logsumexp(lowered, axis, keepdims=True)
+        return _by_definition("log_softmax", x, axis)
+    shifted = x - mx.stop_gradient(mx.max(x, axis, keepdims=True))
+    return shifted - mx.logsumexp(shifted, axis, keepdims=True)
 
 
 def log_sigmoid(x: mx.array, /) -> mx.array:
-    return -mx.logaddexp(-x, 0) if x.dtype == mx.float32 else _defined("log_sigmoid", x)
+    return -mx.logaddexp(-x, 0) if x.dtype == mx.float32 else _by_definition("log_sigmoid", x)

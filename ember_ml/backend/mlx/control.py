@@ -1,4 +1,4 @@
-"""Control flow: Python decides where values are known; inside ``mx.compile`` and ``mx.vmap`` both ways are computed."""
+"""Control flow on MLX: Python branches on computed values; ``mx.compile`` and ``mx.vmap`` compute both branches."""
 
 from __future__ import annotations
 

@@ -20,24 +20,24 @@ from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
 from ember_ml.errors import AxisError, ForkError, PrecisionWarning
 
-# What the constants take that loading this backend makes.
-_OWN_BYTES = 4
+# Memory of the constants that loading this backend creates.
+_CONSTANT_BYTES = 4
 
 _is_used = False
 
 
-def _look_whether_used() -> None:
+def _record_use() -> None:
     global _is_used
     made = max(mx.get_peak_memory(), mx.get_active_memory() + mx.get_cache_memory())
-    _is_used = _is_used or made > _OWN_BYTES
+    _is_used = _is_used or made > _CONSTANT_BYTES
 
 
 def _close_if_used() -> None:
     if _is_used:
-        backends.close("mlx", _forked)
+        backends.close("mlx", _fork_error)
 
 
-def _forked() -> ForkError:
+def _fork_error() -> ForkError:
     return ForkError(
         "the mlx backend cannot compute in a process that was forked from one that has used it; start processes with "
         "the 'spawn' method (multiprocessing.get_context('spawn'), DataLoader(multiprocessing_context='spawn')), or "
@@ -45,10 +45,10 @@ def _forked() -> ForkError:
     )
 
 
-# MLX 0.32 computes in threads of its own, which a forked process is without: it waits for them forever. On GPUs see
-# ml-explore/mlx#2457.
+# MLX 0.32: computation runs in threads that a forked process does not have, so it would wait for them forever. For GPUs
+# see ml-explore/mlx#2457.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_look_whether_used, after_in_child=_close_if_used)
+    os.register_at_fork(before=_record_use, after_in_child=_close_if_used)
 
 TENSORS = (mx.array,)
 STABLE_DTYPES = False
@@ -72,7 +72,7 @@ def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.
 
 
 def named(name: str) -> mx.Dtype:
-    """The engine's own dtype of that name; an ``UnsupportedError`` if it has none."""
+    """Dtype of the engine with that name; an ``UnsupportedError`` if there is none."""
     return DTYPES[name] if name in DTYPES else backends.load("mlx").dtype(name)
 
 
@@ -83,7 +83,7 @@ def _number(value: Any, dtype: mx.Dtype) -> mx.array:
 
 
 def from_host(array: np.ndarray[Any, Any]) -> mx.array:
-    """A host array as an array; wider types than the device has are narrowed, with one warning."""
+    """Host array as an MLX array; dtypes that the device does not support are narrowed, with one warning."""
     if array.dtype == np.complex128:
         _warn_narrowed("complex128", "complex64")
         array = array.astype(np.complex64)
@@ -92,27 +92,27 @@ def from_host(array: np.ndarray[Any, Any]) -> mx.array:
         array = array.astype(np.float32)
     array = np.asarray(array, order="C")
     if array.strides and min(array.strides) < 0:
-        # That of an axis of length one may be negative still, which MLX refuses.
+        # MLX 0.32: negative strides raise, even those of axes of length one, which order="C" keeps.
         array = array.copy()
     dtype = _OF_HOST[array.dtype]
     if array.size == 0:
-        # MLX reads memory that is not its own when it reduces an empty array made from a host array.
-        return _made(mx.zeros(array.shape, dtype))
+        # MLX 0.32: reductions of empty arrays that came from NumPy read out of bounds.
+        return _evaluate(mx.zeros(array.shape, dtype))
     if dtype == mx.bfloat16:
-        return _made(mx.array(array.view(np.uint16)).view(mx.bfloat16))
+        return _evaluate(mx.array(array.view(np.uint16)).view(mx.bfloat16))
     if dtype == mx.float64:
         return mx.array(array, dtype=mx.float64)
     return mx.array(array)
 
 
-def _made(x: mx.array) -> mx.array:
-    """``x``, evaluated: only the thread that has asked for a computation can do it, and data are for any."""
+def _evaluate(x: mx.array) -> mx.array:
+    """Evaluate ``x``: only the thread that created a computation can run it, and data must be usable in any."""
     mx.eval(x)
     return x
 
 
 def has_float64() -> bool:
-    """Whether the default device computes in float64: only the CPU does."""
+    """Whether the default device supports float64, which only the CPU does."""
     return mx.default_device() == mx.Device(mx.cpu)
 
 
@@ -137,27 +137,27 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
     return x.astype(dtype)
 
 
-def placing(dtype: mx.Dtype) -> AbstractContextManager[Any]:
-    """Where values of that dtype are scattered: on the CPU, if MLX's GPU has no kernel for their eight bytes."""
+def stream_for(dtype: mx.Dtype) -> AbstractContextManager[Any]:
+    """Stream context for values of that dtype: the CPU, if MLX's GPU has no kernel to scatter 8-byte elements."""
     return mx.stream(mx.cpu) if dtype.size == 8 and not has_float64() else nullcontext()
 
 
-# Smaller arrays are not checked. A build with a GPU reports failed allocations, and the GPU's memory may be the larger.
+# Smaller arrays are not checked. Builds with a GPU report failed allocations, and GPU memory may be the larger.
 _CHECKED_BYTES = 1 << (40 if mx.is_available(mx.gpu) else 32)
 
 
 def check_memory(shape: Sequence[int], dtype: mx.Dtype) -> None:
-    """Raise what NumPy raises for an array of this shape, if memory cannot hold it."""
-    # MLX 0.32 on the CPU writes to the null pointer that a failed allocation returns, which ends the process.
+    """Raise NumPy's error for an array of this shape if memory cannot hold it."""
+    # MLX 0.32: a failed allocation on the CPU writes to a null pointer, which ends the process.
     if math.prod(shape) * dtype.size > _CHECKED_BYTES:
         np.empty(shape, _HOST_OF[dtype])
 
 
 def to_host(x: mx.array) -> np.ndarray[Any, Any]:
-    """The values of ``x`` as a host array; evaluates it."""
+    """Values of ``x``, which is evaluated, as a host array."""
     check_memory(x.shape, x.dtype)
     if not x.size:
-        # Nothing on a GPU has no address, which NumPy would read all the same.
+        # Empty GPU arrays have a null pointer; NumPy would dereference it.
         return np.zeros(x.shape, _HOST_OF[x.dtype])
     if x.dtype == mx.bfloat16:
         return np.array(x.view(mx.uint16)).view(HOST_DTYPES["bfloat16"])
@@ -165,7 +165,7 @@ def to_host(x: mx.array) -> np.ndarray[Any, Any]:
 
 
 def forwards(x: mx.array) -> mx.array:
-    """``x``, or a copy if its strides are negative: torch ends the process where DLPack hands it such."""
+    """``x``, or a copy if its strides are negative. torch 2.13: negative strides from DLPack end the process."""
     if not x.size:
         return x
     buffer: Any = x.view(mx.uint16) if x.dtype == mx.bfloat16 else x
@@ -173,29 +173,29 @@ def forwards(x: mx.array) -> mx.array:
 
 
 def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
-    """What ``run`` computes out of MLX's sight, with the gradient that the operation's rule gives."""
+    """Result of ``run``, which MLX cannot differentiate, with the gradient given by the operation's rule."""
     from ember_ml.backend.mlx import gradients
 
-    return gradients.unseen(operation, run, values)
+    return gradients.run_on_host(operation, run, values)
 
 
 def device_like(x: mx.array) -> mx.Device | None:
-    """The engine's own object for the device that ``x`` is on: MLX arrays are on all of its devices."""
+    """``None``: MLX arrays are not tied to a device."""
     return None
 
 
 def device_of(x: mx.array) -> str:
-    """The name of the default device: MLX arrays live in memory that all its devices share."""
+    """Name of the default device: MLX arrays are in memory that all devices share."""
     return "cpu" if mx.default_device() == mx.Device(mx.cpu) else "gpu"
 
 
 def devices() -> list[str]:
-    """The devices of this engine, the best last."""
+    """Names of the available devices, the fastest last."""
     return ["cpu", "gpu"] if mx.is_available(mx.gpu) else ["cpu"]
 
 
 def find_device(name: Any) -> mx.Device:
-    """The engine's own object for a device name."""
+    """Device object of the engine for a device name."""
     if isinstance(name, mx.Device):
         return name
     found = devices()
@@ -208,7 +208,7 @@ _MEMORY_MESSAGES = re.compile(r"Unable to allocate|Attempting to allocate|out of
 
 
 def error_class(error: Exception) -> type[Exception] | None:
-    """The class that this mistake has on every engine, if it is not the error's own."""
+    """Error class of this mistake on every engine, or ``None`` if it is the error's own."""
     if isinstance(error, IndexError):
         return AxisError if "axis" in str(error).lower() else None
     if isinstance(error, ValueError) and "non-empty axes for array with 0" in str(error):

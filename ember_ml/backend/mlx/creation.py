@@ -1,4 +1,4 @@
-"""Tensors made from numbers, shapes and other data."""
+"""Creation of tensors on MLX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, check_memory, convert, from_host, named, placing
+from ember_ml.backend.mlx.core import _HOST_OF, DTYPES, check_memory, convert, from_host, named, stream_for
 from ember_ml.backend.mlx.core import to_host as _to_host
 from ember_ml.backend.numpy import creation as host
 from ember_ml.backend.numpy.creation import (
@@ -60,7 +60,7 @@ def _of_number(value: object) -> mx.Dtype:
 
 
 def _lengths(shape: Any, dtype: mx.Dtype) -> tuple[int, ...]:
-    """The lengths of the axes, for an array that memory can hold."""
+    """Lengths of the axes; raises if memory cannot hold the array."""
     lengths = tuple(map(index, (shape,) if hasattr(shape, "__index__") else shape))
     check_memory(lengths, dtype)
     return lengths
@@ -82,7 +82,7 @@ def full(shape: Any, fill_value: Any, *, dtype: mx.Dtype | None = None, device: 
 
 
 def _filled(shape: Any, value: mx.array, device: mx.Device | None) -> mx.array:
-    # The gradient of mx.full is wrong for values that are broadcast.
+    # MLX 0.32: the gradient of mx.full is wrong if the value is broadcast.
     return mx.broadcast_to(value, shape, stream=device) if value.ndim else mx.full(shape, value, stream=device)
 
 
@@ -117,12 +117,12 @@ def eye(
     dtype: mx.Dtype | None = None,
     device: mx.Device | None = None,
 ) -> mx.array:
-    # MLX keeps the offset in 32 bits; beyond the matrix all are alike.
+    # MLX 0.32: the offset is a 32-bit integer. All offsets outside the matrix are equivalent.
     n_cols = n_rows if n_cols is None else n_cols
     k = max(-n_rows, min(k, n_cols))
     dtype = dtype or _float()
     check_memory((n_rows, n_cols), dtype)
-    with placing(dtype):
+    with stream_for(dtype):
         return mx.eye(n_rows, n_cols, k, dtype, stream=device if dtype.size < 8 else None)
 
 
@@ -199,7 +199,7 @@ def triu(x: mx.array, /, *, k: int = 0) -> mx.array:
 
 
 def diag(x: mx.array, /, k: int = 0) -> mx.array:
-    with placing(x.dtype):
+    with stream_for(x.dtype):
         return mx.diag(x, k)
 
 

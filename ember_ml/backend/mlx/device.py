@@ -1,4 +1,4 @@
-"""Devices: where tensors live, which there are, and what memory they have."""
+"""Devices and memory on MLX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def to_device(x: mx.array, device: mx.Device, /) -> mx.array:
 
 
 def set_default_device(name: object, fallback: bool = False) -> None:
-    """As defined; and MLX's own default follows, since it decides where every array is computed."""
+    """Set the default device by the definition, and MLX's own, which determines where every array is computed."""
     _definition_of("set_default_device")(name, fallback)
     best = mx.Device(mx.gpu if "gpu" in _devices() else mx.cpu)
     mx.set_default_device(_backends.load("mlx").device or best)

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from ember_ml.backend import use_backend
-from ember_ml.backend.numpy.fft import _places
+from ember_ml.backend.numpy.fft import _lengths_and_axes
 from ember_ml.dispatch import definition_of
 from ember_ml.dtypes import default_float
 from ember_ml.errors import UnsupportedError
@@ -17,7 +17,7 @@ _SINGLE = (mx.float32, mx.complex64, mx.float16, mx.bfloat16)
 
 
 def _is_double(x: mx.array) -> bool:
-    """Whether ``x`` is transformed in double precision: float64, and integers while that is the default float."""
+    """Whether the transform is in double precision: for float64, and for integers if that is the default float."""
     return x.dtype not in _SINGLE and (x.dtype == mx.float64 or default_float().bits == 64)
 
 
@@ -29,7 +29,7 @@ def _to_complex(x: mx.array) -> mx.array:
 
 def _to_real(x: mx.array) -> mx.array:
     if _is_double(x):
-        # MLX would transform it in single precision; the reference does it on the host.
+        # MLX 0.32 computes it in single precision; NumPy computes it on the host instead.
         raise NotImplementedError("mlx transforms in single precision only")
     return x
 
@@ -43,12 +43,12 @@ def ifft(x: mx.array, /, *, n: int | None = None, axis: int = -1, norm: str = "b
 
 
 def fftn(x: mx.array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> mx.array:
-    sizes, places = _places(x.shape, s, axes)
+    sizes, places = _lengths_and_axes(x.shape, s, axes)
     return mx.fft.fftn(_to_complex(x), sizes, places, norm) if places else _to_complex(x).astype(mx.complex64)
 
 
 def ifftn(x: mx.array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> mx.array:
-    sizes, places = _places(x.shape, s, axes)
+    sizes, places = _lengths_and_axes(x.shape, s, axes)
     return mx.fft.ifftn(_to_complex(x), sizes, places, norm) if places else _to_complex(x).astype(mx.complex64)
 
 
@@ -61,11 +61,11 @@ def irfft(x: mx.array, /, *, n: int | None = None, axis: int = -1, norm: str = "
 
 
 def rfftn(x: mx.array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> mx.array:
-    return mx.fft.rfftn(_to_complex(x), *_places(x.shape, s, axes, real="before"), norm)
+    return mx.fft.rfftn(_to_complex(x), *_lengths_and_axes(x.shape, s, axes, real="before"), norm)
 
 
 def irfftn(x: mx.array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> mx.array:
-    return mx.fft.irfftn(_to_real(x), *_places(x.shape, s, axes, real="after"), norm)
+    return mx.fft.irfftn(_to_real(x), *_lengths_and_axes(x.shape, s, axes, real="after"), norm)
 
 
 def dct(x: mx.array, /, kind: int = 2, *, n: int | None = None, axis: int = -1, norm: str | None = None) -> mx.array:

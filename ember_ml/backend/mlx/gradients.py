@@ -1,4 +1,4 @@
-"""Gradients for what MLX itself cannot differentiate, or does wrongly: by the rules of all engines."""
+"""Gradients by the engine-independent rules, where MLX has none or wrong ones."""
 
 from __future__ import annotations
 
@@ -19,62 +19,62 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def ruled(function: F, name: str = "") -> F:
-    """``function`` with the gradient of the operation of that name, or of its own."""
+def with_rule(function: F, name: str = "") -> F:
+    """``function`` with the gradient rule of the operation ``name``, by default the function's name."""
 
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return _computed(REGISTRY[name or function.__name__], function, args, kwargs)
+        return _run_with_rule(REGISTRY[name or function.__name__], function, args, kwargs)
 
     return run  # type: ignore[return-value]
 
 
-def unseen(operation: Operation, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
-    """``run(*values)``, computed on the host, with the gradient that the operation's rule gives."""
+def run_on_host(operation: Operation, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """Result of ``run(*values)``, computed on the host, with the gradient given by the operation's rule."""
     general = operation.general
     if not operation.differentiable:
         return run(*values)
     if general.variadic is not None or any(isinstance(value, (list, tuple)) for value in values):
-        return _computed(operation, lambda *_, **__: run(*values), tuple(_arrays(values)), {}, refused=True)
+        return _run_with_rule(operation, lambda *_, **__: run(*values), tuple(_arrays(values)), {}, refused=True)
     args, kwargs = general.arguments(values)
-    return _computed(operation, lambda *args, **kwargs: run(*args, *kwargs.values()), args, kwargs)
+    return _run_with_rule(operation, lambda *args, **kwargs: run(*args, *kwargs.values()), args, kwargs)
 
 
 def _arrays(values: Any) -> list[mx.array]:
     return [x for x in tree.leaves(values) if isinstance(x, mx.array)]
 
 
-def _computed(
+def _run_with_rule(
     operation: Operation,
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: dict[str, Any],
     refused: bool = False,
 ) -> Any:
-    """The answer of ``function`` to arguments of which the arrays among the positional ones may be traced."""
+    """Result of ``function`` with the rule's gradient; arrays among the positional arguments may be traced."""
     places = [i for i, x in enumerate(args) if isinstance(x, mx.array) and mx.issubdtype(x.dtype, mx.inexact)]
-    answers: list[Any] = []
+    results: list[Any] = []
 
     def flat(*tensors: mx.array) -> tuple[mx.array, ...]:
-        answers.append(function(*_placed(args, places, tensors), **kwargs))
-        return tuple(_arrays(answers[-1]))
+        results.append(function(*_replace(args, places, tensors), **kwargs))
+        return tuple(_arrays(results[-1]))
 
     def pull(primals: Any, cotangents: Any, outputs: Any) -> Any:
         rule = None if refused else _rule(operation)
         if rule is None:
             raise UnsupportedError(f"{operation.name} has no gradient on the mlx engine for {args[places[0]].dtype}")
-        g, answer = [_cotangent(one) for one in cotangents], outputs
-        if isinstance(answers[-1], mx.array):
-            (g,), (answer,) = g, outputs
-        found = rule(places, g, answer, _placed(args, places, primals), kwargs)
+        g, result = [_cotangent(one) for one in cotangents], outputs
+        if isinstance(results[-1], mx.array):
+            (g,), (result,) = g, outputs
+        found = rule(places, g, result, _replace(args, places, primals), kwargs)
         return tuple(gradients.conjugate(one) for one in found)
 
     outputs: Any = mapping.custom(flat, pull)(*(args[i] for i in places))
     found = iter(outputs)
-    return tree.map(lambda leaf: next(found) if isinstance(leaf, mx.array) else leaf, answers[-1])
+    return tree.map(lambda leaf: next(found) if isinstance(leaf, mx.array) else leaf, results[-1])
 
 
-def _placed(args: Sequence[Any], places: list[int], tensors: Any) -> list[Any]:
+def _replace(args: Sequence[Any], places: list[int], tensors: Any) -> list[Any]:
     values = list(args)
     for i, x in zip(places, tensors, strict=True):
         values[i] = x
@@ -82,7 +82,7 @@ def _placed(args: Sequence[Any], places: list[int], tensors: Any) -> list[Any]:
 
 
 def _cotangent(g: mx.array) -> Any:
-    """As the rules take it: without conjugation, and none for integers."""
+    """Cotangent as the rules expect it: not conjugated, and ``None`` for integers."""
     return gradients.conjugate(g) if mx.issubdtype(g.dtype, mx.inexact) else None
 
 

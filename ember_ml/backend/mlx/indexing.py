@@ -1,4 +1,4 @@
-"""Elements picked, placed, searched, sorted and counted."""
+"""Indexing, searching, sorting, counting and segment reductions on MLX."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from ember_ml.backend.mlx.core import convert, from_host, placing, to_host
-from ember_ml.backend.mlx.mapping import following
+from ember_ml.backend.mlx.core import convert, from_host, stream_for, to_host
+from ember_ml.backend.mlx.mapping import map_like
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.dispatch.checks import is_checked
@@ -19,7 +19,7 @@ from ember_ml.shapes.axes import axis_of as _axis
 
 def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.array:
     size = x.size if axis is None else x.shape[_axis(axis, x.ndim)]
-    indices = _checked(indices, -size, size)
+    indices = _check_indices(indices, -size, size)
     if not x.size or not indices.size:
         shape = () if axis is None else x.shape
         axis = _axis(axis or 0, x.ndim) if shape else 0
@@ -32,51 +32,51 @@ def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.
         raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
     shape = mx.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
-    indices = _checked(indices, -x.shape[axis], x.shape[axis])
+    indices = _check_indices(indices, -x.shape[axis], x.shape[axis])
     if not indices.size:
         return mx.zeros((*shape[:axis], indices.shape[axis], *shape[axis:]), x.dtype)
     return mx.take_along_axis(x, indices, axis)
 
 
 def scatter_add(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
-    key, updates = _aligned(x, indices, updates, axis)
-    with placing(x.dtype):
+    key, updates = _align_updates(x, indices, updates, axis)
+    with stream_for(x.dtype):
         return x.at[key].add(updates) if updates.size else x
 
 
 def scatter_max(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
-    key, updates = _aligned(x, indices, updates, axis)
+    key, updates = _align_updates(x, indices, updates, axis)
     return _extreme(x, key, updates, "maximum") if updates.size else x
 
 
 def scatter_min(x: mx.array, indices: mx.array, updates: mx.array, /, *, axis: int = 0) -> mx.array:
-    key, updates = _aligned(x, indices, updates, axis)
+    key, updates = _align_updates(x, indices, updates, axis)
     return _extreme(x, key, updates, "minimum") if updates.size else x
 
 
 def index_get(x: mx.array, index: object, /) -> mx.array:
-    x, parts = _unmasked(x, _parts(index, x))
+    x, parts = _without_masks(x, _parts(index, x))
     return x[_key(parts)]
 
 
 def index_update(x: mx.array, index: object, values: mx.array, /) -> mx.array:
-    values = following(values, x)
+    values = map_like(values, x)
     parts = _parts(index, x)
     tensors = [part for part in parts if isinstance(part.value, mx.array)]
     if len(tensors) == 1 and _is_mask(tensors[0].value) and _is_whole(parts):
-        return _masked(x, tensors[0], values)
-    answer = mx.array(x)
+        return _update_by_mask(x, tensors[0], values)
+    result = mx.array(x)
     if not tensors:
-        values = _spread(values, answer[_key(parts)].shape)
-        # MLX's gradient of nothing, taken backwards from before the start, is one of something.
+        values = _spread(values, result[_key(parts)].shape)
+        # MLX 0.32: the gradient of an empty slice with a negative step has the wrong shape.
         if values.size:
-            answer[_key(parts)] = values
-        return answer
-    axis, rows, places, values = _by_rows(*_unmasked(answer, parts), values)
+            result[_key(parts)] = values
+        return result
+    axis, rows, places, values = _by_rows(*_without_masks(result, parts), values)
     if not values.size:
-        return answer
-    rows, values = mx.array(rows), _settled(places, rows.shape[axis], values, axis)
-    with placing(x.dtype):
+        return result
+    rows, values = mx.array(rows), _keep_last(places, rows.shape[axis], values, axis)
+    with stream_for(x.dtype):
         rows[(slice(None),) * axis + (places,)] = values
     return rows.reshape(x.shape)
 
@@ -86,10 +86,10 @@ def index_add(x: mx.array, index: object, values: mx.array, /) -> mx.array:
     tensors = [part for part in parts if isinstance(part.value, mx.array)]
     if not any(not _is_mask(part.value) for part in tensors):
         return x + index_update(mx.zeros_like(x), index, values)
-    axis, rows, places, values = _by_rows(*_unmasked(x, parts), values)
+    axis, rows, places, values = _by_rows(*_without_masks(x, parts), values)
     if not values.size:
         return x
-    with placing(x.dtype):
+    with stream_for(x.dtype):
         return rows.at[(slice(None),) * axis + (places,)].add(values).reshape(x.shape)
 
 
@@ -108,18 +108,18 @@ def argwhere(x: mx.array, /) -> mx.array:
 
 def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: mx.array | None = None) -> mx.array:
     host.check_search(x1, side, sorter)
-    # MLX does not know by itself that places do not change with the elements.
+    # MLX cannot infer that positions are constant with respect to the elements.
     x1, x2 = mx.stop_gradient(x1), mx.stop_gradient(x2)
     if sorter is not None:
         x1 = take(x1, sorter)
-    # Halving, with the sorted elements made up to a power of two by some that nothing is put behind.
+    # Binary search, with the sorted elements padded to a power of two by values that sort last.
     size, steps = x1.size, x1.size.bit_length()
     last = _last(x1.dtype)
     filled = mx.concatenate([x1, mx.full(((1 << steps) - 1 - size,), convert(last, x1.dtype, None))])
     place = mx.zeros(x2.shape, mx.uint32)
     for step in (1 << bit for bit in reversed(range(steps))):
-        seen = mx.take(filled, place + (step - 1))
-        place = place + (seen < x2 if side == "left" else seen <= x2).astype(mx.uint32) * step
+        probed = mx.take(filled, place + (step - 1))
+        place = place + (probed < x2 if side == "left" else probed <= x2).astype(mx.uint32) * step
     if isinstance(last, float):
         numbers = size if side == "right" else mx.sum(x1 == x1).astype(mx.uint32)
         place = mx.where(mx.isnan(x2), numbers, place)
@@ -138,22 +138,22 @@ def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -
 
 
 def argmax(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
-    return _found(mx.argmax, x, axis, keepdims)
+    return _find_extreme(mx.argmax, x, axis, keepdims)
 
 
 def argmin(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
-    return _found(mx.argmin, x, axis, keepdims)
+    return _find_extreme(mx.argmin, x, axis, keepdims)
 
 
-def _found(find: Any, x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
+def _find_extreme(find: Any, x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
     if not x.ndim and axis in (None, 0, -1):
-        # MLX fails here where axes are kept.
+        # MLX 0.32: argmax of a 0-d array fails with keepdims=True.
         return mx.zeros((), mx.int64)
     if axis is None:
         return find(x, None, keepdims).astype(mx.int64)
     axis = _axis(axis, x.ndim)
     if x.size == 0 and x.shape[axis]:
-        # MLX refuses to look along an axis with elements where another has none.
+        # MLX 0.32: argmax along a nonempty axis raises if another axis is empty.
         return mx.zeros([*x.shape[:axis], *([1] if keepdims else []), *x.shape[axis + 1 :]], mx.int64)
     return find(x, axis, keepdims).astype(mx.int64)
 
@@ -177,7 +177,7 @@ def top_k(x: mx.array, k: int, axis: int = -1, largest: bool = True, sorted: boo
     if x.dtype.size > 4 or not 0 < k < x.shape[axis]:
         places = argsort(x, axis=axis, descending=largest)[first]
     else:
-        # Value and position in one key: so a partition suffices, and of equal elements the first ones are taken.
+        # With value and position in one key, a partition suffices, and the first of equal elements are taken.
         rank = ~_rank(x) if largest else _rank(x)
         place = mx.arange(x.shape[axis], dtype=mx.int64).reshape(-1, *(1,) * (x.ndim - axis - 1))
         keys = mx.partition((rank << 32) + place, k - 1, axis)[first]
@@ -201,7 +201,7 @@ def unique(
 
 def unravel_index(indices: mx.array, shape: Any, /) -> tuple[mx.array, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    indices = _checked(indices, 0, math.prod(sizes))
+    indices = _check_indices(indices, 0, math.prod(sizes))
     found = []
     for size in reversed(sizes):
         found.append(indices % max(size, 1))
@@ -211,15 +211,15 @@ def unravel_index(indices: mx.array, shape: Any, /) -> tuple[mx.array, ...]:
 
 def ravel_multi_index(multi_index: Any, shape: Any, /) -> mx.array:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    answer: Any = 0
+    result: Any = 0
     for indices, size in zip(multi_index, sizes, strict=True):
-        answer = answer * size + _checked(indices, 0, size)
-    return answer
+        result = result * size + _check_indices(indices, 0, size)
+    return result
 
 
 def segment_sum(data: mx.array, segment_ids: mx.array, num_segments: int | None = None) -> mx.array:
     rows, ids = _segments(0, data, segment_ids, num_segments)
-    with placing(data.dtype):
+    with stream_for(data.dtype):
         return rows.at[ids].add(data) if data.size else rows
 
 
@@ -238,21 +238,21 @@ def segment_prod(data: mx.array, segment_ids: mx.array, num_segments: int | None
     return _product(rows, ids, data) if data.size else rows
 
 
-def _seen(x: mx.array) -> np.ndarray[Any, Any] | None:
-    """The values of ``x``, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+def _values_or_none(x: mx.array) -> np.ndarray[Any, Any] | None:
+    """Values of ``x``, or ``None`` if a compiler or ``vmap`` traces it."""
     try:
         return np.asarray(x)
     except ValueError:
         return None
 
 
-def _checked(indices: mx.array, low: int, high: int) -> mx.array:
-    """Indices that are in range, or an error: MLX reads and writes wherever they point, and asks for their gradient."""
+def _check_indices(indices: mx.array, low: int, high: int) -> mx.array:
+    """Indices without gradient, or an error if one is out of range: MLX 0.32 does not check bounds."""
     if not indices.size or not is_checked():
         return mx.stop_gradient(indices)
-    seen = _seen(indices)
+    seen = _values_or_none(indices)
     if seen is None and high > 0:
-        # Compiled code cannot raise an error; it must not read or write where it should not.
+        # Compiled code cannot raise, but it must not access memory out of bounds.
         indices = mx.clip(indices, mx.array(low, indices.dtype), mx.array(high - 1, indices.dtype))
     if seen is not None and (seen.min() < low or seen.max() >= high):
         wrong = seen.min() if seen.min() < low else seen.max()
@@ -260,29 +260,29 @@ def _checked(indices: mx.array, low: int, high: int) -> mx.array:
     return mx.stop_gradient(indices)
 
 
-def _aligned(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tuple[tuple[Any, ...], mx.array]:
+def _align_updates(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tuple[tuple[Any, ...], mx.array]:
     if indices.ndim != 1:
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
     updates = mx.broadcast_to(updates, (*x.shape[:axis], indices.size, *x.shape[axis + 1 :]))
-    return (slice(None),) * axis + (_checked(indices, -x.shape[axis], x.shape[axis]),), updates
+    return (slice(None),) * axis + (_check_indices(indices, -x.shape[axis], x.shape[axis]),), updates
 
 
 def _extreme(x: mx.array, key: Any, updates: mx.array, how: str) -> mx.array:
-    """The ``how`` of ``x`` and updates. NaN wins, which MLX forgets; equals share the gradient, which MLX repeats."""
+    """``how`` of ``x`` and updates. MLX 0.32: NaN is ignored, and every tie gets the whole gradient, not a share."""
 
     @mx.custom_function
     def extreme(x: mx.array, updates: mx.array) -> mx.array:
-        with placing(x.dtype):
-            answer = getattr(x.at[key], how)(updates)
+        with stream_for(x.dtype):
+            result = getattr(x.at[key], how)(updates)
         if not mx.issubdtype(x.dtype, mx.floating):
-            return answer
-        return mx.where(mx.isnan(x).at[key].maximum(mx.isnan(updates)), mx.array(math.nan, x.dtype), answer)
+            return result
+        return mx.where(mx.isnan(x).at[key].maximum(mx.isnan(updates)), mx.array(math.nan, x.dtype), result)
 
     @extreme.vjp
-    def shares(inputs: Any, cotangent: mx.array, answer: mx.array) -> tuple[mx.array, mx.array]:
+    def shares(inputs: Any, cotangent: mx.array, result: mx.array) -> tuple[mx.array, mx.array]:
         x, updates = inputs
-        own, theirs = x == answer, updates == answer[key]
+        own, theirs = x == result, updates == result[key]
         count = own.astype(x.dtype).at[key].add(theirs.astype(x.dtype))
         share = cotangent / mx.maximum(count, 1)
         return mx.where(own, share, 0), mx.where(theirs, share[key], 0)
@@ -291,31 +291,31 @@ def _extreme(x: mx.array, key: Any, updates: mx.array, how: str) -> mx.array:
 
 
 def _product(rows: mx.array, ids: mx.array, data: mx.array) -> mx.array:
-    """``rows`` times the data of each id, with the gradient that MLX lacks."""
+    """``rows`` times the data of each id. MLX 0.32: scatter-multiply has no gradient."""
 
     @mx.custom_function
     def product(data: mx.array) -> mx.array:
-        with placing(data.dtype):
+        with stream_for(data.dtype):
             return rows.at[ids].multiply(data)
 
     @product.vjp
-    def shares(data: mx.array, cotangent: mx.array, answer: mx.array) -> mx.array:
+    def shares(data: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
         is_zero = data == 0
-        others = rows.at[ids].multiply(mx.where(is_zero, 1, data))[ids] / mx.where(is_zero, 1, data)
+        partial = rows.at[ids].multiply(mx.where(is_zero, 1, data))[ids] / mx.where(is_zero, 1, data)
         zeros = mx.zeros(rows.shape, mx.int32).at[ids].add(is_zero.astype(mx.int32))[ids]
-        return cotangent[ids] * mx.where(zeros == is_zero.astype(mx.int32), others, 0)
+        return cotangent[ids] * mx.where(zeros == is_zero.astype(mx.int32), partial, 0)
 
     return product(data)  # type: ignore[return-value]
 
 
 def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, mx.array]:
-    """The answer for segments without rows, and the ids."""
+    """Result for segments without rows, and the ids."""
     if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
         raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
     count = int(to_host(ids).max(initial=-1)) + 1 if count is None else count
     if count < 0:
         raise ValueError(f"there are no {count} segments")
-    ids = _checked(ids, 0, count)
+    ids = _check_indices(ids, 0, count)
     if math.isinf(empty) and not mx.issubdtype(data.dtype, mx.floating):
         limits = mx.iinfo(data.dtype)
         empty = limits.max if empty > 0 else limits.min
@@ -323,14 +323,14 @@ def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) ->
 
 
 def _last(dtype: mx.Dtype) -> float | int | bool:
-    """What sorts behind every other element of the dtype."""
+    """Value that sorts after all others of the dtype."""
     if mx.issubdtype(dtype, mx.floating):
         return math.nan
     return True if dtype == mx.bool_ else mx.iinfo(dtype).max
 
 
 def _rank(x: mx.array) -> mx.array:
-    """Integers of 32 bits, as int64, in the order of ``x``, NaN being the last and both zeros one."""
+    """32-bit integers, as int64, in the order of ``x``, with NaN last and both zeros equal."""
     if not mx.issubdtype(x.dtype, mx.floating):
         return x.astype(mx.int64) - (1 << 31) if x.dtype == mx.uint32 else x.astype(mx.int64)
     x = mx.where(mx.isnan(x), math.nan, x.astype(mx.float32) + 0.0)
@@ -339,14 +339,14 @@ def _rank(x: mx.array) -> mx.array:
 
 
 def _flipped(x: mx.array, axis: int, descending: bool) -> mx.array:
-    """``x`` turned round, before and after sorting: so equal elements keep their order in a falling sequence."""
+    """``x``, flipped if ``descending``; flipping before and after a sort keeps the order of equal elements."""
     return x[(slice(None),) * axis + (slice(None, None, -1),)] if descending else x
 
 
 def _parts(index: object, x: mx.array) -> list[Part]:
     parts = parts_of(index, x.shape, _index_tensor, _is_mask)
     return [
-        Part(_checked(value, -x.shape[axis], x.shape[axis]), axis)
+        Part(_check_indices(value, -x.shape[axis], x.shape[axis]), axis)
         if isinstance(value, mx.array) and not _is_mask(value)
         else Part(value, axis)
         for value, axis in parts
@@ -367,7 +367,7 @@ def _is_mask(value: mx.array) -> bool:
 
 
 def _is_whole(parts: list[Part]) -> bool:
-    """Whether all parts but the tensors are whole axes."""
+    """Whether all parts except tensors are full slices."""
     return all(isinstance(part.value, mx.array) or part.value == slice(None) for part in parts)
 
 
@@ -375,10 +375,10 @@ def _key(parts: list[Part]) -> tuple[Any, ...]:
     return tuple(part.value for part in parts)
 
 
-def _unmasked(x: mx.array, parts: list[Part]) -> tuple[mx.array, list[Part]]:
-    """The parts with masks written as positions, which evaluates them, and the tensor that they are positions in.
+def _without_masks(x: mx.array, parts: list[Part]) -> tuple[mx.array, list[Part]]:
+    """Tensor, and parts with masks converted to positions in it, which evaluates the masks.
 
-    A single bool is a mask of no axes: it takes all or nothing of an axis of length one, which the tensor has for it.
+    A single bool is a mask with no axes: it selects all or nothing of an axis of length one that is added for it.
     """
     found: list[Part] = []
     single: list[int] = []
@@ -391,26 +391,26 @@ def _unmasked(x: mx.array, parts: list[Part]) -> tuple[mx.array, list[Part]]:
         else:
             found.append(Part(mx.zeros((1 if value.item() else 0,), mx.int64), axis))
             single.append(axis)
-    _check_company([part.value.shape for part in found if isinstance(part.value, mx.array)])
+    _check_broadcast([part.value.shape for part in found if isinstance(part.value, mx.array)])
     return mx.expand_dims(x, single) if single else x, found
 
 
-def _check_company(shapes: list[tuple[int, ...]]) -> None:
-    """Tensors in one index have shapes that fit each other; an IndexError, as on the other engines, where not."""
+def _check_broadcast(shapes: list[tuple[int, ...]]) -> None:
+    """Raise IndexError, as the other engines do, unless the tensors of an index broadcast together."""
     try:
         np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise IndexError(f"indices of shapes {', '.join(map(str, shapes))} do not fit each other") from error
 
 
-def _masked(x: mx.array, part: Part, values: mx.array) -> mx.array:
-    """``x`` with values where a mask is true, found by counting: a mask's positions would have to be evaluated."""
+def _update_by_mask(x: mx.array, part: Part, values: mx.array) -> mx.array:
+    """``x`` with values where a mask is true, by cumulative count: positions would require evaluating the mask."""
     mask, axis = part
     behind = x.shape[axis + mask.ndim :]
     values = _leading(values, axis + 1 + len(behind))
     count, shape = values.shape[axis], (1,) * mask.ndim
     if count != 1:
-        seen = _seen(mask) if is_checked() else None
+        seen = _values_or_none(mask) if is_checked() else None
         if seen is not None and seen.sum() != count:
             raise ValueError(f"{count} values do not fit the {seen.sum()} places of a mask")
         if count == 0:
@@ -423,7 +423,7 @@ def _masked(x: mx.array, part: Part, values: mx.array) -> mx.array:
 
 
 def _leading(values: mx.array, ndim: int) -> mx.array:
-    """``values`` with ones before its shape, or without, so that it has ``ndim`` axes."""
+    """``values`` reshaped to ``ndim`` axes by adding or removing leading axes of length one."""
     while values.ndim > ndim and values.shape[0] == 1:
         values = values[0]
     return values.reshape((1,) * (ndim - values.ndim) + values.shape)
@@ -434,7 +434,7 @@ def _spread(values: mx.array, shape: tuple[int, ...]) -> mx.array:
 
 
 def _by_rows(x: mx.array, parts: list[Part], values: mx.array) -> tuple[int, mx.array, mx.array, mx.array]:
-    """An axis, a tensor, positions along that axis and values for them: the same as ``x[parts] = values``."""
+    """Axis, tensor, positions along that axis and values for them, equivalent to ``x[parts] = values``."""
     tensors = [part for part in parts if isinstance(part.value, mx.array)]
     if len(tensors) == 1 and _is_whole(parts):
         (places, axis), shape = tensors[0], x.shape
@@ -445,10 +445,10 @@ def _by_rows(x: mx.array, parts: list[Part], values: mx.array) -> tuple[int, mx.
     return 0, x.reshape(-1), places.reshape(-1), _spread(values, places.shape).reshape(-1)
 
 
-def _settled(places: mx.array, size: int, values: mx.array, axis: int) -> mx.array:
-    """The values in which all for one place are its last one, so that the order of writing does not matter.
+def _keep_last(places: mx.array, size: int, values: mx.array, axis: int) -> mx.array:
+    """Values in which all for one element equal its last one, so that the order of writes does not matter.
 
-    Only the last one itself carries a gradient.
+    Only the last one gets a gradient.
     """
     order = mx.arange(places.size, dtype=mx.int32)
     last = mx.full((size,), -1, mx.int32).at[places].maximum(order)[places]

@@ -1,1 +1,1 @@
-"""Files of tensors: nothing of this engine's own. The host reads and writes them, the same for every engine."""
+"""Tensor files, which the host reads and writes for every engine."""

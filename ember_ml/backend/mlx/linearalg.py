@@ -1,6 +1,6 @@
-"""Linear algebra on MLX, whose decompositions run on the CPU and know float32 and float64.
+"""Linear algebra on MLX, whose decompositions run on the CPU and support float32 and float64.
 
-A complex matrix is given to them as a real one of twice the size, each number ``a + bi`` as ``[[a, -b], [b, a]]``:
+A complex matrix is passed to them as a real one of twice the size, each number ``a + bi`` as ``[[a, -b], [b, a]]``:
 products, inverses, Cholesky factors and triangles with a positive diagonal keep that form.
 """
 
@@ -14,8 +14,8 @@ import mlx.core as mx
 import numpy as np
 
 from ember_ml.backend import active, load, native_for
-from ember_ml.backend.mlx.gradients import ruled
-from ember_ml.backend.mlx.indexing import _seen
+from ember_ml.backend.mlx.gradients import with_rule
+from ember_ml.backend.mlx.indexing import _values_or_none
 from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import definition_of
 from ember_ml.dispatch.checks import is_checked
@@ -35,11 +35,11 @@ _SINGULAR = "the matrix is singular"
 
 @native_for(mx.matmul, "floating")
 def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
-    return mx.matmul(x1, x2) if mx.issubdtype(x1.dtype, mx.inexact) else _whole(x1, x2)
+    return mx.matmul(x1, x2) if mx.issubdtype(x1.dtype, mx.inexact) else _integer_matmul(x1, x2)
 
 
-def _whole(x1: mx.array, x2: mx.array) -> mx.array:
-    """The product of integers by sums: MLX multiplies matrices of floats only."""
+def _integer_matmul(x1: mx.array, x2: mx.array) -> mx.array:
+    """Matrix product of integers as a sum of products. MLX 0.32: matmul supports floating dtypes only."""
     if not x1.ndim or not x2.ndim:
         raise ValueError("matrix products are of tensors with one axis or more")
     rows = x1[None, :] if x1.ndim == 1 else x1
@@ -48,9 +48,9 @@ def _whole(x1: mx.array, x2: mx.array) -> mx.array:
         raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
     products = rows[..., :, :, None] * columns[..., None, :, :]
     shape = (*products.shape[:-2], products.shape[-1])
-    answer = products.sum(-2).astype(x1.dtype) if products.size else mx.zeros(shape, x1.dtype)
-    answer = answer.squeeze(-1) if x2.ndim == 1 else answer
-    return answer.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else answer
+    result = products.sum(-2).astype(x1.dtype) if products.size else mx.zeros(shape, x1.dtype)
+    result = result.squeeze(-1) if x2.ndim == 1 else result
+    return result.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else result
 
 
 def diagonal(x: mx.array, /, *, offset: int = 0) -> mx.array:
@@ -62,56 +62,56 @@ def diagonal(x: mx.array, /, *, offset: int = 0) -> mx.array:
     return mx.diagonal(x, offset, -2, -1)
 
 
-@ruled
+@with_rule
 def det(x: mx.array, /) -> mx.array:
-    # MLX's own goes by logarithms, which costs digits.
+    # MLX 0.32: linalg.det goes through logarithms, which loses precision.
     factors, pivots = mx.linalg.lu_factor(_real(_square(x)), stream=mx.cpu)
     exchanges = mx.sum(pivots != mx.arange(x.shape[-1], dtype=pivots.dtype), -1)
     product = mx.prod(mx.diagonal(factors, 0, -2, -1), -1)
     return mx.where(exchanges % 2 == 1, -product, product).astype(x.dtype)
 
 
-@ruled
+@with_rule
 def slogdet(x: mx.array, /) -> SlogdetResult:
     a = _real(_square(x))
     return SlogdetResult(*(part.astype(x.dtype) for part in mx.linalg.slogdet(a, stream=mx.cpu)))
 
 
-@ruled
+@with_rule
 def inv(x: mx.array, /) -> mx.array:
     a = _square(x)
     doubled = _doubled(a)
-    # The inverse is that of the transpose, transposed: those pivots tell whether there is one.
+    # LAPACK reads row-major memory as the transpose, so the pivots are those of the transpose.
     regular = _regular(doubled, _pivots(doubled.swapaxes(-2, -1)) != 0)
     return _halved(mx.linalg.inv(regular, stream=mx.cpu), a).astype(x.dtype)
 
 
 @contextmanager
-def _standing() -> Iterator[None]:
-    """A block for definitions whose gradient is asked for apart."""
+def _without_gradients() -> Iterator[None]:
+    """Context for definitions whose gradient is computed by a rule, not by tracing their body."""
     from ember_ml.ops.linearalg import _without_slopes
 
     with active(load("mlx")), _without_slopes():
         yield
 
 
-@ruled
+@with_rule
 def pinv(x: mx.array, /, *, rtol: Any = None) -> mx.array:
-    with _standing():
-        answer: mx.array = definition_of("pinv")(x, rtol=rtol)
-    return answer
+    with _without_gradients():
+        result: mx.array = definition_of("pinv")(x, rtol=rtol)
+    return result
 
 
-@ruled
+@with_rule
 def solve(x1: mx.array, x2: mx.array, /) -> mx.array:
-    a, b = _together(x1, x2)
+    a, b = _broadcast_pair(x1, x2)
     return _column(_halved(_solved(_doubled(a), _doubled(b)), a), x2).astype(x1.dtype)
 
 
 def _solved(a: mx.array, b: mx.array) -> mx.array:
     rows, lower, upper = mx.linalg.lu(a, stream=mx.cpu)
     # MLX 0.32: float64 factors corrupt memory where U is computed before L, which a traced graph may do.
-    if not is_checked() or _seen(lower) is None:
+    if not is_checked() or _values_or_none(lower) is None:
         return mx.linalg.solve(_regular(a, _pivots(a) != 0), b, stream=mx.cpu)
     # As mx.linalg.solve, with a look at the pivots before anything is divided by them.
     if not np.asarray(upper).diagonal(0, -2, -1).all():
@@ -122,21 +122,21 @@ def _solved(a: mx.array, b: mx.array) -> mx.array:
 
 
 def _pivots(a: mx.array) -> mx.array:
-    """What elimination divides by."""
+    """Pivots of the LU factorization."""
     return mx.diagonal(mx.linalg.lu_factor(a, stream=mx.cpu)[0], 0, -2, -1)
 
 
 def _regular(a: mx.array, sound: mx.array, message: str = _SINGULAR) -> mx.array:
-    """A matrix whose pivots are all sound, else an error; NaN in its place where nobody may look.
+    """Matrix ``a`` if all of ``sound`` is true, else an error; NaN instead of an error where values cannot be read.
 
-    MLX itself raises an error in a thread of its own, and sometimes waits for that thread for ever.
+    MLX 0.32: errors are raised in another thread, which the caller may then wait for forever.
     """
-    if not _refuse(sound, message):
+    if not _check(sound, message):
         return mx.where(sound.all(-1)[..., None, None], a, mx.array(mx.nan, a.dtype))
     return a
 
 
-@ruled
+@with_rule
 def solve_triangular(
     a: mx.array,
     b: mx.array,
@@ -146,25 +146,25 @@ def solve_triangular(
     adjoint: bool = False,
     unit_diagonal: bool = False,
 ) -> mx.array:
-    triangle, right = _together(a, b)
+    triangle, right = _broadcast_pair(a, b)
     triangle = mx.tril(triangle) if lower else mx.triu(triangle)
     if unit_diagonal:
         triangle = mx.where(mx.eye(a.shape[-1]) > 0, mx.array(1, triangle.dtype), triangle)
     if adjoint:
         triangle, lower = _adjoint(triangle), not lower
     if triangle.dtype == mx.complex64:
-        # Of an upper triangle no rows are exchanged, which would cost digits: a lower one is solved backwards.
+        # Pivoting exchanges no rows of an upper triangle, which keeps precision, so a lower one is reversed.
         step = -1 if lower else 1
-        answer = _solved(_doubled(triangle[..., ::step, ::step]), _doubled(right[..., ::step, :]))
-        answer = _halved(answer, triangle)[..., ::step, :]
+        result = _solved(_doubled(triangle[..., ::step, ::step]), _doubled(right[..., ::step, :]))
+        result = _halved(result, triangle)[..., ::step, :]
     else:
         triangle = _regular(triangle, mx.diagonal(triangle, 0, -2, -1) != 0)
-        answer = mx.linalg.solve_triangular(triangle, right, upper=not lower, stream=mx.cpu)
-    return _column(answer, b).astype(a.dtype)
+        result = mx.linalg.solve_triangular(triangle, right, upper=not lower, stream=mx.cpu)
+    return _column(result, b).astype(a.dtype)
 
 
-def _together(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
-    """A square matrix and a right side of columns, with one batch."""
+def _broadcast_pair(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
+    """Square matrix and right-hand side with columns, broadcast to one batch shape."""
     a, b = _square(x1), _wide(x2[:, None] if x2.ndim == 1 else x2)
     if not b.size:
         raise NotImplementedError("MLX decomposes no matrices without elements")
@@ -174,18 +174,18 @@ def _together(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     return mx.broadcast_to(a, (*batch, *a.shape[-2:])), mx.broadcast_to(b, (*batch, *b.shape[-2:]))
 
 
-def _column(answer: mx.array, right: mx.array) -> mx.array:
-    return answer.squeeze(-1) if right.ndim == 1 else answer
+def _column(result: mx.array, right: mx.array) -> mx.array:
+    return result.squeeze(-1) if right.ndim == 1 else result
 
 
-@ruled
+@with_rule
 def lstsq(a: mx.array, b: mx.array, /, rcond: Any = None) -> LstsqResult:
-    with _standing():
-        answer: LstsqResult = definition_of("lstsq")(a, b, rcond)
-    return answer
+    with _without_gradients():
+        result: LstsqResult = definition_of("lstsq")(a, b, rcond)
+    return result
 
 
-@ruled
+@with_rule
 def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
     a = mx.tril(_square(x))
     if a.dtype == mx.complex64:
@@ -194,123 +194,123 @@ def cholesky(x: mx.array, /, *, upper: bool = False) -> mx.array:
     else:
         a = a + mx.tril(a, -1).swapaxes(-2, -1)
     factor = mx.linalg.cholesky(_doubled(a), stream=mx.cpu)
-    # MLX does not say that it stopped, but leaves what it stopped at on the diagonal.
+    # MLX 0.32: failure is not reported, but leaves an invalid pivot on the diagonal.
     pivots = mx.diagonal(factor, 0, -2, -1)
     factor = _regular(factor, (pivots > 0) & (pivots < mx.inf), "the matrix is not positive definite")
     factor = _halved(factor, a).astype(x.dtype)
     return _adjoint(factor) if upper else factor
 
 
-@ruled
+@with_rule
 def lu(x: mx.array, /) -> LUResult:
     rows, lower, upper = mx.linalg.lu(_real(_matrix(x)), stream=mx.cpu)
     permutation = rows[..., :, None] == mx.arange(x.shape[-2])
     return LUResult(permutation.astype(x.dtype), lower.astype(x.dtype), upper.astype(x.dtype))
 
 
-@ruled
+@with_rule
 def lu_factor(x: mx.array, /) -> LUFactorResult:
     factors, pivots = mx.linalg.lu_factor(_real(_matrix(x)), stream=mx.cpu)
     return LUFactorResult(factors.astype(x.dtype), pivots.astype(mx.int64))
 
 
-@ruled
+@with_rule
 def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
     a = _matrix(x)
     m, n = a.shape[-2:]
     if mode == "complete" and m > n:
-        # Columns that complete the basis: those of the identity, made orthogonal to what is there.
+        # The basis is completed with columns of the identity, made orthogonal to the given columns.
         a = mx.concatenate([a, mx.broadcast_to(mx.eye(m).astype(a.dtype), (*a.shape[:-1], m))], -1)
-    q, r = _settled(*mx.linalg.qr(_doubled(a), stream=mx.cpu))
+    q, r = _evaluate(*mx.linalg.qr(_doubled(a), stream=mx.cpu))
     sign = _unit(mx.diagonal(r, 0, -2, -1))
     q, r = _halved(q * sign[..., None, :], a), _halved(r * sign[..., :, None], a)
-    # A sign has made some zeros below the diagonal negative.
+    # Multiplication by a sign leaves negative zeros below the diagonal.
     r = mx.triu(r[..., :, :n])
     if mode == "complete" and m > n:
-        q = mx.concatenate([q[..., :, :n], _fixed(q[..., :, n:])], -1)
+        q = mx.concatenate([q[..., :, :n], _with_fixed_phase(q[..., :, n:])], -1)
     return QRResult(q.astype(x.dtype), r.astype(x.dtype))
 
 
-@ruled
+@with_rule
 def svd(x: mx.array, /, *, full_matrices: bool = True) -> SVDResult:
-    a, lost = _finite(_matrix(x), "singular values")
-    answers: Any = mx.linalg.svd(a, stream=mx.cpu)
-    u, s, vh = _settled(*answers)
-    u, s, vh = _marked(u, lost), _marked(s, lost), _marked(vh, lost)
+    a, mask = _check_finite(_matrix(x), "singular values")
+    results: Any = mx.linalg.svd(a, stream=mx.cpu)
+    u, s, vh = _evaluate(*results)
+    u, s, vh = _nan_where(u, mask), _nan_where(s, mask), _nan_where(vh, mask)
     k = s.shape[-1]
     if not full_matrices:
         u, vh = u[..., :, :k], vh[..., :k, :]
     phase = _phases(u)
     vectors = vh[..., :k, :] * mx.conj(phase[..., 0, :k, None])
     if vh.shape[-2] > k:
-        rest = _fixed(vh[..., k:, :].swapaxes(-2, -1)).swapaxes(-2, -1)
+        rest = _with_fixed_phase(vh[..., k:, :].swapaxes(-2, -1)).swapaxes(-2, -1)
         vectors = mx.concatenate([vectors, rest], -2)
     return SVDResult(_narrow(u * phase, x), _narrow(s, x), _narrow(vectors, x))
 
 
-@ruled
+@with_rule
 def svdvals(x: mx.array, /) -> mx.array:
-    a, lost = _finite(_matrix(x), "singular values")
-    answer: Any = mx.linalg.svd(a, compute_uv=False, stream=mx.cpu)
-    return _narrow(_marked(_settled(answer)[0], lost), x)
+    a, mask = _check_finite(_matrix(x), "singular values")
+    result: Any = mx.linalg.svd(a, compute_uv=False, stream=mx.cpu)
+    return _narrow(_nan_where(_evaluate(result)[0], mask), x)
 
 
-@ruled
+@with_rule
 def eig(x: mx.array, /) -> EigResult:
-    # MLX conjugates the eigenvectors of complex matrices.
-    a, lost = _general(x)
-    values, vectors = _settled(*mx.linalg.eig(_real(a), stream=mx.cpu))
+    # MLX 0.32: eigenvectors of complex matrices are conjugated.
+    a, mask = _eig_input(x)
+    values, vectors = _evaluate(*mx.linalg.eig(_real(a), stream=mx.cpu))
     order = _order(values)
     vectors = mx.take_along_axis(vectors, mx.broadcast_to(order[..., None, :], vectors.shape), -1)
     values = mx.take_along_axis(values, order, -1)
-    return EigResult(_marked(values, lost), _marked(_fixed(vectors), lost))
+    return EigResult(_nan_where(values, mask), _nan_where(_with_fixed_phase(vectors), mask))
 
 
-@ruled
+@with_rule
 def eigvals(x: mx.array, /) -> mx.array:
-    a, lost = _general(x)
-    values = _settled(mx.linalg.eigvals(a, stream=mx.cpu))[0]
-    return _marked(mx.take_along_axis(values, _order(values), -1), lost)
+    a, mask = _eig_input(x)
+    values = _evaluate(mx.linalg.eigvals(a, stream=mx.cpu))[0]
+    return _nan_where(mx.take_along_axis(values, _order(values), -1), mask)
 
 
-def _general(x: mx.array) -> tuple[mx.array, mx.array | None]:
+def _eig_input(x: mx.array) -> tuple[mx.array, mx.array | None]:
     if x.dtype == mx.float64:
         raise UnsupportedError("the eigenvalues of float64 matrices are complex128, which the mlx engine has not")
-    return _finite(_square(x), "eigenvalues")
+    return _check_finite(_square(x), "eigenvalues")
 
 
 def _order(values: mx.array) -> mx.array:
-    """The order by real part, then by imaginary part; real parts that differ by rounding are taken as equal."""
+    """Order by real part, then by imaginary part. Real parts that differ only by rounding count as equal."""
     step = mx.abs(values).max(-1, keepdims=True) * mx.finfo(mx.float32).eps ** 0.5
     real = mx.round(mx.real(values) / mx.where(step == 0, 1, step))
     first = mx.argsort(mx.imag(values), -1)
     return mx.take_along_axis(first, mx.argsort(mx.take_along_axis(real, first, -1), -1), -1)
 
 
-@ruled
+@with_rule
 def eigh(x: mx.array, /) -> EigResult:
-    a, lost = _finite(_square(x), "eigenvalues", lower=True)
-    values, vectors = _settled(*mx.linalg.eigh(a, stream=mx.cpu))
-    values, vectors = _marked(values, lost), _marked(_fixed(vectors), lost)
+    a, mask = _check_finite(_square(x), "eigenvalues", lower=True)
+    values, vectors = _evaluate(*mx.linalg.eigh(a, stream=mx.cpu))
+    values, vectors = _nan_where(values, mask), _nan_where(_with_fixed_phase(vectors), mask)
     return EigResult(_narrow(values, x), _narrow(vectors, x))
 
 
-@ruled
+@with_rule
 def eigvalsh(x: mx.array, /) -> mx.array:
-    a, lost = _finite(_square(x), "eigenvalues", lower=True)
-    values = _settled(mx.linalg.eigvalsh(a, stream=mx.cpu))[0]
-    return _narrow(_marked(values, lost), x)
+    a, mask = _check_finite(_square(x), "eigenvalues", lower=True)
+    values = _evaluate(mx.linalg.eigvalsh(a, stream=mx.cpu))[0]
+    return _narrow(_nan_where(values, mask), x)
 
 
-def _finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.array | None]:
-    """A matrix for LAPACK, or an error; where nobody may look, zeros for one that is not finite, and which are such.
+def _check_finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.array | None]:
+    """Matrix for LAPACK, which may hang or crash on NaN and infinities, or an error if it is not finite.
 
-    Given NaN or infinities, LAPACK may never come to an end, or end the process.
+    Where values cannot be read, matrices that are not finite become zero, and the second result is their mask.
     """
-    # NumPy looks faster at what is there already.
-    seen = _seen(x) if is_checked() else None
+    # NumPy checks computed values faster than MLX.
+    seen = _values_or_none(x) if is_checked() else None
     if seen is None:
         sound = mx.isfinite(mx.tril(x) if lower else x).all((-2, -1), keepdims=True)
         return mx.where(sound, x, mx.zeros_like(x)), mx.logical_not(sound)
@@ -319,43 +319,43 @@ def _finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.a
     return x, None
 
 
-def _marked(answer: mx.array, lost: mx.array | None) -> mx.array:
-    """The answer, matrices or vectors, with NaN for the matrices that are lost."""
-    if lost is None:
-        return answer
-    lost = lost if answer.ndim == lost.ndim else lost[..., 0]
-    # A complex NaN as a constant is more than MLX's compiler can write.
-    return answer + mx.where(lost, mx.nan, 0.0).astype(answer.dtype)
+def _nan_where(result: mx.array, mask: mx.array | None) -> mx.array:
+    """``result``, matrices or vectors, with NaN for the matrices where ``mask`` is true."""
+    if mask is None:
+        return result
+    mask = mask if result.ndim == mask.ndim else mask[..., 0]
+    # MLX 0.32: the compiler cannot generate code for a complex NaN constant.
+    return result + mx.where(mask, mx.nan, 0.0).astype(result.dtype)
 
 
-@ruled
+@with_rule
 def logm_spd(x: mx.array, /) -> mx.array:
-    with _standing():
-        answer: mx.array = definition_of("logm_spd")(x)
-    return answer
+    with _without_gradients():
+        result: mx.array = definition_of("logm_spd")(x)
+    return result
 
 
-@ruled
+@with_rule
 def sqrtm_spd(x: mx.array, /) -> mx.array:
-    with _standing():
-        answer: mx.array = definition_of("sqrtm_spd")(x)
-    return answer
+    with _without_gradients():
+        result: mx.array = definition_of("sqrtm_spd")(x)
+    return result
 
 
-def _fixed(vectors: mx.array) -> mx.array:
-    """Columns whose leading component is real and positive."""
+def _with_fixed_phase(vectors: mx.array) -> mx.array:
+    """Columns scaled so that their leading component is real and positive."""
     return vectors * _phases(vectors)
 
 
 def _phases(vectors: mx.array) -> mx.array:
-    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    """Factor of modulus one, for each column, that makes its leading component real and positive."""
     size = mx.abs(vectors)
     lead = mx.argmax(size >= 0.99 * size.max(-2, keepdims=True), -2, keepdims=True)
     return mx.conj(_unit(mx.take_along_axis(vectors, mx.stop_gradient(lead), -2)))
 
 
 def _unit(x: mx.array) -> mx.array:
-    """The sign of each number, or its phase; one for zero."""
+    """Sign or complex phase of each number; one for zero."""
     size = mx.abs(x)
     return mx.where(size > 0, x, mx.ones_like(x)) / mx.where(size > 0, size, mx.ones_like(size))
 
@@ -365,7 +365,7 @@ def _adjoint(x: mx.array) -> mx.array:
 
 
 def _doubled(x: mx.array) -> mx.array:
-    """A complex matrix as a real one of twice the size; a real one as it is."""
+    """Complex matrix as a real one of twice the size; a real matrix unchanged."""
     if x.dtype != mx.complex64:
         return x
     real, imaginary = mx.real(x), mx.imag(x)
@@ -373,15 +373,15 @@ def _doubled(x: mx.array) -> mx.array:
     return blocks.reshape((*x.shape[:-2], 2 * x.shape[-2], 2 * x.shape[-1]))
 
 
-def _halved(answer: mx.array, x: mx.array) -> mx.array:
-    """What ``_doubled`` was made of, where ``x`` was complex."""
+def _halved(result: mx.array, x: mx.array) -> mx.array:
+    """Inverse of ``_doubled`` if ``x`` is complex, else ``result`` unchanged."""
     if x.dtype != mx.complex64:
-        return answer
-    return answer[..., ::2, ::2] + mx.array(1j, mx.complex64) * answer[..., 1::2, ::2]
+        return result
+    return result[..., ::2, ::2] + mx.array(1j, mx.complex64) * result[..., 1::2, ::2]
 
 
 def _matrix(x: mx.array) -> mx.array:
-    """A matrix that MLX decomposes: halves as float32, and none without elements, which the reference takes."""
+    """Matrix that MLX can decompose: half precision as float32. Empty matrices are left to NumPy."""
     if x.ndim < 2:
         raise ValueError(f"a matrix has two axes, not {x.ndim}")
     if not x.size:
@@ -396,35 +396,35 @@ def _square(x: mx.array) -> mx.array:
 
 
 def _real(x: mx.array) -> mx.array:
-    """A real matrix; a complex one is left to the reference."""
+    """``x``, which must be real; complex matrices are left to NumPy."""
     if x.dtype == mx.complex64:
         raise NotImplementedError("MLX has no such decomposition of complex matrices")
     return x
 
 
-def _narrow(answer: mx.array, x: mx.array) -> mx.array:
-    """What was computed in float32 for halves, as halves again."""
-    return answer.astype(x.dtype) if x.dtype in (mx.float16, mx.bfloat16) else answer
+def _narrow(result: mx.array, x: mx.array) -> mx.array:
+    """``result`` cast back to the dtype of ``x``, if that is a half-precision dtype."""
+    return result.astype(x.dtype) if x.dtype in (mx.float16, mx.bfloat16) else result
 
 
-def _settled(*answers: mx.array) -> tuple[mx.array, ...]:
-    """The answers, computed now, so that a failure is raised here and in its own class; compilers compute later."""
+def _evaluate(*results: mx.array) -> tuple[mx.array, ...]:
+    """Evaluate results now, so that a failure is raised here as a ``LinAlgError``; not in compiled code."""
     if is_checked():
         try:
-            mx.eval(*answers)
+            mx.eval(*results)
         except RuntimeError as error:
             raise LinAlgError(f"the matrix is singular, or did not converge: {error}") from error
         except ValueError:
-            # Compiled code has no values yet.
+            # Traced arrays cannot be evaluated.
             pass
-    return answers
+    return results
 
 
-def _refuse(sound: mx.array, message: str) -> bool:
-    """Raise unless all of ``sound`` is true, which compiled code has no values to tell; whether it was told."""
-    seen = _seen(sound) if is_checked() else None
-    if seen is None:
+def _check(sound: mx.array, message: str) -> bool:
+    """Raise unless all of ``sound`` is true; return whether that could be checked, which compiled code prevents."""
+    values = _values_or_none(sound) if is_checked() else None
+    if values is None:
         return False
-    if not seen.all():
+    if not values.all():
         raise LinAlgError(message)
     return True

@@ -1,1 +1,1 @@
-"""Losses on MLX: their definitions serve."""
+"""Losses on MLX, all by their definitions."""

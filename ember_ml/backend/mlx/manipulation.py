@@ -1,4 +1,4 @@
-"""Tensors with their elements rearranged."""
+"""Shape manipulation on MLX."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 from ember_ml.backend.mlx.core import convert
 from ember_ml.backend.numpy.manipulation import (
-    _check_alike,
     _check_lengths,
     _check_parts,
+    _check_same_shape,
     _constants,
     _counts,
-    _mirrored,
     _parts,
     _shape,
+    _source_positions,
     _widths,
     _windows,
 )
@@ -99,7 +99,7 @@ def stack(arrays: Sequence[mx.array], /, *, axis: int = 0) -> mx.array:
         try:
             axis = _axis(axis, arrays[0].ndim + 1)
         except AxisError:
-            _check_alike(arrays)
+            _check_same_shape(arrays)
             raise
     return mx.stack(list(arrays), axis)
 
@@ -111,7 +111,7 @@ def unstack(x: mx.array, /, *, axis: int = 0) -> tuple[mx.array, ...]:
 def array_split(x: mx.array, /, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
     axis, parts = _axis(axis, x.ndim), _parts(indices_or_sections)
     if isinstance(parts, list):
-        # MLX counts in 32 bits, and ends the process beyond them.
+        # MLX 0.32: indices are 32-bit integers, and larger ones end the process.
         ends = [max(-x.shape[axis], min(part, x.shape[axis])) for part in parts]
         return list(mx.split(x, ends, axis)) if ends else [x]
     if parts < 1:
@@ -164,7 +164,7 @@ def pad(x: mx.array, /, pad_width: Any, mode: str = "constant", *, constant_valu
         if mode == "constant":
             x = mx.concatenate([_block(x, axis, before, first), x, _block(x, axis, after, last)], axis)
         else:
-            places = _mirrored(np.arange(before + x.shape[axis] + after), before, x.shape[axis], mode)
+            places = _source_positions(np.arange(before + x.shape[axis] + after), before, x.shape[axis], mode)
             x = mx.take(x, mx.array(places), axis)
     return x
 
@@ -183,17 +183,17 @@ def view_as_complex(x: mx.array, /) -> mx.array:
     _check_parts(x)
     if x.dtype == mx.float64:
         raise UnsupportedError("the mlx engine has no complex128, which float64 parts make")
-    return _joined(x.astype(mx.float32))  # type: ignore[return-value]
+    return _join_parts(x.astype(mx.float32))  # type: ignore[return-value]
 
 
 @mx.custom_function
-def _joined(parts: mx.array) -> mx.array:
-    # A sum of real and i times imaginary parts would make NaN of infinite ones; a view has no gradient of its own.
+def _join_parts(parts: mx.array) -> mx.array:
+    # real + 1j * imag is NaN for infinite parts, and a view has no gradient.
     return mx.squeeze(mx.view(mx.contiguous(parts), mx.complex64), -1)
 
 
-@_joined.vjp
-def _joined_vjp(parts: mx.array, cotangent: mx.array, answer: mx.array) -> mx.array:
+@_join_parts.vjp
+def _join_parts_vjp(parts: mx.array, cotangent: mx.array, result: mx.array) -> mx.array:
     return view_as_real(cotangent)
 
 

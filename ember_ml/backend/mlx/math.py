@@ -1,4 +1,4 @@
-"""Element by element on MLX."""
+"""Elementwise operations on MLX."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from mlx.core import degrees as rad2deg
 from mlx.core import radians as deg2rad
 
 from ember_ml.backend import native_for, takes_numbers
-from ember_ml.backend.mlx.comparison import _none
-from ember_ml.backend.mlx.gradients import ruled
+from ember_ml.backend.mlx.comparison import _axis_of_scalar
+from ember_ml.backend.mlx.gradients import with_rule
 from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.dispatch import definition_of
 
@@ -63,7 +63,7 @@ def atanh(x: mx.array, /) -> mx.array:
 
 
 def _stream_of(x: mx.array) -> mx.Device | None:
-    """The CPU for complex numbers, of which MLX's GPU knows fewer functions."""
+    """CPU for complex numbers, for which MLX's GPU backend lacks functions; else the default."""
     return _CPU if x.itemsize == 8 and x.dtype == mx.complex64 else None
 
 
@@ -79,7 +79,7 @@ def floor_divide(x: mx.array, y: mx.array | float, /) -> mx.array:
 
 
 def _real_remainder(x: mx.array, y: mx.array) -> mx.array:
-    # A zero has the sign of the divisor too: times that sign, zeros of both signs plus zero are the positive one.
+    # A zero remainder has the sign of the divisor too: multiplied by that sign, adding 0 makes zeros positive.
     sign = mx.sign(y)
     return sign * (sign * mx.remainder(x, y) + _ZERO)
 
@@ -97,13 +97,13 @@ def fmod(x: mx.array, y: mx.array, /) -> mx.array:
         y = mx.where(_traps(y), 1, y)
         rest = mx.remainder(x, y)
         return mx.where(mx.logical_and(rest != 0, mx.equal(x < 0, y >= 0)), rest - y, rest)
-    # The magnitude by the sign's bit: that of MLX has no slope at zero.
+    # The magnitude uses the sign bit, because mx.abs has zero gradient at zero.
     sign = 1 - 2 * signbit(x).astype(x.dtype)
     return sign * mx.remainder(sign * x, mx.abs(y))
 
 
 def _traps(y: mx.array) -> mx.array:
-    """Divisors that stop the processor: zero, and -1 for the smallest integer. No other is its own half."""
+    """Mask of the divisors that trap: zero, and -1 for the smallest integer. They are the y with ``y >> 1 == y``."""
     return mx.equal(y >> 1, y) if y.dtype in _SIGNED else y == 0
 
 
@@ -114,7 +114,7 @@ def power(x: mx.array, y: mx.array | float, /) -> mx.array:
         return _complex_power(x, mx.array(y, x.dtype)) if x.dtype == mx.complex64 else mx.power(x, y)
     if not isinstance(y, mx.array):
         return mx.power(x, y)
-    # MLX would not return from these; a negative exponent only matters by its parity, and for 1 and -1.
+    # MLX 0.32: negative integer exponents never return. Only their parity matters, and only for bases 1 and -1.
     negatives = y < 0
     whole = mx.power(x, mx.where(negatives, y & 1, y))
     return mx.where(mx.logical_and(negatives, mx.abs(x) != 1), 0, whole)
@@ -126,9 +126,9 @@ def sign(x: mx.array, /) -> mx.array:
     return mx.where(mx.isnan(x), x, mx.sign(x)) if x.dtype in _REAL else mx.sign(x)
 
 
-# MLX's own gradients forget that these are not real.
-_complex_power: Callable[..., mx.array] = ruled(lambda x, y: mx.power(x, y), "power")
-_complex_sign: Callable[..., mx.array] = ruled(lambda x: mx.where(x == 0, mx.zeros_like(x), mx.sign(x)), "sign")
+# MLX 0.32: the gradients of power and sign are wrong for complex numbers.
+_complex_power: Callable[..., mx.array] = with_rule(lambda x, y: mx.power(x, y), "power")
+_complex_sign: Callable[..., mx.array] = with_rule(lambda x: mx.where(x == 0, mx.zeros_like(x), mx.sign(x)), "sign")
 
 
 def signbit(x: mx.array, /) -> mx.array:
@@ -138,7 +138,7 @@ def signbit(x: mx.array, /) -> mx.array:
 
 
 def _bits(x: mx.array) -> mx.array:
-    """The bits of floats as signed integers of their size."""
+    """Bits of floats as signed integers of the same size."""
     return mx.stop_gradient(x).view({2: mx.int16, 4: mx.int32, 8: mx.int64}[x.dtype.size])
 
 
@@ -160,18 +160,18 @@ def nextafter(x: mx.array, y: mx.array, /) -> mx.array:
 def exp(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
         return mx.exp(x)
-    # MLX computes float64 in float32 here, but not in expm1: of what is left beside a power of two, which has no slope.
+    # MLX 0.32: exp of float64 is computed in float32, but expm1 is not. The power of two is a constant in the gradient.
     whole = mx.clip(mx.round(mx.stop_gradient(x) * _double(1 / math.log(2))), -1074, 1023)
     rest = x - whole * _double(_LOG2) - whole * _double(_LOG2_REST)
     return (mx.expm1(rest) + 1) * mx.power(_double(2), whole)
 
 
-# The logarithm of two in two parts. Products of the first, which has 32 digits, with exponents are exact.
+# Logarithm of two in two parts: products of the first, which has 32 significant bits, with exponents are exact.
 _LOG2, _LOG2_REST = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 
 
 def _double(value: float) -> mx.array:
-    """A number that meets float64 whole: MLX rounds those of Python to single precision."""
+    """Number with full float64 precision: MLX rounds Python numbers to float32."""
     return mx.array(value, mx.float64)
 
 
@@ -184,13 +184,13 @@ def expm1(x: mx.array, /) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.expm1(x)
     a, b = mx.real(x), mx.imag(x)
-    # The last term makes a zero positive.
+    # The last term makes negative zeros positive.
     exact = _complex(mx.expm1(a) * mx.cos(b) - 2 * mx.square(mx.sin(b / 2)) + 0.0, mx.exp(a) * mx.sin(b))
     return mx.where(mx.isfinite(x), exact, mx.exp(x) - 1)
 
 
 def _complex(a: mx.array, b: mx.array) -> mx.array:
-    """``a + 1j * b``, which would be NaN where ``b`` is infinite."""
+    """``a + 1j * b``, which itself is NaN where ``b`` is infinite."""
     return view_as_complex(mx.stack([a, b], -1))
 
 
@@ -198,7 +198,7 @@ def _complex(a: mx.array, b: mx.array) -> mx.array:
 def tanh(x: mx.array, /) -> mx.array:
     if x.dtype != mx.complex64:
         return mx.tanh(x)
-    # Where the real part is infinite, the imaginary part vanishes and has no sign but that of its own argument.
+    # For an infinite real part, the imaginary part is zero with the sign of its argument.
     a, b = mx.real(x), mx.imag(x)
     limit = _complex(mx.sign(a), copysign(mx.zeros_like(b), b))
     return mx.where(mx.isinf(a) & mx.isfinite(b), limit, mx.tanh(x))
@@ -216,10 +216,10 @@ def log10(x: mx.array, /) -> mx.array:
 
 def logaddexp(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype == mx.float32:
-        return mx.logaddexp(x, y) + 0  # of the logarithm of one, MLX makes a negative zero
+        return mx.logaddexp(x, y) + 0  # MLX 0.32: log(1) is a negative zero here
     if x.dtype.size == 2:
         return logaddexp(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
-    # MLX computes float64 in float32 there.
+    # MLX 0.32: logaddexp of float64 is computed in float32.
     large, rest = _powers(x, y, exp)
     return large + rest
 
@@ -232,13 +232,13 @@ def logaddexp2(x: mx.array, y: mx.array, /) -> mx.array:
 
 
 def _powers(x: mx.array, y: mx.array, power: Callable[[mx.array], mx.array]) -> tuple[mx.array, mx.array]:
-    """The larger of two exponents, and the natural logarithm of one plus the smaller power by the larger."""
-    large, small = _ordered(x, y)
+    """Larger of two exponents, and the natural logarithm of one plus the ratio of the smaller power to the larger."""
+    large, small = _max_and_min(x, y)
     return large, mx.log1p(power(mx.where(mx.isinf(large), 0, small - large)))
 
 
-def _ordered(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
-    """The larger and the smaller; of equals, each is one, because MLX gives the slope to the second operand."""
+def _max_and_min(x: mx.array, y: mx.array) -> tuple[mx.array, mx.array]:
+    """Larger and smaller value, with one operand each for ties. MLX 0.32 gives the gradient to the second operand."""
     return mx.maximum(x, y), mx.minimum(y, x)
 
 
@@ -249,7 +249,7 @@ def logsumexp(x: mx.array, /, *, axis: Any = None, keepdims: bool = False) -> mx
         try:
             return mx.logsumexp(x, axis, keepdims=keepdims)
         except ValueError:
-            return mx.logsumexp(x, _none(x, axis), keepdims=keepdims)
+            return mx.logsumexp(x, _axis_of_scalar(x, axis), keepdims=keepdims)
     axis = None if not x.ndim and axis in (0, -1) else axis
     top = mx.max(x, axis, keepdims=True)
     top = mx.where(mx.isinf(top), 0, mx.stop_gradient(top))
@@ -262,17 +262,17 @@ def hypot(x: mx.array, y: mx.array, /) -> mx.array:
         return hypot(x.astype(mx.float32), y.astype(mx.float32)).astype(x.dtype)
     x, y = mx.abs(x), mx.abs(y)
     large = mx.stop_gradient(mx.maximum(x, y))
-    plain = mx.logical_and(large > 0, large < mx.inf)
-    # In units of the larger one, which has no slope of its own there; at zero and beyond all numbers, there are none.
-    unit = mx.where(plain, large, 1)
-    squares = mx.where(plain, mx.square(x / unit) + mx.square(y / unit), 1)
+    regular = mx.logical_and(large > 0, large < mx.inf)
+    # Scaled by the larger value, a constant in the gradient; zero and infinity are separate cases without gradient.
+    unit = mx.where(regular, large, 1)
+    squares = mx.where(regular, mx.square(x / unit) + mx.square(y / unit), 1)
     infinite = mx.logical_or(x == mx.inf, y == mx.inf)
-    return mx.where(infinite, mx.inf, mx.where(plain, unit * mx.sqrt(squares), large))
+    return mx.where(infinite, mx.inf, mx.where(regular, unit * mx.sqrt(squares), large))
 
 
 def sin(x: mx.array, /) -> mx.array:
     if x.itemsize < 8 or x.dtype != mx.float64:
-        # MLX forgets the sign of zero.
+        # MLX 0.32: sin loses the sign of zero.
         return mx.where(x == 0, x, mx.sin(x))
     return _double_sin(x)
 
@@ -288,7 +288,7 @@ def tan(x: mx.array, /) -> mx.array:
 
 
 def _sin(x: mx.array) -> mx.array:
-    # MLX computes float64 in float32 here, but not in tan.
+    # MLX 0.32: sin and cos of float64 are computed in float32, but tan is not.
     t = mx.tan(x * 0.5)
     return 2 * t / (1 + t * t)
 
@@ -298,12 +298,12 @@ def _cos(x: mx.array) -> mx.array:
     return (1 - t) * (1 + t) / (1 + t * t)
 
 
-# The slopes of MLX itself are those of float32 in float64 too.
-_double_sin: Callable[[mx.array], mx.array] = ruled(_sin, "sin")
-_double_cos: Callable[[mx.array], mx.array] = ruled(_cos, "cos")
-_double_tan: Callable[[mx.array], mx.array] = ruled(lambda x: mx.tan(x), "tan")
-_double_log2: Callable[[mx.array], mx.array] = ruled(lambda x: mx.log2(x), "log2")
-_double_log10: Callable[[mx.array], mx.array] = ruled(lambda x: mx.log10(x), "log10")
+# MLX 0.32: the gradients of these are computed in float32 for float64 too.
+_double_sin: Callable[[mx.array], mx.array] = with_rule(_sin, "sin")
+_double_cos: Callable[[mx.array], mx.array] = with_rule(_cos, "cos")
+_double_tan: Callable[[mx.array], mx.array] = with_rule(lambda x: mx.tan(x), "tan")
+_double_log2: Callable[[mx.array], mx.array] = with_rule(lambda x: mx.log2(x), "log2")
+_double_log10: Callable[[mx.array], mx.array] = with_rule(lambda x: mx.log10(x), "log10")
 
 
 def rint(x: mx.array, /) -> mx.array:
@@ -311,7 +311,7 @@ def rint(x: mx.array, /) -> mx.array:
 
 
 def clip(x: mx.array, /, min: mx.array | None = None, max: mx.array | None = None) -> mx.array:
-    # MLX gives the slope of equals to the second operand: here, and in fmax and fmin, to x.
+    # MLX gives the gradient of ties to the second operand: here, in fmax and in fmin, that is x.
     if min is not None:
         x = mx.maximum(min, x)
     return mx.positive(x) if max is None else mx.minimum(max, x)
@@ -335,23 +335,23 @@ def nan_to_num(
         return x
     limits = mx.finfo(x.dtype)
     ends = (limits.max if posinf is None else posinf, limits.min if neginf is None else neginf)
-    lost, high, low = (mx.array(value, x.dtype) for value in (nan, *ends))
+    nan_value, high, low = (mx.array(value, x.dtype) for value in (nan, *ends))
     finite = mx.where(mx.isposinf(x), high, mx.where(mx.isneginf(x), low, x))
-    return mx.where(mx.isnan(x), lost, finite)
+    return mx.where(mx.isnan(x), nan_value, finite)
 
 
 _UNSIGNED = {1: mx.uint8, 2: mx.uint16, 4: mx.uint32, 8: mx.uint64}
 
 
 def _magnitude(x: mx.array) -> mx.array:
-    """The magnitude of integers in their unsigned dtype, which alone holds that of the lowest one."""
+    """Magnitude of integers in their unsigned dtype, the only one that holds that of the lowest integer."""
     return mx.abs(x).view(_UNSIGNED[x.dtype.size])
 
 
 def gcd(x: mx.array, y: mx.array, /) -> mx.array:
     dtype = x.dtype
     x, y = _magnitude(x), _magnitude(y)
-    # Euclid's algorithm takes the most steps for neighbours in Fibonacci's sequence.
+    # Euclid's algorithm takes the most steps for consecutive Fibonacci numbers.
     for _ in range(12 * dtype.size):
         x, y = mx.where(y == 0, x, y), mx.where(y == 0, 0, mx.remainder(x, mx.maximum(y, 1)))
     return x.view(dtype)
@@ -366,7 +366,7 @@ def lcm(x: mx.array, y: mx.array, /) -> mx.array:
 def ldexp(x: mx.array, y: mx.array, /) -> mx.array:
     if x.dtype.size == 2:
         return ldexp(x.astype(mx.float32), y).astype(x.dtype)
-    # Three factors reach every exponent; the order keeps all but the last product exact (as in musl's scalbn).
+    # Three factors cover every exponent, and the order keeps all products but the last exact (as in musl's scalbn).
     integer, digits, bias = (mx.int32, 23, 127) if x.dtype == mx.float32 else (mx.int64, 52, 1023)
     for _ in range(3):
         step = mx.where(y < 1 - bias, digits + 2 - bias, mx.clip(y, 1 - bias, bias))
@@ -381,13 +381,13 @@ def frexp(x: mx.array, /) -> tuple[mx.array, mx.array]:
         return mantissa.astype(x.dtype), exponent
     digits, bias = (23, 126) if x.dtype == mx.float32 else (52, 1022)
     field = (1 << (8 * x.dtype.size - 1 - digits)) - 1
-    # Numbers too small for a full mantissa are lifted first.
+    # Subnormal numbers are scaled up first.
     small = mx.abs(x) < 2.0 ** (1 - bias)
     bits = _bits(mx.where(small, x * 2.0**digits, x))
     exponent = ((bits >> digits) & field) - bias - mx.where(small, digits, 0)
     mantissa = ((bits & ~(field << digits)) | (bias << digits)).view(x.dtype)
-    plain = mx.isfinite(x) & (x != 0)
-    return mx.where(plain, mantissa, x), mx.where(plain, exponent, 0).astype(mx.int32)
+    regular = mx.isfinite(x) & (x != 0)
+    return mx.where(regular, mantissa, x), mx.where(regular, exponent, 0).astype(mx.int32)
 
 
 def real(x: mx.array, /) -> mx.array:
@@ -401,13 +401,13 @@ def imag(x: mx.array, /) -> mx.array:
 def angle(x: mx.array, /) -> mx.array:
     if x.dtype == mx.complex64:
         return mx.arctan2(mx.imag(x), mx.real(x))
-    # At zero, the slope of MLX's arctangent is NaN.
+    # MLX 0.32: the gradient of arctan2 at zero is NaN.
     return mx.arctan2(mx.array(0, x.dtype), mx.stop_gradient(x))
 
 
 @native_for(mx.erf, "float16", "bfloat16", "float32")
 def erf(x: mx.array, /) -> mx.array:
-    # MLX computes float64 in float32 here and in erfinv.
+    # MLX 0.32: erf and erfinv of float64 are computed in float32.
     return mx.erf(x) if x.dtype != mx.float64 else definition_of("erf")(x)
 
 
@@ -419,16 +419,16 @@ def erfinv(x: mx.array, /) -> mx.array:
 def convolve(a: mx.array, v: mx.array, mode: str = "full") -> mx.array:
     if a.shape[:1] < v.shape[:1]:
         a, v = v, a
-    return _slid(a, v[::-1], mode)
+    return _slide(a, v[::-1], mode)
 
 
 def correlate(a: mx.array, v: mx.array, mode: str = "valid") -> mx.array:
     v = mx.conj(v)
-    return _slid(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slid(v, a, mode)[::-1]
+    return _slide(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slide(v, a, mode)[::-1]
 
 
-def _slid(a: mx.array, v: mx.array, mode: str) -> mx.array:
-    """The products of ``v`` with every stretch of ``a``, which is the longer one."""
+def _slide(a: mx.array, v: mx.array, mode: str) -> mx.array:
+    """Products of ``v`` with every window of ``a``, which is the longer one."""
     if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
         raise ValueError(f"rows with something in them are needed, not shapes {a.shape} and {v.shape}")
     rest = len(v) - 1

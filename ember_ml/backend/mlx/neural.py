@@ -1,4 +1,4 @@
-"""Primitives of neural networks on MLX."""
+"""Neural network primitives on MLX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx.mapping import following
+from ember_ml.backend.mlx.mapping import map_like
 from ember_ml.backend.mlx.math import exp
 from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY
@@ -30,7 +30,7 @@ from ember_ml.shapes.windows import (
     windows,
 )
 
-# From this length on, windows side by side are reduced quicker than their places are joined.
+# Windows at least this long are faster to reduce with one call than to join position by position.
 _LONG = 8
 
 
@@ -45,39 +45,39 @@ def conv(
     groups: int = 1,
 ) -> mx.array:
     check_kernel(x.shape, kernel.shape, data_format, groups)
-    found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    window = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _restored(_empty_sum(x, kernel, found.counts, kernel.shape[-1]), data_format)
+        return _to_data_format(_empty_sum(x, kernel, window.counts, kernel.shape[-1]), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
-        return _restored(_by_places(inner, kernel, found, groups), data_format)
-    options = {"stride": found.strides, "kernel_dilation": found.dilation, "padding": _ends(found.pads)}
-    return _restored(_in_groups(inner, mx.moveaxis(kernel, -1, 0), groups, options), data_format)
+        return _to_data_format(_conv_by_position(inner, kernel, window, groups), data_format)
+    options = {"stride": window.strides, "kernel_dilation": window.dilation, "padding": _ends(window.pads)}
+    return _to_data_format(_grouped_conv(inner, mx.moveaxis(kernel, -1, 0), groups, options), data_format)
 
 
 def _empty_sum(x: mx.array, kernel: mx.array, sizes: tuple[int, ...], channels: int) -> mx.array:
     """Convolution of empty arrays: zeros. MLX 0.32 divides by their lengths, which ends the process."""
-    return following(following(mx.zeros((x.shape[0], *sizes, channels), x.dtype), x), kernel)
+    return map_like(map_like(mx.zeros((x.shape[0], *sizes, channels), x.dtype), x), kernel)
 
 
-def _in_groups(x: mx.array, filters: mx.array, groups: int, options: dict[str, Any]) -> mx.array:
-    """MLX's convolution, group by group over three axes, where it knows none."""
+def _grouped_conv(x: mx.array, filters: mx.array, groups: int, options: dict[str, Any]) -> mx.array:
+    """Grouped convolution. MLX 0.32 does not support groups with three spatial axes, so those run one by one."""
     if groups == 1:
         return mx.conv_general(x, filters, **options)
-    x = following(x, filters)
+    x = map_like(x, filters)
     if x.ndim < 5:
         return mx.conv_general(x, filters, groups=groups, **options)
     parts = zip(mx.split(x, groups, -1), mx.split(filters, groups, 0), strict=True)
     return mx.concatenate([mx.conv_general(part, own, **options) for part, own in parts], -1)
 
 
-def _by_places(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.array:
-    """A sum over the places of the kernel, in float64, which MLX's convolution lacks."""
-    x = _padded(x, found, 0.0)
+def _conv_by_position(x: mx.array, kernel: mx.array, window: Windows, groups: int) -> mx.array:
+    """Convolution in float64 as a sum over the kernel's positions. MLX 0.32: conv_general does not support float64."""
+    x = _padded(x, window, 0.0)
     inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
     filters = mx.moveaxis(kernel.reshape(-1, inner, groups, outer), 2, 1)
-    total = mx.zeros((x.shape[0], *found.counts, groups, 1, outer), x.dtype)
-    for i, places in enumerate(cuts(found)):
+    total = mx.zeros((x.shape[0], *window.counts, groups, 1, outer), x.dtype)
+    for i, places in enumerate(cuts(window)):
         part = x[(slice(None), *places)]
         total = total + part.reshape(*part.shape[:-1], groups, 1, inner) @ filters[i]
     return total.reshape(*total.shape[:-3], groups * outer)
@@ -100,37 +100,37 @@ def conv_transpose(
 ) -> mx.array:
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
-    found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    window = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _restored(_empty_sum(x, kernel, trimmed(found), kernel.shape[-2] * groups), data_format)
+        return _to_data_format(_empty_sum(x, kernel, trimmed(window), kernel.shape[-2] * groups), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
-        whole = _spread(inner, kernel, found, groups)
+        whole = _conv_transpose_by_position(inner, kernel, window, groups)
     else:
         channels = kernel.shape[-1] // groups
-        filters = kernel.reshape(*found.kernel, kernel.shape[-2], groups, channels)
-        filters = mx.moveaxis(mx.moveaxis(filters, -2, 0), -2, 1).reshape(-1, *found.kernel, channels)
+        filters = kernel.reshape(*window.kernel, kernel.shape[-2], groups, channels)
+        filters = mx.moveaxis(mx.moveaxis(filters, -2, 0), -2, 1).reshape(-1, *window.kernel, channels)
         options = {
-            "input_dilation": found.strides,
-            "kernel_dilation": found.dilation,
-            "padding": [span - 1 for span in found.spans],
+            "input_dilation": window.strides,
+            "kernel_dilation": window.dilation,
+            "padding": [span - 1 for span in window.spans],
             "flip": True,
         }
-        whole = _in_groups(inner, filters, groups, options)
-    ends = [(0, max(0, -high)) for _, high in found.pads]
+        whole = _grouped_conv(inner, filters, groups, options)
+    ends = [(0, max(0, -high)) for _, high in window.pads]
     if any(map(any, ends)):
         whole = mx.pad(whole, [(0, 0), *ends, (0, 0)])
-    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(whole.shape[1:], found.pads, strict=False))
-    return _restored(whole[(slice(None), *kept)], data_format)
+    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(whole.shape[1:], window.pads, strict=False))
+    return _to_data_format(whole[(slice(None), *kept)], data_format)
 
 
-def _spread(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.array:
-    """A transposed convolution as a sum over the places of the kernel."""
+def _conv_transpose_by_position(x: mx.array, kernel: mx.array, window: Windows, groups: int) -> mx.array:
+    """Transposed convolution as a sum over the kernel's positions."""
     inner, outer = kernel.shape[-1] // groups, kernel.shape[-2]
     filters = mx.moveaxis(kernel.reshape(-1, outer, groups, inner), 1, -1)
     rows = x.reshape(*x.shape[:-1], groups, 1, inner)
-    total = mx.zeros((x.shape[0], *found.sizes, groups * outer), x.dtype)
-    for i, places in enumerate(cuts(found)):
+    total = mx.zeros((x.shape[0], *window.sizes, groups * outer), x.dtype)
+    for i, places in enumerate(cuts(window)):
         part = (rows @ filters[i]).reshape(*x.shape[:-1], groups * outer)
         where = (slice(None), *places)
         total[where] = total[where] + part
@@ -140,40 +140,40 @@ def _spread(x: mx.array, kernel: mx.array, found: Windows, groups: int) -> mx.ar
 def max_pool(
     x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> mx.array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -math.inf if mx.issubdtype(x.dtype, mx.floating) else mx.iinfo(x.dtype).min
-    return _restored(_pooled(_channels_last(x, data_format), found, least, mx.max, _first), data_format)
+    return _to_data_format(_pool(_channels_last(x, data_format), window, least, mx.max, _maximum), data_format)
 
 
-def _first(x: mx.array, y: mx.array) -> mx.array:
-    """The larger; ``x`` of equals, while MLX gives the slope to its second operand."""
+def _maximum(x: mx.array, y: mx.array) -> mx.array:
+    """Maximum whose gradient goes to ``x`` for ties. MLX 0.32 gives it to the second operand."""
     return mx.maximum(y, x)
 
 
 def average_pool(
     x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> mx.array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    total = _pooled(_channels_last(_wide(x), data_format), found, 0.0, mx.sum, mx.add)
-    for axis in range(len(found.sizes)):
-        counts = mx.array(shares(found, axis), total.dtype)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    total = _pool(_channels_last(_wide(x), data_format), window, 0.0, mx.sum, mx.add)
+    for axis in range(len(window.sizes)):
+        counts = mx.array(shares(window, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
-    return _restored(total.astype(x.dtype), data_format)
+    return _to_data_format(total.astype(x.dtype), data_format)
 
 
-def _pooled(
-    x: mx.array, found: Windows, blank: Any, reduce: Callable[..., mx.array], join: Callable[..., mx.array]
+def _pool(
+    x: mx.array, window: Windows, blank: Any, reduce: Callable[..., mx.array], join: Callable[..., mx.array]
 ) -> mx.array:
-    """Windows along one axis after the other: MLX is slow to reduce several axes at once."""
-    x = _padded(x, found, blank)
-    for axis, (size, stride) in enumerate(zip(found.kernel, found.strides, strict=True), 1):
+    """Windows reduced one axis at a time: MLX is slow to reduce several axes at once."""
+    x = _padded(x, window, blank)
+    for axis, (size, stride) in enumerate(zip(window.kernel, window.strides, strict=True), 1):
         before = (slice(None),) * axis
         if size == stride and size >= _LONG:
-            count = found.counts[axis - 1]
+            count = window.counts[axis - 1]
             whole = x[(*before, slice(0, count * size))]
             x = reduce(whole.reshape(*x.shape[:axis], count, size, *x.shape[axis + 1 :]), axis + 1)
         else:
-            x = functools.reduce(join, (x[(*before, cut(found, axis - 1, place))] for place in range(size)))
+            x = functools.reduce(join, (x[(*before, cut(window, axis - 1, place))] for place in range(size)))
     return x
 
 
@@ -197,7 +197,7 @@ def rms_normalization(x: mx.array, /, scale: mx.array | None = None, axis: Any =
 
 
 def _is_fast(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
-    """Whether MLX's own kernel does it: over the last axis, and no float64, which it computes in float32."""
+    """Whether MLX's fused kernel applies: over the last axis, and not for float64, which it computes in float32."""
     last = isinstance(axis, int) and x.ndim > 0 and x.size > 0 and axis in (-1, x.ndim - 1)
     fits = last and all(one is None or one.shape == x.shape[-1:] for one in weights)
     return fits and x.dtype != mx.float64
@@ -217,42 +217,43 @@ def dot_product_attention(
     factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (x.swapaxes(1, 2) for x in (query, key, value))
     rows, columns = q.shape[-2], k.shape[-2]
-    lone = is_causal and mask is None and bias is None and rows == columns
+    only_causal = is_causal and mask is None and bias is None and rows == columns
     allowed, bias = (x if x is None or x.ndim > 1 else mx.broadcast_to(x, (rows, columns)) for x in (mask, bias))
-    if is_causal and not lone:
+    if is_causal and not only_causal:
         causal = mx.tri(rows, columns, dtype=mx.bool_)
         allowed = causal if allowed is None else mx.logical_and(allowed, causal)
-    seen, sees = mask if mask is None else allowed, None
+    visible, any_visible = mask if mask is None else allowed, None
     if bias is not None:
-        seen = bias != -math.inf if allowed is None else mx.logical_and(allowed, bias != -math.inf)
-    if seen is not None:
-        # MLX answers the mean of all values, or NaN, to a query that sees none; so it sees all, and answers zero after.
-        sees = mx.any(seen, -1, keepdims=True)
-        allowed = allowed if allowed is None else mx.logical_or(allowed, ~sees)
-        bias = bias if bias is None else mx.where(sees, bias, 0)
+        visible = bias != -math.inf if allowed is None else mx.logical_and(allowed, bias != -math.inf)
+    if visible is not None:
+        # MLX 0.32: a query without visible keys returns the mean of all values, or NaN. Unmask such rows and zero them
+        # below.
+        any_visible = mx.any(visible, -1, keepdims=True)
+        allowed = allowed if allowed is None else mx.logical_or(allowed, ~any_visible)
+        bias = bias if bias is None else mx.where(any_visible, bias, 0)
     if query.dtype == mx.float64:
-        allowed = mx.tri(rows, columns, dtype=mx.bool_) if lone else allowed
-        answer = _attention(q, mx.repeat(k, repeats, 1), mx.repeat(v, repeats, 1), allowed, bias, factor)
+        allowed = mx.tri(rows, columns, dtype=mx.bool_) if only_causal else allowed
+        result = _attention(q, mx.repeat(k, repeats, 1), mx.repeat(v, repeats, 1), allowed, bias, factor)
     else:
         added = allowed if bias is None else bias if allowed is None else mx.where(allowed, bias, -math.inf)
-        answer = mx.fast.scaled_dot_product_attention(q, k, v, scale=factor, mask="causal" if lone else added)
-    if sees is not None:
-        answer = mx.where(sees, answer, 0)
-    return answer.swapaxes(1, 2)
+        result = mx.fast.scaled_dot_product_attention(q, k, v, scale=factor, mask="causal" if only_causal else added)
+    if any_visible is not None:
+        result = mx.where(any_visible, result, 0)
+    return result.swapaxes(1, 2)
 
 
 def _attention(
     q: mx.array, k: mx.array, v: mx.array, allowed: mx.array | None, bias: mx.array | None, factor: float
 ) -> mx.array:
-    """Attention in float64, which MLX's own computes in float32."""
+    """Attention in float64, which MLX's fused kernel computes in float32."""
     scores = (q * factor) @ k.swapaxes(-1, -2)
     if not k.shape[-2]:
         return scores @ v
     scores = scores if bias is None else scores + bias
-    seen = scores if allowed is None else mx.where(allowed, scores, -math.inf)
-    peak = mx.stop_gradient(mx.max(seen, -1, keepdims=True))
+    visible = scores if allowed is None else mx.where(allowed, scores, -math.inf)
+    peak = mx.stop_gradient(mx.max(visible, -1, keepdims=True))
     weights = exp(scores - peak if allowed is None else mx.where(allowed, scores - peak, 0))
-    # Not the exponential of an infinity, which is zero but has no gradient here.
+    # exp(-inf) is zero too, but its gradient here is NaN.
     weights = weights if allowed is None else mx.where(allowed, weights, 0)
     return (weights @ v) / mx.sum(weights, -1, keepdims=True)
 
@@ -260,12 +261,12 @@ def _attention(
 def fold(
     x: mx.array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> mx.array:
-    found = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(found)
-    taps = math.prod(found.kernel)
-    parts = _wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *found.counts)
+    window = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(window)
+    taps = math.prod(window.kernel)
+    parts = _wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *window.counts)
     total = mx.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, places in enumerate(cuts(found)):
+    for i, places in enumerate(cuts(window)):
         where = (slice(None), slice(None), *places)
         total[where] = total[where] + parts[:, :, i]
     return total[(..., *inside)].astype(x.dtype)
@@ -275,11 +276,11 @@ def _channels_last(x: mx.array, data_format: str) -> mx.array:
     return x if is_last(data_format) else mx.moveaxis(x, 1, -1)
 
 
-def _restored(answer: mx.array, data_format: str) -> mx.array:
-    return answer if is_last(data_format) else mx.moveaxis(answer, -1, 1)
+def _to_data_format(result: mx.array, data_format: str) -> mx.array:
+    return result if is_last(data_format) else mx.moveaxis(result, -1, 1)
 
 
-def _padded(x: mx.array, found: Windows, blank: Any) -> mx.array:
-    if not any(map(any, found.pads)):
+def _padded(x: mx.array, window: Windows, blank: Any) -> mx.array:
+    if not any(map(any, window.pads)):
         return x
-    return mx.pad(x, [(0, 0), *found.pads, (0, 0)], constant_values=mx.array(blank, x.dtype))
+    return mx.pad(x, [(0, 0), *window.pads, (0, 0)], constant_values=mx.array(blank, x.dtype))

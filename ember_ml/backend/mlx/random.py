@@ -1,4 +1,4 @@
-"""Random numbers: made on the host for the CPU, and in MLX's own integers on a GPU and for keys not known yet."""
+"""Random numbers on MLX: from the host for the CPU, by MLX on a GPU and for keys whose values cannot be read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ HOST = False
 
 
 def is_host(device: mx.Device | None) -> bool:
-    """Whether draws for this device are made in host memory."""
+    """Whether random numbers for this device are generated in host memory."""
     return (device or mx.default_device()) == mx.Device(mx.cpu)
 
 
 def is_traced() -> bool:
-    """Whether a compiler is known to trace."""
+    """Whether a compiler traces the caller; MLX does not say."""
     return False
 
 
 def has_double(device: mx.Device | None) -> bool:
-    """Whether the device computes in float64."""
+    """Whether the device supports float64."""
     return (device or mx.default_device()) == mx.Device(mx.cpu)
 
 
 def known(x: mx.array) -> Any:
-    """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    """Values of ``x`` as a host array, or ``None`` if a compiler or ``vmap`` traces it."""
     try:
         return to_host(x)
     except ValueError:
@@ -38,7 +38,7 @@ def known(x: mx.array) -> Any:
 
 
 def adopt(array: np.ndarray[Any, Any], device: mx.Device | None) -> mx.array:
-    """A fresh host array as a tensor, without a copy where the engine allows it."""
+    """New host array as a tensor, without a copy if possible."""
     return from_host(array)
 
 
@@ -48,80 +48,80 @@ def cast(x: mx.array, dtype: str) -> mx.array:
 
 
 def view(x: mx.array, dtype: str) -> mx.array:
-    """The bits of ``x`` as another dtype of the same size."""
+    """Bits of ``x`` as another dtype of the same size."""
     return x.view(DTYPES[dtype])
 
 
 def tensor(value: Any, dtype: str, device: mx.Device | None) -> mx.array:
-    """A number or a nested list of them as a tensor."""
+    """Number or nested list of numbers as a tensor."""
     return mx.array(value, DTYPES[dtype])
 
 
 def positions(start: int, count: int, device: mx.Device | None) -> mx.array:
-    """The integers from ``start`` on, in int64."""
+    """``count`` integers from ``start`` on, in int64."""
     return mx.arange(count, dtype=mx.int64, stream=device) + start
 
 
 def largest(x: mx.array) -> mx.array:
-    """The largest value in each row, as a column."""
+    """Largest value of each row, as a column."""
     return x.max(-1, keepdims=True)
 
 
 def cumsum(x: mx.array, axis: int = -1) -> mx.array:
-    """Sums of each row up to every column, or the other way."""
+    """Cumulative sums along an axis, by default of each row."""
     return mx.cumsum(x, axis)
 
 
 def cumprod(x: mx.array) -> mx.array:
-    """Products of each column up to every row."""
+    """Cumulative products of each column."""
     return mx.cumprod(x, 0)
 
 
 def argsort(x: mx.array) -> mx.array:
-    """The places of the values from the smallest to the largest, equal ones in order."""
+    """Indices that sort the values, stably."""
     return mx.argsort(x)
 
 
 def located(sums: mx.array, aims: mx.array) -> mx.array:
-    """How many of the sums in a row are not larger than each of the row's aims; the last one is not counted."""
+    """Number of sums in a row that are <= each of the row's aims, not counting the last sum."""
     return mx.less_equal(sums[:, None, :-1], aims[:, :, None]).astype(mx.int64).sum(-1)
 
 
 def single(x: mx.array) -> mx.array:
-    """``x`` in float32, unless it is in float64."""
+    """``x`` in float32, or unchanged if it is in float64."""
     return x if x.dtype in (mx.float32, mx.float64) else x.astype(mx.float32)
 
 
 def keys(first: mx.array, second: mx.array) -> mx.array:
-    """Keys of these words, along a last axis of two."""
+    """Keys from their two 32-bit halves, along a last axis of length two."""
     return mx.stack([first, second], -1).astype(mx.uint32)
 
 
 def spread(x: mx.array, shape: tuple[int, ...]) -> mx.array:
-    """The values of ``x``, one for each element of that shape."""
+    """Values of ``x``, one for each element of that shape."""
     return mx.broadcast_to(x, shape).reshape(-1)
 
 
 def pair_of(key: mx.array) -> tuple[mx.array, mx.array]:
-    """The two words of a key that no host integers are known of."""
+    """Both 32-bit halves of a key whose values cannot be read on the host."""
     words = key.astype(mx.uint32)
     return words[0], words[1]
 
 
 def word(x: mx.array) -> mx.array:
-    """Integers below 2**32 in the dtype that words are held in."""
+    """Integers below 2**32 in the dtype that holds 32 random bits."""
     return x.astype(mx.uint32)
 
 
 def words(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None = None) -> mx.array:
-    """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
+    """``count`` random 32-bit integers from number ``start`` on; block ``i`` holds numbers ``2i`` and ``2i + 1``."""
     skipped = start & 1
     first, second = pairs(key, start >> 1, (count + skipped + 1) // 2, device)
     return mx.stack([first, second], -1).reshape(-1)[skipped : skipped + count]
 
 
 def pairs(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None = None) -> tuple[mx.array, mx.array]:
-    """Both words of ``count`` blocks from number ``start`` on."""
+    """Both random 32-bit integers of ``count`` blocks from number ``start`` on."""
     counters = positions(start, count, device)
     high, low = (counters >> 32).astype(mx.uint32), (counters & threefry.MASK).astype(mx.uint32)
     first, second = threefry.block(key, high, low)
@@ -129,16 +129,16 @@ def pairs(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None
 
 
 def native_words(shape: tuple[int, ...], device: mx.Device | None) -> mx.array:
-    """Words of MLX's own generator."""
+    """Random 32-bit integers from MLX's generator."""
     halves = [mx.random.randint(0, 1 << 16, shape, mx.uint32, stream=device) for _ in range(2)]
     return mx.left_shift(halves[0], 16) + halves[1]
 
 
 def native_fractions(count: int, dtype: str, device: mx.Device | None) -> mx.array | None:
-    """Numbers in [0, 1) of MLX's own generator, or ``None`` for a dtype that it does not make."""
+    """Uniform numbers in [0, 1) from MLX's generator, or ``None`` for an unsupported dtype."""
     return None if dtype == "float64" else mx.random.uniform(shape=(count,), dtype=DTYPES[dtype], stream=device)
 
 
 def native_normals(count: int, dtype: str, device: mx.Device | None) -> mx.array | None:
-    """Standard normal numbers of MLX's own generator, or ``None`` for a dtype that it does not make."""
+    """Standard normal numbers from MLX's generator, or ``None`` for an unsupported dtype."""
     return None if dtype == "float64" else mx.random.normal((count,), dtype=DTYPES[dtype], stream=device)

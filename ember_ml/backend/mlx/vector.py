@@ -1,4 +1,4 @@
-"""Vectors and waves on MLX, which transforms in single precision only: the reference does float64, on the host."""
+"""Vectors and waves on MLX, which transforms in single precision only; NumPy computes float64 on the host."""
 
 from __future__ import annotations
 

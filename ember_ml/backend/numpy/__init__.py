@@ -1,3 +1,3 @@
-"""The NumPy engine: the reference that the others are held to."""
+"""The NumPy engine, the reference for all others."""
 
 from ember_ml.backend.numpy import core as core

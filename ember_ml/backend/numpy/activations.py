@@ -1,4 +1,4 @@
-"""Activations on NumPy: several steps over a block of elements at a time, in place, while the block is in the cache."""
+"""Activations on NumPy, in place on blocks of elements that fit in the CPU cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ember_ml.backend.numpy.math import blockwise, erf_step
 
 
 def relu(x: Any, /) -> Any:
-    # Three times as fast as NumPy's maximum.
+    # np.clip is three times as fast as np.maximum.
     return np.clip(x, 0, np.inf).astype(x.dtype, copy=False)
 
 
@@ -29,15 +29,15 @@ def elu(x: Any, /, alpha: float = 1.0) -> Any:
     return blockwise(_elu_step(1.0, alpha, 1.0), x)
 
 
-def _elu_step(slope: float, alpha: float, scale: float) -> Callable[[Any, Any], None]:
+def _elu_step(positive_scale: float, alpha: float, scale: float) -> Callable[[Any, Any], None]:
     def step(x: Any, out: Any) -> None:
-        # A choice by mask costs more than both of its sides.
+        # Computing both sides is faster than np.where.
         np.clip(x, -np.inf, 0, out=out)
         out *= scale
         np.expm1(out, out=out)
         out *= alpha
         above = np.clip(x, 0, np.inf)
-        above *= slope
+        above *= positive_scale
         out += above
 
     return step
@@ -76,7 +76,7 @@ def _gelu(x: Any, out: Any) -> None:
 
 
 def _gate(x: Any, out: Any) -> None:
-    """``x * ((1 + out) / 2)``: twice ``x`` might overflow."""
+    """Write ``x * ((1 + out) / 2)`` to ``out``, in an order in which ``2 * x`` does not overflow."""
     out += 1
     out *= 0.5
     out *= x
@@ -114,14 +114,14 @@ def _sigmoid(x: Any, out: Any) -> None:
     np.divide(1, out, out=out)
 
 
-# From here on, there is no difference between softplus and ``x`` in any dtype.
-_STRAIGHT = 40.0
+# From here on, softplus equals ``x`` in every dtype.
+_LINEAR_FROM = 40.0
 
 
 def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     if beta == 0:
         raise ValueError("softplus divides by beta, which is 0")
-    threshold = min(threshold, _STRAIGHT)
+    threshold = min(threshold, _LINEAR_FROM)
 
     def step(x: Any, out: Any) -> None:
         scaled = x * beta
@@ -136,18 +136,18 @@ def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
 def _softplus(x: Any, out: Any) -> None:
     np.exp(x, out=out)
     np.log1p(out, out=out)
-    np.copyto(out, x, where=x > _STRAIGHT)
+    np.copyto(out, x, where=x > _LINEAR_FROM)
 
 
 def softmax(x: Any, /, axis: Any = -1) -> Any:
-    lowered, axes = _from_the_top(x, axis)
-    np.exp(lowered, out=lowered)
-    lowered /= np.sum(lowered, axis=axes, keepdims=True)
-    return lowered.astype(x.dtype, copy=False)
+    shifted, axes = _subtract_max(x, axis)
+    np.exp(shifted, out=shifted)
+    shifted /= np.sum(shifted, axis=axes, keepdims=True)
+    return shifted.astype(x.dtype, copy=False)
 
 
-def _from_the_top(x: Any, axis: Any) -> tuple[Any, Any]:
-    """A new array of ``x`` less its largest value along ``axis``, in at least float32; and NumPy's form of the axis."""
+def _subtract_max(x: Any, axis: Any) -> tuple[Any, Any]:
+    """New array ``x - max(x)`` along ``axis``, in at least float32, and the axis in NumPy's form."""
     axes = None if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
     wide = np.asarray(x, np.float32 if x.dtype.itemsize == 2 else x.dtype)
     top = np.max(wide, axis=axes, keepdims=True, initial=-np.inf)
@@ -155,9 +155,9 @@ def _from_the_top(x: Any, axis: Any) -> tuple[Any, Any]:
 
 
 def log_softmax(x: Any, /, axis: Any = -1) -> Any:
-    lowered, axes = _from_the_top(x, axis)
-    lowered -= np.log(np.sum(np.exp(lowered), axis=axes, keepdims=True))
-    return lowered.astype(x.dtype, copy=False)
+    shifted, axes = _subtract_max(x, axis)
+    shifted -= np.log(np.sum(np.exp(shifted), axis=axes, keepdims=True))
+    return shifted.astype(x.dtype, copy=False)
 
 
 def log_sigmoid(x: Any, /) -> Any:

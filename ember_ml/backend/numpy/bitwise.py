@@ -1,4 +1,4 @@
-"""Bits: logic, shifts and rotations of integers, packing, and waves made of bits."""
+"""Bitwise logic, shifts and packing on NumPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy import bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, b
 
 
 def count_ones(x: Any, /) -> Any:
-    # bitwise_count counts the bits of the absolute value.
+    # np.bitwise_count counts the bits of the absolute value.
     return np.bitwise_count(x.view(f"u{x.itemsize}")).astype(x.dtype)
 
 
@@ -27,7 +27,7 @@ def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bit
     octets = np.ascontiguousarray(x.astype(x.dtype.newbyteorder(order))).view(np.uint8)
     bits = np.unpackbits(octets, axis=-1, count=count, bitorder=bitorder)  # type: ignore[call-overload]
     if not octets.shape[-1]:
-        # NumPy does not write the zeros that ``count`` asks for beyond the end of nothing.
+        # NumPy 2.4: for empty input, the padding that ``count`` requests is uninitialized.
         bits = np.zeros_like(bits)
     return bits if axis is None else np.moveaxis(bits, -1, axis)
 

@@ -27,8 +27,8 @@ from numpy import (
 
 from ember_ml.backend.numpy.core import DTYPES
 
-_every: Any = np.logical_and.reduce
-_some: Any = np.logical_or.reduce
+_all_reduce: Any = np.logical_and.reduce
+_any_reduce: Any = np.logical_or.reduce
 
 
 def isclose(x: Any, y: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
@@ -36,18 +36,18 @@ def isclose(x: Any, y: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
 
 
 def _comparable(x: Any) -> Any:
-    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    """Half precision as float32, because its spacing is coarser than the tolerance; integers as float64."""
     if x.dtype in (DTYPES["float16"], DTYPES["bfloat16"]):
         return x.astype(np.float32)
     return x.astype(np.float64) if x.dtype.kind in "biu" else x
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _every(x, _axes(axis), None, None, keepdims)
+    return _all_reduce(x, _axes(axis), None, None, keepdims)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _some(x, _axes(axis), None, None, keepdims)
+    return _any_reduce(x, _axes(axis), None, None, keepdims)
 
 
 def _axes(axis: Any) -> Any:
@@ -56,6 +56,6 @@ def _axes(axis: Any) -> Any:
 
 def isin(x: Any, test_elements: Any, /, *, assume_unique: bool = False, invert: bool = False) -> Any:
     if x.dtype == DTYPES["bfloat16"]:
-        # NumPy sorts to find them, and has no order of bfloat16 in which NaN comes last.
+        # NumPy 2.4: isin sorts, and sorting bfloat16 does not put NaN last.
         x, test_elements = x.astype(np.float32), test_elements.astype(np.float32)
     return np.isin(x, test_elements, assume_unique, invert)

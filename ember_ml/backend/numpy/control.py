@@ -1,4 +1,4 @@
-"""Control flow: Python decides, so there is nothing to trace."""
+"""Control flow on NumPy, which has no tracing, so Python branches and loops."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 
 SCALARS = tuple(dtype.type for dtype in DTYPES.values())
 
-_KNOWN = {dtype: dtype for dtype in DTYPES.values()}
+_CANONICAL = {dtype: dtype for dtype in DTYPES.values()}
 
 
 def convert(value: Any, dtype: np.dtype[Any] | None, device: str | None) -> np.ndarray[Any, Any]:
@@ -29,10 +29,10 @@ def convert(value: Any, dtype: np.dtype[Any] | None, device: str | None) -> np.n
 
 
 def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = None) -> np.ndarray[Any, Any]:
-    """A host array from a number, a nested sequence, a host array or a foreign tensor. All engines read through it.
+    """Host array from a number, a nested sequence, a host array or a foreign tensor; the entry point of all engines.
 
     Args:
-        has_arrays: what ``held`` says of a sequence, where it was asked already.
+        has_arrays: what ``held`` returns for a sequence, if that is already computed.
     """
     if type(value) in (bool, int, float, complex):
         dtype = dtype or DTYPES[default_dtype(type(value)).name]
@@ -47,12 +47,12 @@ def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = Non
         array = _from_foreign(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    known = _KNOWN.get(array.dtype)
+    known = _CANONICAL.get(array.dtype)
     if known is None:
-        tree.depth(value)  # what contains itself has an error of its own
+        tree.depth(value)  # raises a clearer error for a sequence that contains itself
         raise TypeError(f"cannot make a tensor of {array.dtype} values, as a {type(value).__name__} gives them")
     if known is not array.dtype:
-        # NumPy has two integers of 64 bits, which are equal; other engines know the one.
+        # NumPy has two equal 64-bit integer dtypes; other engines support only the canonical one.
         array = array.view(known)
     if dtype is None or known is dtype:
         return array
@@ -62,7 +62,7 @@ def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = Non
 
 
 def short(number: Any) -> Any:
-    """``number`` for a dtype that is not of integers: a float in place of an integer beyond int64."""
+    """``number`` for a non-integer dtype: integers beyond int64 become floats."""
     return float(number) if type(number) is int and not -1 << 63 <= number < 1 << 63 else number
 
 
@@ -81,50 +81,50 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
         leaf = leaf[0]
     if array.dtype == object:
         tree.depth(value)
-        array = _long(array)
+        array = _objects_to_floats(array)
     elif isinstance(leaf, TENSORS):
         return array
     if dtype is not None:
-        return _held(array, value, dtype)
-    if array.dtype.kind == "u" or (array.dtype == np.float64 and isinstance(leaf, int) and _is_far(array)):
-        # An integer beyond int64 is there, or one meant to be a float beside a float.
+        return _check_range(array, value, dtype)
+    if array.dtype.kind == "u" or (array.dtype == np.float64 and isinstance(leaf, int) and _exceeds_int64(array)):
+        # There is an integer beyond int64, or one next to a float, which may become a float.
         elements = np.asarray(value, object).ravel().tolist()
         if all(isinstance(element, int) for element in elements):
-            raise _not_held(DTYPES["int64"], max(elements, key=abs))
+            raise _range_error(DTYPES["int64"], max(elements, key=abs))
     kind = _DEFAULT_OF.get(array.dtype.kind)
     return array if kind is None else array.astype(DTYPES[default_dtype(kind).name], copy=False)
 
 
-def _long(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Numbers of which some are integers of more than 64 bits, as floats."""
+def _objects_to_floats(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Array of Python numbers, some of them integers of more than 64 bits, as floats."""
     kinds = set(map(type, array.ravel().tolist()))
     if not kinds <= {bool, int, float, complex}:
         raise TypeError("cannot make a tensor of a sequence that holds something else than numbers or tensors")
     return array.astype(np.complex128 if complex in kinds else np.float64)
 
 
-def _is_far(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array of floats holds one that was an integer beyond int64."""
+def _exceeds_int64(array: np.ndarray[Any, Any]) -> bool:
+    """Whether a float array holds a value beyond the range of int64."""
     return array.size > 0 and not np.abs(array).max() < 1 << 63
 
 
-def _held(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Python's numbers for a dtype, which can hold all of them."""
+def _check_range(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Python numbers as an array of ``dtype``, or an error if it cannot hold one of them."""
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(f"{dtype.name} cannot hold complex numbers")
     if dtype.kind not in "iu" or not array.size:
         return array
-    if array.dtype == np.float64 and _is_far(array):
-        # Integers beyond int64 beside smaller ones have met in float64.
+    if array.dtype == np.float64 and _exceeds_int64(array):
+        # NumPy converts integers beyond int64, mixed with smaller ones, to float64.
         array = np.asarray(value, object)
     for end in (array.min(), array.max()):
         number = np.asarray(end).tolist()
         if not holds(as_dtype(dtype.name), number):
-            raise _not_held(dtype, number)
+            raise _range_error(dtype, number)
     return array.astype(dtype)
 
 
-def _not_held(dtype: np.dtype[Any], number: Any) -> ValueError:
+def _range_error(dtype: np.dtype[Any], number: Any) -> ValueError:
     return ValueError(f"{dtype.name} cannot hold {shown(number)}")
 
 
@@ -152,39 +152,39 @@ def to_host(x: Any) -> np.ndarray[Any, Any]:
 
 
 def forwards(x: Any) -> Any:
-    """``x``, or a copy if its strides are negative: torch ends the process where DLPack hands it such."""
+    """``x``, or a copy if its strides are negative. torch 2.13: negative strides from DLPack end the process."""
     return x.copy() if min((0, *x.strides)) < 0 else x
 
 
 def text(array: np.ndarray[Any, Any], indent: int) -> str:
-    """The values of ``array`` as Python's lists, long ones shortened; lines after the first begin with ``indent``."""
+    """Values of ``array`` as nested lists, abbreviated if long; lines after the first are indented by ``indent``."""
     return np.array2string(array, separator=", ", prefix=" " * indent)
 
 
 def device_like(x: Any) -> str:
-    """The engine's own object for the device that ``x`` is on."""
+    """Device object of the engine for the device of ``x``."""
     return "cpu"
 
 
 def device_of(x: Any) -> str:
-    """Where ``x`` is: NumPy knows the CPU only."""
+    """Name of the device of ``x``, always the CPU."""
     return "cpu"
 
 
 def devices() -> list[str]:
-    """The devices of this engine, the best last."""
+    """Names of the available devices, the fastest last."""
     return ["cpu"]
 
 
 def find_device(name: Any) -> str:
-    """The engine's own object for a device name."""
+    """Device object of the engine for a device name."""
     if name != "cpu":
         raise ValueError(f"the numpy engine has no device {str(name)!r}; available: cpu")
     return "cpu"
 
 
 def error_class(error: Exception) -> type[Exception] | None:
-    """The class that this mistake has on every engine, if it is not the error's own."""
+    """Error class of this mistake on every engine, or ``None`` if it is the error's own."""
     if isinstance(error, np.exceptions.AxisError) or "zero-dimensional arrays" in str(error):
         return AxisError
     if isinstance(error, np.linalg.LinAlgError):

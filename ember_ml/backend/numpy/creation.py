@@ -1,4 +1,4 @@
-"""Tensors made from numbers, shapes and other data."""
+"""Creation of tensors on NumPy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def asarray(
 
 
 def _holds_any(types: tuple[type, ...], value: object) -> bool:
-    """Whether ``value`` is of one of the types, or holds such a value in nested sequences."""
+    """Whether ``value`` is of one of the types, or a nested sequence that holds such a value."""
     found = leaf_types(value) if isinstance(value, (list, tuple)) else {type(value)}
     return not found.isdisjoint(types)
 
@@ -54,25 +54,25 @@ def _check_copy(copy: bool | None, shared: bool) -> None:
         raise ValueError("the values cannot be shared with the tensor: copy=False is impossible here")
 
 
-def _home(value: object) -> Backend | None:
-    """The backend that ``value`` is a tensor of, if it is one and no host array."""
-    home = classify(type(value))
-    return home if isinstance(home, Backend) else None
+def _backend_of(value: object) -> Backend | None:
+    """Backend of a tensor, or ``None`` for host arrays and other values."""
+    backend = classify(type(value))
+    return backend if isinstance(backend, Backend) else None
 
 
 def _host_values(value: Any) -> Any:
-    """A tensor of any engine as a host array, without a copy where that is possible; anything else as it is."""
-    home = _home(value)
-    if home is None:
+    """Tensor of any engine as a host array, without a copy if possible; any other value unchanged."""
+    backend = _backend_of(value)
+    if backend is None:
         return value
     try:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError):
-        return home.to_host(value)
+        return backend.to_host(value)
 
 
 def _numbers(*values: Any) -> list[Any]:
-    """Python's numbers for those that bound a range, which may be tensors without axes."""
+    """Bounds of a range as Python numbers; 0-d tensors are converted."""
     return [value if type(value) in (int, float, complex) else _number(value) for value in values]
 
 
@@ -86,12 +86,12 @@ def _number(value: Any) -> Any:
 
 def from_dlpack(x: object, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     _check_exporter(x)
-    is_tensor = isinstance(x, (np.ndarray, np.generic)) or _home(x) is not None
+    is_tensor = isinstance(x, (np.ndarray, np.generic)) or _backend_of(x) is not None
     return asarray(x if is_tensor else np.from_dlpack(x), copy=copy)  # type: ignore[arg-type]
 
 
 def _check_exporter(x: object) -> None:
-    """NumPy's scalars are its 0-d tensors, though they speak no DLPack."""
+    """Raise unless ``x`` supports DLPack or is a NumPy scalar, which does not but counts as a 0-d tensor."""
     if not hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
         raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
 
@@ -220,7 +220,7 @@ def geomspace(
         return np.geomspace(start, stop, num, endpoint, dtype)
     x = np.geomspace(start, stop, num, endpoint)
     whole = np.rint(x)
-    # What rounding has put just below an integer would be cut down to the one before.
+    # Casting would truncate values that rounding put just below an integer.
     return np.where(np.abs(x - whole) <= 1e-9 * np.abs(whole), whole, x).astype(dtype)
 
 
@@ -274,7 +274,7 @@ def blackman(n: int, /, *, dtype: np.dtype[Any] | None = None, device: str | Non
     if n <= 1:
         return np.ones(max(n, 0), dtype or _float())
     wave = np.cos(2 * np.pi * np.arange(n) / (n - 1))
-    # In this form the ends are exactly 0 and the middle is exactly 1, as integers too.
+    # In this form the ends are exactly 0 and the middle is exactly 1, also for integer dtypes.
     return ((1 - wave) * (0.34 - 0.16 * wave)).astype(dtype or _float())
 
 

@@ -1,4 +1,4 @@
-"""Devices: where tensors live, which there are, and what memory they have."""
+"""Devices and memory on NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def memory_info(device: str | None = None) -> dict[str, int | None]:
 
 
 def _status(path: str, key: str) -> int | None:
-    """A figure of the Linux kernel, which gives them in KiB."""
+    """Value in bytes from a status file of the Linux kernel, which reports KiB."""
     try:
         lines = Path(path).read_text(encoding="ascii").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Dtypes of tensors: casting, promotion, limits and names."""
+"""Casting on NumPy."""
 
 from __future__ import annotations
 

@@ -16,38 +16,40 @@ Array = Any
 _READY = frozenset(DTYPES[name] for name in ("float32", "float64", "complex64", "complex128"))
 
 
-def _entered(x: Array) -> Array:
-    """``x`` in the precision that it is transformed in: halves in float32, integers in the default float."""
+def _to_float(x: Array) -> Array:
+    """``x`` in the dtype of the transform: half precision in float32, integers in the default float."""
     if x.dtype in _READY:
         return x
     return x.astype(np.float64 if x.dtype.kind in "biu" and default_float().bits == 64 else np.float32)
 
 
 def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return np.fft.fft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+    return np.fft.fft(_to_float(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
 
 
 def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return np.fft.ifft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+    return np.fft.ifft(_to_float(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
 
 
 def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return _over_axes(np.fft.fftn, x, *_places(x.shape, s, axes), norm)
+    return _over_axes(np.fft.fftn, x, *_lengths_and_axes(x.shape, s, axes), norm)
 
 
 def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return _over_axes(np.fft.ifftn, x, *_places(x.shape, s, axes), norm)
+    return _over_axes(np.fft.ifftn, x, *_lengths_and_axes(x.shape, s, axes), norm)
 
 
 def _over_axes(run: Callable[..., Array], x: Array, s: Sequence[int], axes: Sequence[int], norm: str) -> Array:
-    x = _entered(x)
+    x = _to_float(x)
     return run(x, s, axes, norm) if axes else x.astype(np.result_type(x.dtype, np.complex64))
 
 
-def _places(lengths: Sequence[int], s: Any, axes: Any, *, real: str = "") -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The lengths and the axes of a transform over several axes, all of them given.
+def _lengths_and_axes(
+    lengths: Sequence[int], s: Any, axes: Any, *, real: str = ""
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths and axes of a transform over several axes.
 
-    ``real`` says which side of the transform is real, if one is: ``"before"`` or ``"after"``. It halves the last axis.
+    ``real`` says which side of the transform is real, if any: ``"before"`` or ``"after"``. The last axis is halved.
     """
     rank = len(lengths)
     if axes is None:
@@ -68,23 +70,23 @@ def _places(lengths: Sequence[int], s: Any, axes: Any, *, real: str = "") -> tup
 
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return np.fft.rfft(_entered(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
+    return np.fft.rfft(_to_float(x), n, _axis(axis, x.ndim), norm)  # type: ignore[arg-type]
 
 
 def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     axis = _axis(axis, x.ndim)
-    return np.fft.irfft(_begun(_entered(x), axis), n, axis, norm)  # type: ignore[arg-type]
+    return np.fft.irfft(_nonempty(_to_float(x), axis), n, axis, norm)  # type: ignore[arg-type]
 
 
-def _begun(x: Array, axis: int) -> Array:
-    """``x`` with a zero along an empty axis: NumPy 2.4 reads memory behind one in ``irfft``."""
+def _nonempty(x: Array, axis: int) -> Array:
+    """``x``, with an empty axis replaced by one zero. NumPy 2.4: irfft of an empty axis reads out of bounds."""
     return x if x.shape[axis] else np.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
 
 
 def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return np.fft.rfftn(_entered(x), *_places(x.shape, s, axes, real="before"), norm)  # type: ignore[arg-type]
+    return np.fft.rfftn(_to_float(x), *_lengths_and_axes(x.shape, s, axes, real="before"), norm)  # type: ignore[arg-type]
 
 
 def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    lengths, places = _places(x.shape, s, axes, real="after")
-    return np.fft.irfftn(_begun(_entered(x), places[-1]), lengths, places, norm)  # type: ignore[arg-type]
+    lengths, places = _lengths_and_axes(x.shape, s, axes, real="after")
+    return np.fft.irfftn(_nonempty(_to_float(x), places[-1]), lengths, places, norm)  # type: ignore[arg-type]

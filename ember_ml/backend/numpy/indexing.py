@@ -1,4 +1,4 @@
-"""Elements picked, placed, searched, sorted and counted."""
+"""Indexing, searching, sorting, counting and segment reductions on NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     if axis is not None and x.ndim == 0:
         raise np.exceptions.AxisError(axis, 0)
     if not x.size:
-        # NumPy does not look at the indices where the result is empty.
+        # NumPy does not check indices if the result is empty.
         size = 0 if axis is None else x.shape[_axis(axis, x.ndim)]
         _check(indices, -size, size)
     return np.take(x, indices, axis=axis)
@@ -32,22 +32,22 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     try:
         return np.take_along_axis(x, indices, axis)
     except IndexError:
-        # NumPy says the same of shapes that do not fit and of positions out of range.
+        # NumPy raises IndexError for mismatched shapes as well as for indices out of range.
         axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
         np.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
         raise
 
 
 def scatter_add(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
-    return _scattered(np.add, x, indices, updates, axis)
+    return _scatter(np.add, x, indices, updates, axis)
 
 
 def scatter_max(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
-    return _scattered(np.maximum, x, indices, updates, axis)
+    return _scatter(np.maximum, x, indices, updates, axis)
 
 
 def scatter_min(x: Any, indices: Any, updates: Any, /, *, axis: int = 0) -> Any:
-    return _scattered(np.minimum, x, indices, updates, axis)
+    return _scatter(np.minimum, x, indices, updates, axis)
 
 
 def index_get(x: _Array, index: object, /) -> _Array:
@@ -55,35 +55,35 @@ def index_get(x: _Array, index: object, /) -> _Array:
 
 
 def index_update(x: Any, index: object, values: Any, /) -> Any:
-    answer = np.array(x)
-    parts = _parts(index, answer.shape)
+    result = np.array(x)
+    parts = _parts(index, result.shape)
     try:
-        # With the dots, a single element too takes values that have axes of length 1 before their own.
-        answer[(*_key(parts), ...)] = values
+        # With the ellipsis, a single element also accepts values with leading axes of length 1.
+        result[(*_key(parts), ...)] = values
     except ValueError:
-        # Of two mistakes, the one in the index is told.
+        # If the index is wrong too, report that error instead.
         for value, axis in parts:
             if isinstance(value, np.ndarray) and not _is_mask(value):
-                _check(value, -answer.shape[axis], answer.shape[axis])
+                _check(value, -result.shape[axis], result.shape[axis])
         raise
-    return answer
+    return result
 
 
 def index_add(x: Any, index: object, values: Any, /) -> Any:
-    answer = np.array(x)
-    key = _key(_parts(index, answer.shape))
-    if answer.ndim == values.ndim == 1 and any(np.ndim(part) > 1 for part in key):
-        # NumPy reads beyond a row of values that a table of places repeats.
-        values = np.broadcast_to(values, answer[key].shape)
+    result = np.array(x)
+    key = _key(_parts(index, result.shape))
+    if result.ndim == values.ndim == 1 and any(np.ndim(part) > 1 for part in key):
+        # NumPy 2.4: add.at reads out of bounds if a 1-d array of values is broadcast over an index with more axes.
+        values = np.broadcast_to(values, result[key].shape)
     try:
-        np.add.at(answer, key, values)
+        np.add.at(result, key, values)
     except ValueError:
-        # Unlike an assignment, this takes no values that have axes of length 1 before their own.
-        more = values.ndim - answer[key].ndim
+        # Unlike assignment, add.at does not accept values with leading axes of length 1.
+        more = values.ndim - result[key].ndim
         if more <= 0 or values.shape[:more] != (1,) * more:
             raise
-        np.add.at(answer, key, values.reshape(values.shape[more:]))
-    return answer
+        np.add.at(result, key, values.reshape(values.shape[more:]))
+    return result
 
 
 def masked_select(x: Any, mask: Any, /) -> Any:
@@ -109,7 +109,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 def check_search(x1: Any, side: str, sorter: Any) -> None:
-    """Raise unless these are arguments that ``searchsorted`` takes, on any engine."""
+    """Raise unless the arguments are valid for ``searchsorted``, on any engine."""
     for name, one in (("x1", x1), ("sorter", sorter)):
         if one is not None and one.ndim != 1:
             raise ValueError(f"searchsorted: {name} must have one axis, got {one.ndim}")
@@ -133,7 +133,8 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    # Equal values have no order to keep. NumPy's stable sort is the quick one only where it counts digits.
+    # Equal values are indistinguishable, so any sort will do; NumPy's stable one is faster only where it is a radix
+    # sort.
     digits = x.dtype.kind in "iub" and x.dtype.itemsize <= 2
     found = np.sort(_ordered(x), axis=axis, stable=digits)
     return _flipped(found, axis, descending).astype(x.dtype, copy=False)
@@ -154,7 +155,7 @@ def top_k(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = T
     if not 0 <= k <= size:
         raise ValueError(f"top_k cannot take {k} of {size} elements")
     if 0 < k < size:
-        places = _chosen(_ordered(rows).reshape(-1, size), k, largest).reshape(*rows.shape[:-1], k)
+        places = _top_k_positions(_ordered(rows).reshape(-1, size), k, largest).reshape(*rows.shape[:-1], k)
     else:
         places = argsort(rows, descending=largest)[..., :k]
     return np.moveaxis(np.take_along_axis(rows, places, -1), -1, axis), np.moveaxis(places, -1, axis)
@@ -207,16 +208,16 @@ def ravel_multi_index(multi_index: Any, shape: Any, /) -> Any:
 def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None) -> Any:
     axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim + 1)
     shape = (*x.shape[:axis], max(0, num_classes), *x.shape[axis:])
-    answer = np.zeros(shape, DTYPES[default_float().name] if dtype is None else dtype)
-    if not answer.size:
-        return answer
+    result = np.zeros(shape, DTYPES[default_float().name] if dtype is None else dtype)
+    if not result.size:
+        return result
     after = math.prod(x.shape[axis:])
     classes = x.reshape(-1, after)
-    # Positions in the flattened answer: a third less time than indices along each axis.
-    places = np.arange(0, answer.size, num_classes * after)[:, None] + (classes * after + np.arange(after))
+    # Positions in the flattened result take a third less time than indices along each axis.
+    places = np.arange(0, result.size, num_classes * after)[:, None] + (classes * after + np.arange(after))
     inside = (classes >= 0) & (classes < num_classes)
-    answer.reshape(-1)[places.reshape(-1) if inside.all() else places[inside]] = 1
-    return answer
+    result.reshape(-1)[places.reshape(-1) if inside.all() else places[inside]] = 1
+    return result
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
@@ -242,40 +243,40 @@ def _check(indices: _Array, low: int, high: int) -> None:
 
 
 def _ordered(x: Any) -> Any:
-    """``x`` in a dtype whose order NumPy knows: sorting bfloat16, it does not put NaN last."""
+    """``x`` in a dtype that NumPy sorts correctly. NumPy 2.4: sorting bfloat16 does not put NaN last."""
     return x.astype(np.float32) if x.dtype == DTYPES["bfloat16"] else x
 
 
-def _chosen(rows: _Array, k: int, largest: bool) -> _Array:
-    """Positions of the ``k`` largest or smallest elements of each row, in order: a partition finds the last of them."""
+def _top_k_positions(rows: _Array, k: int, largest: bool) -> _Array:
+    """Positions of the ``k`` largest or smallest elements of each row, in order, found by a partition."""
     size = rows.shape[-1]
     last = size - k if largest else k - 1
     edge = np.partition(rows, last)[:, last : last + 1]
-    # NaN, the largest of all, is not less than the edge.
+    # NaN counts as largest, and compares as not less than the edge.
     taken = ~(rows < edge) if largest else rows <= edge
-    unclear = np.count_nonzero(taken, axis=-1) != k
-    if unclear.any():
-        taken[unclear] = _first_ones(rows[unclear], edge[unclear], k, largest)
+    ambiguous = np.count_nonzero(taken, axis=-1) != k
+    if ambiguous.any():
+        taken[ambiguous] = _resolve_ties(rows[ambiguous], edge[ambiguous], k, largest)
     found = np.flatnonzero(taken).reshape(-1, k)
     values = np.take(rows, found)
     if values.dtype.itemsize > 4:
         return np.take_along_axis(found % size, argsort(values, descending=largest), -1)
-    # Value and position in one key: so the quickest sort keeps the order of equal elements.
+    # With value and position in one key, the fastest sort keeps the order of equal elements.
     rank = ~_rank(values) if largest else _rank(values)
     return np.sort((rank << 32) | (found % size)) & 0xFFFFFFFF
 
 
-def _first_ones(rows: _Array, edge: _Array, k: int, largest: bool) -> _Array:
-    """Which elements to take where more than enough equal the last one, or where some are NaN, the largest of all."""
-    lost, beyond = np.isnan(rows), np.isnan(edge)
-    within = (rows > edge) | (lost & ~beyond) if largest else (rows < edge) | (beyond & ~lost)
-    level = (rows == edge) | (lost & beyond)
+def _resolve_ties(rows: _Array, edge: _Array, k: int, largest: bool) -> _Array:
+    """Mask of the elements to take where too many equal the last one or some are NaN, which counts as largest."""
+    is_nan, edge_is_nan = np.isnan(rows), np.isnan(edge)
+    within = (rows > edge) | (is_nan & ~edge_is_nan) if largest else (rows < edge) | (edge_is_nan & ~is_nan)
+    level = (rows == edge) | (is_nan & edge_is_nan)
     room = k - np.count_nonzero(within, axis=-1, keepdims=True)
     return within | (level & (np.cumsum(level, axis=-1) <= room))
 
 
 def _rank(x: _Array) -> _Array:
-    """Integers of 32 bits, as int64, in the order of ``x``, NaN being the last and both zeros one."""
+    """32-bit integers, as int64, in the order of ``x``, with NaN last and both zeros equal."""
     if x.dtype.kind in "iub":
         return x.astype(np.int64) - (1 << 31 if x.dtype == np.uint32 else 0)
     x = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32) + np.float32(0))
@@ -284,32 +285,32 @@ def _rank(x: _Array) -> _Array:
 
 
 def _flipped(x: _Array, axis: int, descending: bool) -> _Array:
-    """``x`` turned round, before and after sorting: so equal elements keep their order in a falling sequence."""
+    """``x``, flipped if ``descending``; flipping before and after a sort keeps the order of equal elements."""
     return np.flip(x, axis) if descending else x
 
 
-def _reduced(ufunc: np.ufunc, data: _Array, ids: _Array) -> tuple[_Array, _Array]:
-    """The distinct ids, and the reduction of the rows that each one has: much faster than ``ufunc.at``."""
+def _reduce_by_id(ufunc: np.ufunc, data: _Array, ids: _Array) -> tuple[_Array, _Array]:
+    """Distinct ids, and the reduction of the rows of each; much faster than ``ufunc.at``."""
     order = np.argsort(ids, kind="stable")
     ids = ids[order]
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
     return ids[first], ufunc.reduceat(data[order], first, axis=0, dtype=data.dtype)
 
 
-def _scattered(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: int) -> _Array:
+def _scatter(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: int) -> _Array:
     if indices.ndim != 1:
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
-    answer = np.array(x)
-    rows = np.moveaxis(answer, axis, 0)
-    shape = list(answer.shape)
+    result = np.array(x)
+    rows = np.moveaxis(result, axis, 0)
+    shape = list(result.shape)
     shape[axis] = len(indices)
     updates = np.moveaxis(np.broadcast_to(updates, shape), axis, 0)
     size = len(rows)
     _check(indices, -size, size)
     if len(indices):
-        places, found = _reduced(ufunc, updates, np.where(indices < 0, indices + size, indices))
+        places, found = _reduce_by_id(ufunc, updates, np.where(indices < 0, indices + size, indices))
         rows[places] = ufunc(rows[places], found)
-    return answer
+    return result
 
 
 def _segments(ufunc: np.ufunc, empty: float, data: Any, ids: _Array, count: int | None) -> _Array:
@@ -319,22 +320,22 @@ def _segments(ufunc: np.ufunc, empty: float, data: Any, ids: _Array, count: int 
     if count < 0:
         raise ValueError(f"there are no {count} segments")
     _check(ids, 0, count)
-    answer = np.full((count, *data.shape[1:]), _limited(empty, data.dtype), data.dtype)
+    result = np.full((count, *data.shape[1:]), _limit(empty, data.dtype), data.dtype)
     if len(ids):
-        places, found = _reduced(ufunc, data, ids)
-        answer[places] = found
-    return answer
+        places, found = _reduce_by_id(ufunc, data, ids)
+        result[places] = found
+    return result
 
 
-def _limited(value: float, dtype: np.dtype[Any]) -> float:
-    """``value``, or for infinity the extreme of an integer dtype."""
+def _limit(value: float, dtype: np.dtype[Any]) -> float:
+    """``value``, or the limit of an integer dtype if it is infinite."""
     if dtype.kind not in "iu" or not math.isinf(value):
         return value
     return np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
 
 
 class Part(NamedTuple):
-    """A part of an index, and the first axis it addresses: an integer, a slice, ``None`` or a tensor."""
+    """Part of an index (an integer, a slice, ``None`` or a tensor) and the first axis that it addresses."""
 
     value: Any
     axis: int
@@ -343,11 +344,11 @@ class Part(NamedTuple):
 def parts_of(
     index: Any, shape: tuple[int, ...], tensor: Callable[[Any], Any], is_mask: Callable[[Any], bool]
 ) -> list[Part]:
-    """The parts of a NumPy-style index, with slices in place of the ellipsis, checked but for the values in tensors.
+    """Parts of a NumPy-style index, with the ellipsis replaced by slices; everything but tensor values is checked.
 
     Args:
-        tensor: makes an engine's tensor, of int64 or bool, of a part that is one or can become one.
-        is_mask: whether such a tensor is of bool.
+        tensor: converts an array-like part to the engine's int64 or bool tensor.
+        is_mask: whether that tensor is bool.
     """
     listed = list(index) if isinstance(index, tuple) else [index]
     values = [part if _is_plain(part) else tensor(part) for part in listed]
@@ -385,13 +386,13 @@ def _is_plain(part: Any) -> bool:
 
 
 def _is_usual(part: slice) -> bool:
-    """Whether every engine reads a slice alike: MLX takes 32 bits, and a step of nothing ends the process."""
+    """Whether all engines treat a slice alike. MLX 0.32: bounds are 32-bit, and a step of 0 ends the process."""
     bounds = (part.start, part.stop, part.step)
     return part.step != 0 and all(n is None or (type(n) is int and -1 << 31 < n < 1 << 31) for n in bounds)
 
 
 def _within(part: slice, size: int) -> slice:
-    """The same elements of an axis, in numbers no greater than its length; a ValueError for a step of nothing."""
+    """Slice of the same elements with bounds no larger than the axis; a ValueError for a step of 0."""
     start, stop, step = part.indices(size)
     if not len(range(start, stop, step)):
         return slice(0, 0)
@@ -399,14 +400,14 @@ def _within(part: slice, size: int) -> slice:
 
 
 def _width(value: Any, is_mask: Callable[[Any], bool]) -> int:
-    """How many axes a part addresses."""
+    """Number of axes that a part addresses."""
     if value is None or value is ...:
         return 0
     return value.ndim if not isinstance(value, (int, slice)) and is_mask(value) else 1
 
 
 def _is_void(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], bool]) -> bool:
-    """Whether a part is a mask with nothing in it, which fits whatever is as long as it is elsewhere."""
+    """Whether a part is an empty mask whose nonzero lengths match: it fits axes of any length where its own is 0."""
     if value is None or isinstance(value, (int, slice)) or 0 not in value.shape or not is_mask(value):
         return False
     lengths = tuple(value.shape)

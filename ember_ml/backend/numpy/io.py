@@ -1,8 +1,8 @@
-"""Files of tensors: the formats, and the structure of nested containers within them.
+"""Tensor files: the formats, and the structure of nested containers in them.
 
-A file holds named arrays, and a note in JSON that says how they were nested and which stand for another dtype: complex
-values are pairs of reals in safetensors, bfloat16 is its bits in ``.npz``. A file without such a note is a flat
-dictionary.
+A file holds named arrays, and a note in JSON that says how they were nested and which are encoded in another dtype:
+complex values are pairs of reals in safetensors, bfloat16 is stored as its bits in ``.npz``. A file without such a note
+is a flat dictionary.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from emberlint import atomic
 
 Array = np.ndarray[Any, Any]
 
-# The entry of a file's metadata that holds the note.
+# Key of the note in the metadata of a file.
 _NOTE = "ember_ml"
 _NOTE_ARRAY = "__ember_ml__"
 
 
 class Content(NamedTuple):
-    """What is in a file: named arrays, the note on their structure if there is one, and metadata."""
+    """Content of a file: named arrays, the note on their structure if there is one, and metadata."""
 
     arrays: dict[str, Array]
     note: Any
@@ -45,8 +45,8 @@ def save(path: object, tree: object, metadata: object = None) -> None:
     target = Path(os.fspath(path))  # type: ignore[call-overload]
     write = _format(target)[0]
     arrays: dict[str, Array] = {}
-    note = _described(tree, (), arrays)
-    content = Content(arrays, note, _checked_metadata(metadata))
+    note = _describe(tree, (), arrays)
+    content = Content(arrays, note, _check_metadata(metadata))
     with atomic.replacing(target) as file:
         write(file, content)
 
@@ -58,34 +58,34 @@ def load(path: object, device: str | None = None, *, with_metadata: bool = False
 
 
 def read(path: object) -> Content:
-    """What is in the file; an error that names it if it is damaged, or in another format than its name says."""
+    """Content of the file, or an error that names it if it is damaged or not in the format of its suffix."""
     source = Path(os.fspath(path))  # type: ignore[call-overload]
     reader = _format(source)[1]
-    with _reading(source):
+    with _naming_file(source):
         content: Content = reader(source)
         return content
 
 
-def rebuilt(path: object, content: Content, lift: Callable[[Array], Any]) -> Any:
-    """The nested containers of a file, with ``lift`` of its arrays in their places."""
+def rebuilt(path: object, content: Content, convert: Callable[[Array], Any]) -> Any:
+    """Nested containers of a file, with each array passed through ``convert``."""
     arrays = content.arrays
-    with _reading(path):
+    with _naming_file(path):
         if content.note is None:
             tree: Any = {"dict": [[name, {"tensor": name}] for name in arrays]}
         else:
             tree = content.note
-        return _nested(tree, arrays, lift)
+        return _rebuild(tree, arrays, convert)
 
 
 @contextmanager
-def _reading(path: object) -> Iterator[None]:
-    """Whatever a damaged or foreign file leads to is a ``ValueError`` that names the file."""
+def _naming_file(path: object) -> Iterator[None]:
+    """Raise a ``ValueError`` that names the file for any error caused by a damaged or foreign file."""
     try:
         yield
     except UnsupportedError:
         raise
     except Exception as error:
-        # A damaged offset asks for an invalid place in the file; any other error of the system is its own.
+        # A damaged offset gives EINVAL; other system errors are raised unchanged.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         suffix = os.path.splitext(os.fspath(path))[1]  # type: ignore[call-overload]
@@ -93,7 +93,7 @@ def _reading(path: object) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {suffix}: it is damaged or something else ({reason})") from error
 
 
-def _checked_metadata(metadata: Any) -> dict[str, str]:
+def _check_metadata(metadata: Any) -> dict[str, str]:
     if metadata is None:
         return {}
     if not isinstance(metadata, dict) or not all(isinstance(s, str) for pair in metadata.items() for s in pair):
@@ -103,29 +103,29 @@ def _checked_metadata(metadata: Any) -> dict[str, str]:
     return dict(metadata)
 
 
-def _described(tree: Any, path: tuple[Any, ...], arrays: dict[str, Array]) -> dict[str, Any]:
-    """The note on ``tree``; its tensors go into ``arrays`` under names that tell where they were."""
+def _describe(tree: Any, path: tuple[Any, ...], arrays: dict[str, Array]) -> dict[str, Any]:
+    """Note on ``tree``; adds its tensors to ``arrays`` under names that say where they were."""
     if isinstance(tree, dict):
         pairs = []
         for key, child in tree.items():
             if not isinstance(key, (str, int, float, bool, type(None))):
                 raise TypeError(f"save takes dictionaries whose keys are strings or numbers, not {key!r}")
-            pairs.append([key, _described(child, (*path, key), arrays)])
+            pairs.append([key, _describe(child, (*path, key), arrays)])
         return {"dict": pairs}
     if isinstance(tree, (list, tuple)):
         kind = "list" if isinstance(tree, list) else "tuple"
-        return {kind: [_described(child, (*path, i), arrays) for i, child in enumerate(tree)]}
+        return {kind: [_describe(child, (*path, i), arrays) for i, child in enumerate(tree)]}
     if tree is None or type(tree) in (bool, int, float, str):
         return {"value": tree}
     if type(tree) is complex:
         return {"complex": [tree.real, tree.imag]}
     name = _name(path, arrays)
-    arrays[name] = _hosted(tree, path)
+    arrays[name] = _to_host(tree, path)
     return {"tensor": name}
 
 
 def _name(path: tuple[Any, ...], taken: dict[str, Array]) -> str:
-    """A name of its own for the tensor at ``path``: the keys, joined by dots."""
+    """Unique name for the tensor at ``path``: the keys, joined by dots."""
     plain = ".".join(map(str, path))
     if not plain or not plain.isprintable():
         plain = "tensor"
@@ -136,8 +136,8 @@ def _name(path: tuple[Any, ...], taken: dict[str, Array]) -> str:
     return name
 
 
-def _hosted(value: Any, path: tuple[Any, ...]) -> Array:
-    """A tensor of any engine as a host array in the order of its axes."""
+def _to_host(value: Any, path: tuple[Any, ...]) -> Array:
+    """Tensor of any engine as a C-contiguous host array."""
     owner = dispatch.classify(type(value))
     if isinstance(owner, backends.Backend):
         owner.dtype_of(value)
@@ -152,16 +152,16 @@ def _type(value: Any) -> str:
     return type(value).__name__
 
 
-def _nested(note: Any, arrays: dict[str, Array], lift: Callable[[Array], Any]) -> Any:
-    """The tree that a note is about."""
+def _rebuild(note: Any, arrays: dict[str, Array], convert: Callable[[Array], Any]) -> Any:
+    """Tree that a note describes."""
     ((kind, what),) = [(key, note[key]) for key in note if key != "dtype"]
     if kind == "tensor":
         array = arrays[what]
-        return lift(_restored(array, note["dtype"]) if "dtype" in note else array)
+        return convert(_decode(array, note["dtype"]) if "dtype" in note else array)
     if kind == "dict":
-        return {key: _nested(child, arrays, lift) for key, child in what}
+        return {key: _rebuild(child, arrays, convert) for key, child in what}
     if kind in ("list", "tuple"):
-        children = [_nested(child, arrays, lift) for child in what]
+        children = [_rebuild(child, arrays, convert) for child in what]
         return children if kind == "list" else tuple(children)
     if kind == "complex":
         return complex(*what)
@@ -170,28 +170,28 @@ def _nested(note: Any, arrays: dict[str, Array], lift: Callable[[Array], Any]) -
     return what
 
 
-def _disguised(content: Content, disguise: Callable[[Array], Array]) -> tuple[dict[str, Array], str]:
-    """Arrays as a format can hold them, and the note as JSON, with the dtype of those that are not themselves."""
+def _encode(content: Content, encode: Callable[[Array], Array]) -> tuple[dict[str, Array], str]:
+    """Arrays encoded in dtypes that the format supports, and the note as JSON with the dtypes of encoded arrays."""
     arrays: dict[str, Array] = {}
     dtypes: dict[str, str] = {}
     for name, array in content.arrays.items():
-        arrays[name] = disguise(array)
+        arrays[name] = encode(array)
         if arrays[name].dtype != array.dtype:
             dtypes[name] = as_dtype(array.dtype).name
 
-    def noted(note: Any) -> Any:
+    def annotate(note: Any) -> Any:
         (kind, what) = next(iter(note.items()))
         if kind == "dict":
-            return {"dict": [[key, noted(child)] for key, child in what]}
+            return {"dict": [[key, annotate(child)] for key, child in what]}
         if kind in ("list", "tuple"):
-            return {kind: [noted(child) for child in what]}
+            return {kind: [annotate(child) for child in what]}
         return {**note, "dtype": dtypes[what]} if kind == "tensor" and what in dtypes else note
 
-    return arrays, json.dumps(noted(content.note))
+    return arrays, json.dumps(annotate(content.note))
 
 
-def _restored(array: Array, dtype: str) -> Array:
-    """The values of ``dtype`` that were disguised as ``array``."""
+def _decode(array: Array, dtype: str) -> Array:
+    """Values of ``dtype`` that were encoded as ``array``."""
     own = DTYPES[dtype]
     if own.kind == "c":
         return np.ascontiguousarray(array).view(own).reshape(array.shape[:-1])
@@ -209,7 +209,7 @@ def _as_bits(array: Array) -> Array:
     return array.view(np.uint16) if array.dtype == DTYPES["bfloat16"] else array
 
 
-# The names that safetensors gives to dtypes.
+# Names of dtypes in safetensors.
 _SAFE = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8", "U16": "uint16",
     "U32": "uint32", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
@@ -218,15 +218,16 @@ _SAFE = {
 _SAFE_NAMES = {dtype: name for name, dtype in _SAFE.items()}
 
 
-# The largest header that the safetensors library reads.
+# Largest header that the safetensors library reads.
 _LARGEST_HEADER = 100_000_000
 
 
 def _write_safetensors(file: BinaryIO, content: Content) -> None:
-    # The library's own writer has a temporary file of its own, which stays if the process is killed, and an error class
-    # of its own for a full disk.
-    arrays, note = _disguised(content, _as_reals)
-    # The library writes the widest dtypes first, so that all values are aligned.
+    # The library's writer leaves its temporary file behind if the process is killed, and raises its own error class for
+    # a
+    # full disk.
+    arrays, note = _encode(content, _as_reals)
+    # As in the library, the widest dtypes come first, so that all values are aligned.
     names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     header: dict[str, Any] = {"__metadata__": {**content.metadata, _NOTE: note}}
     end = 0
@@ -246,7 +247,7 @@ def _write_safetensors(file: BinaryIO, content: Content) -> None:
 
 
 def _buffer(array: Array) -> memoryview:
-    """The bytes of a contiguous array, without a copy."""
+    """Bytes of a contiguous array, without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -257,9 +258,9 @@ def _read_safetensors(path: Path) -> Content:
         size = int.from_bytes(file.read(8), "little")
         if size > min(_LARGEST_HEADER, os.fstat(file.fileno()).st_size - 8):
             raise ValueError(f"the header must fit into the file and 100 MB, got a length of {size} bytes")
-        # The library takes time that is quadratic in the number of duplicates, so they are looked for first.
+        # The library takes quadratic time in the number of duplicate keys, so reject them first.
         header = json.loads(file.read(size), object_pairs_hook=_unique)
-        # The library checks the rest; its reader for NumPy has no bfloat16, so the values are read here.
+        # The library validates the rest; its NumPy reader does not support bfloat16, so values are read here.
         with safe_open(path, framework="numpy"):
             pass
         metadata = header.pop("__metadata__", None) or {}
@@ -269,7 +270,7 @@ def _read_safetensors(path: Path) -> Content:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The dictionary of the pairs of a JSON object; ``ValueError`` if a key is there twice."""
+    """Dictionary of the pairs of a JSON object; ``ValueError`` for a duplicate key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = Counter(key for key, _ in pairs)
@@ -314,7 +315,7 @@ def _read_npy(path: Path) -> Content:
 
 
 def _write_npz(file: BinaryIO, content: Content) -> None:
-    arrays, note = _disguised(content, _as_bits)
+    arrays, note = _encode(content, _as_bits)
     text = json.dumps({"tree": note, "metadata": content.metadata}).encode()
     arrays[_NOTE_ARRAY] = np.frombuffer(text, np.uint8)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -331,7 +332,7 @@ def _read_npz(path: Path) -> Content:
                 raise ValueError(f"{entry} in it is no array")
             with archive.open(entry) as file:
                 arrays[entry.removesuffix(".npy")] = _array(entry, file)
-                # Reading to the end is what checks the sum of the bytes.
+                # Only reading to the end verifies the checksum.
                 if file.read(1):
                     raise ValueError(f"{entry} in it goes on after its array")
     if _NOTE_ARRAY not in arrays:
@@ -341,7 +342,7 @@ def _read_npz(path: Path) -> Content:
 
 
 def _array(name: str, file: Any) -> Array:
-    """An array from a file of NumPy's own format, in the machine's byte order; objects are refused."""
+    """Array from a file in NumPy's format, in native byte order; object arrays are rejected."""
     array = np.lib.format.read_array(file, allow_pickle=False)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

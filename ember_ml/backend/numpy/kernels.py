@@ -1,7 +1,7 @@
-"""Loops over the blocks of Threefry, compiled by Numba: the words and numbers of ``random.py``, in less time.
+"""Loops over Threefry blocks, compiled by Numba: the same random numbers as in ``random.py``, in less time.
 
-Every operation is rounded by itself, in the order in which ``ember_ml.random.sampling`` has them, so that not a bit
-differs. Importing this module needs Numba. A loop is compiled when it is first called.
+Every operation is rounded separately, in the order of ``ember_ml.random.sampling``, so that all bits agree. Importing
+this module requires Numba. A loop is compiled when it is first called.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 _njit: Any = numba.njit
 
 
-def _compiled(function: F) -> F:
-    """``function``, compiled when it is first called; kept on disk for the next process where that can be."""
-    # The model of errors is NumPy's: a test for zero at each division would keep the loop from being vectorised.
+def _compile(function: F) -> F:
+    """``function``, compiled when it is first called, and cached on disk if possible."""
+    # With Python's error model, a check for zero at each division would prevent vectorization.
     options = {"nogil": True, "error_model": "numpy"}
     try:
         return cast(F, _njit(function, cache=True, **options))
     except RuntimeError:
-        # There is no directory that can be written to.
+        # No cache directory is writable.
         return cast(F, _njit(function, **options))
 
 
-def _inlined(function: F) -> F:
-    """``function`` for use in those that are compiled."""
+def _inline(function: F) -> F:
+    """``function`` compiled for calls from compiled functions."""
     return cast(F, _njit(function, error_model="numpy"))
 
 
-@_inlined
+@_inline
 def _four_rounds(x: Any, y: Any, a: int, b: int, c: int, d: int) -> tuple[Any, Any]:
     x = uint32(x + y)
     y = uint32(y << uint32(a) | y >> uint32(32 - a)) ^ x
@@ -52,9 +52,9 @@ def _four_rounds(x: Any, y: Any, a: int, b: int, c: int, d: int) -> tuple[Any, A
     return x, y
 
 
-@_inlined
+@_inline
 def _block(first: Any, second: Any, counter: Any) -> tuple[Any, Any]:
-    """Both words of the block with that number: ``threefry.block``."""
+    """Both random 32-bit integers of the block with that number, as ``threefry.block`` computes them."""
     third = first ^ second ^ uint32(0x1BD11BDA)
     x, y = uint32(uint32(counter >> uint64(32)) + first), uint32(uint32(counter) + second)
     x, y = _four_rounds(x, y, 13, 15, 26, 6)
@@ -69,39 +69,39 @@ def _block(first: Any, second: Any, counter: Any) -> tuple[Any, Any]:
     return uint32(x + third), uint32(y + first + uint32(5))
 
 
-@_compiled
+@_compile
 def words(first: Any, second: Any, start: Any, out: Any) -> None:
-    """Both words of the blocks from ``start`` on, one after the other."""
+    """Write both random 32-bit integers of the blocks from ``start`` on to ``out``, in order."""
     for i in range(len(out) >> 1):
         out[2 * i], out[2 * i + 1] = _block(first, second, start + uint64(i))
 
 
-@_compiled
+@_compile
 def pairs(first: Any, second: Any, start: Any, high: Any, low: Any) -> None:
-    """Both words of the blocks from ``start`` on, each in an array of its own."""
+    """Write both random 32-bit integers of the blocks from ``start`` on to two arrays."""
     for i in range(len(high)):
         high[i], low[i] = _block(first, second, start + uint64(i))
 
 
-@_compiled
+@_compile
 def trials(first: Any, second: Any, start: Any, out: Any, limit: Any) -> None:
-    """``sampling.trials``: whether each word is below ``limit``, an unsigned integer of 64 bits."""
+    """``sampling.trials``: whether each random 32-bit integer is below ``limit``, a uint64."""
     for i in range(len(out) >> 1):
         a, b = _block(first, second, start + uint64(i))
         out[2 * i], out[2 * i + 1] = uint64(a) < limit, uint64(b) < limit
 
 
-@_inlined
+@_inline
 def _single(word: Any) -> Any:
     return float32(int32(word >> uint32(8))) * float32(2.0**-24)
 
 
-@_inlined
+@_inline
 def _double(high: Any, low: Any) -> Any:
     return (float64(high >> uint32(5)) * 2.0**26 + float64(low >> uint32(6))) * 2.0**-53
 
 
-@_compiled
+@_compile
 def fractions_float32(first: Any, second: Any, start: Any, out: Any) -> None:
     """``sampling.fractions`` in float32."""
     for i in range(len(out) >> 1):
@@ -109,7 +109,7 @@ def fractions_float32(first: Any, second: Any, start: Any, out: Any) -> None:
         out[2 * i], out[2 * i + 1] = _single(a), _single(b)
 
 
-@_compiled
+@_compile
 def fractions_float64(first: Any, second: Any, start: Any, out: Any) -> None:
     """``sampling.fractions`` in float64."""
     for i in range(len(out)):
@@ -117,9 +117,9 @@ def fractions_float64(first: Any, second: Any, start: Any, out: Any) -> None:
         out[i] = _double(a, b)
 
 
-@_compiled
+@_compile
 def between_float32(first: Any, second: Any, start: Any, out: Any, low: Any, high: Any, top: Any) -> None:
-    """``sampling.fractions_between`` in float32, the bounds in float64."""
+    """``sampling.fractions_between`` in float32, with bounds in float64."""
     span = high - low
     for i in range(len(out) >> 1):
         a, b = _block(first, second, start + uint64(i))
@@ -128,7 +128,7 @@ def between_float32(first: Any, second: Any, start: Any, out: Any, low: Any, hig
         out[2 * i + 1] = y if y < high else float32(top)
 
 
-@_compiled
+@_compile
 def between_float64(first: Any, second: Any, start: Any, out: Any, low: Any, high: Any, top: Any) -> None:
     """``sampling.fractions_between`` in float64."""
     span = high - low
@@ -138,15 +138,15 @@ def between_float64(first: Any, second: Any, start: Any, out: Any, low: Any, hig
         out[i] = value if value < high else top
 
 
-# Numbers that are worked on at once where they need several loops, each simple enough to be vectorised.
+# Chunk length where several loops are needed, each simple enough to be vectorized.
 _PIECE = 1 << 9
 
 
-_horner = _inlined(sampling.horner)
+_horner = _inline(sampling.horner)
 
 
 def _quantiles(dtype: str, real: Any, integer: Any) -> Callable[[Any, Any, Any], None]:
-    """``sampling.normal_quantile`` of an array, moved to a location and scale, in the array's place."""
+    """Function that replaces an array by ``sampling.normal_quantile`` of it, scaled and shifted."""
 
     def constants(values: Sequence[float]) -> tuple[Any, ...]:
         return tuple(real(value) for value in values)
@@ -160,7 +160,7 @@ def _quantiles(dtype: str, real: Any, integer: Any) -> Callable[[Any, Any, Any],
     has_far_tail = dtype == "float64"
     half, one, two, middle_end, near_end, tail_start, far_start = constants((0.5, 1, 2, 0.425, 0.180625, 1.6, 5))
 
-    @_inlined
+    @_inline
     def log(x: Any) -> Any:
         bits = real(x).view(integer)
         exponent = integer((integer(bits + carry) >> width) - bias)
@@ -168,7 +168,7 @@ def _quantiles(dtype: str, real: Any, integer: Any) -> Callable[[Any, Any, Any],
         s = t / (t + two)
         return real(exponent) * ln2_high + (s * _horner(s * s, series) + real(exponent) * ln2_low)
 
-    @_inlined
+    @_inline
     def replace(q: Any, location: Any, scale: Any) -> None:
         count = len(q)
         middle, roots, tail = np.empty_like(q), np.empty_like(q), np.empty_like(q)
@@ -194,23 +194,23 @@ _to_normals_float32 = _quantiles("float32", float32, int32)
 _to_normals_float64 = _quantiles("float64", float64, int64)
 
 
-@_inlined
-def _centred(word: Any) -> Any:
+@_inline
+def _centered(word: Any) -> Any:
     return (float32(int32(word >> uint32(8))) - float32(2.0**23 - 0.5)) * float32(2.0**-24)
 
 
-@_compiled
+@_compile
 def normals_float32(first: Any, second: Any, start: Any, out: Any, location: Any, scale: Any) -> None:
     """``sampling.normals`` in float32, at a location and scale in float32."""
     for begin in range(0, len(out), _PIECE):
         part = out[begin : begin + _PIECE]
         for i in range(len(part) >> 1):
             a, b = _block(first, second, start + uint64((begin >> 1) + i))
-            part[2 * i], part[2 * i + 1] = _centred(a), _centred(b)
+            part[2 * i], part[2 * i + 1] = _centered(a), _centered(b)
         _to_normals_float32(part, location, scale)
 
 
-@_compiled
+@_compile
 def normals_float64(first: Any, second: Any, start: Any, out: Any, location: Any, scale: Any) -> None:
     """``sampling.normals`` in float64, at a location and scale in float64."""
     for begin in range(0, len(out), _PIECE):

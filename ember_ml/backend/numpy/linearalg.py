@@ -28,7 +28,7 @@ _HALVES = (DTYPES["float16"], DTYPES["bfloat16"])
 @native_for(np.matmul, "float32", "float64", "complex floating", "bits")
 def matmul(x1: Array, x2: Array, /) -> Array:
     if x1.dtype in _HALVES:
-        # NumPy has no BLAS for halves, and rounds every partial sum of bfloat16.
+        # NumPy 2.4: half precision has no BLAS, and bfloat16 rounds every partial sum.
         return np.matmul(_wide(x1), _wide(x2)).astype(x1.dtype)
     return np.matmul(x1, x2)
 
@@ -50,12 +50,12 @@ def inv(x: Array, /) -> Array:
     try:
         return _narrow(np.linalg.inv(_wide(x)), x)
     except np.linalg.LinAlgError:
-        lost = np.isnan(x).any((-2, -1), keepdims=True) if x.ndim > 1 else np.False_
-        if not lost.any():
+        has_nan = np.isnan(x).any((-2, -1), keepdims=True) if x.ndim > 1 else np.False_
+        if not has_nan.any():
             raise
-    # NumPy may take a matrix with NaN for a singular one.
-    sound = inv(np.where(lost, np.eye(x.shape[-1], dtype=x.dtype), x))
-    return np.where(lost, np.asarray(np.nan, x.dtype), sound)
+    # NumPy 2.4: inv may report a matrix that holds NaN as singular.
+    inverse = inv(np.where(has_nan, np.eye(x.shape[-1], dtype=x.dtype), x))
+    return np.where(has_nan, np.asarray(np.nan, x.dtype), inverse)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
@@ -70,7 +70,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
 
 
 def lu(x: Array, /) -> LUResult:
-    factors, _, order = _factored(x)
+    factors, _, order = _lu_factors(x)
     m, n = x.shape[-2:]
     lower = np.tril(factors[..., :, : min(m, n)], -1) + np.eye(m, min(m, n), dtype=factors.dtype)
     permutation = np.arange(m)[:, None] == order[..., None, :]
@@ -78,17 +78,17 @@ def lu(x: Array, /) -> LUResult:
 
 
 def lu_factor(x: Array, /) -> LUFactorResult:
-    factors, pivots, _ = _factored(x)
+    factors, pivots, _ = _lu_factors(x)
     return LUFactorResult(_narrow(factors, x), pivots)
 
 
 _BLOCK = 32
 
 
-def _factored(x: Array) -> tuple[Array, Array, Array]:
-    """LU factors in one matrix, the exchanges of rows, and the order of rows that they lead to.
+def _lu_factors(x: Array) -> tuple[Array, Array, Array]:
+    """LU factors in one matrix, the row pivots, and the row order that they result in.
 
-    NumPy offers no factorisation of its own: this one goes by blocks of columns, so that most of it is products.
+    NumPy 2.4 has no LU factorization. This one is blocked by columns, so that most of the work is matrix products.
     """
     if x.ndim < 2:
         raise ValueError(f"a matrix has two axes, not {x.ndim}")
@@ -100,7 +100,7 @@ def _factored(x: Array) -> tuple[Array, Array, Array]:
     for start in range(0, count, _BLOCK):
         stop = min(start + _BLOCK, count)
         for j in range(start, stop):
-            pivots[:, j] = chosen = j + np.argmax(_size(a[:, j:, j]), axis=1)
+            pivots[:, j] = chosen = j + np.argmax(_pivot_size(a[:, j:, j]), axis=1)
             for rows in (a, order):
                 rows[batch, chosen], rows[:, j] = rows[:, j].copy(), rows[batch, chosen]
             pivot = a[:, j, j]
@@ -117,8 +117,8 @@ def _factored(x: Array) -> tuple[Array, Array, Array]:
     return a.reshape(x.shape), pivots.reshape((*shape, count)), order.reshape((*shape, m))
 
 
-def _size(x: Array) -> Array:
-    """What LAPACK compares pivots by."""
+def _pivot_size(x: Array) -> Array:
+    """Magnitude by which LAPACK compares pivots."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
@@ -130,14 +130,14 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     k = phase.shape[-1]
     r[..., :k, :] *= phase[..., :, None].conj()
     q[..., :, :k] *= phase[..., None, :]
-    q[..., :, k:] = _fixed(q[..., :, k:])
-    # A phase has made some zeros below the diagonal negative.
+    q[..., :, k:] = _with_fixed_phase(q[..., :, k:])
+    # Multiplication by a phase leaves negative zeros below the diagonal.
     return QRResult(_narrow(q, x), _narrow(np.triu(r), x))
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     if not np.isfinite(x).all():
-        # Given an infinity, LAPACK may never come to an end.
+        # LAPACK may not terminate on infinities.
         raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
     u, s, vh = np.linalg.svd(_wide(x), full_matrices)
     if x.size:
@@ -145,7 +145,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
         phase = _phases(u)
         u *= phase
         vh[..., :k, :] *= phase[..., 0, :k, None].conj()
-        vh[..., k:, :] = _fixed(vh[..., k:, :].swapaxes(-2, -1)).swapaxes(-2, -1)
+        vh[..., k:, :] = _with_fixed_phase(vh[..., k:, :].swapaxes(-2, -1)).swapaxes(-2, -1)
     return SVDResult(_narrow(u, x), _narrow(s, x), _narrow(vh, x))
 
 
@@ -161,7 +161,7 @@ def eig(x: Array, /) -> EigResult:
     values, vectors = _complex(values), _complex(vectors)
     order = _order(values)
     return EigResult(
-        np.take_along_axis(values, order, -1), _fixed(np.take_along_axis(vectors, order[..., None, :], -1))
+        np.take_along_axis(values, order, -1), _with_fixed_phase(np.take_along_axis(vectors, order[..., None, :], -1))
     )
 
 
@@ -175,7 +175,7 @@ def _complex(x: Array) -> Array:
 
 
 def _order(values: Array) -> Array:
-    """The order by real part, then by imaginary part; real parts that differ by rounding are taken as equal."""
+    """Order by real part, then by imaginary part. Real parts that differ only by rounding count as equal."""
     if not values.size:
         return np.zeros(values.shape, np.int64)
     step = np.abs(values).max(-1, keepdims=True) * np.sqrt(np.finfo(values.dtype).eps)
@@ -186,7 +186,7 @@ def _order(values: Array) -> Array:
 def eigh(x: Array, /) -> EigResult:
     values, vectors = np.linalg.eigh(_wide(x))
     _check_lower(x)
-    return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
+    return EigResult(_narrow(values, x), _narrow(_with_fixed_phase(vectors), x))
 
 
 def eigvalsh(x: Array, /) -> Array:
@@ -196,7 +196,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 
 def _check_lower(x: Array) -> None:
-    """Raise unless the lower half is finite: LAPACK may answer with numbers all the same."""
+    """Raise unless the lower triangle is finite; LAPACK may return finite values otherwise."""
     if not np.isfinite(x).all() and not np.isfinite(np.tril(x)).all():
         raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
 
@@ -207,45 +207,49 @@ def cdist(x: Array, y: Array, /, p: float = 2.0) -> Array:
     centre = np.mean(x, 0, dtype=np.float64)
     centre = np.where(np.isfinite(centre), centre, 0)
     a, b = x - centre, y - centre
-    answer = _apart(a.astype(x.dtype, copy=False), b.astype(x.dtype, copy=False)) if x.dtype == np.float32 else None
-    if answer is None:
-        answer = _squared_distances(a, b).astype(x.dtype, copy=False)
-    return np.sqrt(np.maximum(answer, 0, out=answer), out=answer)
+    result = (
+        _fast_squared_distances(a.astype(x.dtype, copy=False), b.astype(x.dtype, copy=False))
+        if x.dtype == np.float32
+        else None
+    )
+    if result is None:
+        result = _squared_distances(a, b).astype(x.dtype, copy=False)
+    return np.sqrt(np.maximum(result, 0, out=result), out=result)
 
 
-def _apart(a: Array, b: Array) -> Array | None:
-    """Squared distances in float32, if no two points are so close that little would be left of their digits."""
-    answer = _squared_distances(a, b)
-    reach = np.max(_squares(a), initial=0) + np.max(_squares(b), initial=0)
-    return answer if np.min(answer, initial=np.inf) >= 0.1 * reach else None
+def _fast_squared_distances(a: Array, b: Array) -> Array | None:
+    """Squared distances in float32, or None if two points are so close that the subtraction cancels."""
+    result = _squared_distances(a, b)
+    scale = np.max(_squares(a), initial=0) + np.max(_squares(b), initial=0)
+    return result if np.min(result, initial=np.inf) >= 0.1 * scale else None
 
 
 def _squared_distances(a: Array, b: Array) -> Array:
-    answer = a @ (b * -2).T
-    answer += _squares(a)
-    answer += _squares(b).T
-    return answer
+    result = a @ (b * -2).T
+    result += _squares(a)
+    result += _squares(b).T
+    return result
 
 
 def _squares(x: Array) -> Array:
-    """The squared length of each row, as a column."""
+    """Squared length of each row, as a column."""
     return np.einsum("ij,ij->i", x, x)[:, None]
 
 
-def _fixed(vectors: Array) -> Array:
-    """Columns whose leading component is real and positive."""
+def _with_fixed_phase(vectors: Array) -> Array:
+    """Columns scaled so that their leading component is real and positive."""
     return vectors * _phases(vectors) if vectors.size else vectors
 
 
 def _phases(vectors: Array) -> Array:
-    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    """Factor of modulus one, for each column, that makes its leading component real and positive."""
     size = np.abs(vectors)
     lead = np.argmax(size >= 0.99 * size.max(-2, keepdims=True), -2)
     return _unit(np.take_along_axis(vectors, lead[..., None, :], -2)).conj()
 
 
 def _unit(x: Array) -> Array:
-    """The sign of each number, or its phase; one for zero."""
+    """Sign or complex phase of each number; one for zero."""
     size = np.abs(x)
     return np.where(size > 0, x, 1) / np.where(size > 0, size, 1).astype(x.dtype)
 
@@ -255,6 +259,6 @@ def _wide(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype in _HALVES else x
 
 
-def _narrow(answer: Array, x: Array) -> Array:
-    """What was computed in float32 for halves, as halves again."""
-    return answer.astype(x.dtype) if x.dtype in _HALVES else answer
+def _narrow(result: Array, x: Array) -> Array:
+    """``result`` cast back to the dtype of ``x``, if that is a half-precision dtype."""
+    return result.astype(x.dtype) if x.dtype in _HALVES else result

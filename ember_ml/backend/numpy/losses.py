@@ -1,4 +1,4 @@
-"""Losses on NumPy: in place, where their definitions would make new arrays."""
+"""Losses on NumPy, computed in place where their definitions would create new arrays."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 
 def mean_squared_error(y_true: Any, y_pred: Any, *, reduction: str = "mean") -> Any:
-    return _of_errors(np.square, y_true, y_pred, reduction)
+    return _loss_of_errors(np.square, y_true, y_pred, reduction)
 
 
 def mean_absolute_error(y_true: Any, y_pred: Any, *, reduction: str = "mean") -> Any:
-    return _of_errors(np.abs, y_true, y_pred, reduction)
+    return _loss_of_errors(np.abs, y_true, y_pred, reduction)
 
 
-def _of_errors(size: Callable[..., Any], y_true: Any, y_pred: Any, reduction: str) -> Any:
-    """The reduced size of the errors; of types of 16 bits, computed in float32."""
+def _loss_of_errors(size: Callable[..., Any], y_true: Any, y_pred: Any, reduction: str) -> Any:
+    """Reduced size of the errors; 16-bit dtypes are computed in float32."""
     if y_true.shape != y_pred.shape and y_true.ndim and y_pred.ndim:
         raise ValueError(f"a loss takes tensors of one shape, not {list(y_true.shape)} and {list(y_pred.shape)}")
     wide = np.float32 if y_pred.dtype.itemsize == 2 else y_pred.dtype
     errors = np.asarray(np.subtract(y_true, y_pred, dtype=wide))
     size(errors, out=errors)
-    return _reduced(errors, reduction).astype(y_pred.dtype, copy=False)
+    return _reduce(errors, reduction).astype(y_pred.dtype, copy=False)
 
 
-def _reduced(losses: Any, reduction: str) -> Any:
+def _reduce(losses: Any, reduction: str) -> Any:
     if reduction == "mean":
         return losses.mean() if losses.size else losses.dtype.type(np.nan)
     if reduction == "sum":

@@ -1,4 +1,4 @@
-"""Tensors with their elements rearranged."""
+"""Shape manipulation on NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _shape(lengths: Any) -> tuple[int, ...]:
-    """A shape given as one length or several."""
+    """Shape from one length or several."""
     return (lengths,) if hasattr(lengths, "__index__") else tuple(lengths)
 
 
@@ -62,8 +62,8 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     return np.stack(arrays, axis)
 
 
-def _check_alike(arrays: Sequence[Any]) -> None:
-    """Tensors to be stacked have one shape: that is said before an axis is found wrong."""
+def _check_same_shape(arrays: Sequence[Any]) -> None:
+    """Raise unless all arrays have one shape; this error takes precedence over a wrong axis."""
     shapes = [tuple(x.shape) for x in arrays]
     if len(set(shapes)) > 1:
         raise ValueError(f"stack: arrays must have one shape, got {', '.join(map(str, shapes))}")
@@ -78,7 +78,7 @@ def array_split(x: Array, /, indices_or_sections: Any, axis: int = 0) -> list[Ar
 
 
 def _parts(indices_or_sections: Any) -> Any:
-    """The number of parts, or the list of indices between them."""
+    """Number of parts, or the list of indices between them."""
     if hasattr(indices_or_sections, "tolist"):
         return indices_or_sections.tolist()
     return indices_or_sections if hasattr(indices_or_sections, "__index__") else list(indices_or_sections)
@@ -93,7 +93,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 
 def _counts(repeats: Any) -> Array:
-    """Counts of repetition, read on the host."""
+    """Repeat counts as a host array."""
     counts = np.asarray(repeats)
     if counts.size == 0:
         return counts.astype(np.int64)
@@ -107,10 +107,10 @@ def flip(x: Array, /, *, axis: Any = None) -> Array:
 
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
-    # NumPy would cut off a fraction.
+    # NumPy would truncate a fraction.
     shifts = tuple(map(operator.index, _shape(shift)))
     if not x.ndim and len(shifts) == 1 and axis in ((), []):
-        return x  # np.roll takes no axes for some only if there are axes
+        return x  # np.roll does not accept an empty axis for a 0-d array
     return np.roll(x, shifts, axis)
 
 
@@ -128,7 +128,7 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def _widths(pad_width: Any, lengths: Sequence[int], mode: str) -> list[tuple[int, int]]:
-    """How many elements go before and after each axis."""
+    """Number of elements added before and after each axis."""
     if mode not in MODES:
         raise ValueError(f"unknown mode {mode!r} of padding; known modes: {', '.join(MODES)}")
     widths = _pairs(pad_width, len(lengths))
@@ -143,7 +143,7 @@ def _widths(pad_width: Any, lengths: Sequence[int], mode: str) -> list[tuple[int
 
 
 def _pairs(value: Any, rank: int) -> list[tuple[Any, Any]]:
-    """One number, one pair or one pair per axis, as one pair per axis."""
+    """One pair per axis, from one number, one pair or one pair per axis."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(value, (list, tuple)):
         return [(value, value)] * rank
@@ -158,7 +158,7 @@ def _pairs(value: Any, rank: int) -> list[tuple[Any, Any]]:
 
 
 def _constants(value: Any, x: Any) -> list[tuple[Any, Any]]:
-    """The numbers that go before and after each axis of ``x``; its dtype can hold them."""
+    """Padding values before and after each axis of ``x``, which its dtype must be able to hold."""
     pairs = _pairs(value, x.ndim)
     dtype = as_dtype(x.dtype)
     for number in {number for pair in pairs for number in pair}:
@@ -166,8 +166,8 @@ def _constants(value: Any, x: Any) -> list[tuple[Any, Any]]:
     return pairs
 
 
-def _mirrored(places: Any, before: int, length: int, mode: str) -> Any:
-    """For each place ``0 ...`` of a padded axis, the place in the axis that its element comes from."""
+def _source_positions(places: Any, before: int, length: int, mode: str) -> Any:
+    """Source position in the axis for each position of the padded axis."""
     if mode == "wrap":
         return (places + (-before % length)) % length
     last = length - 1 if mode == "reflect" else 2 * length - 1
@@ -187,9 +187,9 @@ def view_as_real(x: Array, /) -> Array:
 def view_as_complex(x: Array, /) -> Array:
     _check_parts(x)
     wide = x.dtype == np.float64
-    answer = np.empty(x.shape[:-1], np.complex128 if wide else np.complex64)
-    answer.real, answer.imag = x[..., 0], x[..., 1]
-    return answer
+    result = np.empty(x.shape[:-1], np.complex128 if wide else np.complex64)
+    result.real, result.imag = x[..., 0], x[..., 1]
+    return result
 
 
 def _check_parts(x: Any) -> None:
@@ -202,7 +202,7 @@ def sliding_window(x: Array, /, window_shape: Any, axis: Any = None) -> Array:
 
 
 def _windows(window_shape: Any, axis: Any, lengths: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The window's lengths, and the axes they speak of."""
+    """Lengths of the window, and the axes that they apply to."""
     window = _shape(window_shape)
     axes = tuple(_axis(a, len(lengths)) for a in (range(len(lengths)) if axis is None else _shape(axis)))
     if len(window) != len(axes):

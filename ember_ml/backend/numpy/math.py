@@ -1,4 +1,4 @@
-"""Element by element on NumPy."""
+"""Elementwise operations on NumPy."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def power(x: Any, y: Any, /) -> Any:
     except ValueError:
         if x.dtype.kind != "i":
             raise
-    # NumPy refuses negative exponents of integers; they only matter by their parity, and for 1 and -1.
+    # NumPy raises for negative integer exponents. Only their parity matters, and only for bases 1 and -1.
     negatives = y < 0
     whole = np.power(x, np.where(negatives, y & 1, y))
     return np.where(negatives & (x != 1) & (x != -1), x.dtype.type(0), whole)
@@ -102,12 +102,12 @@ def rsqrt(x: Any, /) -> Any:
 
 @native_for(np.expm1, "real floating")
 def expm1(x: Any, /) -> Any:
-    answer = np.expm1(x)
+    result = np.expm1(x)
     if x.dtype.kind != "c":
-        return answer
-    answer = np.asarray(answer)
-    answer.real[...] += 0  # a zero is positive
-    return answer if np.isfinite(x).all() else np.where(np.isfinite(x), answer, np.exp(x) - 1)
+        return result
+    result = np.asarray(result)
+    result.real[...] += 0  # makes negative zeros positive
+    return result if np.isfinite(x).all() else np.where(np.isfinite(x), result, np.exp(x) - 1)
 
 
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -123,13 +123,13 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @native_for(np.tanh, "real floating")
 def tanh(x: Any, /) -> Any:
-    answer = np.tanh(x)
+    result = np.tanh(x)
     if x.dtype.kind != "c" or np.isfinite(x).all():
-        return answer
-    # The imaginary part vanishes, and has no sign but that of its own argument.
-    limit = np.empty_like(answer)
+        return result
+    # For an infinite real part, the imaginary part is zero with the sign of its argument.
+    limit = np.empty_like(result)
     limit.real, limit.imag = np.sign(x.real), np.copysign(0, x.imag)
-    return np.where(np.isinf(x.real) & np.isfinite(x.imag), limit, answer)
+    return np.where(np.isinf(x.real) & np.isfinite(x.imag), limit, result)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
@@ -171,14 +171,14 @@ def interp(
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    return _slid(np.convolve, a, v, mode)
+    return _slide(np.convolve, a, v, mode)
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    return _slid(np.correlate, a, v, mode)
+    return _slide(np.correlate, a, v, mode)
 
 
-def _slid(function: Any, a: Any, v: Any, mode: str) -> Any:
+def _slide(function: Any, a: Any, v: Any, mode: str) -> Any:
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"rows are needed, not tensors of {a.ndim} and {v.ndim} axes")
     if mode not in ("full", "same", "valid"):
@@ -189,19 +189,19 @@ def _slid(function: Any, a: Any, v: Any, mode: str) -> Any:
 
 
 def blockwise(step: Callable[[Any, Any], None], x: Any) -> Any:
-    """What ``step(x, out)`` writes, block by block; float32 for types of 16 bits, until the end."""
-    answer = np.empty(x.shape, np.float32 if x.dtype.itemsize == 2 else x.dtype)
-    flat, out = np.asarray(x, answer.dtype).reshape(-1), answer.reshape(-1)
+    """Result of ``step(x, out)``, run block by block; 16-bit dtypes are computed in float32."""
+    result = np.empty(x.shape, np.float32 if x.dtype.itemsize == 2 else x.dtype)
+    flat, out = np.asarray(x, result.dtype).reshape(-1), result.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, flat.size, _BLOCK):
             step(flat[start : start + _BLOCK], out[start : start + _BLOCK])
-    return answer.astype(x.dtype, copy=False)
+    return result.astype(x.dtype, copy=False)
 
 
 class _Erf(NamedTuple):
-    """Coefficients, the constant last, of a fraction so that ``erf(x) = tanh(x * top(x * x) / bottom(x * x))``.
+    """Coefficients, the constant last, of the fraction in ``erf(x) = tanh(x * top(x * x) / bottom(x * x))``.
 
-    It is as good as the dtype up to ``end``, from where on the answer rounds to 1.
+    It is accurate to the precision of the dtype up to ``end``; from there on the result rounds to 1.
     """
 
     end: float
@@ -228,7 +228,7 @@ _DOUBLE = _Erf(
 
 
 def erf_step(x: Any, out: Any) -> None:
-    """Writes ``erf(x)`` of float32 or float64 to ``out``."""
+    """Write ``erf(x)``, for float32 or float64, to ``out``."""
     fit = _DOUBLE if x.dtype == np.float64 else _SINGLE
     x = np.clip(x, -fit.end, fit.end)
     squares = x * x

@@ -1,4 +1,4 @@
-"""Primitives of neural networks on NumPy: convolutions through one matrix product, pools axis by axis."""
+"""Neural network primitives on NumPy: convolution as a matrix product, pooling axis by axis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ember_ml.shapes.windows import (
 
 Array = np.ndarray[Any, Any]
 
-# Elements that a processor's cache holds with ease.
+# Number of elements that fits easily in the CPU cache.
 _CACHED = 1 << 16
 
 
@@ -44,50 +44,50 @@ def conv(
     groups: int = 1,
 ) -> Array:
     check_kernel(x.shape, kernel.shape, data_format, groups)
-    found = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    window = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _restored(np.zeros((len(x), *found.counts, kernel.shape[-1]), x.dtype), x, data_format)
-    wide, filters = _padded(_channels_last(_wide(x), data_format), found, 0), _wide(kernel)
-    run = _by_channel if groups > 1 and kernel.shape[-2] == 1 else _by_columns
-    return _restored(run(wide, filters, found, groups), x, data_format)
+        return _to_data_format(np.zeros((len(x), *window.counts, kernel.shape[-1]), x.dtype), x, data_format)
+    wide, filters = _padded(_channels_last(_wide(x), data_format), window, 0), _wide(kernel)
+    run = _depthwise_conv if groups > 1 and kernel.shape[-2] == 1 else _conv_by_product
+    return _to_data_format(run(wide, filters, window, groups), x, data_format)
 
 
-def _by_columns(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
-    """The windows of each group as the rows of a matrix, times the kernel as another."""
-    inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(found.kernel)
+def _conv_by_product(x: Array, kernel: Array, window: Windows, groups: int) -> Array:
+    """Convolution as a matrix product per group, with the windows as rows."""
+    inner, outer, taps = kernel.shape[-2], kernel.shape[-1] // groups, math.prod(window.kernel)
     matrices = np.moveaxis(kernel.reshape(taps * inner, groups, outer), 1, 0)
-    answer = np.empty((len(x), *found.counts, groups, outer), x.dtype)
-    # The rows of a few examples at a time: they are many times larger than the examples themselves.
-    few = max(1, 16 * _CACHED // max(1, math.prod(found.counts) * taps * inner * groups))
+    result = np.empty((len(x), *window.counts, groups, outer), x.dtype)
+    # A few examples at a time, because the rows are many times larger than the examples.
+    few = max(1, 16 * _CACHED // max(1, math.prod(window.counts) * taps * inner * groups))
     for start in range(0, len(x), few):
         part = x[start : start + few]
-        rows = _windows_of(part.reshape(*part.shape[:-1], groups, inner), found)
-        product = rows.reshape(groups, len(part) * math.prod(found.counts), taps * inner) @ matrices
-        answer[start : start + few] = np.moveaxis(product, 0, 1).reshape(len(part), *answer.shape[1:])
-    return answer.reshape(len(x), *found.counts, groups * outer)
+        rows = _windows_of(part.reshape(*part.shape[:-1], groups, inner), window)
+        product = rows.reshape(groups, len(part) * math.prod(window.counts), taps * inner) @ matrices
+        result[start : start + few] = np.moveaxis(product, 0, 1).reshape(len(part), *result.shape[1:])
+    return result.reshape(len(x), *window.counts, groups * outer)
 
 
-def _windows_of(x: Array, found: Windows) -> Array:
-    """A view of all windows: groups, examples, places, then the window with its channels last."""
-    rank = len(found.sizes)
+def _windows_of(x: Array, window: Windows) -> Array:
+    """View of all windows with axes (groups, examples, *positions, *window, channels)."""
+    rank = len(window.sizes)
     parts = np.moveaxis(x, -2, 0)
-    view = np.lib.stride_tricks.sliding_window_view(parts, found.spans, tuple(range(2, rank + 2)))
-    steps: tuple[Any, ...] = tuple(slice(None, None, s) for s in found.strides)
-    holes: tuple[Any, ...] = tuple(slice(None, None, d) for d in found.dilation)
+    view = np.lib.stride_tricks.sliding_window_view(parts, window.spans, tuple(range(2, rank + 2)))
+    steps: tuple[Any, ...] = tuple(slice(None, None, s) for s in window.strides)
+    holes: tuple[Any, ...] = tuple(slice(None, None, d) for d in window.dilation)
     return np.moveaxis(view[(slice(None), slice(None), *steps, slice(None), *holes)], rank + 2, -1)
 
 
-def _by_channel(x: Array, kernel: Array, found: Windows, groups: int) -> Array:
-    """A sum over the places of the kernel, where each channel has filters of its own."""
+def _depthwise_conv(x: Array, kernel: Array, window: Windows, groups: int) -> Array:
+    """Depthwise convolution as a sum over the kernel's positions."""
     filters = kernel.reshape(-1, kernel.shape[-1])
     x = np.repeat(x, filters.shape[1] // groups, -1) if filters.shape[1] > groups else x
-    total = np.zeros((len(x), *found.counts, filters.shape[1]), x.dtype)
-    # A few examples at a time, so that their sums stay in the processor's cache.
+    total = np.zeros((len(x), *window.counts, filters.shape[1]), x.dtype)
+    # A few examples at a time, so that their sums stay in the CPU cache.
     few = max(1, _CACHED // max(1, math.prod(total.shape[1:])))
     for start in range(0, len(x), few):
         part, sums = x[start : start + few], total[start : start + few]
         term = np.empty_like(sums)
-        for weights, places in zip(filters, cuts(found), strict=True):
+        for weights, places in zip(filters, cuts(window), strict=True):
             sums += np.multiply(part[(slice(None), *places)], weights, out=term)
     return total
 
@@ -105,51 +105,51 @@ def conv_transpose(
 ) -> Array:
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
-    found = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    window = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _restored(np.zeros((len(x), *trimmed(found), kernel.shape[-2] * groups), x.dtype), x, data_format)
+        return _to_data_format(np.zeros((len(x), *trimmed(window), kernel.shape[-2] * groups), x.dtype), x, data_format)
     wide, filters = _channels_last(_wide(x), data_format), _wide(kernel)
-    inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(found.kernel)
+    inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(window.kernel)
     rows = np.moveaxis(wide.reshape(-1, groups, inner), 1, 0)
     columns = np.moveaxis(filters.reshape(taps * outer, groups, inner), 0, -1)
     spread = np.moveaxis((rows @ columns).reshape(groups, len(x), *sizes, taps, outer), 0, -2)
-    ends = tuple(max(0, -high) for _, high in found.pads)
-    total = np.zeros((len(x), *(n + end for n, end in zip(found.sizes, ends, strict=True)), groups, outer), wide.dtype)
-    for i, places in enumerate(cuts(found)):
+    ends = tuple(max(0, -high) for _, high in window.pads)
+    total = np.zeros((len(x), *(n + end for n, end in zip(window.sizes, ends, strict=True)), groups, outer), wide.dtype)
+    for i, places in enumerate(cuts(window)):
         total[(slice(None), *places)] += spread[..., i, :, :]
-    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], found.pads, strict=False))
-    answer = total[(slice(None), *kept)]
-    return _restored(answer.reshape(*answer.shape[:-2], groups * outer), x, data_format)
+    kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], window.pads, strict=False))
+    result = total[(slice(None), *kept)]
+    return _to_data_format(result.reshape(*result.shape[:-2], groups * outer), x, data_format)
 
 
 def max_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    return _restored(_pooled(_channels_last(x, data_format), found, _least(x.dtype), np.maximum), x, data_format)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    return _to_data_format(_pool(_channels_last(x, data_format), window, _least(x.dtype), np.maximum), x, data_format)
 
 
 def average_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    total = _pooled(_channels_last(_wide(x), data_format), found, 0, np.add)
-    for axis in range(len(found.sizes)):
-        counts = np.asarray(shares(found, axis), total.dtype)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    total = _pool(_channels_last(_wide(x), data_format), window, 0, np.add)
+    for axis in range(len(window.sizes)):
+        counts = np.asarray(shares(window, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
-    return _restored(total, x, data_format)
+    return _to_data_format(total, x, data_format)
 
 
-def _pooled(x: Array, found: Windows, blank: Any, join: Callable[..., Array]) -> Array:
-    """Windows joined along one axis after the other: as many steps as a window is wide and high, not as it is large."""
-    x = _padded(x, found, blank)
-    for axis, size in enumerate(found.kernel):
+def _pool(x: Array, window: Windows, blank: Any, join: Callable[..., Array]) -> Array:
+    """Windows reduced one axis at a time: the number of steps is the sum of the window's lengths, not their product."""
+    x = _padded(x, window, blank)
+    for axis, size in enumerate(window.kernel):
         before = (slice(None),) * (axis + 1)
-        total = x[(*before, cut(found, axis, 0))]
+        total = x[(*before, cut(window, axis, 0))]
         if size > 1:
-            total = join(total, x[(*before, cut(found, axis, 1))])
+            total = join(total, x[(*before, cut(window, axis, 1))])
         for place in range(2, size):
-            join(total, x[(*before, cut(found, axis, place))], out=total)
+            join(total, x[(*before, cut(window, axis, place))], out=total)
         x = total
     return x
 
@@ -163,35 +163,35 @@ def layer_normalization(
 ) -> Array:
     axes = axes_of(axis, x.ndim)
     wide = _wide(x)
-    answer = np.subtract(wide, _mean(wide, axes), out=np.empty_like(wide))
-    np.multiply(answer, _inverse_size(answer, axes, epsilon), out=answer)
+    result = np.subtract(wide, _mean(wide, axes), out=np.empty_like(wide))
+    np.multiply(result, _inverse_size(result, axes, epsilon), out=result)
     if scale is not None:
-        answer *= _along(scale, x, axes)
+        result *= _along(scale, x, axes)
     if offset is not None:
-        answer += _along(offset, x, axes)
-    return answer.astype(x.dtype, copy=False)
+        result += _along(offset, x, axes)
+    return result.astype(x.dtype, copy=False)
 
 
 def rms_normalization(x: Array, /, scale: Array | None = None, axis: Any = -1, epsilon: float = 1e-5) -> Array:
     axes = axes_of(axis, x.ndim)
     wide = _wide(x)
-    answer = np.multiply(wide, _inverse_size(wide, axes, epsilon), out=np.empty_like(wide))
+    result = np.multiply(wide, _inverse_size(wide, axes, epsilon), out=np.empty_like(wide))
     if scale is not None:
-        answer *= _along(scale, x, axes)
-    return answer.astype(x.dtype, copy=False)
+        result *= _along(scale, x, axes)
+    return result.astype(x.dtype, copy=False)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Any:
-    """The mean along the axes, which remain; where nothing lies along them, no mean is asked for."""
+    """Mean along the axes, with keepdims; zero if they are empty."""
     return np.add.reduce(x, axes, keepdims=True) / max(1, math.prod([x.shape[axis] for axis in axes]))
 
 
 def _inverse_size(x: Array, axes: tuple[int, ...], epsilon: float) -> Any:
-    """``1 / sqrt(mean(x ** 2) + epsilon)`` along the axes, which remain."""
+    """``1 / sqrt(mean(x ** 2) + epsilon)`` along the axes, with keepdims."""
     first = x.ndim - len(axes)
     width = math.prod(x.shape[first:])
     if x.size > 0 and width <= _CACHED and x.flags.c_contiguous and min(axes, default=0) == first:
-        # Products of rows make no array of the squares. They add up from left to right, so not those of long rows.
+        # vecdot needs no array of squares. It sums sequentially, which loses precision for long rows.
         rows = x.reshape(-1, width)
         power = (np.vecdot(rows, rows) / width).reshape(x.shape[:first] + (1,) * len(axes))
     else:
@@ -200,7 +200,7 @@ def _inverse_size(x: Array, axes: tuple[int, ...], epsilon: float) -> Any:
 
 
 def _along(values: Array, x: Array, axes: tuple[int, ...]) -> Array:
-    """One value for every place along the axes of ``x``, ready to be broadcast with it."""
+    """``values`` along the axes of ``x``, reshaped to broadcast with it."""
     wanted = tuple(x.shape[axis] for axis in sorted(axes))
     if values.shape != wanted:
         raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
@@ -235,27 +235,27 @@ def dot_product_attention(
     scores -= np.where(np.isneginf(peak), 0, peak)
     np.exp(scores, out=scores)
     total = scores.sum(-1, keepdims=True)
-    answer = scores @ v
+    result = scores @ v
     if np.all(total > 0):
-        answer /= total
+        result /= total
     else:
-        seen = np.broadcast_to(True if allowed is None else allowed, scores.shape)
-        seen = seen if bias is None else seen & (_wide(bias) != -np.inf)
-        # What it sees may be NaN, and what it does not see too.
-        answer = np.where(seen.any(-1, keepdims=True), answer / np.where(total == 0, np.nan, total), 0)
-    return np.ascontiguousarray(answer.swapaxes(1, 2)).astype(query.dtype, copy=False)
+        visible = np.broadcast_to(True if allowed is None else allowed, scores.shape)
+        visible = visible if bias is None else visible & (_wide(bias) != -np.inf)
+        # Rows without any visible key are zero, even if keys or values are NaN.
+        result = np.where(visible.any(-1, keepdims=True), result / np.where(total == 0, np.nan, total), 0)
+    return np.ascontiguousarray(result.swapaxes(1, 2)).astype(query.dtype, copy=False)
 
 
 def fold(
     x: Array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Array:
-    found = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(found)
+    window = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(window)
     whole: tuple[Any, Any] = (slice(None), slice(None))
-    taps = math.prod(found.kernel)
-    parts = _wide(x).reshape(len(x), x.shape[1] // taps, taps, *found.counts)
+    taps = math.prod(window.kernel)
+    parts = _wide(x).reshape(len(x), x.shape[1] // taps, taps, *window.counts)
     total = np.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, places in enumerate(cuts(found)):
+    for i, places in enumerate(cuts(window)):
         total[(*whole, *places)] += parts[:, :, i]
     return total[(*whole, *inside)].astype(x.dtype, copy=False)
 
@@ -264,13 +264,13 @@ def _channels_last(x: Array, data_format: str) -> Array:
     return x if is_last(data_format) else np.moveaxis(x, 1, -1)
 
 
-def _restored(answer: Array, x: Array, data_format: str) -> Array:
-    """An answer with channels last, in the layout and dtype of ``x``."""
-    answer = answer.astype(x.dtype, copy=False)
-    return answer if is_last(data_format) else np.ascontiguousarray(np.moveaxis(answer, -1, 1))
+def _to_data_format(result: Array, x: Array, data_format: str) -> Array:
+    """``result``, which has channels last, in the layout and dtype of ``x``."""
+    result = result.astype(x.dtype, copy=False)
+    return result if is_last(data_format) else np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
-def _padded(x: Array, found: Windows, blank: Any) -> Array:
-    if not any(map(any, found.pads)):
+def _padded(x: Array, window: Windows, blank: Any) -> Array:
+    if not any(map(any, window.pads)):
         return x
-    return np.pad(x, ((0, 0), *found.pads, (0, 0)), constant_values=blank)
+    return np.pad(x, ((0, 0), *window.pads, (0, 0)), constant_values=blank)

@@ -1,7 +1,7 @@
-"""Fused rules of optimisers: few passes over memory, and no array made but the result and, to decay, one for work.
+"""Fused optimizer steps: few passes over memory, and no allocation except the result and one array for weight decay.
 
-A rule writes into the state, which is the optimiser's own, and into ``room`` for new parameters: those it was given may
-be in other hands. Once it has begun it ends: memory is taken before, and what overflows is left to the loss to show.
+A step writes to the state, which the optimizer owns, and to the arrays of ``room`` for new parameters, because others
+may hold the given ones. It cannot fail halfway: memory is allocated first, and overflow does not raise.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 
 
 def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
-    """Whether all are plain arrays in one of the dtypes that a rule computes in, and nothing traces here."""
+    """Whether all are plain arrays in one supported dtype and nothing is traced."""
     dtype = parameters[0].dtype
     return dtype in _DTYPES and all(type(x) is np.ndarray and x.dtype is dtype for x in (*parameters, *gradients))
 
 
 def is_traced() -> bool:
-    """Whether a compiler traces here."""
+    """Whether a compiler traces the caller."""
     return False
 
 
@@ -30,13 +30,13 @@ def room(parameters: list[Any]) -> list[Any]:
     return [np.empty_like(parameter) for parameter in parameters]
 
 
-def SGD(  # noqa: N802 - rules have the names of their optimisers
+def SGD(  # noqa: N802 - named after the optimizers
     options: Any, results: list[Any], parameters: list[Any], gradients: list[Any], states: list[Any],
     counts: list[Any], places: list[int], rate: Any,
 ) -> None:  # fmt: skip
     rate, momentum, decay = float(rate), options.momentum, options.weight_decay
     shares = [1 if count == 1 else 1 - options.dampening for count in counts]
-    works = _works(parameters) if decay else {}
+    works = _work_arrays(parameters) if decay else {}
     with np.errstate(all="ignore"):
         for new, parameter, gradient, state, place in zip(results, parameters, gradients, states, places, strict=True):
             share = shares[place]
@@ -64,7 +64,7 @@ def Adam(  # noqa: N802
     beta_1, beta_2, eps = options.beta_1, options.beta_2, options.eps
     sizes = [rate / (1 - beta_1 ** int(count)) for count in counts]
     roots = [math.sqrt(1 - beta_2 ** int(count)) for count in counts]
-    works = _works(parameters) if decay else {}
+    works = _work_arrays(parameters) if decay else {}
     with np.errstate(all="ignore"):
         for new, parameter, gradient, state, place in zip(results, parameters, gradients, states, places, strict=True):
             size, root = sizes[place], roots[place]
@@ -80,7 +80,7 @@ def Adam(  # noqa: N802
             variance += np.multiply(new, gradient, out=new)
             if options.amsgrad:
                 variance = np.maximum(state["largest"], variance, out=state["largest"])
-            # rate * m / (sqrt(v) / root + eps), the root put into the rate and eps to save a pass.
+            # rate * m / (sqrt(v) / root + eps), with root factored into rate and eps to save a pass.
             np.sqrt(variance, out=new)
             new += eps * root
             np.divide(momentum, new, out=new)
@@ -93,8 +93,8 @@ def Adam(  # noqa: N802
 AdamW = Adam
 
 
-def _works(parameters: list[Any]) -> dict[tuple[int, ...], Any]:
-    """An array to work in for each shape, all in one piece of memory: they are used one after the other."""
+def _work_arrays(parameters: list[Any]) -> dict[tuple[int, ...], Any]:
+    """Work array for each shape. All share memory, because they are used one at a time."""
     sizes = {parameter.shape: parameter.size for parameter in parameters}
     memory = np.empty(max(sizes.values()), parameters[0].dtype)
     return {shape: memory[:size].reshape(shape) for shape, size in sizes.items()}

@@ -1,7 +1,7 @@
-"""Random numbers: the words, made in the processor's cache, and the few functions that samplers are written in.
+"""Random numbers on NumPy: Threefry's random bits, computed within the CPU cache, and the primitives of samplers.
 
-Draws into host memory are made here for every engine; ``adopt`` is how an engine takes them over. Where Numba is
-installed, the loops of ``kernels.py`` make the same words and numbers faster.
+Random numbers in host memory are generated here for every engine, which takes them over with ``adopt``. With Numba
+installed, the loops of ``kernels.py`` generate the same numbers faster.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ _Array = np.ndarray[Any, Any]
 HOST = True
 _here = sys.modules[__name__]
 
-# Blocks that are encrypted at once: few enough that three arrays of them stay in the second-level cache.
+# Number of blocks encrypted at once: three arrays of them fit in the L2 cache.
 _AT_ONCE = 1 << 15
 
-# So few blocks are encrypted sooner as Python's integers.
+# Up to this many blocks, Python integers are faster.
 _FEW = 4
 
-# Numbers that a draw must have to be worth the wait for a loop to be compiled. Smaller ones use what is there by then.
+# Draws of at least this many numbers are worth compiling a loop; smaller ones use it if it is compiled already.
 _MANY = 1 << 16
 
 
 def is_host(device: Any) -> bool:
-    """Whether draws for this device are made in host memory."""
+    """Whether random numbers for this device are generated in host memory."""
     return True
 
 
 def is_traced() -> bool:
-    """Whether a compiler is known to trace."""
+    """Whether a compiler traces the caller."""
     return False
 
 
 def has_double(device: Any) -> bool:
-    """Whether the device computes in float64."""
+    """Whether the device supports float64."""
     return True
 
 
 def known(x: Any) -> Any:
-    """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    """Values of ``x`` as a host array, or ``None`` if a compiler or ``vmap`` traces it."""
     while hasattr(x, "_value"):
-        # A box of autograd's.
+        # A traced array.
         x = x._value
     return np.asarray(x)
 
 
 def adopt(array: _Array, device: Any) -> _Array:
-    """A fresh host array as a tensor, without a copy where the engine allows it."""
+    """New host array as a tensor, without a copy if possible."""
     return array
 
 
@@ -67,37 +67,37 @@ def cast(x: Any, dtype: str) -> Any:
 
 
 def view(x: Any, dtype: str) -> Any:
-    """The bits of ``x`` as another dtype of the same size."""
+    """Bits of ``x`` as another dtype of the same size."""
     return x.view(DTYPES[dtype])
 
 
 def tensor(value: Any, dtype: str, device: Any) -> Any:
-    """A number or a nested list of them as a tensor."""
+    """Number or nested list of numbers as a tensor."""
     return np.asarray(value, DTYPES[dtype])
 
 
 def positions(start: int, count: int, device: Any) -> _Array:
-    """The integers from ``start`` on, in int64."""
+    """``count`` integers from ``start`` on, in int64."""
     return np.arange(start, start + count)
 
 
 def largest(x: Any) -> Any:
-    """The largest value in each row, as a column."""
+    """Largest value of each row, as a column."""
     return x.max(-1, keepdims=True)
 
 
 def cumsum(x: Any) -> Any:
-    """Sums of each row up to every column."""
+    """Cumulative sums of each row."""
     return x.cumsum(-1)
 
 
 def argsort(x: Any) -> Any:
-    """The places of the values from the smallest to the largest, equal ones in order."""
+    """Indices that sort the values, stably."""
     return np.argsort(x, kind="stable")
 
 
 def located(sums: Any, aims: Any) -> Any:
-    """How many of the sums in a row are not larger than each of the row's aims; the last one is not counted."""
+    """Number of sums in a row that are <= each of the row's aims, not counting the last sum."""
     if len(sums) > sums.shape[1]:
         count = np.zeros(aims.shape, np.int64)
         for column in range(sums.shape[1] - 1):
@@ -108,7 +108,7 @@ def located(sums: Any, aims: Any) -> Any:
 
 
 def merged(condition: Any, first: Any, second: Any) -> Any:
-    """The values of two tensors where the condition holds, and where it does not, in order."""
+    """Values of ``first`` where the condition holds and of ``second`` where it does not, in order."""
     out = np.empty(len(condition), first.dtype)
     out[condition] = first
     out[~condition] = second
@@ -116,51 +116,51 @@ def merged(condition: Any, first: Any, second: Any) -> Any:
 
 
 def single(x: Any) -> Any:
-    """``x`` in float32, unless it is in float64."""
+    """``x`` in float32, or unchanged if it is in float64."""
     return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
 
 
 def keys(first: Any, second: Any) -> Any:
-    """Keys of these words, along a last axis of two."""
+    """Keys from their two 32-bit halves, along a last axis of length two."""
     return np.stack((first, second), -1).astype(np.uint32)
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> _Array:
-    """The values of ``x``, one for each element of that shape."""
+    """Values of ``x``, one for each element of that shape."""
     return np.broadcast_to(x, shape).reshape(-1)
 
 
 def pair_of(key: _Array) -> tuple[Any, Any]:
-    """The two words of a key that no host integers are known of."""
+    """Both 32-bit halves of a key whose values cannot be read on the host."""
     return key[0], key[1]
 
 
 def word(x: Any) -> Any:
-    """Integers below 2**32 in the dtype that words are held in."""
+    """Integers below 2**32 in the dtype that holds 32 random bits."""
     return np.asarray(x).astype(np.uint32)
 
 
 def words(key: tuple[int, int], start: int, count: int, device: Any = None) -> _Array:
-    """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
+    """``count`` random 32-bit integers from number ``start`` on; block ``i`` holds numbers ``2i`` and ``2i + 1``."""
     skipped = start & 1
     out = np.empty(count + skipped + (count + skipped & 1), np.uint32)
     kernel = _kernel("words", count)
     if kernel is None:
         _encrypt(key, start >> 1, out[0::2], out[1::2])
     else:
-        kernel(*_started(key, start >> 1), out)
+        kernel(*_kernel_arguments(key, start >> 1), out)
     return out[skipped : skipped + count]
 
 
 def _singles(key: tuple[int, int], count: int) -> _Array:
-    """Numbers in [0, 1) in float32: those of ``fractions``, written where the words were and nowhere else."""
+    """Uniform numbers in [0, 1) in float32, as from ``fractions``, written over the random bits in place."""
     words = np.empty(count + (count & 1), np.uint32)
     made = words.view(np.float32)
     for start in range(0, len(words), 2 * _AT_ONCE):
         here = words[start : start + 2 * _AT_ONCE]
         _encrypt(key, start >> 1, here[0::2], here[1::2])
         np.right_shift(here, _SHIFTS[8], here)
-        # Without a sign bit, the conversion of signed integers is the faster one.
+        # The sign bit is clear, and converting signed integers is faster.
         buffer = _scratch.single[: len(here)]
         np.copyto(buffer, here.view(np.int32), casting="unsafe")
         np.multiply(buffer, _UNIT, made[start : start + 2 * _AT_ONCE])
@@ -168,13 +168,13 @@ def _singles(key: tuple[int, int], count: int) -> _Array:
 
 
 def pairs(key: tuple[int, int], start: int, count: int, device: Any = None) -> tuple[_Array, _Array]:
-    """Both words of ``count`` blocks from number ``start`` on."""
+    """Both random 32-bit integers of ``count`` blocks from number ``start`` on."""
     out = np.empty((2, count), np.uint32)
     kernel = _kernel("pairs", count)
     if kernel is None:
         _encrypt(key, start, out[0], out[1])
     else:
-        kernel(*_started(key, start), out[0], out[1])
+        kernel(*_kernel_arguments(key, start), out[0], out[1])
     return out[0], out[1]
 
 
@@ -182,7 +182,7 @@ _ready: dict[str, Any] = {}
 
 
 def _kernel(name: str, count: int) -> Any:
-    """The compiled loop of that name, if Numba is there, and this draw is large or another was; else ``None``."""
+    """Compiled loop of that name, or ``None`` if it is not compiled yet and the draw is small, or without Numba."""
     kernel = _ready.get(name)
     if kernel is None and count >= _MANY:
         kernel = _ready[name] = getattr(_kernels(), name, None)
@@ -198,13 +198,13 @@ def _kernels() -> Any:
     return kernels
 
 
-def _started(key: tuple[int, int], start: int) -> tuple[Any, ...]:
-    """The words of a key and the number of the first block, as compiled loops take them."""
+def _kernel_arguments(key: tuple[int, int], start: int) -> tuple[Any, ...]:
+    """Key and number of the first block, as arguments of the compiled loops."""
     return np.uint32(key[0]), np.uint32(key[1]), np.uint64(start)
 
 
 def _fused(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array | None:
-    """What a sampler makes of the first ``count`` elements, if a compiled loop makes it of the words in one go."""
+    """First ``count`` elements from a compiled loop for the sampler, or ``None`` if there is none."""
     name, dtype = "", ""
     rest: Sequence[Any] = ()
     if sampler is fractions:
@@ -221,14 +221,14 @@ def _fused(sampler: Callable[..., Any], key: tuple[int, int], count: int, parame
     kernel = _kernel(name, count) if name else None
     if kernel is None:
         return None
-    # Where a number is made of one word, blocks make two.
+    # A block makes two numbers of 32 bits.
     out = np.empty(count if dtype == "float64" else count + (count & 1), DTYPES[dtype])
-    kernel(*_started(key, 0), out, *rest)
+    kernel(*_kernel_arguments(key, 0), out, *rest)
     return out[:count]
 
 
 def _encrypt(key: tuple[int, int], start: int, first: _Array, second: _Array) -> None:
-    """Both words of the blocks from number ``start`` on, written to two arrays."""
+    """Write both random 32-bit integers of the blocks from number ``start`` on to two arrays."""
     count = len(first)
     if count <= _FEW:
         for i in range(count):
@@ -237,14 +237,14 @@ def _encrypt(key: tuple[int, int], start: int, first: _Array, second: _Array) ->
     done = 0
     while done < count:
         high = start + done >> 32
-        # The low words of the counters do not wrap within one step.
+        # The low 32 bits of the counters do not wrap within one step.
         many = min(_AT_ONCE, count - done, (high + 1 << 32) - (start + done))
         _encrypt_some(key, high, start + done & MASK, first[done : done + many], second[done : done + many])
         done += many
 
 
 class _Scratch(threading.local):
-    """Arrays that a thread works in, and the first counters."""
+    """Work arrays of a thread, and the first counters."""
 
     def __init__(self) -> None:
         self.x, self.y, self.t, self.counters = (np.arange(_AT_ONCE, dtype=np.uint32) for _ in range(4))
@@ -282,9 +282,9 @@ _UNIT = np.asarray(2.0**-24, np.float32)
 
 
 def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
-    """What a sampler makes of ``count`` elements, a part at a time while it is in the processor's cache.
+    """``count`` elements from a sampler, generated in parts that fit in the CPU cache.
 
-    A parameter with a shape has one value for each element; others are passed on as they are.
+    A parameter with a shape has one value for each element; others are passed unchanged.
     """
     out = _fused(sampler, key, count, parameters)
     if out is not None:
@@ -304,23 +304,23 @@ def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, par
 
 
 def at_once(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
-    """What a sampler makes of ``count`` elements, all of them together."""
+    """``count`` elements from a sampler, generated at once."""
     made: _Array = sampler(Source(_here, key, 0, count, None), *parameters)
     return made
 
 
 def native_words(shape: tuple[int, ...], device: Any) -> _Array:
-    """Words of NumPy's own generator."""
+    """Random 32-bit integers from NumPy's generator."""
     return _native().integers(0, 1 << 32, shape, np.uint32)
 
 
 def native_fractions(count: int, dtype: str, device: Any) -> Any:
-    """Numbers in [0, 1) of NumPy's own generator, or ``None`` for a dtype that it does not make."""
+    """Uniform numbers in [0, 1) from NumPy's generator, or ``None`` for an unsupported dtype."""
     return _native().random(count, DTYPES[dtype]) if dtype in ("float32", "float64") else None
 
 
 def native_normals(count: int, dtype: str, device: Any) -> Any:
-    """Standard normal numbers of NumPy's own generator, or ``None`` for a dtype that it does not make."""
+    """Standard normal numbers from NumPy's generator, or ``None`` for an unsupported dtype."""
     return _native().standard_normal(count, DTYPES[dtype]) if dtype in ("float32", "float64") else None
 
 

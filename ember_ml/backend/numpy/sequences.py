@@ -1,4 +1,4 @@
-"""Nested sequences that hold tensors, put together by the functions of an engine."""
+"""Nested sequences that hold tensors, assembled by the functions of an engine."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ember_ml.types import MAX_AXES
 
 
 def held(value: object) -> tuple[bool, bool]:
-    """Whether a nested sequence holds tensors of some engine, and whether host arrays or scalars of several kinds.
+    """Whether a nested sequence holds engine tensors, and whether it holds host arrays or mixed host scalars.
 
-    Host scalars of one kind alone are read as quickly as numbers; of several, NumPy's promotion is not ours.
+    Host scalars of a single type are parsed as fast as numbers. Mixed ones must not follow NumPy's promotion.
     """
     if not isinstance(value, (list, tuple)):
         return False, False
     kinds = leaf_types(value)
-    hosted = [kind for kind in kinds if issubclass(kind, (np.ndarray, np.generic))]
-    has_arrays = bool(hosted) and (len(kinds) > 1 or issubclass(hosted[0], np.ndarray))
+    host_types = [kind for kind in kinds if issubclass(kind, (np.ndarray, np.generic))]
+    has_arrays = bool(host_types) and (len(kinds) > 1 or issubclass(host_types[0], np.ndarray))
     return any(isinstance(classify(kind), Backend) for kind in kinds), has_arrays
 
 
@@ -35,7 +35,7 @@ def assembled(
     convert: Callable[[Any, Any], Any],
     stack: Callable[[list[Any]], Any],
 ) -> Any:
-    """A nested sequence that holds tensors, put together by an engine's own functions.
+    """Tensor from a nested sequence that holds tensors.
 
     The tensors are promoted to one dtype, to which the numbers among them adapt.
     """
@@ -65,7 +65,7 @@ def assembled(
 
 
 def check_number(value: object, dtype: EmberDType | None) -> None:
-    """A number that the dtype cannot hold is an error; engines differ in what they would make of it."""
+    """Raise if the dtype cannot hold a number; engines disagree on the result."""
     if isinstance(value, (int, float)):
         dtype = dtype or default_dtype(kind_of(value))
         if not holds(dtype, value):
@@ -75,12 +75,12 @@ def check_number(value: object, dtype: EmberDType | None) -> None:
 
 
 def kind_of(number: object) -> type:
-    """The type of Python's numbers that ``number`` is one of."""
+    """Python number type of ``number``: bool, int, float or complex."""
     return next(kind for kind in NUMBERS if isinstance(number, kind))
 
 
 def _flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """The leaves of a nested sequence, and the lengths of its levels. Tensors beside sequences are taken apart."""
+    """Leaves of a nested sequence and the lengths of its levels. Tensors next to sequences are split into rows."""
     level, lengths = [value], []
     while any(issubclass(kind, (list, tuple)) for kind in set(map(type, level))):
         sizes = {_length(item) for item in level}

@@ -11,58 +11,58 @@ from ember_ml.backend.numpy.core import DTYPES
 from ember_ml.backend.numpy.dtypes import cast
 from ember_ml.dispatch import definition_of
 
-# Straight to the loops: np.sum and its like spend more time on their arguments than on small arrays.
-_added: Any = np.add.reduce
-_multiplied: Any = np.multiply.reduce
-_largest: Any = np.maximum.reduce
-_smallest: Any = np.minimum.reduce
+# np.sum and the like spend more time on their arguments than the ufuncs spend on small arrays.
+_add_reduce: Any = np.add.reduce
+_multiply_reduce: Any = np.multiply.reduce
+_maximum_reduce: Any = np.maximum.reduce
+_minimum_reduce: Any = np.minimum.reduce
 
-# What a dtype is accumulated in where its own precision would be lost on the way.
+# Accumulators for dtypes whose own precision is too low.
 _WIDE = {DTYPES["float16"]: np.float32, DTYPES["bfloat16"]: np.float32}
 
 
-def _reduced(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+def _reduce(reduce: Any, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
     if type(axis) is list:
         axis = tuple(axis)
-    x = _uncut(x, dtype)
-    answer = x.dtype if dtype is None else dtype
-    wide = _WIDE.get(answer)
+    x = _cast_complex(x, dtype)
+    target = x.dtype if dtype is None else dtype
+    wide = _WIDE.get(target)
     if wide is None:
         return reduce(x, axis, dtype, None, keepdims)
-    return reduce(x, axis, wide, None, keepdims).astype(answer)
+    return reduce(x, axis, wide, None, keepdims).astype(target)
 
 
-def _uncut(x: Any, dtype: Any) -> Any:
-    """``x``, cast if it is complex: ``cast`` does not let imaginary parts get lost, as NumPy would."""
+def _cast_complex(x: Any, dtype: Any) -> Any:
+    """``x``, cast if it is complex: ``cast`` rejects the loss of imaginary parts, which NumPy only warns about."""
     return cast(x, dtype) if dtype is not None and x.dtype.kind == "c" else x
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(_added, x, axis, dtype, keepdims)
+    return _reduce(_add_reduce, x, axis, dtype, keepdims)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    return _reduced(_multiplied, x, axis, dtype, keepdims)
+    return _reduce(_multiply_reduce, x, axis, dtype, keepdims)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     if type(axis) is list:
         axis = tuple(axis)
     wide = _WIDE.get(x.dtype)
-    total = _added(x, axis, wide, None, keepdims)
+    total = _add_reduce(x, axis, wide, None, keepdims)
     count = _count(x, axis)
-    # NumPy warns of 0 / 0, not of 0 * NaN.
-    answer = total / count if count else total * math.nan
-    return answer if wide is None else answer.astype(x.dtype)
+    # NumPy warns about 0 / 0, but not about 0 * NaN.
+    result = total / count if count else total * math.nan
+    return result if wide is None else result.astype(x.dtype)
 
 
 def _count(x: Any, axis: Any) -> int:
-    """How many elements each answer of a reduction is made of."""
+    """Number of elements reduced to each result."""
     if axis is None:
         return x.size
     if isinstance(axis, tuple):
         return math.prod(x.shape[i] for i in axis)
-    # NumPy takes the first and the last axis of an array that has none for no axis.
+    # NumPy accepts axis 0 and -1 for a 0-d array.
     return x.shape[axis] if x.ndim else 1
 
 
@@ -87,13 +87,16 @@ def quantile(x: Any, q: Any, /, *, axis: Any = None, keepdims: bool = False, met
 
 
 def _quantile(name: str, x: Any, q: Any, axis: Any, keepdims: bool, method: Any, scale: float) -> Any:
-    """NumPy's answer, which needs no full sort, where it is good: numbers in range, and no NaN or infinity met."""
-    known = method in ("linear", "lower", "higher", "nearest", "midpoint")
-    if known and x.size and x.dtype in _QUANTILE_DTYPES and isinstance(q, (int, float)) and 0 <= q <= scale:
+    """Quantile by NumPy's partition, which needs no full sort, if ``q`` is one number in range and no result is NaN.
+
+    Otherwise, including for NaN and infinities, by the definition.
+    """
+    is_supported = method in ("linear", "lower", "higher", "nearest", "midpoint")
+    if is_supported and x.size and x.dtype in _QUANTILE_DTYPES and isinstance(q, (int, float)) and 0 <= q <= scale:
         rest = tuple(axis) if type(axis) is list else axis
-        answer = np.quantile(x, q / scale, axis=rest, keepdims=keepdims, method=method)
-        if not np.isnan(answer).any():
-            return answer.astype(x.dtype)
+        result = np.quantile(x, q / scale, axis=rest, keepdims=keepdims, method=method)
+        if not np.isnan(result).any():
+            return result.astype(x.dtype)
     levels = () if name == "median" else (q,)
     options = {} if name == "median" else {"method": method}
     return definition_of(name)(x, *levels, axis=axis, keepdims=keepdims, **options)
@@ -106,9 +109,9 @@ def _variance(x: Any, axis: Any, correction: float, keepdims: bool) -> Any:
     if type(axis) is list:
         axis = tuple(axis)
     x = x.astype(_WIDE.get(x.dtype, x.dtype), copy=False)
-    centred = x - mean(x, axis=axis, keepdims=True)
-    squares = centred.real**2 + centred.imag**2 if x.dtype.kind == "c" else centred * centred
-    total = _added(squares, axis, None, None, keepdims)
+    centered = x - mean(x, axis=axis, keepdims=True)
+    squares = centered.real**2 + centered.imag**2 if x.dtype.kind == "c" else centered * centered
+    total = _add_reduce(squares, axis, None, None, keepdims)
     freedom = _count(x, axis) - correction
     return total / freedom if freedom > 0 else np.where(total > 0, math.inf, math.nan)
 
@@ -118,47 +121,47 @@ def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _largest(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+    return _maximum_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _smallest(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
+    return _minimum_reduce(x, tuple(axis) if type(axis) is list else axis, None, None, keepdims)
 
 
 def cumsum(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    return _accumulated(np.add, 0, x, axis, dtype, include_initial)
+    return _accumulate(np.add, 0, x, axis, dtype, include_initial)
 
 
 def cumprod(x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    return _accumulated(np.multiply, 1, x, axis, dtype, include_initial)
+    return _accumulate(np.multiply, 1, x, axis, dtype, include_initial)
 
 
-def _accumulated(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
+def _accumulate(ufunc: np.ufunc, first: int, x: Any, axis: Any, dtype: Any, include_initial: bool) -> Any:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    x = _uncut(x, dtype)
-    answer = x.dtype if dtype is None else dtype
-    running = _running(ufunc, x, axis, _WIDE.get(answer, answer)).astype(answer, copy=False)
+    x = _cast_complex(x, dtype)
+    target = x.dtype if dtype is None else dtype
+    running = _accumulate_along(ufunc, x, axis, _WIDE.get(target, target)).astype(target, copy=False)
     if not include_initial:
         return running
     shape = list(x.shape)
     shape[axis] = 1
-    return np.concatenate([np.full(shape, first, answer), running], axis)
+    return np.concatenate([np.full(shape, first, target), running], axis)
 
 
-def _running(ufunc: np.ufunc, x: Any, axis: int, dtype: Any = None) -> Any:
+def _accumulate_along(ufunc: np.ufunc, x: Any, axis: int, dtype: Any = None) -> Any:
     try:
         return ufunc.accumulate(x, axis, dtype)
     except TypeError:
         if x.ndim:
             raise
-    # What NumPy's reductions allow, and its accumulations do not.
+    # NumPy's ufunc.accumulate does not support 0-d arrays, unlike ufunc.reduce.
     return ufunc.reduce(x, axis, dtype)
 
 
 def cummax(x: Any, /, *, axis: int) -> Any:
-    return _running(np.maximum, x, axis)
+    return _accumulate_along(np.maximum, x, axis)
 
 
 def cummin(x: Any, /, *, axis: int) -> Any:
-    return _running(np.minimum, x, axis)
+    return _accumulate_along(np.minimum, x, axis)

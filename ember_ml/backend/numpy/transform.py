@@ -1,4 +1,4 @@
-"""Transforms of functions of flat lists of arrays: NumPy's own are those of the boxes that trace them."""
+"""Transforms of functions of flat lists of arrays, by the tracer in this package."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Vectors and waves on NumPy: all by definition."""
+"""Vectors and waves on NumPy, all by their definitions."""

@@ -1,3 +1,3 @@
-"""The PyTorch engine."""
+"""The torch engine."""
 
 from ember_ml.backend.torch import core as core

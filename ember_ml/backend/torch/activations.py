@@ -1,4 +1,4 @@
-"""Activations on PyTorch."""
+"""Activations on torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn.functional import hardtanh as hard_tanh
 from torch.nn.functional import logsigmoid as log_sigmoid
 from torch.nn.functional import tanhshrink as tanh_shrink
 
-from ember_ml.backend.numpy.activations import _STRAIGHT
+from ember_ml.backend.numpy.activations import _LINEAR_FROM
 from ember_ml.dispatch import definition_of
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
@@ -24,12 +24,12 @@ def gelu(x: Tensor, /, approximate: bool = False) -> Tensor:
 
 
 def hard_sigmoid(x: Tensor, /) -> Tensor:
-    # For float64, torch has a sixth in float32 only: in the gradient, and on CUDA in the answer too.
+    # torch 2.13: 1/6 is rounded to float32 for float64: in the gradient, and on CUDA in the result too.
     return relu6(x + 3) / 6 if x.dtype is torch.float64 else functional.hardsigmoid(x)
 
 
 def hard_silu(x: Tensor, /) -> Tensor:
-    # So it has here on CUDA.
+    # torch 2.13: on CUDA, hardswish has the same error.
     return x * hard_sigmoid(x) if x.is_cuda and x.dtype is torch.float64 else functional.hardswish(x)
 
 
@@ -40,7 +40,7 @@ def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:
     if threshold < 0:
         raise ValueError(f"soft_shrink takes a threshold of at least 0, not {threshold}")
     if threshold > _LARGEST_HALF:
-        # torch takes none that the dtype cannot hold.
+        # torch raises for a threshold that the dtype cannot hold.
         return definition_of("soft_shrink")(x, threshold)
     return functional.softshrink(x, threshold)
 
@@ -48,7 +48,7 @@ def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:
 def softplus(x: Tensor, /, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     if beta == 0:
         raise ValueError("softplus divides by beta, which is 0")
-    return functional.softplus(x, beta, min(threshold, _STRAIGHT))
+    return functional.softplus(x, beta, min(threshold, _LINEAR_FROM))
 
 
 def softmax(x: Tensor, /, axis: Any = -1) -> Tensor:
@@ -60,7 +60,7 @@ def log_softmax(x: Tensor, /, axis: Any = -1) -> Tensor:
 
 
 def _along(function: Any, x: Tensor, axis: Any) -> Tensor:
-    """``function`` along one axis, or along several that are joined into one at the end for it."""
+    """``function`` along one axis, or along several, flattened into one at the end."""
     if isinstance(axis, int):
         return function(x, _axis(axis, x.ndim))
     axes = _axes(axis, x.ndim)

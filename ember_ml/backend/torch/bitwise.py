@@ -1,11 +1,11 @@
-"""Bits: logic, shifts and rotations of integers, packing, and waves made of bits."""
+"""Bitwise logic and shifts on torch."""
 
 from __future__ import annotations
 
 import torch
 from torch import bitwise_and, bitwise_or, bitwise_xor
 
-# torch has no kernels for these: they are computed in the signed dtype of the same bits.
+# torch 2.13: no kernels for these dtypes, so they are computed in the signed dtype with the same bits.
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
@@ -26,6 +26,6 @@ def bitwise_right_shift(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
     if signed is None:
         return torch.bitwise_right_shift(x, y)
     up, count = x.view(signed), y.view(signed)
-    # After one place the sign bit is cleared, and zeros move in.
+    # A shift by one clears the sign bit, so that zeros are shifted in.
     once = (up >> 1) & torch.iinfo(signed).max
     return torch.where(count == 0, up, torch.bitwise_right_shift(once, count - 1)).view(x.dtype)

@@ -1,4 +1,4 @@
-"""Comparison and logic on PyTorch."""
+"""Comparison and logic on torch."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def isclose(
     x, y = _comparable(x), _comparable(y)
     if rtol >= 0 and atol >= 0:
         if equal_nan and x.shape != y.shape:
-            # Older releases write what has the shape of both into what has that of the first.
+            # Older torch releases write the broadcast result in place into the shape of the first operand.
             x, y = torch.broadcast_tensors(x, y)
         return torch.isclose(x, y, rtol, atol, equal_nan)
-    # torch takes no negative tolerance, beyond which only what is equal is close.
-    near = ((x - y).abs() <= atol + rtol * y.abs()) & y.isfinite() | (x == y)
-    return near | (x.isnan() & y.isnan()) if equal_nan else near
+    # torch does not support a negative tolerance, with which only equal values are close.
+    close = ((x - y).abs() <= atol + rtol * y.abs()) & y.isfinite() | (x == y)
+    return close | (x.isnan() & y.isnan()) if equal_nan else close
 
 
 def _comparable(x: torch.Tensor) -> torch.Tensor:
-    """Halves as float32 (their own steps are coarser than the tolerance), integers as float64."""
+    """Half precision as float32, because its spacing is coarser than the tolerance; integers as float64."""
     if x.is_complex() or x.dtype in (torch.float32, torch.float64):
         return x
     return x.to(torch.float32 if x.is_floating_point() or x.device.type == "mps" else torch.float64)
@@ -64,5 +64,5 @@ def isin(
 ) -> torch.Tensor:
     if x.dtype is torch.bool:
         x, test_elements = x.to(torch.uint8), test_elements.to(torch.uint8)
-    # torch takes no matrix of elements to look for whose rows are not one after the other.
+    # torch 2.13: isin does not support non-contiguous test elements.
     return torch.isin(x, test_elements.reshape(-1), assume_unique=assume_unique, invert=invert)

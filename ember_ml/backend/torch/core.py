@@ -1,4 +1,4 @@
-"""What dispatch needs of PyTorch: its tensor types, dtypes, conversions, devices and errors."""
+"""What dispatch needs of torch: its tensor types, dtypes, conversions, devices and errors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
 from ember_ml.errors import AxisError, LinAlgError, UnsupportedError
 
-# torch.compile cannot trace the reading of a ContextVar, nor the hash of another engine's dtype; what these answer is
-# fixed while a graph is traced.
+# torch 2.13: torch.compile cannot trace reading a ContextVar or hashing a foreign dtype; both are constant while
+# tracing.
 torch.compiler.assume_constant_result(backends.block_backend)
 torch.compiler.assume_constant_result(dtypes.name_of)
 
 TENSORS = (torch.Tensor, torch.nn.Parameter)
 
-# A 0-d tensor costs torch less than a number, except here, where it knows short cuts for common exponents.
+# torch handles 0-d tensors faster than numbers, except here, where common exponents have fast paths.
 RAW_NUMBERS = frozenset({"power"})
 
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
@@ -42,10 +42,10 @@ def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
         return value.to(device=device, dtype=dtype)
     has_tensors, has_arrays = held(value)
     if has_tensors:
-        beside = device or device_in(value)
-        return assembled(value, dtype, DTYPES.__getitem__, lambda leaf, own: convert(leaf, own, beside), torch.stack)
+        target = device or device_in(value)
+        return assembled(value, dtype, DTYPES.__getitem__, lambda leaf, own: convert(leaf, own, target), torch.stack)
     if torch.compiler.is_compiling() and isinstance(value, (list, tuple, range)):
-        return _traced(value, dtype, device)
+        return _from_traced_sequence(value, dtype, device)
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         return _from_dlpack(value).to(device=device, dtype=dtype)
     return from_host(parse(value, None if dtype is None else _HOST_OF[dtype], has_arrays), device)
@@ -55,20 +55,21 @@ def _number(value: Any, dtype: torch.dtype, device: torch.device | None) -> torc
     try:
         return torch.scalar_tensor(value, dtype=dtype, device=device)
     except (RuntimeError, OverflowError):
-        # torch refuses a float beyond the range of the dtype, which IEEE 754 rounds to infinity, and an integer of more
+        # torch raises for a float beyond the range of the dtype, which IEEE 754 rounds to infinity, and for an integer
+        # of more
         # than 64 bits.
         wide = torch.complex128 if dtype.is_complex else torch.float64
         return torch.scalar_tensor(complex(value) if dtype.is_complex else float(value), dtype=wide).to(device, dtype)
 
 
 def _from_dlpack(value: Any) -> torch.Tensor:
-    """A foreign tensor; one in host memory through NumPy, since negative strides end the process in torch's reader."""
+    """Foreign tensor, in host memory through NumPy. torch 2.13: negative strides from DLPack end the process."""
     in_host_memory = value.__dlpack_device__()[0] == 1
     return from_host(np.from_dlpack(value), None) if in_host_memory else torch.from_dlpack(value)
 
 
-def _traced(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
-    """A sequence in compiled code, which cannot be read through NumPy."""
+def _from_traced_sequence(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
+    """Sequence in compiled code, which cannot go through NumPy."""
     x = torch.tensor(value, dtype=dtype, device=device)
     if dtype is None and x.is_floating_point():
         return x.to(DTYPES[default_dtype(float).name])
@@ -76,12 +77,12 @@ def _traced(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
 
 
 def device_in(value: Any) -> torch.device | None:
-    """The device of the first of this engine's tensors in a nested sequence."""
+    """Device of the first torch tensor in a nested sequence."""
     return next((leaf.device for leaf in tree.leaves(value) if isinstance(leaf, torch.Tensor)), None)
 
 
 def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:
-    """A copy of a host array as a tensor: torch would share its memory, and writing to one would change the other."""
+    """Copy of a host array as a tensor: torch would share memory, so that writing to one would change the other."""
     dtype = _OF_HOST[array.dtype]
     if dtype is torch.bfloat16:
         return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16).to(device)
@@ -102,19 +103,19 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The values of ``x`` as a host array."""
+    """Values of ``x`` as a host array."""
     if x.dtype is torch.bfloat16:
         return x.detach().view(torch.int16).numpy(force=True).view(HOST_DTYPES["bfloat16"])
     return x.numpy(force=True)
 
 
 def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
-    """What ``run`` computes out of torch's sight: asking for its gradient is an error, not zero."""
+    """Result of ``run``, which torch cannot differentiate: requesting a gradient raises instead of giving zero."""
     back = torch.is_grad_enabled()
     tensors = [x for x in tree.leaves(values) if isinstance(x, torch.Tensor)]
-    traced = [x for x in tensors if (back and x.requires_grad) or is_pushed(x)]
-    if is_pushing() and operation.definition is not None:
-        # The definition is made of what torch can differentiate forward.
+    traced = [x for x in tensors if (back and x.requires_grad) or has_tangent(x)]
+    if is_forward_mode() and operation.definition is not None:
+        # The definition consists of operations that support forward mode.
         args, kwargs = operation.general.arguments(values)
         with backends.active(backends.load("torch")):
             return operation.definition(*args, **kwargs)
@@ -123,28 +124,28 @@ def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> 
     return run(*values)
 
 
-def is_pushed(x: torch.Tensor) -> bool:
-    """Whether a tangent of ``x`` goes forward with it."""
-    return is_pushing() and forward_ad.unpack_dual(x).tangent is not None
+def has_tangent(x: torch.Tensor) -> bool:
+    """Whether ``x`` has a tangent in forward mode."""
+    return is_forward_mode() and forward_ad.unpack_dual(x).tangent is not None
 
 
-def is_pushing() -> bool:
-    """Whether torch differentiates forward."""
+def is_forward_mode() -> bool:
+    """Whether forward-mode differentiation is active."""
     return forward_ad._current_level >= 0
 
 
 def device_like(x: torch.Tensor) -> torch.device:
-    """The engine's own object for the device that ``x`` is on."""
+    """Device object of the engine for the device of ``x``."""
     return x.device
 
 
 def device_of(x: torch.Tensor) -> str:
-    """The name of the device that ``x`` is on."""
+    """Name of the device of ``x``."""
     return str(x.device)
 
 
 def devices() -> list[str]:
-    """The devices of this engine, the best last."""
+    """Names of the available devices, the fastest last."""
     found = ["cpu"]
     if torch.backends.mps.is_available():
         found.append("mps")
@@ -154,7 +155,7 @@ def devices() -> list[str]:
 
 
 def find_device(name: Any) -> torch.device:
-    """The engine's own object for a device name."""
+    """Device object of the engine for a device name."""
     if isinstance(name, torch.device):
         name = str(name)
     if name == "cpu" or (torch.compiler.is_compiling() and name != "gpu"):
@@ -171,12 +172,12 @@ _KIND_MESSAGES = re.compile(
     r"not implemented for|not supported|dtype|expected scalar type|can't be cast|bool tensor|result type|must be real"
     r"|only supported for|does not support|Boolean|complex"
 )
-# Only CUDA has a class for it. These are the words of the CPU on Linux and macOS, of the CPU on Windows, and of MPS.
+# Only CUDA has an error class for it. These are the messages of the CPU on Linux and macOS, on Windows, and of MPS.
 _MEMORY_MESSAGES = re.compile(r"can't allocate memory|not enough memory|backend out of memory")
 
 
 def error_class(error: Exception) -> type[Exception] | None:
-    """The class that this mistake has on every engine, if it is not the error's own."""
+    """Error class of this mistake on every engine, or ``None`` if it is the error's own."""
     message = str(error)
     if isinstance(error, torch.linalg.LinAlgError):
         return LinAlgError

@@ -1,4 +1,4 @@
-"""Tensors made from numbers, shapes and other data."""
+"""Creation of tensors on torch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from torch import diag
 
 from ember_ml.backend.numpy.creation import (
+    _backend_of,
     _check_copy,
     _check_exporter,
     _check_matrix,
     _check_signs,
     _columns,
-    _home,
     _host_values,
     _numbers,
 )
@@ -27,7 +27,7 @@ from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 Tensor = torch.Tensor
 
-_PORTABLE = {own: as_dtype(name) for name, own in DTYPES.items()}
+_EMBER_DTYPES = {own: as_dtype(name) for name, own in DTYPES.items()}
 
 
 def asarray(
@@ -41,14 +41,14 @@ def asarray(
     obj = as_list(obj)
     if isinstance(obj, (*NUMBERS, list, tuple, range)):
         _check_copy(copy, shared=False)
-        check_number(obj, _PORTABLE.get(dtype))
+        check_number(obj, _EMBER_DTYPES.get(dtype))
         if held(obj)[0]:
-            beside = device or device_in(obj)
+            target = device or device_in(obj)
             return assembled(
-                obj, dtype, DTYPES.__getitem__, lambda leaf, own: asarray(leaf, dtype=own, device=beside), torch.stack
+                obj, dtype, DTYPES.__getitem__, lambda leaf, own: asarray(leaf, dtype=own, device=target), torch.stack
             )
         return convert(obj, dtype, device)
-    source = obj if isinstance(obj, Tensor) else _imported(obj)
+    source = obj if isinstance(obj, Tensor) else _share_memory(obj)
     is_shared = source is not None
     if source is None:
         source = from_host(parse(_host_values(obj), None), device)
@@ -59,13 +59,13 @@ def asarray(
     return x.clone() if copy and is_shared and x is source else x
 
 
-def _imported(obj: Any) -> Tensor | None:
-    """A tensor that shares the memory of a host array or of another engine's tensor, if that is possible."""
+def _share_memory(obj: Any) -> Tensor | None:
+    """Tensor that shares memory with a host array or another engine's tensor, or ``None`` if that is impossible."""
     try:
-        if _home(obj) is None:
+        if _backend_of(obj) is None:
             array = parse(obj, None)
             return torch.from_numpy(array) if array.flags.writeable else None
-        # torch ends the process when DLPack hands it negative strides.
+        # torch 2.13: negative strides from DLPack end the process.
         return torch.from_dlpack(obj) if min((0, *np.from_dlpack(obj).strides)) == 0 else None
     except (BufferError, RuntimeError, TypeError, ValueError):
         return None
@@ -101,11 +101,11 @@ def full(
 ) -> Tensor:
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if type(fill_value) in NUMBERS:
-        check_number(fill_value, _PORTABLE.get(dtype))
+        check_number(fill_value, _EMBER_DTYPES.get(dtype))
         try:
             return torch.full(shape, fill_value, dtype=dtype or _of_number(fill_value), device=device)
         except (OverflowError, RuntimeError):
-            # torch refuses what becomes infinite, and what is between the end of the dtype and the integer beyond.
+            # torch 2.13: torch.full raises for values that round to infinity or to the limit of an integer dtype.
             pass
     return asarray(fill_value, dtype=dtype, device=device).expand(shape).clone()
 
@@ -170,7 +170,7 @@ def arange(
 
 
 def _widest_float(device: torch.device | None) -> torch.dtype:
-    """The dtype to compute in before rounding, as NumPy does: the widest float of the device."""
+    """Dtype for computation before rounding, as in NumPy: the widest float of the device."""
     return torch.float32 if device is not None and device.type == "mps" else torch.float64
 
 
@@ -238,7 +238,7 @@ def geomspace(
     dtype = dtype or _of_number(start + stop + 0.0)
     if not (dtype.is_floating_point or dtype.is_complex or x.is_complex()):
         whole = x.round()
-        # What rounding has put just below an integer would be cut down to the one before.
+        # Casting would truncate values that rounding put just below an integer.
         x = torch.where((x - whole).abs() <= 1e-9 * whole.abs(), whole, x)
     return x.to(dtype)
 
@@ -273,7 +273,7 @@ def blackman(n: int, /, *, dtype: torch.dtype | None = None, device: torch.devic
     if n <= 1:
         return torch.ones(max(n, 0), dtype=dtype or _float(), device=device)
     wave = torch.cos(2 * math.pi * torch.arange(n, dtype=torch.float64) / (n - 1))
-    # In this form the ends are exactly 0 and the middle is exactly 1, as integers too.
+    # In this form the ends are exactly 0 and the middle is exactly 1, also for integer dtypes.
     return ((1 - wave) * (0.34 - 0.16 * wave)).to(device, dtype or _float())
 
 

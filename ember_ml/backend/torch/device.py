@@ -1,4 +1,4 @@
-"""Devices: where tensors live, which there are, and what memory they have."""
+"""Devices and memory on torch."""
 
 from __future__ import annotations
 

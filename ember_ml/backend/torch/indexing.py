@@ -1,4 +1,4 @@
-"""Elements picked, placed, searched, sorted and counted."""
+"""Indexing, searching, sorting, counting and segment reductions on torch."""
 
 from __future__ import annotations
 
@@ -9,34 +9,39 @@ import torch
 from torch import Tensor, argwhere, masked_select
 
 from ember_ml.backend.numpy.indexing import Part, check_search, parts_of
-from ember_ml.backend.torch.core import DTYPES, convert, is_pushing
+from ember_ml.backend.torch.core import DTYPES, convert, is_forward_mode
 from ember_ml.dispatch.checks import is_checked, shift
 from ember_ml.dtypes import default_float
 from ember_ml.shapes.axes import axis_of as _axis
 
-# torch.compile cannot trace a ContextVar; in compiled code nothing is checked, with or without.
+# torch 2.13: torch.compile cannot trace a ContextVar. Compiled code is never checked, so the value does not matter.
 torch.compiler.assume_constant_result(shift)
 
-# From so many indices on, to look whether any is negative takes longer than to let torch complain.
-_MANY = 5000
+# For more indices than this, checking for negative ones takes longer than letting torch raise.
+_FEW_TO_CHECK = 5000
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = _axis(axis, x.ndim)
-    found = _selected(x, axis, indices.reshape(-1))
+    found = _index_select(x, axis, indices.reshape(-1))
     return found.reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def _selected(x: Tensor, axis: int, indices: Tensor) -> Tensor:
-    if indices.numel() > _MANY and type(indices) is Tensor and indices.is_cpu and not torch.compiler.is_compiling():
+def _index_select(x: Tensor, axis: int, indices: Tensor) -> Tensor:
+    if (
+        indices.numel() > _FEW_TO_CHECK
+        and type(indices) is Tensor
+        and indices.is_cpu
+        and not torch.compiler.is_compiling()
+    ):
         try:
             return torch.index_select(x, axis, indices)
         except (IndexError, RuntimeError):
-            # There is a negative one, or another mistake, which comes up again.
+            # An index is negative, or there is another error, which the general path raises again.
             pass
-    return torch.index_select(x, axis, _wrapped(indices, x.shape[axis]))
+    return torch.index_select(x, axis, _nonnegative(indices, x.shape[axis]))
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -45,52 +50,52 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     axis = _axis(axis, x.ndim)
     ones = [(*shape[:axis], 1, *shape[axis + 1 :]) for shape in (x.shape, indices.shape)]
     shape = torch.broadcast_shapes(*ones)
-    places = _wrapped(indices, x.shape[axis]).expand(*shape[:axis], indices.shape[axis], *shape[axis + 1 :])
+    places = _nonnegative(indices, x.shape[axis]).expand(*shape[:axis], indices.shape[axis], *shape[axis + 1 :])
     return x.expand(*shape[:axis], x.shape[axis], *shape[axis + 1 :]).gather(axis, places)
 
 
 def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
-    axis, places, updates = _aligned(x, indices, updates, axis)
+    axis, places, updates = _align_updates(x, indices, updates, axis)
     return torch.index_add(x, axis, places, updates)
 
 
 def scatter_max(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
-    axis, places, updates = _aligned(x, indices, updates, axis)
-    return _reduced(x, axis, places, updates, "amax")
+    axis, places, updates = _align_updates(x, indices, updates, axis)
+    return _scatter_reduce(x, axis, places, updates, "amax")
 
 
 def scatter_min(x: Tensor, indices: Tensor, updates: Tensor, /, *, axis: int = 0) -> Tensor:
-    axis, places, updates = _aligned(x, indices, updates, axis)
-    return _reduced(x, axis, places, updates, "amin")
+    axis, places, updates = _align_updates(x, indices, updates, axis)
+    return _scatter_reduce(x, axis, places, updates, "amin")
 
 
 def index_get(x: Tensor, index: object, /) -> Tensor:
-    x, parts, _ = _forward(x, _parts(index, x))
+    x, parts, _ = _with_positive_steps(x, _parts(index, x))
     for value, axis in parts:
         if _is_places(value):
-            _check_unseen(value, -x.shape[axis], x.shape[axis], x)
+            _check_where_torch_does_not(value, -x.shape[axis], x.shape[axis], x)
     return x[_key(parts)]
 
 
 def index_update(x: Tensor, index: object, values: Tensor, /) -> Tensor:
-    x, parts, turned = _forward(x, _parts(index, x))
+    x, parts, flipped = _with_positive_steps(x, _parts(index, x))
     if any(_is_places(part.value) for part in parts):
         axis, rows, places, values = _by_rows(x, parts, values)
-        answer = _assigned(rows, axis, places, values).reshape(x.shape)
+        result = _assign(rows, axis, places, values).reshape(x.shape)
     else:
-        answer = x.clone()
-        answer[_key(parts)] = values
-    return answer.flip(turned) if turned else answer
+        result = x.clone()
+        result[_key(parts)] = values
+    return result.flip(flipped) if flipped else result
 
 
 def index_add(x: Tensor, index: object, values: Tensor, /) -> Tensor:
     parts = _parts(index, x)
     if not any(_is_places(part.value) for part in parts):
         return x + index_update(torch.zeros_like(x), index, values)
-    x, parts, turned = _forward(x, parts)
+    x, parts, flipped = _with_positive_steps(x, parts)
     axis, rows, places, values = _by_rows(x, parts, values)
-    answer = rows.index_add(axis, places, values).reshape(x.shape)
-    return answer.flip(turned) if turned else answer
+    result = rows.index_add(axis, places, values).reshape(x.shape)
+    return result.flip(flipped) if flipped else result
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
@@ -107,7 +112,7 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
         x1, x2 = x1.to(torch.uint8), x2.to(torch.uint8)
     if not x1.is_floating_point() or not x1.shape[0]:
         return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
-    # A sorted sequence has its NaNs at the end; one at the front is looked for because it costs no pass.
+    # NaN sorts last. The first element is checked as well because it costs no extra pass.
     if _is_true(x1[:: max(1, x1.shape[0] - 1)].isnan().any()) is False:
         return torch.searchsorted(x1.contiguous(), x2.contiguous(), side=side)
     return _search_before_nan(x1, x2, side)
@@ -133,7 +138,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    # Equal values cannot be told apart, and keeping their order costs more.
+    # Equal values are indistinguishable, and a stable sort is slower.
     return torch.sort(x, dim=_axis(axis, x.ndim), descending=descending).values
 
 
@@ -147,13 +152,13 @@ def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool 
         raise ValueError(f"top_k cannot take {k} of {x.shape[axis]} elements")
     if not 0 < k < x.shape[axis] or x.dtype is torch.bool:
         return _first_of_sorted(x, k, axis, largest)
-    # One more than asked for tells whether elements are equal, of which torch takes any.
+    # torch breaks ties arbitrarily; one element more than requested shows whether there are ties.
     values, places = torch.topk(x, k + 1, axis, largest)
     before, after = values.narrow(axis, 0, k), values.narrow(axis, 1, k)
-    apart = before > after if largest else before < after
-    if _is_true(apart.all()):
+    distinct = before > after if largest else before < after
+    if _is_true(distinct.all()):
         return before, places.narrow(axis, 0, k)
-    if not _is_true(apart.narrow(axis, k - 1, 1).all()):
+    if not _is_true(distinct.narrow(axis, k - 1, 1).all()):
         return _first_of_sorted(x, k, axis, largest)
     places = places.narrow(axis, 0, k).sort(axis).values
     values, order = torch.sort(x.gather(axis, places), dim=axis, descending=largest, stable=True)
@@ -179,14 +184,14 @@ def unique(
         differs &= ~(values[1:].isnan() & values[:-1].isnan())
     new = torch.cat([torch.ones_like(order[:1], dtype=torch.bool), differs])
     first = new.nonzero().reshape(-1)
-    answer = [values[first]]
+    result = [values[first]]
     if return_index:
-        answer.append(order[first])
+        result.append(order[first])
     if return_inverse:
-        answer.append(torch.empty_like(order).index_copy(0, order, new.cumsum(0) - 1).reshape(x.shape))
+        result.append(torch.empty_like(order).index_copy(0, order, new.cumsum(0) - 1).reshape(x.shape))
     if return_counts:
-        answer.append(torch.diff(first, append=first.new_tensor([x.numel()])))
-    return tuple(answer) if len(answer) > 1 else answer[0]
+        result.append(torch.diff(first, append=first.new_tensor([x.numel()])))
+    return tuple(result) if len(result) > 1 else result[0]
 
 
 def unravel_index(indices: Tensor, shape: Any, /) -> tuple[Tensor, ...]:
@@ -201,11 +206,11 @@ def unravel_index(indices: Tensor, shape: Any, /) -> tuple[Tensor, ...]:
 
 def ravel_multi_index(multi_index: Any, shape: Any, /) -> Tensor:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    answer: Any = 0
+    result: Any = 0
     for indices, size in zip(multi_index, sizes, strict=True):
         _check(indices, 0, size)
-        answer = answer * size + indices
-    return answer
+        result = result * size + indices
+    return result
 
 
 def one_hot(x: Tensor, num_classes: int, axis: int = -1, dtype: torch.dtype | None = None) -> Tensor:
@@ -213,17 +218,17 @@ def one_hot(x: Tensor, num_classes: int, axis: int = -1, dtype: torch.dtype | No
     count = max(math.ceil(num_classes), 0)
     kind = DTYPES[default_float().name] if dtype is None else dtype
     shape = (*x.shape[:axis], count, *x.shape[axis:])
-    answer = torch.zeros(shape, dtype=kind, device=x.device)
+    result = torch.zeros(shape, dtype=kind, device=x.device)
     if not count:
-        return answer
+        return result
     if x.is_cpu and not torch.compiler.is_compiling():
         try:
-            return answer.scatter_(axis, x.unsqueeze(axis), 1)
+            return result.scatter_(axis, x.unsqueeze(axis), 1)
         except RuntimeError:
-            # Some are out of range, which torch looks for itself, or a transform traces.
-            answer = torch.zeros(shape, dtype=kind, device=x.device)
+            # An index is out of range, or a transform traces the call.
+            result = torch.zeros(shape, dtype=kind, device=x.device)
     hits = ((x >= 0) & (x < count)).to(kind)
-    return answer.scatter(axis, x.clamp(0, count - 1).unsqueeze(axis), hits.unsqueeze(axis))
+    return result.scatter(axis, x.clamp(0, count - 1).unsqueeze(axis), hits.unsqueeze(axis))
 
 
 def segment_sum(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
@@ -231,19 +236,19 @@ def segment_sum(data: Tensor, segment_ids: Tensor, num_segments: int | None = No
 
 
 def segment_max(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
-    return _reduced(_segments(-math.inf, data, segment_ids, num_segments), 0, segment_ids, data, "amax")
+    return _scatter_reduce(_segments(-math.inf, data, segment_ids, num_segments), 0, segment_ids, data, "amax")
 
 
 def segment_min(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
-    return _reduced(_segments(math.inf, data, segment_ids, num_segments), 0, segment_ids, data, "amin")
+    return _scatter_reduce(_segments(math.inf, data, segment_ids, num_segments), 0, segment_ids, data, "amin")
 
 
 def segment_prod(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
-    return _reduced(_segments(1, data, segment_ids, num_segments), 0, segment_ids, data, "prod")
+    return _scatter_reduce(_segments(1, data, segment_ids, num_segments), 0, segment_ids, data, "prod")
 
 
 def _extremes(indices: Tensor) -> tuple[int, int]:
-    """The smallest and largest index; 0 and -1 if there is none."""
+    """Smallest and largest index, or 0 and -1 if there are none."""
     if not indices.numel():
         return 0, -1
     least, most = torch.aminmax(indices)
@@ -251,7 +256,7 @@ def _extremes(indices: Tensor) -> tuple[int, int]:
 
 
 def _check(indices: Tensor, low: int, high: int) -> None:
-    """Raise unless all indices are in range. Compiled code cannot look at them."""
+    """Raise unless all indices are in range. Compiled code cannot check."""
     if torch.compiler.is_compiling() or not is_checked():
         return
     least, most = _extremes(indices)
@@ -259,23 +264,23 @@ def _check(indices: Tensor, low: int, high: int) -> None:
         raise IndexError(f"index {least if least < low else most} is out of range for {high} elements")
 
 
-def _check_unseen(indices: Tensor, low: int, high: int, x: Tensor | None = None) -> None:
-    """Raise unless all indices are in range, where torch's own functions do not look.
+def _check_where_torch_does_not(indices: Tensor, low: int, high: int, x: Tensor | None = None) -> None:
+    """Raise unless all indices are in range, in the cases that torch itself does not check.
 
-    On a GPU they end the process, and where ``x`` has no elements they let all indices pass.
+    Out-of-range indices end the process on a GPU, and are ignored if ``x`` is empty.
     """
     if indices.device.type != "cpu" or (x is not None and not x.numel()):
         _check(indices, low, high)
 
 
-def _wrapped(indices: Tensor, size: int, x: Tensor | None = None) -> Tensor:
-    """Indices counted from the front, which is all that most of torch's functions know."""
-    _check_unseen(indices, -size, size, x)
+def _nonnegative(indices: Tensor, size: int, x: Tensor | None = None) -> Tensor:
+    """Nonnegative indices; most of torch's functions do not support negative ones."""
+    _check_where_torch_does_not(indices, -size, size, x)
     return indices if _is_within(indices, size) else torch.where(indices < 0, indices + size, indices)
 
 
 def _is_within(indices: Tensor, size: int) -> bool:
-    """Whether all indices are surely from 0 to ``size - 1``: in compiled code and on a GPU, nobody looks."""
+    """Whether all indices are known to be in ``[0, size)``; False in compiled code and on a GPU, which do not check."""
     if not indices.is_cpu or torch.compiler.is_compiling():
         return False
     try:
@@ -285,23 +290,23 @@ def _is_within(indices: Tensor, size: int) -> bool:
     return least >= 0 and most < size
 
 
-def _aligned(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[int, Tensor, Tensor]:
+def _align_updates(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[int, Tensor, Tensor]:
     if indices.ndim != 1:
         raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
     axis = _axis(axis, x.ndim)
     updates = updates.broadcast_to((*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]))
-    return axis, _wrapped(indices, x.shape[axis], x), updates
+    return axis, _nonnegative(indices, x.shape[axis], x), updates
 
 
-def _reduced(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:
+def _scatter_reduce(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:
     spread = places.reshape(-1, *(1,) * (x.ndim - axis - 1)).expand(updates.shape)
-    if how == "prod" and is_pushing():
+    if how == "prod" and is_forward_mode():
         raise NotImplementedError("torch takes products for constants where it differentiates forward")
     return x.scatter_reduce(axis, spread, updates, how)
 
 
 def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Tensor:
-    """The answer for segments without rows."""
+    """Result for segments without rows."""
     if ids.ndim != 1 or data.ndim == 0 or ids.shape[0] != data.shape[0]:
         raise ValueError(
             f"segment ids of shape {tuple(ids.shape)} do not number the rows of a tensor of shape {tuple(data.shape)}"
@@ -309,7 +314,7 @@ def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Ten
     count = _extremes(ids)[1] + 1 if count is None else count
     if count < 0:
         raise ValueError(f"there are no {count} segments")
-    _check_unseen(ids, 0, count, data if count else ids[:0])
+    _check_where_torch_does_not(ids, 0, count, data if count else ids[:0])
     if math.isinf(empty) and not data.is_floating_point():
         limits = torch.iinfo(data.dtype)
         empty = limits.max if empty > 0 else limits.min
@@ -317,7 +322,7 @@ def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Ten
 
 
 def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:
-    """Positions in a sequence that ends in NaNs, which torch takes for smaller than anything."""
+    """Positions in a sequence that ends with NaN. torch 2.13: searchsorted treats NaN as smaller than any number."""
     size = x1.shape[0]
     ordered = size - x1.isnan().sum()
     found = torch.searchsorted(torch.where(x1.isnan(), math.inf, x1), x2.contiguous(), side=side)
@@ -326,14 +331,14 @@ def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:
 
 
 def _to_search(x: Tensor, axis: int | None) -> Tensor:
-    """``x`` in a form that torch finds extremes of, if there is anything to find."""
+    """``x`` in a dtype that torch's argmax supports, or an error if there are no elements."""
     if not (x.numel() if axis is None or not x.ndim else x.shape[_axis(axis, x.ndim)]):
         raise ValueError("there is no extreme of no elements")
     return x.to(torch.uint8) if x.dtype is torch.bool else x
 
 
 def _is_true(flag: Tensor) -> bool | None:
-    """The value of a flag, or ``None`` where a compiler or ``vmap`` traces, and there is none."""
+    """Value of a flag, or ``None`` if a compiler or ``vmap`` traces it."""
     if torch.compiler.is_compiling():
         return None
     try:
@@ -343,7 +348,7 @@ def _is_true(flag: Tensor) -> bool | None:
 
 
 def _first_of_sorted(x: Tensor, k: int, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The answer of ``top_k`` where elements at its edge are equal: torch then takes any of them."""
+    """Result of ``top_k`` by a stable sort, for ties at the edge, which torch breaks arbitrarily."""
     values, places = torch.sort(x, dim=axis, descending=largest, stable=True)
     return values.narrow(axis, 0, k), places.narrow(axis, 0, k)
 
@@ -352,7 +357,7 @@ def _parts(index: object, x: Tensor) -> list[Part]:
     parts = parts_of(index, tuple(x.shape), lambda value: _index_tensor(value, x.device), _is_mask)
     if not any(isinstance(value, Tensor) and (value.ndim or _is_mask(value)) for value, _ in parts):
         return parts
-    return [Part(_in_company(value, x.device), axis) for value, axis in parts]
+    return [Part(_alongside_tensor(value, x.device), axis) for value, axis in parts]
 
 
 def _index_tensor(value: Any, device: torch.device) -> Tensor:
@@ -364,8 +369,8 @@ def _index_tensor(value: Any, device: torch.device) -> Tensor:
     return found.long()
 
 
-def _in_company(value: Any, device: torch.device) -> Any:
-    """A part beside a tensor. There, an integer is a tensor too: torch would take it apart from the others."""
+def _alongside_tensor(value: Any, device: torch.device) -> Any:
+    """Part of an index that also holds a tensor. Integers become tensors, because torch would treat them separately."""
     if isinstance(value, int):
         return torch.full((1,), value, device=device)
     return value.reshape(1) if isinstance(value, Tensor) and not value.ndim and not _is_mask(value) else value
@@ -383,40 +388,42 @@ def _key(parts: list[Part]) -> tuple[Any, ...]:
     return tuple(part.value for part in parts)
 
 
-def _forward(x: Tensor, parts: list[Part]) -> tuple[Tensor, list[Part], list[int]]:
-    """The same places with rising slices only, in a tensor that is flipped in some axes: torch has no others."""
-    turned = [axis for value, axis in parts if isinstance(value, slice) and value.step is not None and value.step < 0]
-    if not turned:
-        return x, parts, turned
+def _with_positive_steps(x: Tensor, parts: list[Part]) -> tuple[Tensor, list[Part], list[int]]:
+    """Equivalent index with positive steps only, and the flipped tensor: torch does not support negative steps."""
+    flipped = [axis for value, axis in parts if isinstance(value, slice) and value.step is not None and value.step < 0]
+    if not flipped:
+        return x, parts, flipped
     forward = [
-        Part(_turned(value, x.shape[axis]), axis) if isinstance(value, slice) and axis in turned else Part(value, axis)
+        Part(_reverse(value, x.shape[axis]), axis)
+        if isinstance(value, slice) and axis in flipped
+        else Part(value, axis)
         for value, axis in parts
     ]
-    return x.flip(turned), forward, turned
+    return x.flip(flipped), forward, flipped
 
 
-def _turned(part: slice, size: int) -> slice:
+def _reverse(part: slice, size: int) -> slice:
     start, stop, step = part.indices(size)
     return slice(size - 1 - start, size - 1 - stop, -step)
 
 
 def _by_rows(x: Tensor, parts: list[Part], values: Tensor) -> tuple[int, Tensor, Tensor, Tensor]:
-    """An axis, a tensor, positions along that axis and values for them: the same as ``x[parts] = values``."""
+    """Axis, tensor, positions along that axis and values for them, equivalent to ``x[parts] = values``."""
     tensors = [part for part in parts if isinstance(part.value, Tensor)]
     for part in tensors:
         if _is_places(part.value):
-            _check_unseen(part.value, -x.shape[part.axis], x.shape[part.axis], x)
+            _check_where_torch_does_not(part.value, -x.shape[part.axis], x.shape[part.axis], x)
     plain = all(part.value == slice(None) for part in parts if not isinstance(part.value, Tensor))
     if len(tensors) == 1 and plain:
         (places, axis), shape = tensors[0], tuple(x.shape)
         try:
             values = _spread(values, shape[:axis] + tuple(places.shape) + shape[axis + 1 :])
         except RuntimeError:
-            # Of two mistakes, the one in the index is told.
+            # If the index is wrong too, report that error instead.
             _check(places, -shape[axis], shape[axis])
             raise
         values = values.reshape((*shape[:axis], places.numel(), *shape[axis + 1 :]))
-        return axis, x, _wrapped(places, shape[axis]).reshape(-1), values
+        return axis, x, _nonnegative(places, shape[axis]).reshape(-1), values
     places = torch.arange(x.numel(), device=x.device).reshape(x.shape)[_key(parts)]
     return 0, x.reshape(-1), places.reshape(-1), _spread(values, tuple(places.shape)).reshape(-1)
 
@@ -427,13 +434,13 @@ def _spread(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     return values.broadcast_to(shape)
 
 
-def _assigned(rows: Tensor, axis: int, places: Tensor, values: Tensor) -> Tensor:
-    """The rows after the last of the values for each place was written there, which alone carries a gradient."""
+def _assign(rows: Tensor, axis: int, places: Tensor, values: Tensor) -> Tensor:
+    """Rows after assignment. If several values are written to one element, the last one wins and gets the gradient."""
     order = torch.arange(places.shape[0], device=places.device)
     last = torch.full((rows.shape[axis],), -1, device=places.device).scatter_reduce(0, places, order, "amax")[places]
     is_last = (last == order).reshape(-1, *(1,) * (values.ndim - axis - 1))
-    if is_pushing() and (values.is_floating_point() or values.is_complex()):
-        # A GPU writes in any order, and the tangents of one place are not alike. Negative zeros change no sum.
+    if is_forward_mode() and (values.is_floating_point() or values.is_complex()):
+        # GPUs write in any order, and tangents of one element differ; adding negative zeros changes no value.
         return rows.index_fill(axis, places, -0.0).index_add(axis, places, torch.where(is_last, values, -0.0))
-    # All values for one place are its last one, so that the order of writing does not matter.
+    # All values for one element equal the last one, so that the order of writes does not matter.
     return rows.index_copy(axis, places, torch.where(is_last, values, values.detach().index_select(axis, last)))

@@ -1,4 +1,4 @@
-"""Linear algebra on PyTorch."""
+"""Linear algebra on torch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, linalg
 
 from ember_ml.backend import native_for
-from ember_ml.backend.torch.core import is_pushed
+from ember_ml.backend.torch.core import has_tangent
 from ember_ml.backend.torch.indexing import _is_true
-from ember_ml.backend.torch.transform import is_bent
+from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import definition_of
 from ember_ml.dispatch.checks import is_checked
 from ember_ml.errors import LinAlgError
@@ -29,18 +29,18 @@ from ember_ml.shapes.linearalg import check_square, is_by_product
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     if x1.is_cpu or x1.is_floating_point() or x1.is_complex():
         return torch.matmul(x1, x2)
-    return _whole(x1, x2)
+    return _integer_matmul(x1, x2)
 
 
-def _whole(x1: Tensor, x2: Tensor) -> Tensor:
-    """The product of integers by sums, where there is no kernel for it."""
+def _integer_matmul(x1: Tensor, x2: Tensor) -> Tensor:
+    """Matrix product of integers as a sum of products, for devices without a kernel for it."""
     rows = x1[None, :] if x1.ndim == 1 else x1
     columns = x2[:, None] if x2.ndim == 1 else x2
     if rows.shape[-1] != columns.shape[-2]:
         raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
-    answer = torch.sum(rows[..., :, :, None] * columns[..., None, :, :], -2, dtype=x1.dtype)
-    answer = answer.squeeze(-1) if x2.ndim == 1 else answer
-    return answer.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else answer
+    result = torch.sum(rows[..., :, :, None] * columns[..., None, :, :], -2, dtype=x1.dtype)
+    result = result.squeeze(-1) if x2.ndim == 1 else result
+    return result.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else result
 
 
 def einsum(equation: str, /, *operands: Tensor) -> Tensor:
@@ -48,9 +48,9 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
         raise TypeError(f"the equation {equation!r} names {_count(equation)} operands, {len(operands)} are given")
     if not operands[0].is_cpu and not (operands[0].is_floating_point() or operands[0].is_complex()):
         raise NotImplementedError("integers have no products on this device")
-    answer = torch.einsum(equation, *operands)
-    # torch widens the sum of a single operand of integers.
-    return answer if answer.dtype is operands[0].dtype else answer.to(operands[0].dtype)
+    result = torch.einsum(equation, *operands)
+    # torch 2.13: the sum of a single integer operand is widened.
+    return result if result.dtype is operands[0].dtype else result.to(operands[0].dtype)
 
 
 def _count(equation: str) -> int:
@@ -70,42 +70,42 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
     if axis == () or axis == []:
-        # torch takes this to mean all axes.
+        # torch 2.13: an empty tuple means all axes.
         return (x != 0).to(x.abs().dtype) if ord == 0 else x.abs()
     if ord < 0 and not x.numel():
-        # torch refuses the norm of no elements.
+        # torch 2.13: negative orders raise for empty tensors.
         return definition_of("vector_norm")(x, axis=axis, keepdims=keepdims, ord=ord)
     return _narrow(linalg.vector_norm(_wide(x), ord, axis, keepdims), x)
 
 
 def det(x: Tensor, /) -> Tensor:
     a = _wide(x)
-    answer = linalg.det(a)
-    if (x.requires_grad or is_pushed(x)) and _may_look() and _is_true(answer.all()) is False:
-        # torch's own slope of a determinant of zero is zero more often than not.
-        lost = answer.detach() == 0
-        matrices = lost[..., None, None]
-        still = torch.where(matrices, a.detach(), 0)
-        slope = (_cofactors(still) * (torch.where(matrices, a, 0) - still)).sum((-2, -1))
+    result = linalg.det(a)
+    if (x.requires_grad or has_tangent(x)) and _can_read_values() and _is_true(result.all()) is False:
+        # torch 2.13: the gradient of a zero determinant is usually zero, which is wrong for matrices of rank n - 1.
+        singular = result.detach() == 0
+        matrices = singular[..., None, None]
+        constant = torch.where(matrices, a.detach(), 0)
+        value = (_cofactors(constant) * (torch.where(matrices, a, 0) - constant)).sum((-2, -1))
         regular = linalg.det(torch.where(matrices, torch.eye(a.shape[-1], dtype=a.dtype, device=a.device), a))
-        answer = torch.where(lost, slope, regular)
-    return answer.to(x.dtype)
+        result = torch.where(singular, value, regular)
+    return result.to(x.dtype)
 
 
 def _cofactors(a: Tensor) -> Tensor:
-    """The slopes of determinants, from singular values and vectors."""
+    """Gradients of the determinants, from singular values and vectors."""
     u, s, vh = linalg.svd(a, full_matrices=False)
     ones = torch.ones_like(s[..., :1])
     before = torch.cat([ones, s[..., :-1]], -1).cumprod(-1)
     after = torch.cat([s[..., 1:], ones], -1).flip(-1).cumprod(-1).flip(-1)
-    others = before * after * linalg.det(u @ vh)[..., None]
-    return (u.conj() * others[..., None, :]) @ vh.conj()
+    minors = before * after * linalg.det(u @ vh)[..., None]
+    return (u.conj() * minors[..., None, :]) @ vh.conj()
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
     sign, size = linalg.slogdet(_wide(x))
     if x.is_cuda:
-        # There the size of a determinant with NaN in it is that of a singular one.
+        # torch 2.13: on CUDA, logabsdet of a matrix that holds NaN is -inf.
         size = size.where(~x.isnan().any(-1).any(-1), torch.nan)
     return SlogdetResult(_narrow(sign, x), _narrow(size, x))
 
@@ -119,7 +119,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     if x2.ndim == 1:
         return linalg.solve(a, b[:, None]).squeeze(-1).to(x1.dtype)
     if x1.ndim - 1 == x2.ndim and x1.shape[:-1] == x2.shape:
-        # torch would take this for a batch of vectors.
+        # torch would treat ``x2`` as a batch of vectors.
         b = b[None]
     return linalg.solve(a, b).to(x1.dtype)
 
@@ -135,17 +135,17 @@ def solve_triangular(
 ) -> Tensor:
     check_square(a)
     triangle, right = _wide(a), _wide(b)
-    if not unit_diagonal and _may_look() and bool((torch.diagonal(triangle, 0, -2, -1) == 0).any()):
+    if not unit_diagonal and _can_read_values() and bool((torch.diagonal(triangle, 0, -2, -1) == 0).any()):
         raise LinAlgError("the matrix is singular: there is a zero on its diagonal")
     if adjoint:
         triangle, lower = triangle.mH, not lower
     columns = right[:, None] if b.ndim == 1 else right
-    answer = linalg.solve_triangular(triangle, columns, upper=not lower, unitriangular=unit_diagonal).to(a.dtype)
-    return answer.squeeze(-1) if b.ndim == 1 else answer
+    result = linalg.solve_triangular(triangle, columns, upper=not lower, unitriangular=unit_diagonal).to(a.dtype)
+    return result.squeeze(-1) if b.ndim == 1 else result
 
 
-def _may_look() -> bool:
-    """Whether values may be looked at: not in compiled code."""
+def _can_read_values() -> bool:
+    """Whether values can be read, which compiled code does not allow."""
     return not torch.compiler.is_compiling() and is_checked()
 
 
@@ -159,7 +159,7 @@ def lu(x: Tensor, /) -> LUResult:
 
 
 def lu_factor(x: Tensor, /) -> LUFactorResult:
-    # The plain function refuses singular matrices.
+    # ``linalg.lu_factor`` raises for singular matrices.
     factors, pivots, _ = linalg.lu_factor_ex(_wide(x))
     return LUFactorResult(factors.to(x.dtype), pivots.to(torch.int64) - 1)
 
@@ -175,58 +175,61 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
     if q.shape[-1] == k:
         q, r = q * phase[..., None, :].conj(), r * phase[..., :, None]
     else:
-        q = torch.cat([q[..., :, :k] * phase[..., None, :].conj(), _fixed(q[..., :, k:])], -1)
+        q = torch.cat([q[..., :, :k] * phase[..., None, :].conj(), _with_fixed_phase(q[..., :, k:])], -1)
         r = torch.cat([r[..., :k, :] * phase[..., :, None], r[..., k:, :]], -2)
-    # A phase has made some zeros below the diagonal negative.
+    # Multiplication by a phase leaves negative zeros below the diagonal.
     return QRResult(q.to(x.dtype), r.triu().to(x.dtype))
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     u, s, vh = linalg.svd(_wide(x), full_matrices)
-    _check_numbers(s)
+    _check_converged(s)
     if x.numel():
         k = s.shape[-1]
         phase = _phases(u)
         u = u * phase
         rest = vh[..., k:, :]
         vh = vh[..., :k, :] * phase[..., 0, :k, None].conj()
-        vh = torch.cat([vh, _fixed(rest.mT).mT], -2) if rest.shape[-2] else vh
+        vh = torch.cat([vh, _with_fixed_phase(rest.mT).mT], -2) if rest.shape[-2] else vh
     return SVDResult(_narrow(u, x), _narrow(s, x), _narrow(vh, x))
 
 
 def svdvals(x: Tensor, /) -> Tensor:
     values = linalg.svdvals(_wide(x))
-    _check_numbers(values)
+    _check_converged(values)
     return _narrow(values, x)
 
 
-def _check_numbers(values: Tensor) -> None:
-    """Raise if the decomposition failed, which torch does not always say; on CUDA infinities come through."""
-    if _may_look() and _is_true((~values.isfinite() if values.is_cuda else values.isnan()).any()):
+def _check_converged(values: Tensor) -> None:
+    """Raise if the decomposition failed.
+
+    torch 2.13 does not always report it, and on CUDA infinities reach the singular values.
+    """
+    if _can_read_values() and _is_true((~values.isfinite() if values.is_cuda else values.isnan()).any()):
         raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
 
 
 def eig(x: Tensor, /) -> EigResult:
-    values, vectors = linalg.eig(_finite(x))
+    values, vectors = linalg.eig(_check_finite(x))
     order = _order(values)
     vectors = torch.take_along_dim(vectors, order[..., None, :].expand(vectors.shape), -1)
-    return EigResult(torch.take_along_dim(values, order, -1), _fixed(vectors))
+    return EigResult(torch.take_along_dim(values, order, -1), _with_fixed_phase(vectors))
 
 
 def eigvals(x: Tensor, /) -> Tensor:
-    # Given values that are not finite, torch's own ends the process; compiled code cannot look at them first.
-    values = linalg.eigvals(_finite(x)) if _may_look() else linalg.eig(_wide(x)).eigenvalues
+    # torch 2.13: eigvals ends the process on NaN or infinities, which compiled code cannot check for.
+    values = linalg.eigvals(_check_finite(x)) if _can_read_values() else linalg.eig(_wide(x)).eigenvalues
     return torch.take_along_dim(values, _order(values), -1)
 
 
-def _finite(x: Tensor) -> Tensor:
-    if _may_look() and not bool(torch.isfinite(x).all()):
+def _check_finite(x: Tensor) -> Tensor:
+    if _can_read_values() and not bool(torch.isfinite(x).all()):
         raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
     return _wide(x)
 
 
 def _order(values: Tensor) -> Tensor:
-    """The order by real part, then by imaginary part; real parts that differ by rounding are taken as equal."""
+    """Order by real part, then by imaginary part. Real parts that differ only by rounding count as equal."""
     if not values.numel():
         return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
     step = values.abs().amax(-1, keepdim=True) * torch.finfo(values.dtype).eps ** 0.5
@@ -240,17 +243,24 @@ def eigh(x: Tensor, /) -> EigResult:
     a = _wide(x)
     values, vectors = linalg.eigh(a)
     _check_lower(x)
-    if (x.requires_grad or is_pushed(x)) and _may_look() and _is_true((values[..., 1:] == values[..., :-1]).any()):
-        values, vectors = _tied(a, values.detach(), vectors.detach())
-    return EigResult(_narrow(values, x), _narrow(_fixed(vectors), x))
+    if (
+        (x.requires_grad or has_tangent(x))
+        and _can_read_values()
+        and _is_true((values[..., 1:] == values[..., :-1]).any())
+    ):
+        values, vectors = _eigh_of_ties(a, values.detach(), vectors.detach())
+    return EigResult(_narrow(values, x), _narrow(_with_fixed_phase(vectors), x))
 
 
-def _tied(a: Tensor, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, some of them equal, and vectors with slopes: none where equal values turn vectors, not NaN."""
+def _eigh_of_ties(a: Tensor, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors of matrices with repeated eigenvalues, with gradients.
+
+    Between equal eigenvalues the eigenvectors get a gradient of zero instead of NaN.
+    """
     change = vectors.mH @ (a - a.detach()) @ vectors
     gaps = values[..., None, :] - values[..., :, None]
-    turns = change * torch.where(gaps == 0, 0, 1 / torch.where(gaps == 0, 1, gaps))
-    return values + torch.diagonal(change, 0, -2, -1).real, vectors + vectors @ turns
+    rotation = change * torch.where(gaps == 0, 0, 1 / torch.where(gaps == 0, 1, gaps))
+    return values + torch.diagonal(change, 0, -2, -1).real, vectors + vectors @ rotation
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
@@ -260,9 +270,9 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 
 def _check_lower(x: Tensor) -> None:
-    """Raise unless the lower half is finite: LAPACK may answer with numbers all the same."""
-    # A sum is finite only if everything is, and quicker to look at.
-    if _may_look() and _is_true(x.sum().isfinite()) is False and _is_true(x.tril().isfinite().all()) is False:
+    """Raise unless the lower triangle is finite; LAPACK may return finite values otherwise."""
+    # The sum is finite only if all elements are, and is cheaper to check.
+    if _can_read_values() and _is_true(x.sum().isfinite()) is False and _is_true(x.tril().isfinite().all()) is False:
         raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
 
 
@@ -273,32 +283,32 @@ def expm(x: Tensor, /) -> Tensor:
 def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
         raise ValueError(f"points of {x.shape[-1]} and of {y.shape[-1]} coordinates have no distance")
-    if is_bent():
-        # torch's own has one derivative, on the way back.
+    if needs_more_than_backward():
+        # torch 2.13: cdist supports neither forward mode nor second derivatives.
         distances: Tensor = definition_of("cdist")(x, y, p)
         return distances
     a, b = _wide(x), _wide(y)
     if not is_by_product(x, y, p):
         return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)
-    # Around a common centre the squares are small, and so is the error of their difference.
+    # Around a common center the squares are small, and so is the rounding error of their difference.
     centre = a.detach().mean(0).nan_to_num(0.0, 0.0, 0.0)
     return torch.cdist(a - centre, b - centre).to(x.dtype)
 
 
-def _fixed(vectors: Tensor) -> Tensor:
-    """Columns whose leading component is real and positive."""
+def _with_fixed_phase(vectors: Tensor) -> Tensor:
+    """Columns scaled so that their leading component is real and positive."""
     return vectors * _phases(vectors) if vectors.numel() else vectors
 
 
 def _phases(vectors: Tensor) -> Tensor:
-    """For each column, the factor of modulus one that makes its leading component real and positive."""
+    """Factor of modulus one, for each column, that makes its leading component real and positive."""
     size = vectors.abs()
     lead = torch.argmax((size >= 0.99 * size.amax(-2, keepdim=True)).to(torch.uint8), -2, keepdim=True)
     return vectors.gather(-2, lead).sgn().conj()
 
 
 def _unit(x: Tensor) -> Tensor:
-    """The sign of each number, or its phase; one for zero."""
+    """Sign or complex phase of each number; one for zero."""
     if not x.is_complex():
         return torch.where(x < 0, -1, 1).to(x.dtype)
     size = x.abs()
@@ -310,6 +320,6 @@ def _wide(x: Tensor) -> Tensor:
     return x.to(torch.float32) if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def _narrow(answer: Tensor, x: Tensor) -> Tensor:
-    """What was computed in float32 for halves, as halves again."""
-    return answer.to(x.dtype) if x.dtype in (torch.float16, torch.bfloat16) else answer
+def _narrow(result: Tensor, x: Tensor) -> Tensor:
+    """``result`` cast back to the dtype of ``x``, if that is a half-precision dtype."""
+    return result.to(x.dtype) if x.dtype in (torch.float16, torch.bfloat16) else result

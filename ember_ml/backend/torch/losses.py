@@ -1,4 +1,4 @@
-"""Losses on PyTorch."""
+"""Losses on torch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ember_ml.backend.torch.indexing import _check, _check_unseen, _is_true
-from ember_ml.backend.torch.transform import is_bent
+from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _is_true
+from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import REGISTRY
 from ember_ml.shapes.losses import check_sequences
 
@@ -30,7 +30,7 @@ def huber_loss(y_true: Tensor, y_pred: Tensor, *, delta: float = 1.0, reduction:
 
 
 def _elementwise(loss: Callable[..., Tensor], y_true: Tensor, y_pred: Tensor, reduction: str, **options: Any) -> Tensor:
-    """PyTorch's loss of tensors of one shape, or one of them 0-d; of types of 16 bits, computed in float32."""
+    """torch's loss of tensors of one shape, or one of them 0-d; 16-bit dtypes are computed in float32."""
     if y_true.shape != y_pred.shape:
         if y_true.ndim and y_pred.ndim:
             raise ValueError(f"a loss takes tensors of one shape, not {list(y_true.shape)} and {list(y_pred.shape)}")
@@ -50,10 +50,10 @@ def binary_crossentropy(
 ) -> Tensor:
     if from_logits and not label_smoothing and not torch.compiler.is_compiling():
         losses = _elementwise(functional.binary_cross_entropy_with_logits, y_true, y_pred, reduction)
-        # Of infinite logits, torch makes NaN. Elsewhere than on the CPU, to look would cost more than the loss.
+        # torch 2.13: infinite logits give NaN. Only on the CPU is checking cheaper than the loss itself.
         if not losses.is_cpu or _is_true(~(losses.sum() if losses.ndim else losses).isnan()):
             return losses
-    return _defined(
+    return _by_definition(
         "binary_crossentropy",
         y_true,
         y_pred,
@@ -73,7 +73,7 @@ def sparse_categorical_crossentropy(
     reduction: str = "mean",
 ) -> Tensor:
     if not from_logits or label_smoothing or y_pred.ndim != 2 or axis not in (1, -1) or y_pred.dtype.itemsize == 2:
-        return _defined(
+        return _by_definition(
             "sparse_categorical_crossentropy",
             y_true,
             y_pred,
@@ -84,20 +84,20 @@ def sparse_categorical_crossentropy(
         )
     if y_true.shape != y_pred.shape[:1]:
         raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
-    _check_unseen(y_true, 0, y_pred.shape[1])
-    # No class is to be passed over; PyTorch insists on one that is.
+    _check_where_torch_does_not(y_true, 0, y_pred.shape[1])
+    # No class is ignored, but torch requires an ignore_index.
     return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
 
 
-def _defined(name: str, *args: Tensor, **options: Any) -> Tensor:
-    """The operation by its definition."""
+def _by_definition(name: str, *args: Tensor, **options: Any) -> Tensor:
+    """Operation by its definition."""
     definition = REGISTRY[name].definition
     assert definition is not None
     return definition(*args, **options)
 
 
-# The logarithm of zero.
-_NEVER = -1e30
+# Finite stand-in for log(0).
+_LOG_ZERO = -1e30
 
 
 def ctc_loss(
@@ -109,10 +109,10 @@ def ctc_loss(
     mask_index: int = 0,
     reduction: str = "mean",
 ) -> Tensor:
-    if torch.compiler.is_compiling() or is_bent() or 0 in y_pred.shape[:1]:
-        # It cannot trace PyTorch's own, which has one derivative and takes no empty batch.
+    if torch.compiler.is_compiling() or needs_more_than_backward() or 0 in y_pred.shape[:1]:
+        # torch 2.13: ctc_loss cannot be compiled, has only a first derivative, and does not support empty batches.
         lengths = (target_length, output_length)
-        return _defined("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
+        return _by_definition("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
     check_sequences(y_true, y_pred, target_length, output_length, mask_index)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
@@ -121,12 +121,12 @@ def ctc_loss(
     _check(output_length, 0, times + 1)
     places = torch.arange(y_true.shape[1], device=y_true.device)
     labels = torch.where(places < target_length.reshape(batch, 1), y_true, mask_index)
-    # PyTorch would read wherever they point.
+    # torch 2.13: labels are not checked, and would be read out of bounds.
     _check(labels, 0, classes)
     logs = torch.log_softmax(y_pred, -1, torch.float32 if y_pred.dtype.itemsize == 2 else None)
-    # Infinity would make gradients NaN, here and, without zero_infinity, there.
+    # Infinities would make gradients NaN, here and, without zero_infinity, in torch.
     losses = functional.ctc_loss(
-        logs.clamp_min(_NEVER).transpose(0, 1),
+        logs.clamp_min(_LOG_ZERO).transpose(0, 1),
         labels,
         output_length,
         target_length,
@@ -134,8 +134,8 @@ def ctc_loss(
         reduction="none",
         zero_infinity=True,
     )
-    # Labels that are equal have a blank between them.
+    # Equal consecutive labels require a blank between them.
     blanks = (labels[:, 1:] == labels[:, :-1]) & (places[1:] < target_length.reshape(batch, 1))
-    is_impossible = (target_length + blanks.sum(1) > output_length) | (losses > -_NEVER / 2)
+    is_impossible = (target_length + blanks.sum(1) > output_length) | (losses > -_LOG_ZERO / 2)
     losses = torch.where(is_impossible, torch.inf, losses).to(y_pred.dtype)
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()

@@ -1,4 +1,4 @@
-"""Tensors with their elements rearranged."""
+"""Shape manipulation on torch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from torch import ravel
 
 from ember_ml.backend.numpy.manipulation import (
-    _check_alike,
     _check_parts,
+    _check_same_shape,
     _constants,
     _counts,
-    _mirrored,
     _parts,
     _shape,
+    _source_positions,
     _widths,
     _windows,
 )
@@ -60,13 +60,13 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 def swapaxes(x: Tensor, /, axis1: int, axis2: int) -> Tensor:
     if not x.ndim:
-        _axes((axis1, axis2), 0)  # torch would take 0 and -1
+        _axes((axis1, axis2), 0)  # torch accepts 0 and -1
     return torch.swapaxes(x, axis1, axis2)
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
     if not x.ndim:
-        _axes(source, 0)  # torch would take 0 and -1
+        _axes(source, 0)  # torch accepts 0 and -1
     if isinstance(source, int) and isinstance(destination, int):
         return torch.movedim(x, source, destination)
     return torch.movedim(x, _shape(source), _shape(destination))
@@ -102,7 +102,7 @@ def concat(arrays: list[Tensor], /, *, axis: int | None = 0) -> Tensor:
         return torch.cat([x.reshape(-1) for x in arrays])
     ranks = {x.ndim for x in arrays}
     if ranks == {1}:
-        axis = _axis(axis, 1)  # torch leaves out tensors of the shape (0,), and takes any axis if all have it
+        axis = _axis(axis, 1)  # torch skips tensors of shape (0,), and accepts any axis if all have it
     if len(ranks) > 1:
         _axis(axis, arrays[0].ndim)
         raise ValueError("tensors to be concatenated have the same number of dimensions")
@@ -113,7 +113,7 @@ def stack(arrays: list[Tensor], /, *, axis: int = 0) -> Tensor:
     try:
         return torch.stack(arrays, axis)
     except IndexError:
-        _check_alike(arrays)
+        _check_same_shape(arrays)
         raise
 
 
@@ -136,7 +136,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     if isinstance(repeats, (list, tuple)) and all(isinstance(count, int) for count in repeats):
         if min((0, *repeats)) < 0:
             raise ValueError("elements cannot be repeated a negative number of times")
-        # With the total known beforehand, a compiler can trace the counts; torch then no longer checks them.
+        # With the total given, a compiler can trace the counts, but torch no longer checks them.
         total = sum(repeats) if len(repeats) == x.shape[axis] else None
         repeats = torch.tensor(repeats, dtype=torch.int64)
     elif not isinstance(repeats, (int, Tensor)):
@@ -158,7 +158,7 @@ def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
     shifts, axes = _shape(shift), _shape(axis)
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if not x.numel():
-        # torch does not look at the axes then.
+        # torch 2.13: the axes of empty tensors are not checked.
         axes = tuple(_axis(one, x.ndim) for one in axes)
     if not shifts and not axes:
         return x
@@ -187,12 +187,12 @@ def _block(x: Tensor, axis: int, length: int, value: Any) -> Tensor:
 
 
 def _sources(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
-    """For each place of the padded axis, the place in ``x`` that its element comes from."""
+    """Source position in ``x`` for each position of the padded axis."""
     length = x.shape[axis]
     places = torch.arange(before + length + after, device=x.device)
     if mode == "edge":
         return (places - before).clamp(0, length - 1)
-    return _mirrored(places, before, length, mode)
+    return _source_positions(places, before, length, mode)
 
 
 def view_as_real(x: Tensor, /) -> Tensor:

@@ -1,6 +1,6 @@
-"""``torch.vmap``, which takes one slice after the other where it has no rule, and warns that it does.
+"""``torch.vmap`` without its warning about operations that it runs slice by slice.
 
-That is what our own are documented to do, and nothing that a user could mend: so it is not said while they run.
+That fallback is documented for our ``vmap``, and users cannot act on the warning.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch._C import _functorch
 
-# The functions that are being mapped now, in any thread.
+# Functions being mapped now, in any thread.
 _mapped: list[Callable[..., Any]] = []
 
 
 def vectorized(f: Callable[..., Any], in_axes: Any = 0, randomness: str = "error") -> Callable[..., Any]:
-    """``f`` for each slice of its arguments along their axes, the answers stacked along the first."""
+    """``f`` for each slice of its arguments along their axes, with the results stacked along the first axis."""
     over = torch.vmap(f, in_dims=in_axes, randomness=randomness)
 
     def run(*args: Any) -> Any:
@@ -34,5 +34,5 @@ def vectorized(f: Callable[..., Any], in_axes: Any = 0, randomness: str = "error
     return run
 
 
-# Not there in every version of torch, whose warnings are a matter of its own.
-_set_warning: Callable[[bool], None] = getattr(_functorch, "_set_vmap_fallback_warning_enabled", lambda is_told: None)
+# Private in torch, and missing in some versions, which then warn.
+_set_warning: Callable[[bool], None] = getattr(_functorch, "_set_vmap_fallback_warning_enabled", lambda enabled: None)

@@ -1,4 +1,4 @@
-"""Element by element on PyTorch."""
+"""Elementwise operations on torch."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def remainder(x: torch.Tensor, y: torch.Tensor | float, /) -> torch.Tensor:
         return torch.remainder(x, y.masked_fill(_traps(y), 1) if isinstance(y, torch.Tensor) else y or 1)
     y = y if isinstance(y, torch.Tensor) else scalar_like(y, x)
     rest = torch.remainder(x, y)
-    # A zero has the sign of the divisor too.
+    # A zero remainder has the sign of the divisor too.
     if not rest.requires_grad:
         return rest.copysign_(y)
-    # A gradient does not come through copysign where there is a zero. Times the sign, zero plus zero is positive.
+    # The gradient of copysign is zero at zero, so multiply by the sign instead: adding 0 makes zeros positive.
     sign = torch.sign(y)
     return sign * (sign * rest + 0)
 
@@ -95,7 +95,7 @@ def fmod(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
 
 
 def _traps(y: torch.Tensor) -> torch.Tensor:
-    """Divisors that stop the processor: zero, and -1 for the smallest integer. No other is its own half."""
+    """Mask of the divisors that trap: zero, and -1 for the smallest integer. They are the y with ``y >> 1 == y``."""
     return torch.eq(y >> 1, y) if y.dtype.is_signed else y == 0
 
 
@@ -108,9 +108,9 @@ def sign(x: torch.Tensor, /) -> torch.Tensor:
 def expm1(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.expm1(x)
-    answer = torch.expm1(x)
-    answer = torch.complex(answer.real + 0, answer.imag)  # a zero is positive
-    return torch.where(x.isfinite(), answer, torch.exp(x) - 1)
+    result = torch.expm1(x)
+    result = torch.complex(result.real + 0, result.imag)  # makes negative zeros positive
+    return torch.where(x.isfinite(), result, torch.exp(x) - 1)
 
 
 @native_for(torch.log1p, "real floating")
@@ -128,22 +128,23 @@ def logsumexp(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -
 
 @native_for(torch.acos, "real floating")
 def acos(x: torch.Tensor, /) -> torch.Tensor:
-    answer = torch.acos(x)
+    result = torch.acos(x)
     if not x.is_complex():
-        return answer
-    # torch loses the sign of an imaginary part that is zero. A gradient does not come through copysign there, and a
-    # zero only has another sign: its slope is the same.
-    above = answer.imag
-    still = above.detach()
-    mirrored = torch.where(still == 0, -still - (still - above), -above)
-    return torch.complex(answer.real, torch.where(above.signbit() == x.imag.signbit(), mirrored, above))
+        return result
+    # torch 2.13: the sign of a zero imaginary part is lost. copysign would lose the gradient there, so zeros are
+    # negated as
+    # constants, with the gradient unchanged.
+    imaginary = result.imag
+    constant = imaginary.detach()
+    mirrored = torch.where(constant == 0, -constant - (constant - imaginary), -imaginary)
+    return torch.complex(result.real, torch.where(imaginary.signbit() == x.imag.signbit(), mirrored, imaginary))
 
 
 @native_for(torch.tanh, "real floating")
 def tanh(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.tanh(x)
-    # Where the real part is infinite, the imaginary part vanishes and has no sign but that of its own argument.
+    # For an infinite real part, the imaginary part is zero with the sign of its argument.
     limit = torch.complex(torch.sign(x.real), torch.copysign(torch.zeros_like(x.imag), x.imag))
     return torch.where(x.real.isinf() & x.imag.isfinite(), limit, torch.tanh(x))
 
@@ -161,18 +162,18 @@ def nan_to_num(
     x: torch.Tensor, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> torch.Tensor:
     if x.is_complex() and x.requires_grad:
-        # torch has no gradient for it.
+        # torch 2.13: complex nan_to_num has no gradient.
         return torch.complex(*(torch.nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
     return torch.nan_to_num(x, nan, posinf, neginf)
 
 
 def gcd(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
-    # It is negative beside the lowest integer, whose magnitude the dtype does not hold.
+    # torch 2.13: gcd with the lowest integer, whose magnitude overflows the dtype, is negative.
     return torch.gcd(x, y).abs()
 
 
 def lcm(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
-    # torch divides by a divisor of -1 beside the lowest integer, which ends the process.
+    # torch 2.13: lcm divides the lowest integer by -1, which ends the process.
     divisor = gcd(x, y)
     return torch.div(x.abs(), torch.where(divisor == 0, 1, divisor), rounding_mode="trunc") * y.abs()
 
@@ -180,7 +181,7 @@ def lcm(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
 def ldexp(x: torch.Tensor, y: torch.Tensor, /) -> torch.Tensor:
     if x.dtype.itemsize == 2:
         return ldexp(x.float(), y).to(x.dtype)
-    # Three factors reach every exponent; the order keeps all but the last product exact (as in musl's scalbn).
+    # Three factors cover every exponent, and the order keeps all products but the last exact (as in musl's scalbn).
     integer, digits, bias = (torch.int32, 23, 127) if x.dtype is torch.float32 else (torch.int64, 52, 1023)
     for _ in range(3):
         step = torch.where(y < 1 - bias, digits + 2 - bias, y.clamp(1 - bias, bias))
@@ -201,16 +202,16 @@ def imag(x: torch.Tensor, /) -> torch.Tensor:
 def convolve(a: torch.Tensor, v: torch.Tensor, mode: str = "full") -> torch.Tensor:
     if a.shape[:1] < v.shape[:1]:
         a, v = v, a
-    return _slid(a, v.flip(0), mode)
+    return _slide(a, v.flip(0), mode)
 
 
 def correlate(a: torch.Tensor, v: torch.Tensor, mode: str = "valid") -> torch.Tensor:
     v = v.conj()
-    return _slid(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slid(v, a, mode).flip(0)
+    return _slide(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slide(v, a, mode).flip(0)
 
 
-def _slid(a: torch.Tensor, v: torch.Tensor, mode: str) -> torch.Tensor:
-    """The products of ``v`` with every stretch of ``a``, which is the longer one."""
+def _slide(a: torch.Tensor, v: torch.Tensor, mode: str) -> torch.Tensor:
+    """Products of ``v`` with every window of ``a``, which is the longer one."""
     if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
         raise ValueError(f"rows with something in them are needed, not shapes {tuple(a.shape)} and {tuple(v.shape)}")
     rest = len(v) - 1

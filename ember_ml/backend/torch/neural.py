@@ -1,4 +1,4 @@
-"""Primitives of neural networks on PyTorch: its fused kernels, with layouts and paddings made to fit."""
+"""Neural network primitives on torch: its fused kernels, with layout and padding adapted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from ember_ml.backend.torch.indexing import _is_true
-from ember_ml.backend.torch.transform import is_bent
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
+from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import definition_of
 from ember_ml.shapes.axes import axes_of, axis_of
 from ember_ml.shapes.neural import check_attention, check_recurrent, check_resize
@@ -50,13 +50,13 @@ def conv(
     groups: int = 1,
 ) -> torch.Tensor:
     check_kernel(x.shape, kernel.shape, data_format, groups)
-    found = windows(spatial(x.shape, data_format), tuple(kernel.shape[:-2]), strides, padding, dilation_rate)
+    window = windows(spatial(x.shape, data_format), tuple(kernel.shape[:-2]), strides, padding, dilation_rate)
     if not (x.numel() and kernel.numel()):
-        return _restored(_empty_sum(x, kernel, kernel.shape[-1], found.counts), data_format)
-    inner, pads = _padded(_channels_first(x, data_format), found, 0.0, even=True)
+        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-1], window.counts), data_format)
+    inner, pads = _padded(_channels_first(x, data_format), window, 0.0, even=True)
     filters = kernel.movedim((-1, -2), (0, 1))
-    answer = _CONV[len(pads)](inner, filters, None, found.strides, pads, found.dilation, groups)
-    return _restored(answer, data_format)
+    result = _CONV[len(pads)](inner, filters, None, window.strides, pads, window.dilation, groups)
+    return _to_data_format(result, data_format)
 
 
 def conv_transpose(
@@ -72,56 +72,56 @@ def conv_transpose(
 ) -> torch.Tensor:
     check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
     sizes = spatial(x.shape, data_format)
-    found = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
+    window = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
     if not (x.numel() and kernel.numel()):
-        return _restored(_empty_sum(x, kernel, kernel.shape[-2] * groups, trimmed(found)), data_format)
+        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-2] * groups, trimmed(window)), data_format)
     inner = _channels_first(x, data_format)
     filters = kernel.movedim((-1, -2), (0, 1))
-    shared = [max(min(pair), 0) for pair in found.pads]
+    shared = [max(min(pair), 0) for pair in window.pads]
     run = _CONV_TRANSPOSE[len(sizes)]
-    answer = run(inner, filters, None, found.strides, shared, 0, groups, found.dilation)
-    rest = [(both - low, both - high) for both, (low, high) in zip(shared, found.pads, strict=True)]
-    return _restored(_widened(answer, rest, 0.0), data_format)
+    result = run(inner, filters, None, window.strides, shared, 0, groups, window.dilation)
+    rest = [(both - low, both - high) for both, (low, high) in zip(shared, window.pads, strict=True)]
+    return _to_data_format(_pad_or_crop(result, rest, 0.0), data_format)
 
 
 def _empty_sum(x: torch.Tensor, kernel: torch.Tensor, channels: int, sizes: tuple[int, ...]) -> torch.Tensor:
     """Convolution of empty tensors: zeros, with a gradient for both.
 
-    torch 2.13 refuses most of these shapes, and mistakes an input without channels for one without a batch.
+    torch 2.13 rejects most of these shapes, and treats an input without channels as one without a batch.
     """
-    none = x.flatten()[:0].sum() + kernel.flatten()[:0].sum()
-    return x.new_zeros((x.shape[0], channels, *sizes)) + none
+    empty_sums = x.flatten()[:0].sum() + kernel.flatten()[:0].sum()
+    return x.new_zeros((x.shape[0], channels, *sizes)) + empty_sums
 
 
 def max_pool(
     x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> torch.Tensor:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
-    inner, pads = _padded(_channels_first(x, data_format), found, least)
+    inner, pads = _padded(_channels_first(x, data_format), window, least)
     if inner.is_cuda and inner.dtype is torch.float64:
-        # With few channels, torch's kernel for channels last reads float64 at odd addresses, and CUDA ends with that.
+        # torch 2.13: with few channels, the channels-last kernel makes misaligned float64 reads, a fatal CUDA error.
         inner = inner.clone(memory_format=torch.contiguous_format)
-    answer = _pooled(_MAX_POOL[len(pads)], inner, found.kernel, found.strides, pads)
-    return _restored(answer, data_format)
+    result = _pool(_MAX_POOL[len(pads)], inner, window.kernel, window.strides, pads)
+    return _to_data_format(result, data_format)
 
 
 def average_pool(
     x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> torch.Tensor:
-    found = pools(spatial(x.shape, data_format), pool_size, strides, padding)
-    inner, pads = _padded(_channels_first(x, data_format), found, 0.0)
-    padded_here = inner.shape[2:] != found.sizes
+    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    inner, pads = _padded(_channels_first(x, data_format), window, 0.0)
+    padded_here = inner.shape[2:] != window.sizes
     if inner.is_cuda and any(pads):
-        # The gradient of torch's kernel for channels last counts the padding, though the answer does not.
+        # torch 2.13: the gradient of the channels-last kernel counts the padding, unlike the forward pass.
         inner = inner.contiguous()
     run = partial(_AVERAGE_POOL[len(pads)], count_include_pad=False)
-    answer = _pooled(run, inner, found.kernel, found.strides, pads)
+    result = _pool(run, inner, window.kernel, window.strides, pads)
     if padded_here:
-        for axis, size in enumerate(found.kernel):
-            factors = torch.tensor([size / n for n in shares(found, axis)], dtype=x.dtype, device=x.device)
-            answer = answer * factors.reshape(-1, *(1,) * (len(pads) - axis - 1))
-    return _restored(answer, data_format)
+        for axis, size in enumerate(window.kernel):
+            factors = torch.tensor([size / n for n in shares(window, axis)], dtype=x.dtype, device=x.device)
+            result = result * factors.reshape(-1, *(1,) * (len(pads) - axis - 1))
+    return _to_data_format(result, data_format)
 
 
 def adaptive_average_pool(x: torch.Tensor, /, output_size: Any, data_format: str = "channels_last") -> torch.Tensor:
@@ -135,12 +135,12 @@ def adaptive_max_pool(x: torch.Tensor, /, output_size: Any, data_format: str = "
 def _adaptive(run: dict[int, Any], x: torch.Tensor, output_size: Any, data_format: str) -> torch.Tensor:
     rank = len(spatial(x.shape, data_format))
     sizes = several(output_size, rank, "output sizes")
-    answer = _pooled(run[rank], _channels_first(x, data_format), sizes[0] if rank == 1 else sizes)
-    return _restored(answer, data_format)
+    result = _pool(run[rank], _channels_first(x, data_format), sizes[0] if rank == 1 else sizes)
+    return _to_data_format(result, data_format)
 
 
-def _pooled(run: Any, inner: torch.Tensor, *options: Any) -> torch.Tensor:
-    """``run`` of a tensor that may have no channels, which torch refuses."""
+def _pool(run: Any, inner: torch.Tensor, *options: Any) -> torch.Tensor:
+    """``run`` of a tensor that may have no channels, which torch does not support."""
     if inner.shape[1]:
         return run(inner, *options)
     return run(inner.new_zeros((inner.shape[0], 1, *inner.shape[2:])), *options)[:, :0]
@@ -157,7 +157,7 @@ def batch_normalization(
     epsilon: float = 1e-5,
 ) -> torch.Tensor:
     place = axis_of(axis, x.ndim)
-    # Not F.batch_norm, which takes the mean and the variance for constants and gives them no gradient.
+    # F.batch_norm treats the mean and the variance as constants, without gradient.
     wide = torch.promote_types(x.dtype, torch.float32)
     factor = torch.rsqrt(variance.to(wide) + epsilon)
     factor = factor if scale is None else factor * scale
@@ -184,19 +184,19 @@ def batch_standardization(
     for one in (mean, variance, offset, scale):
         _check_along(one, (size,), axis)
     if x.numel() <= size or epsilon <= 0 or not _is_plain(x, mean, variance, offset, scale):
-        # Where torch's function divides by 0 it answers otherwise, and it writes into the running statistics.
+        # torch's function differs where it divides by 0, and it writes to the running statistics.
         definition = definition_of("batch_standardization")
         return definition(x, mean, variance, axis, offset, scale, epsilon, momentum)
     mean, variance = mean.detach().clone(), variance.detach().clone()
-    # Two axes where that is a view, since torch's function is slow for three with the channels last.
+    # Flatten to two axes where that is a view: torch is slow for three with channels last.
     inner = x.reshape(-1, size) if place == x.ndim - 1 else x.movedim(place, 1)
     if (scale is None) != (offset is None):
-        # Both or none: on CUDA, torch finds no gradient with one alone.
+        # torch 2.13: on CUDA, the gradient fails unless both or neither are given.
         scale = x.new_ones(size) if scale is None else scale
         offset = x.new_zeros(size) if offset is None else offset
     options = (True, momentum, epsilon, torch.backends.cudnn.enabled)
-    answer = torch.batch_norm(inner, scale, offset, mean, variance, *options)
-    return answer.reshape(x.shape) if place == x.ndim - 1 else answer.movedim(1, place), mean, variance
+    result = torch.batch_norm(inner, scale, offset, mean, variance, *options)
+    return result.reshape(x.shape) if place == x.ndim - 1 else result.movedim(1, place), mean, variance
 
 
 def layer_normalization(
@@ -221,7 +221,7 @@ def rms_normalization(
 
 
 def _over_last(run: Any, x: torch.Tensor, weights: tuple[Any, ...], axis: Any, epsilon: float) -> torch.Tensor:
-    """A normalisation of torch's, which knows the last axes only, over any axes."""
+    """Apply a torch normalization, which supports only the last axes, over any axes."""
     axes = tuple(sorted(axes_of(axis, x.ndim)))
     last = tuple(range(x.ndim - len(axes), x.ndim))
     shape = tuple(x.shape[i] for i in axes)
@@ -253,12 +253,12 @@ def group_normalization(
     if place == 0 or groups < 1 or x.shape[place] % groups:
         raise ValueError(f"axis {axis} of {list(x.shape)} does not hold {groups} groups of channels")
     if scale is None and offset is not None:
-        # torch fails in the gradient where there is a bias alone.
+        # torch 2.13: the gradient fails for a bias without a weight.
         scale = torch.ones_like(offset)
     return F.group_norm(x.movedim(place, 1), groups, scale, offset, epsilon).movedim(1, place)
 
 
-# With fewer keys than this, torch's kernel for the CPU takes scores that are NaN for masked ones, and answers zero.
+# torch 2.13: with fewer keys than this, the CPU kernel treats NaN scores as masked, and returns zero.
 _ONE_VECTOR = 16
 
 
@@ -274,49 +274,49 @@ def dot_product_attention(
 ) -> torch.Tensor:
     repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), mask, bias)
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    # torch scales the infinities that stand for its own causal mask too.
-    lone = is_causal and mask is None and bias is None and (scale is None or scale > 0)
+    # torch implements its causal mask as infinities and scales them too, so a scale <= 0 needs a mask.
+    only_causal = is_causal and mask is None and bias is None and (scale is None or scale > 0)
     allowed = mask
-    if is_causal and not lone:
+    if is_causal and not only_causal:
         causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
         allowed = causal if mask is None else mask & causal
     added = allowed if bias is None else bias if allowed is None else torch.where(allowed, bias, -torch.inf)
     if added is not None and added.ndim < 2:
         added = added.expand(q.shape[-2], k.shape[-2])
-    if is_bent():
-        # torch's own kernels only know the way back, and once.
+    if needs_more_than_backward():
+        # torch 2.13: the fused kernels support first-order reverse mode only.
         return _attention(q, k, v, allowed, bias, scale, is_causal).transpose(1, 2)
-    answer = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=added, is_causal=lone, scale=scale, enable_gqa=repeats > 1
+    result = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=added, is_causal=only_causal, scale=scale, enable_gqa=repeats > 1
     )
-    if added is not None and answer.is_cuda:
-        # Some of the fused kernels answer a query that sees nothing with something else than zero.
-        seen = added if added.dtype is torch.bool else added != -torch.inf
-        answer = torch.where(seen.any(-1, keepdim=True), answer, 0)
-    elif answer.is_cpu and (added is not None or k.shape[-2] < _ONE_VECTOR):
-        # torch adds its masks, so that hidden keys which are NaN do count; and see _ONE_VECTOR.
-        is_right = _is_true(~(q.sum() * k.sum() if added is None else answer.sum()).isnan())
-        if is_right is False:
-            answer = _attention(q, k, v, allowed, bias, scale, is_causal)
-        elif is_right is None and added is None:
-            answer = torch.where(q.isnan().any(-1, keepdim=True), torch.nan, answer)
-    return answer.transpose(1, 2)
+    if added is not None and result.is_cuda:
+        # torch 2.13: some fused kernels return nonzero values for queries without any visible key.
+        visible = added if added.dtype is torch.bool else added != -torch.inf
+        result = torch.where(visible.any(-1, keepdim=True), result, 0)
+    elif result.is_cpu and (added is not None or k.shape[-2] < _ONE_VECTOR):
+        # torch adds its masks, so NaN in masked keys propagates; and see _ONE_VECTOR.
+        is_correct = _is_true(~(q.sum() * k.sum() if added is None else result.sum()).isnan())
+        if is_correct is False:
+            result = _attention(q, k, v, allowed, bias, scale, is_causal)
+        elif is_correct is None and added is None:
+            result = torch.where(q.isnan().any(-1, keepdim=True), torch.nan, result)
+    return result.transpose(1, 2)
 
 
 def _attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, allowed: Any, bias: Any, scale: float | None, is_causal: bool
 ) -> torch.Tensor:
-    """Attention by its formula, NaN included; some three times slower than torch's own."""
+    """Attention by its formula, correct for NaN; about three times slower than the fused kernel."""
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     scores = q * (q.shape[-1] ** -0.5 if scale is None else scale) @ k.mT
     hidden = torch.zeros((), dtype=torch.bool, device=q.device) if allowed is None else ~allowed
     if is_causal and allowed is None:
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
-    unseen = hidden
+    invisible = hidden
     if bias is not None:
-        scores, unseen = scores + bias, hidden | (bias == -torch.inf)
+        scores, invisible = scores + bias, hidden | (bias == -torch.inf)
     weights = torch.softmax(scores.masked_fill(hidden, -torch.inf), -1)
-    return torch.where(unseen.expand(scores.shape).all(-1, keepdim=True), 0, weights @ v)
+    return torch.where(invisible.expand(scores.shape).all(-1, keepdim=True), 0, weights @ v)
 
 
 def lstm(
@@ -353,7 +353,7 @@ def _lstm(
 
 
 class _Recurrent(torch.autograd.Function):
-    """A fused recurrent layer. Where torch's gradient is to be differentiated or mapped, the definition's serves."""
+    """Fused recurrent layer. Where its gradient is differentiated or mapped, the gradient of the definition is used."""
 
     @staticmethod
     def forward(ctx: Any, fused: Any, definition: Any, *tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
@@ -374,10 +374,10 @@ class _Recurrent(torch.autograd.Function):
             with torch.enable_grad():
                 outputs = ctx.definition(*tensors)
         used = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
-        wanted = [x for x in tensors if x is not None and x.requires_grad]
+        inputs = [x for x in tensors if x is not None and x.requires_grad]
         ys, gs = zip(*used, strict=True) if used else ((), ())
-        found = iter(torch.autograd.grad(ys, wanted, gs, retain_graph=True, create_graph=again, allow_unused=True))
-        return None, None, *(next(found) if x is not None and x.requires_grad else None for x in tensors)
+        gradients = iter(torch.autograd.grad(ys, inputs, gs, retain_graph=True, create_graph=again, allow_unused=True))
+        return None, None, *(next(gradients) if x is not None and x.requires_grad else None for x in tensors)
 
 
 def gru(
@@ -403,12 +403,12 @@ def gru(
 
 
 def _is_fused(tensors: tuple[torch.Tensor | None, ...]) -> bool:
-    """Whether torch's recurrent layers serve, as they do not for what is empty."""
+    """Whether torch's fused recurrent layers apply, which do not support empty tensors."""
     return _is_plain(*tensors) and all(one is None or (one.is_cpu and one.numel()) for one in tensors)
 
 
 def _is_plain(*tensors: torch.Tensor | None) -> bool:
-    """Whether all have a wide dtype, and neither a compiler nor a transform of ``torch.func`` is at work on them."""
+    """Whether all are float32 or float64 and no compiler or ``torch.func`` transform traces them."""
     if torch.compiler.is_compiling():
         return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor
@@ -418,7 +418,7 @@ def _is_plain(*tensors: torch.Tensor | None) -> bool:
 def _weights(
     weight_ih: torch.Tensor, weight_hh: torch.Tensor, bias_ih: torch.Tensor | None, bias_hh: torch.Tensor | None
 ) -> list[torch.Tensor]:
-    """The weights as torch has them: with their axes the other way round, and both biases or none."""
+    """Weights in torch's layout: transposed, and with both biases or none."""
     weights = [weight_ih.t(), weight_hh.t()]
     if bias_ih is None and bias_hh is None:
         return weights
@@ -443,12 +443,12 @@ def resize(
         return _nearest(images, size, images.ndim - (3 if is_last(data_format) else 2))
     inner = _channels_first(images if images.ndim == 4 else images[None], data_format)
     inner = F.interpolate(inner, tuple(size), mode=interpolation, align_corners=False, antialias=antialias)
-    answer = _restored(inner, data_format)
-    return answer if images.ndim == 4 else answer[0]
+    result = _to_data_format(inner, data_format)
+    return result if images.ndim == 4 else result[0]
 
 
 def _nearest(images: torch.Tensor, size: Any, first: int) -> torch.Tensor:
-    """In whole numbers: torch's own rounds, and may take the neighbour where a centre falls between two pixels."""
+    """Nearest neighbors in integer arithmetic. torch 2.13 rounds, and may take the wrong pixel for a center halfway."""
     for axis, count in enumerate(size, first):
         centres = torch.arange(count, device=images.device) * 2 + 1
         images = images.index_select(axis, centres * images.shape[axis] // (2 * count))
@@ -458,46 +458,46 @@ def _nearest(images: torch.Tensor, size: Any, first: int) -> torch.Tensor:
 def fold(
     x: torch.Tensor, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> torch.Tensor:
-    found = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(found)
-    taps = prod(found.kernel)
-    # torch refuses columns without channels.
+    window = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = framed(window)
+    taps = prod(window.kernel)
+    # torch 2.13: fold raises for columns without channels.
     columns = x if x.shape[1] else x.new_zeros((x.shape[0], taps, x.shape[2]))
-    whole = F.fold(columns, sizes, found.kernel, found.dilation, 0, found.strides)
+    whole = F.fold(columns, sizes, window.kernel, window.dilation, 0, window.strides)
     return whole[(slice(None), slice(x.shape[1] // taps), *inside)]
 
 
 def unfold(x: torch.Tensor, /, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> torch.Tensor:
     if x.ndim != 4:
         raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(x.shape)}")
-    found = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
-    inner, pads = _padded(x, found, 0.0, even=True)
-    return _pooled(F.unfold, inner, found.kernel, found.dilation, pads, found.strides)
+    window = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
+    inner, pads = _padded(x, window, 0.0, even=True)
+    return _pool(F.unfold, inner, window.kernel, window.dilation, pads, window.strides)
 
 
 def _channels_first(x: torch.Tensor, data_format: str) -> torch.Tensor:
     return x.movedim(-1, 1) if is_last(data_format) else x
 
 
-def _restored(answer: torch.Tensor, data_format: str) -> torch.Tensor:
-    return answer.movedim(1, -1) if is_last(data_format) else answer
+def _to_data_format(result: torch.Tensor, data_format: str) -> torch.Tensor:
+    return result.movedim(1, -1) if is_last(data_format) else result
 
 
-def _padded(x: torch.Tensor, found: Windows, blank: float, even: bool = False) -> tuple[torch.Tensor, tuple[int, ...]]:
-    """``x`` with what padding torch's function cannot add itself, and what is left to it.
+def _padded(x: torch.Tensor, window: Windows, blank: float, even: bool = False) -> tuple[torch.Tensor, tuple[int, ...]]:
+    """``x`` with the padding that torch's function cannot add, and the padding left to that function.
 
-    It takes the same at both ends, and for pools (unless ``even``) no more than half a window.
+    The function pads both ends equally, and for pooling (unless ``even``) by at most half a window.
     """
     whole = all(
-        low == high and (even or 2 * low <= size) for (low, high), size in zip(found.pads, found.kernel, strict=True)
+        low == high and (even or 2 * low <= size) for (low, high), size in zip(window.pads, window.kernel, strict=True)
     )
     if whole:
-        return x, tuple(low for low, _ in found.pads)
-    return _widened(x, list(found.pads), blank), (0,) * len(found.pads)
+        return x, tuple(low for low, _ in window.pads)
+    return _pad_or_crop(x, list(window.pads), blank), (0,) * len(window.pads)
 
 
-def _widened(x: torch.Tensor, pads: list[tuple[int, int]], blank: float) -> torch.Tensor:
-    """The spatial axes with elements added before and after, or taken away where the number is negative."""
+def _pad_or_crop(x: torch.Tensor, pads: list[tuple[int, int]], blank: float) -> torch.Tensor:
+    """``x`` with its spatial axes padded, or cropped where a number is negative."""
     if not any(map(any, pads)):
         return x
     return F.pad(x, [n for pair in reversed(pads) for n in pair], value=blank)

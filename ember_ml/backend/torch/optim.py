@@ -1,8 +1,8 @@
-"""Fused rules of optimisers: one call of torch's for all parameters.
+"""Fused optimizer steps: one torch call for all parameters.
 
-A rule writes into the state, which is the optimiser's own, and into ``room`` for new parameters: those it was given may
-be in other hands. In compiled code Adam's call is one operation of the graph, which costs a third of what a compiler
-makes of the formula.
+A step writes to the state, which the optimizer owns, and to the tensors of ``room`` for new parameters, because others
+may hold the given ones. In compiled code, the call of Adam is one operation of the graph, which takes a third of the
+time of the compiled formula.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch.compiler import is_compiling as is_traced
 
 Tensors: TypeAlias = list[torch.Tensor]
 
-# What torch's fused functions take: on an accelerator, a rate that is a tensor has to be in float32.
-_KNOWN = {
+# Dtypes that torch's fused functions support: on accelerators, a learning rate tensor must be float32.
+_FUSED_DTYPES = {
     "cpu": (torch.float32, torch.float64),
     "cuda": (torch.float32,),
     "mps": (torch.float32,),
@@ -23,52 +23,52 @@ _KNOWN = {
 
 
 def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
-    """Whether all are plain tensors of one dtype on one device, and nothing maps or differentiates here."""
+    """Whether all are plain tensors of one dtype on one device, outside of ``vmap`` and differentiation."""
     if is_traced() and rule == "SGD":
-        # So short a formula is best left to the compiler, which goes through memory once.
+        # The compiler fuses this short formula into one pass over memory.
         return False
     if _is_transformed() or type(parameters[0]) is not torch.Tensor:
         return False
     dtype, device = parameters[0].dtype, parameters[0].device
-    return dtype in _KNOWN.get(device.type, ()) and all(
+    return dtype in _FUSED_DTYPES.get(device.type, ()) and all(
         type(x) is torch.Tensor and x.dtype is dtype and x.device == device and not x.requires_grad
         for x in (*parameters, *gradients)
     )
 
 
 def _is_transformed() -> bool:
-    """Whether a transform of ``torch.func`` is at work."""
+    """Whether a ``torch.func`` transform is active."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
-# Compiled code has what is true while it is traced. This is what torch.compiler.assume_constant_result does, which
-# imports the compiler, and that takes a second.
+# The result is constant while a graph is traced. torch.compiler.assume_constant_result sets the same attribute, but
+# imports the compiler, which takes a second.
 _is_transformed._dynamo_marked_constant = True
 
 
-def SGD(  # noqa: N802 - rules have the names of their optimisers
+def SGD(  # noqa: N802 - named after the optimizers
     options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
     places: list[int], rate: Any,
 ) -> None:  # fmt: skip
     velocities = [state["velocity"] for state in states] if options.momentum else []
-    gradients, held = _alike(new, gradients), _alike(new, velocities)
+    gradients, matched = _match_strides(new, gradients), _match_strides(new, velocities)
     firsts = [bool(options.momentum and options.dampening) and bool(count == 1) for count in counts]
     if all(is_first is firsts[0] for is_first in firsts):
-        _sgd(options, new, gradients, held, rate, firsts[0])
+        _sgd(options, new, gradients, matched, rate, firsts[0])
     else:
-        # torch takes one flag for all, so that those whose first gradient it is go by themselves.
+        # torch takes one is_first_step for all, so parameters with their first gradient are updated separately.
         for is_first in (True, False):
             chosen = [i for i, place in enumerate(places) if firsts[place] is is_first]
-            some, theirs, velocity = ([tensors[i] for i in chosen] for tensors in (new, gradients, held))
+            some, theirs, velocity = ([tensors[i] for i in chosen] for tensors in (new, gradients, matched))
             _sgd(options, some, theirs, velocity, rate, is_first)
-    _settle(velocities, held)
+    _copy_back(velocities, matched)
 
 
-def _sgd(options: Any, new: Tensors, gradients: Tensors, held: Tensors, rate: Any, is_first: bool) -> None:
+def _sgd(options: Any, new: Tensors, gradients: Tensors, matched: Tensors, rate: Any, is_first: bool) -> None:
     torch._fused_sgd_(
         new,
         gradients,
-        held,
+        matched,
         weight_decay=options.weight_decay,
         momentum=options.momentum,
         lr=rate,
@@ -105,12 +105,12 @@ AdamW = Adam
 
 
 def _tensor(rate: Any, like: torch.Tensor) -> torch.Tensor:
-    """The rate, which a schedule may give as a number, as a tensor."""
+    """Learning rate as a tensor; a schedule may return a number."""
     return rate if isinstance(rate, torch.Tensor) else torch.full((), rate, dtype=like.dtype, device=like.device)
 
 
 def room(parameters: Tensors) -> Tensors:
-    """New tensors with the same values, all at once where torch can."""
+    """Copies of the parameters, in one call if torch supports that."""
     at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
     if at_once is None or is_traced():
         return [x.clone() for x in parameters]
@@ -123,12 +123,12 @@ def _adam(
     decoupled: bool,
 ) -> None:  # fmt: skip
     steps = [count.to(torch.float32) for count in counts]
-    held = [_alike(new, some) for some in (momenta, variances, largest)]
+    matched = [_match_strides(new, some) for some in (momenta, variances, largest)]
     run: Any = torch._fused_adamw_ if decoupled else torch._fused_adam_
     run(
         new,
-        _alike(new, gradients),
-        *held,
+        _match_strides(new, gradients),
+        *matched,
         [steps[place] for place in places],
         lr=rate,
         beta1=beta_1,
@@ -138,27 +138,27 @@ def _adam(
         amsgrad=bool(largest),
         maximize=False,
     )
-    for some, written in zip((momenta, variances, largest), held, strict=True):
-        _settle(some, written)
+    for some, written in zip((momenta, variances, largest), matched, strict=True):
+        _copy_back(some, written)
 
 
-def _alike(new: Tensors, tensors: Tensors) -> Tensors:
-    """The tensors with the strides of the parameters: torch's fused functions go through memory, not through axes."""
+def _match_strides(new: Tensors, tensors: Tensors) -> Tensors:
+    """Tensors with the strides of the parameters: torch's fused functions iterate over memory, not over axes."""
     return [
         x if x.stride() == like.stride() else torch.empty_like(like).copy_(x)
         for like, x in zip(new, tensors, strict=bool(tensors))
     ]
 
 
-def _settle(tensors: Tensors, written: Tensors) -> None:
-    """Let the tensors have what was written in place of them, where their strides were others."""
+def _copy_back(tensors: Tensors, written: Tensors) -> None:
+    """Copy results back to the tensors that had other strides."""
     for x, y in zip(tensors, written, strict=True):
         if x is not y:
             x.copy_(y)
 
 
-if not hasattr(torch.ops.ember_ml, "adam_"):  # an earlier import of this module may have made it
-    # Not torch.library.custom_op, which takes a tenth of a millisecond for every call.
+if not hasattr(torch.ops.ember_ml, "adam_"):  # an earlier import of this module may have defined it
+    # torch.library.custom_op adds 0.1 ms to every call.
     _library = torch.library.Library("ember_ml", "FRAGMENT")
     _library.define(
         "adam_(Tensor(a!)[] new, Tensor[] gradients, Tensor(b!)[] momenta, Tensor(c!)[] variances, "

@@ -1,4 +1,4 @@
-"""Random numbers: made on the host for the CPU, and in integers of 64 bits on a GPU and in compiled code."""
+"""Random numbers on torch: from the host for the CPU, in 64-bit integers on a GPU and in compiled code."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ember_ml.random import threefry
 
 HOST = False
 
-# A key that is drawn while a graph is traced is a constant of that graph.
+# A key drawn while a graph is traced is a constant of that graph.
 torch.compiler.assume_constant_result(threefry.draw)
 
 
 def is_host(device: torch.device | None) -> bool:
-    """Whether draws for this device are made in host memory."""
+    """Whether random numbers for this device are generated in host memory."""
     return (device is None or device.type == "cpu") and not torch.compiler.is_compiling()
 
 
 def is_traced() -> bool:
-    """Whether a compiler is known to trace."""
+    """Whether a compiler traces the caller."""
     return torch.compiler.is_compiling()
 
 
 def has_double(device: torch.device | None) -> bool:
-    """Whether the device computes in float64."""
+    """Whether the device supports float64."""
     return device is None or device.type != "mps"
 
 
 def known(x: torch.Tensor) -> Any:
-    """The values of ``x`` as a host array, or ``None`` where a compiler or ``vmap`` traces, and there are none."""
+    """Values of ``x`` as a host array, or ``None`` if a compiler or ``vmap`` traces it."""
     if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x):
         return None
     return to_host(x.to(torch.float32) if x.dtype is torch.bfloat16 else x)
 
 
 def adopt(array: np.ndarray[Any, Any], device: torch.device | None) -> torch.Tensor:
-    """A fresh host array as a tensor, without a copy where the engine allows it."""
+    """New host array as a tensor, without a copy if possible."""
     if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(device)
     return torch.from_numpy(array).to(device)
@@ -52,14 +52,14 @@ def cast(x: torch.Tensor, dtype: str) -> torch.Tensor:
 
 
 def view(x: torch.Tensor, dtype: str) -> torch.Tensor:
-    """The bits of ``x`` as another dtype of the same size."""
+    """Bits of ``x`` as another dtype of the same size."""
     if torch._C._functorch.is_batchedtensor(x):
         return _View.apply(x, DTYPES[dtype])
     return x.view(DTYPES[dtype])
 
 
 class _View(torch.autograd.Function):
-    """The bits of what ``vmap`` runs over, of which older releases of torch give no view."""
+    """View of the bits of a tensor under ``vmap``, which older torch releases do not support."""
 
     @staticmethod
     def forward(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -79,78 +79,78 @@ class _View(torch.autograd.Function):
 
 
 def tensor(value: Any, dtype: str, device: torch.device | None) -> torch.Tensor:
-    """A number or a nested list of them as a tensor."""
+    """Number or nested list of numbers as a tensor."""
     return torch.tensor(value, dtype=DTYPES[dtype], device=device)
 
 
 def positions(start: int, count: int, device: torch.device | None) -> torch.Tensor:
-    """The integers from ``start`` on, in int64."""
+    """``count`` integers from ``start`` on, in int64."""
     return torch.arange(start, start + count, device=device)
 
 
 def sqrt(x: torch.Tensor) -> torch.Tensor:
-    """The square root, rounded as IEEE 754 says: on the CPU, torch's own is not."""
+    """Correctly rounded square root. torch 2.13: torch.sqrt is not correctly rounded on the CPU."""
     return torch.sqrt(x.to(torch.float64)).to(x.dtype) if has_double(x.device) else torch.sqrt(x)
 
 
 def sort(x: torch.Tensor) -> torch.Tensor:
-    """The values of ``x`` from the smallest to the largest."""
+    """Values of ``x`` in ascending order."""
     return torch.sort(x).values
 
 
 def largest(x: torch.Tensor) -> torch.Tensor:
-    """The largest value in each row, as a column."""
+    """Largest value of each row, as a column."""
     return x.amax(-1, keepdim=True)
 
 
 def cumsum(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
-    """Sums of each row up to every column, or the other way."""
+    """Cumulative sums along an axis, by default of each row."""
     return x.cumsum(axis)
 
 
 def cumprod(x: torch.Tensor) -> torch.Tensor:
-    """Products of each column up to every row."""
+    """Cumulative products of each column."""
     return x.cumprod(0)
 
 
 def argsort(x: torch.Tensor) -> torch.Tensor:
-    """The places of the values from the smallest to the largest, equal ones in order."""
+    """Indices that sort the values, stably."""
     return torch.argsort(x, stable=True)
 
 
 def located(sums: torch.Tensor, aims: torch.Tensor) -> torch.Tensor:
-    """How many of the sums in a row are not larger than each of the row's aims; the last one is not counted."""
+    """Number of sums in a row that are <= each of the row's aims, not counting the last sum."""
     return torch.searchsorted(sums[:, :-1].contiguous(), aims.contiguous(), side="right")
 
 
 def single(x: torch.Tensor) -> torch.Tensor:
-    """``x`` in float32, unless it is in float64."""
+    """``x`` in float32, or unchanged if it is in float64."""
     return x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)
 
 
 def keys(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Keys of these words, along a last axis of two."""
+    """Keys from their two 32-bit halves, along a last axis of length two."""
     return torch.stack((first, second), -1).to(torch.uint32)
 
 
 def spread(x: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """The values of ``x``, one for each element of that shape."""
+    """Values of ``x``, one for each element of that shape."""
     return torch.broadcast_to(x, shape).reshape(-1)
 
 
 def pair_of(key: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The two words of a key that no host integers are known of."""
+    """Both 32-bit halves of a key whose values cannot be read on the host."""
     wide = key.to(torch.int64)
     return wide[0], wide[1]
 
 
 def word(x: torch.Tensor) -> torch.Tensor:
-    """Integers below 2**32 in the dtype that words are held in."""
+    """Integers below 2**32 in the dtype that holds 32 random bits."""
     return x.to(torch.int64)
 
 
 def words(key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None) -> torch.Tensor:
-    """``count`` words from number ``start`` on: word ``i`` is one of the two of block ``i // 2``."""
+    """``count`` random 32-bit integers from number ``start`` on; block ``i`` holds numbers ``2i`` and ``2i + 1``."""
     skipped = start & 1
     first, second = pairs(key, start >> 1, (count + skipped + 1) // 2, device)
     return torch.stack((first, second), -1).reshape(-1)[skipped : skipped + count]
@@ -159,22 +159,22 @@ def words(key: tuple[Any, Any], start: int, count: int, device: torch.device | N
 def pairs(
     key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both words of ``count`` blocks from number ``start`` on."""
+    """Both random 32-bit integers of ``count`` blocks from number ``start`` on."""
     counters = positions(start, count, device)
     first, second = threefry.block(key, counters >> 32, counters & threefry.MASK)
     return first, second
 
 
 def native_words(shape: tuple[int, ...], device: torch.device | None) -> torch.Tensor:
-    """Words of torch's own generator."""
+    """Random 32-bit integers from torch's generator."""
     return torch.randint(0, 1 << 32, shape, device=device)
 
 
 def native_fractions(count: int, dtype: str, device: torch.device | None) -> torch.Tensor | None:
-    """Numbers in [0, 1) of torch's own generator."""
+    """Uniform numbers in [0, 1) from torch's generator."""
     return torch.rand(count, dtype=DTYPES[dtype], device=device)
 
 
 def native_normals(count: int, dtype: str, device: torch.device | None) -> torch.Tensor | None:
-    """Standard normal numbers of torch's own generator."""
+    """Standard normal numbers from torch's generator."""
     return torch.randn(count, dtype=DTYPES[dtype], device=device)

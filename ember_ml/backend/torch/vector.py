@@ -1,1 +1,1 @@
-"""Vectors and waves on PyTorch: all by definition."""
+"""Vectors and waves on torch, all by their definitions."""

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from agreement import host
 
 import ember_ml
 from ember_ml import backend as backends
@@ -23,6 +22,7 @@ from ember_ml import ops, optim, sampling
 from ember_ml.backend import Backend
 from ember_ml.nn import modules
 from ember_ml.ops import random
+from ember_ml.testing.comparison import host
 from ember_ml.transform import grad, value_and_grad, vmap
 
 ENGINES = ember_ml.get_available_backends()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 NAN, INF = float("nan"), float("inf")
 

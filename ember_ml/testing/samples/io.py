@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 _folder = tempfile.TemporaryDirectory()
 atexit.register(_folder.cleanup)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 KEY = np.array([3, 4_000_000_000], np.uint32)
 HALVES = np.array([0.25, 0.5, 0.75], np.float32)

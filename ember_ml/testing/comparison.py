@@ -162,8 +162,12 @@ def is_close(a: Any, b: Any, tolerance: float) -> Any:
 
 def assert_same(result: Any, expected: Any, tolerance: float | None = None) -> None:
     """Assert that both results have one structure, and equal shapes, dtypes and values at every leaf."""
-    found = difference(*([(path, host(leaf)) for path, leaf in leaves(x)] for x in (result, expected)), tolerance)
+    found = difference(_on_host(result), _on_host(expected), tolerance)
     expect(found is None, str(found))
+
+
+def _on_host(result: Any) -> Leaves:
+    return [(path, host(leaf)) for path, leaf in leaves(result)]
 
 
 def assert_close(a: Any, b: Any, tolerance: float, path: str = "") -> None:

@@ -53,7 +53,8 @@ def reference(operation: Operation, call: Call) -> Any:
 
 def tolerance(operation: Operation) -> float | None:
     """The relative tolerance that the samples ask for, if they do."""
-    return given(operation, "TOLERANCE")
+    asked: float | None = given(operation, "TOLERANCE")
+    return asked
 
 
 def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
@@ -105,7 +106,8 @@ def has_function_of_its_own(operation: Operation, backend: Backend) -> bool:
 
 @pairs(has_function_of_its_own, aspect="signatures")
 def test_signature_is_the_same_on_the_engine(operation: Operation, backend: Backend) -> None:
-    here, there = inspect.signature(operation.call), inspect.signature(backend.own(operation))
+    own: Any = backend.own(operation)
+    here, there = inspect.signature(operation.call), inspect.signature(own)
     expect(
         [(p.name, p.kind, p.default) for p in there.parameters.values()]
         == [(p.name, p.kind, p.default) for p in here.parameters.values()],

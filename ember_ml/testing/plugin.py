@@ -2,7 +2,7 @@
 
 A check is collected over the pairs of operation and engine that it applies to. A case of a module that is marked
 ``contract`` fails if it makes no assertion. The terminal summary has the number of operations that each check judged on
-each engine, and with ``--backend`` what the engine lacks.
+each engine; with ``--backend``, it is the report of that engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.errors import MissingOperationError
 from ember_ml.testing.comparison import assertions_made
-from ember_ml.testing.pairing import ENGINES, Check, full_name
+from ember_ml.testing.pairing import CHECKS, ENGINES, Check, full_name, missing_operations
+from ember_ml.testing.report import FAILED, PASSED, SKIPPED, Outcome, Report
 
 _JUDGED = "judged"
 
@@ -111,31 +112,42 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
     """Fail a contract case that made no assertion; note what the others judged."""
     before = assertions_made()
+    is_check = hasattr(pyfuncitem.obj, "__check__")
+    is_contract = pyfuncitem.get_closest_marker("contract") is not None and hasattr(pyfuncitem, "callspec")
+    given: dict[str, Any] = pyfuncitem.callspec.params if is_check or is_contract else {}
+    if "operation" in given:
+        judged = [pyfuncitem.originalname, full_name(given["operation"]), given.get("backend", "any engine")]
+        pyfuncitem.user_properties.append((_JUDGED, judged))
     try:
         result = yield
     except MissingOperationError as error:
-        # Of the backends that no option names, none may lack anything.
-        if pyfuncitem.config.getoption("--backend") and hasattr(pyfuncitem.obj, "__check__"):
+        # Only an engine that is named may lack anything.
+        if is_check and pyfuncitem.config.getoption("--backend"):
             pytest.skip(str(error))
         raise
-    if pyfuncitem.get_closest_marker("contract") is not None and hasattr(pyfuncitem, "callspec"):
-        if assertions_made() == before:
-            pytest.fail("this case made no assertion: collect the check over pairs that it applies to", pytrace=False)
-        given = pyfuncitem.callspec.params
-        if "operation" in given:
-            judged = [pyfuncitem.originalname, full_name(given["operation"]), given.get("backend", "any engine")]
-            pyfuncitem.user_properties.append((_JUDGED, judged))
+    if is_contract and assertions_made() == before:
+        pytest.fail("this case made no assertion: collect the check over pairs that it applies to", pytrace=False)
     return result
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write a table of the operations that each check judged on each engine, and what the engine lacks."""
+    """Write the report of the engine that was named, or a table of the operations that each check judged."""
+    outcomes = [
+        (status, *value)
+        for status in (PASSED, FAILED, SKIPPED)
+        for report in terminalreporter.stats.get(status, [])
+        for key, value in (report.user_properties if report.when == "call" else ())
+        if key == _JUDGED
+    ]
+    chosen = config.getoption("--backend")
+    if chosen and outcomes:
+        of_checks = [Outcome(operation, check, status) for status, check, operation, _ in outcomes if check in CHECKS]
+        terminalreporter.write_line(str(Report(chosen, of_checks, missing_operations(chosen))))
+        return
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for report in terminalreporter.stats.get("passed", []):
-        for key, value in report.user_properties if report.when == "call" else ():
-            if key == _JUDGED:
-                check, operation, engine = value
-                found[check][engine].add(operation)
+    for status, check, operation, engine in outcomes:
+        if status == PASSED:
+            found[check][engine].add(operation)
     if found:
         _write_judged(terminalreporter, found, [*engines(config), "any engine"])
 

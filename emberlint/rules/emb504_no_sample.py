@@ -2,8 +2,8 @@
 
 ## What it does
 
-In a package with `ops/`, `backend/<engine>/` and `testing/samples/`: reports an operation with a required parameter that
-is no tensor, and that the samples of its category do not name. For operations of tensors alone calls are drawn.
+In a package with `ops/`, `backend/<engine>/` and `testing/samples/`: reports an operation with a required parameter
+that is no tensor, and that the samples of its category do not name. For operations of tensors alone calls are drawn.
 
 ## Why
 

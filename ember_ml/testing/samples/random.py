@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ember_ml.testing.samples import call
+from ember_ml.testing.samples import Call, call
 
 KEY = np.array([3, 4_000_000_000], np.uint32)
 HALVES = np.array([0.25, 0.5, 0.75], np.float32)
@@ -14,7 +14,7 @@ LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, -3.0, 0.5]], np.float32)
 SQUARE = [[2.0, 0.5], [0.5, 1.0]]
 
 
-def placed(*parameters: float) -> list:
+def placed(*parameters: float) -> list[Call]:
     """Calls of a distribution with a location and a scale, of all sorts."""
     return [
         call((2, 3), key=KEY),

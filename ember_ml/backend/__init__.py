@@ -120,7 +120,7 @@ class Backend:
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
         self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
-        self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: True)
+        self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: "float64" in core.DTYPES)
         self.convert: Callable[..., Any] = core.convert
         self.scalar_like: Callable[..., Any] = core.scalar_like
         self.cast: Callable[..., Any] = core.cast

@@ -21,7 +21,7 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.dispatch import TENSOR, Operation, definition_of
-from ember_ml.dtypes import DTYPES, KIND_RANK, as_dtype, doubled, promote
+from ember_ml.dtypes import DTYPES, KIND_RANK, as_dtype, promote
 from ember_ml.errors import AxisError, MissingOperationError, UnsupportedError
 from ember_ml.testing.comparison import (
     assert_same,
@@ -32,7 +32,7 @@ from ember_ml.testing.comparison import (
     host,
     leaves,
 )
-from ember_ml.testing.pairing import REFERENCE, on, pairs, run
+from ember_ml.testing.pairing import REFERENCE, on, pairs, run, storable
 from ember_ml.testing.samples import Call, calls, given, usual_dtype, values
 
 
@@ -57,15 +57,6 @@ def tolerance(operation: Operation) -> float | None:
     return asked
 
 
-def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
-    """Whether the engine has every dtype that the call's arrays have, and those that it, or the operation, asks for."""
-    if operation is not None and operation.rule is doubled and not backend.has_float64():
-        return False
-    found = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, str) and value in DTYPES]
-    call.map(lambda array: found.append(dtype_name(array)))
-    return dtypes_of_device(backend).issuperset(found)
-
-
 def some_storable(operation: Operation, backend: Backend) -> bool:
     """Whether the engine has the dtypes of some sample call."""
     return any(storable(backend, call, operation) for call in calls(operation))
@@ -77,11 +68,12 @@ def is_steady(operation: Operation) -> bool:
 
 
 class _Runner(doctest.DocTestRunner):
-    """Runs examples; an operation that the engine lacks is not a wrong result."""
+    """Runs examples; an operation or a dtype that the engine lacks is not a wrong result."""
 
     def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
-        if isinstance(exc_info[1], MissingOperationError):
-            raise exc_info[1]
+        error = exc_info[1]
+        if isinstance(error, (MissingOperationError, UnsupportedError)):
+            raise MissingOperationError(f"the example of {test.name} needs what the engine lacks: {error}") from error
         super().report_unexpected_exception(out, test, example, exc_info)
 
 

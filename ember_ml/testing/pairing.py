@@ -10,7 +10,9 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.dtypes import DTYPES, doubled
 from ember_ml.errors import MissingOperationError
+from ember_ml.testing.comparison import dtype_name, dtypes_of_device
 from ember_ml.testing.samples import Call, calls
 
 ENGINES = ember_ml.get_available_backends()
@@ -87,12 +89,21 @@ def on(backend: Backend, call: Call) -> Call:
     return call.map(lambda array: backend.convert(array, None, backend.device))
 
 
+def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
+    """Whether the engine has every dtype that the call's arrays have, and those that it, or the operation, asks for."""
+    if operation is not None and operation.rule is doubled and not backend.has_float64():
+        return False
+    found = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, str) and value in DTYPES]
+    call.map(lambda array: found.append(dtype_name(array)))
+    return dtypes_of_device(backend).issuperset(found)
+
+
 @cache
 def missing_operations(name: str) -> dict[str, str]:
     """The operations that the engine lacks, or that need what it lacks: full name to the message that says so."""
     backend = backends.load(name)
-    is_whole = backends.submodule(backend.module, "random") is not None
-    if is_whole and all(backend.provider(operation) != "missing" for operation in REGISTRY.values()):
+    draws = not isinstance(backend.random, backends.Refusal)
+    if draws and all(backend.provider(operation) != "missing" for operation in REGISTRY.values()):
         return {}
     return {
         full_name(operation): lack for operation in REGISTRY.values() if (lack := _lack(operation, backend)) is not None
@@ -101,11 +112,12 @@ def missing_operations(name: str) -> dict[str, str]:
 
 def _lack(operation: Operation, backend: Backend) -> str | None:
     """What the engine lacks to compute the operation's samples, in the words of the error; ``None`` if nothing."""
-    for call in calls(operation):
+    possible = [call for call in calls(operation) if storable(backend, call, operation)]
+    for call in possible:
         try:
             run(operation, backend, call)
         except MissingOperationError as error:
             return str(error)
         except Exception:
             continue
-    return None
+    return None if possible else f"the {backend.name} backend has no dtype that {operation.name} is tested with"

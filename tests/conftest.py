@@ -1,4 +1,4 @@
-"""Every test that takes ``backend`` runs on each installed engine, with that engine active."""
+"""What all tests share. ``ember_ml.testing.plugin`` has the fixture ``backend``: each installed engine, active."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from exceptions import EXCEPTIONS
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops
 from ember_ml.dispatch import REGISTRY
 from ember_ml.random import threefry
 
-pytest_plugins = ["judging", "pytester", "triples"]
-
-DEVICE = "cpu"
+pytest_plugins = ["ember_ml.testing.plugin", "pytester", "triples"]
 
 # What --quick keeps: these engines, and one of so many cases of the contract.
 QUICK_ENGINES = ("numpy", "torch")
@@ -25,19 +22,7 @@ QUICK_STEP = 20
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    default = os.environ.get("EMBER_ML_TEST_DEVICE", DEVICE)
-    parser.addoption("--device", default=default, help=f"where engines that have it compute (default: {default})")
     parser.addoption("--quick", action="store_true", help="NumPy and torch alone, and a sample of the contract")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Take the device that is asked for, which some engine must have."""
-    global DEVICE
-    DEVICE = config.getoption("--device")
-    engines = ember_ml.get_available_backends() if DEVICE != "cpu" else []
-    found = {name: backends.load(name).devices() for name in engines}
-    if found and not any(DEVICE in devices for devices in found.values()):
-        raise pytest.UsageError(f"--device: no engine has {DEVICE!r}; available: {found}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -56,45 +41,17 @@ def _engine_of(item: pytest.Item) -> str | None:
     return None if callspec is None else callspec.params.get("backend")
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if DEVICE == "cpu" and item.get_closest_marker("device"):
-        pytest.skip("needs an accelerator: run with --device, such as --device cuda")
-
-
-@pytest.fixture
-def device() -> str:
-    """The device that is tested."""
-    return DEVICE
-
-
-@pytest.fixture(params=ember_ml.get_available_backends())
-def backend(request: pytest.FixtureRequest) -> Iterator[backends.Backend]:
-    """A loaded engine, active for the test; on the device that ``--device`` names, if the engine has it."""
-    loaded = backends.load(request.param)
-    if request.node.get_closest_marker("device") and DEVICE not in loaded.devices():
-        pytest.skip(f"{loaded.name} has no device {DEVICE!r}")
-    before = loaded.device
-    ember_ml.set_backend(request.param)
-    _settle(loaded)
-    yield loaded
-    loaded.device = before
-    ember_ml.set_backend("numpy")
-
-
-def _settle(loaded: backends.Backend) -> None:
-    """Let an engine make tensors on the device that is tested."""
-    with ember_ml.use_backend(loaded.name):
-        if DEVICE in loaded.devices() and ops.get_default_device() != DEVICE:
-            ops.set_default_device(DEVICE)
-    if DEVICE != "cpu":
-        _in_full_precision(loaded.name)
-
-
 @pytest.fixture(scope="session", autouse=True)
-def _settled() -> None:
+def _settled(request: pytest.FixtureRequest) -> None:
     """MLX would take the GPU of a Mac, which has no float64, also where a test asks for no engine."""
-    if DEVICE == "cpu" and "mlx" in ember_ml.get_available_backends():
-        _settle(backends.load("mlx"))
+    from ember_ml.testing.plugin import settle  # a plugin, which pytest imports after this file
+
+    device, engines = request.config.getoption("--device"), ember_ml.get_available_backends()
+    if device == "cpu" and "mlx" in engines:
+        settle(backends.load("mlx"), device)
+    if device != "cpu":
+        for name in engines:
+            _in_full_precision(name)
 
 
 def _in_full_precision(name: str) -> None:
@@ -106,11 +63,11 @@ def _in_full_precision(name: str) -> None:
         torch.backends.cudnn.allow_tf32 = False
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say how much the contract test covers."""
     engines = ember_ml.get_available_backends()
     terminalreporter.write_line(
-        f"contract: {len(REGISTRY)} operations on {', '.join(engines)} ({DEVICE}) are "
+        f"contract: {len(REGISTRY)} operations on {', '.join(engines)} ({config.getoption('--device')}) are "
         f"{len(REGISTRY) * len(engines)} pairs; {len(EXCEPTIONS)} known exceptions"
     )
     for name in engines:

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from agreement import assert_same, dtype_name, dtypes_of_device, host, leaves
-from samples import Call, calls, given, made
 
 import ember_ml
 from ember_ml import backend as backends
@@ -29,6 +27,8 @@ from ember_ml import nn, ops, optim, training
 from ember_ml.dispatch import REGISTRY, TENSOR, Operation
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops import random as draws
+from ember_ml.testing.comparison import assert_same, dtype_name, dtypes_of_device, host, leaves
+from ember_ml.testing.samples import Call, calls, given, made
 
 ENGINES = ember_ml.get_available_backends()
 

@@ -15,12 +15,12 @@ from typing import Any
 import array_api_strict as strict
 import numpy as np
 import pytest
-from agreement import host, is_on_cpu
 
 import ember_ml
 from ember_ml.backend import Backend
 from ember_ml.nn import tensor
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import host, is_on_cpu
 
 strict.set_array_api_strict_flags(api_version="2024.12")
 

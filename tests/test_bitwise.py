@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import host
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, host
 
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vjp, vmap
 from ember_ml.transform.captures import captures_of
 

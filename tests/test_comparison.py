@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from agreement import host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -14,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import host
 
 NAN, INF = math.nan, math.inf
 RNG = np.random.default_rng(11)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, host
 
 import ember_ml
 from ember_ml import ops, optim, transform
@@ -19,6 +18,7 @@ from ember_ml.backend import Backend
 from ember_ml.nn import BatchNorm, Dropout, Linear, Module, Parameter, Sequential
 from ember_ml.nn.tensor import EmberTensor
 from ember_ml.optim import schedules
+from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform.cache_key import cache_key
 
 X = np.array([[1.5, -0.5, 3.0]], np.float32)

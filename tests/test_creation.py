@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.signal
-from agreement import assert_close, assert_same, host, is_on_cpu
 
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.dtypes import as_dtype, default_float, set_default_float
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import assert_close, assert_same, host, is_on_cpu
 
 OTHERS = [name for name in ember_ml.get_available_backends() if name != "numpy"]
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, leaves
 from layers import CASES
-from samples import Call, calls, given
 
 import ember_ml
 from ember_ml import backend as backends
@@ -20,6 +18,8 @@ from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import Backend
 from ember_ml.dispatch import DEVICE, REGISTRY, Operation
 from ember_ml.nn import features, tensor
+from ember_ml.testing.comparison import assert_same, leaves
+from ember_ml.testing.samples import Call, calls, given
 from ember_ml.training import metrics
 from ember_ml.training.data import as_data
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, dtype_name, host
-from samples import calls, given, values
 
 import ember_ml
 from ember_ml import nn, ops, transform, tree
@@ -20,6 +18,8 @@ from ember_ml.backend import Backend, get_available_backends, load
 from ember_ml.dispatch import FLAG, REGISTRY, TENSOR, Operation, op, operation_of
 from ember_ml.dtypes import adapt, as_dtype, compared, floating, free, kept, promoted
 from ember_ml.errors import UnsupportedError
+from ember_ml.testing.comparison import assert_same, dtype_name, host
+from ember_ml.testing.samples import calls, given, values
 from ember_ml.types import DTypeLike, Indices, Mask, Tensor, TensorLike
 
 ENGINES = get_available_backends()

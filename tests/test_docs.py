@@ -7,16 +7,16 @@ block must be an excerpt of it, or of the example engine, and then it is written
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from example_engine import EXAMPLE, FENCE, ROOT, blocks, environment, install, is_path
 
 import ember_ml
 from ember_ml import backend as backends
@@ -25,37 +25,9 @@ from ember_ml.backend import Backend
 from emberlint import cli as linter
 from emberlint import config as configuration
 
-ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
-EXAMPLE = "abacus"
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-
-
-class Block(NamedTuple):
-    """A fenced block: its language, what else its head says, its text and its line."""
-
-    language: str
-    words: list[str]
-    text: str
-    line: int
-
-
-_FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    text = page.read_text(encoding="utf-8")
-    found = []
-    for match in _FENCE.finditer(text):
-        language, *words = match[1].split() or [""]
-        found.append(Block(language, words, match[2], text.count("\n", 0, match.start(2))))
-    return found
-
-
-def is_path(word: str) -> bool:
-    return "/" in word
 
 
 @every_page
@@ -90,24 +62,10 @@ def test_excerpts_are_in_their_files(page: Path) -> None:
 
 
 def test_the_example_engine_works(tmp_path: Path) -> None:
-    (tmp_path / EXAMPLE).mkdir()
-    program = ""
-    for block in blocks(ROOT / "docs" / "backends.md"):
-        if block.words == [EXAMPLE]:
-            program += block.text
-        for path in filter(is_path, block.words):
-            (tmp_path / path).write_text(block.text, encoding="utf-8")
-    metadata = tmp_path / f"{EXAMPLE}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {EXAMPLE}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[{backends.GROUP}]\n{EXAMPLE} = {EXAMPLE}\n")
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    program = "".join(block.text for block in blocks(ROOT / "docs" / "backends.md") if block.words == [EXAMPLE])
+    install(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", program], env=environment(tmp_path), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -129,7 +87,7 @@ _LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)\)")
 
 @every_page
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+    for target in _LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
         assert (page.parent / target).exists(), target
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from agreement import dtype_name, host
 
 import ember_ml
 from ember_ml import dtypes, ops
 from ember_ml.backend import Backend
 from ember_ml.dtypes import DTYPES, PROMOTION, EmberDType, as_dtype
 from ember_ml.errors import UnsupportedError
+from ember_ml.testing.comparison import dtype_name, host
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, dtype_name, dtypes_of_device, expect
-from judging import pairs
-from samples import Call, calls
-from test_contract import dtypes_of, is_steady, run, storable, tolerance
 
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
 from ember_ml.dispatch import Operation
 from ember_ml.errors import AxisError, UnsupportedError
+from ember_ml.testing.comparison import assert_same, dtype_name, dtypes_of_device, expect
+from ember_ml.testing.contract import dtypes_of, is_steady, run, storable, tolerance
+from ember_ml.testing.pairing import pairs
+from ember_ml.testing.samples import Call, calls
 
 pytestmark = pytest.mark.contract
 

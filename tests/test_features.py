@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host, is_on_cpu
 from sklearn import decomposition, preprocessing
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -25,6 +24,7 @@ from ember_ml.nn import features
 from ember_ml.nn.features import decomposition as our_decomposition
 from ember_ml.nn.features import scaling, transformer
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import host, is_on_cpu
 
 
 def rows(dtype: str = "float64", samples: int = 200, size: int = 6, *, nan: bool = False) -> np.ndarray:

@@ -9,7 +9,6 @@ import pytest
 import scipy.fft
 import scipy.signal
 import torch
-from agreement import assert_close, dtype_name, host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.errors import UnsupportedError
 from ember_ml.ops.fft import ifft
+from ember_ml.testing.comparison import assert_close, dtype_name, host
 
 RNG = np.random.default_rng(3)
 REAL = RNG.normal(size=(4, 5, 6)).astype(np.float32)

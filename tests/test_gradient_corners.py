@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from agreement import dtypes_of_device, host, leaves
 
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY
+from ember_ml.testing.comparison import dtypes_of_device, host, leaves
 
 HALF, SIXTH, ROOT = 0.5, 1 / 6, math.sqrt(0.5)
 NAN = math.nan

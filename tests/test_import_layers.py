@@ -34,6 +34,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "datasets nn",
         "optim",
         "training",
+        "testing",
         "demo tools",
         "cli reference",
         "__main__ tools.analyze_backend_operations",

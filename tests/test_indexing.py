@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ember_ml
 from ember_ml import nn, ops, transform, unchecked
+from ember_ml.testing.comparison import host
 
 quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

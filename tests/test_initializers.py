@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host
 
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
 from ember_ml.nn import initializers
+from ember_ml.testing.comparison import host
 
 NAMES = list(initializers.INITIALIZERS)
 

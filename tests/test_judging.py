@@ -11,9 +11,11 @@ import pytest
 import test_contract
 import test_differential
 import test_empty
+import test_gradients  # noqa: F401 - its checks have floors
 import test_oracles
 from floors import FLOORS
-from judging import CHECKS, ENGINES
+
+from ember_ml.testing.pairing import CHECKS, ENGINES
 
 MODULES = (test_contract, test_differential, test_empty, test_oracles)
 assert all(module.pytestmark.name == "contract" for module in MODULES)
@@ -21,7 +23,7 @@ assert all(module.pytestmark.name == "contract" for module in MODULES)
 
 @pytest.mark.parametrize("check", sorted(CHECKS))
 def test_no_check_judges_fewer_operations(check: str) -> None:
-    judged = Counter(engine for _, engine in CHECKS[check])
+    judged = Counter(engine for _, engine in CHECKS[check].pairs(ENGINES))
     floors = {engine: floor for engine, floor in FLOORS.get(check, {}).items() if engine in ENGINES}
     fewer = {engine: (judged[engine], floor) for engine, floor in floors.items() if judged[engine] < floor}
     assert not fewer, "operations judged, and the floor"
@@ -33,7 +35,7 @@ def test_every_floor_is_that_of_a_check() -> None:
 
 CASES = """
 import pytest
-from agreement import expect, expect_error
+from ember_ml.testing.comparison import expect, expect_error
 
 pytestmark = pytest.mark.contract
 
@@ -49,9 +51,8 @@ def test_check(case):
 
 def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    pytester.makepyprojecttoml("[tool.pytest.ini_options]\nmarkers = ['contract: a check']\n")
     pytester.makepyfile(CASES)
-    result = pytester.runpytest_subprocess("-p", "judging", "-p", "no:xdist")
+    result = pytester.runpytest_subprocess("-p", "ember_ml.testing.plugin", "-p", "no:xdist")
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*this case made no assertion*"])
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_same, host
 from layers import CASES, floats
 
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vmap
 
 _MODULES = ["nn.modules", *(f"nn.modules.{found.name}" for found in pkgutil.iter_modules(nn.modules.__path__))]

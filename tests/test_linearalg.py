@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.spatial.distance
-from agreement import assert_close, host, is_on_cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.errors import LinAlgError, UnsupportedError
+from ember_ml.testing.comparison import assert_close, host, is_on_cpu
 
 RNG = np.random.default_rng(5)
 GENERAL = RNG.normal(size=(3, 5, 5))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, host
 
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
 from ember_ml.nn.wirings import NCP, AutoNCP, Dice, FullyConnected, Random, Wiring
+from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform import value_and_grad, vmap
 
 _draw = np.random.default_rng(3)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import sklearn.metrics
 import torch
-from agreement import host, is_on_cpu
-from samples import calls
 from torch.nn import functional
 
 import ember_ml
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.testing.comparison import host, is_on_cpu
+from ember_ml.testing.samples import calls
 
 INF = math.inf
 RNG = np.random.default_rng(11)

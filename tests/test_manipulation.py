@@ -9,10 +9,10 @@ import hypothesis.extra.numpy as extra
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from agreement import host
 
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import host
 
 few = hypothesis.settings(
     max_examples=25,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host, leaves
 
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import host, leaves
 
 RNG = np.random.default_rng(3)
 INTEGERS = RNG.integers(-9, 9, (2, 3, 4))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from agreement import host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.dtypes import as_dtype
 from ember_ml.errors import UnsupportedError
+from ember_ml.testing.comparison import host
 
 nan, inf = float("nan"), float("inf")
 

@@ -18,8 +18,9 @@ import ember_ml
 from ember_ml import cli
 from ember_ml.dispatch import REGISTRY
 from ember_ml.dtypes import DTYPES
-from ember_ml.tools import FORMAT, LOCK, STATUSES, UsageError, inputs, measuring, workers
-from ember_ml.tools.inputs import Case
+from ember_ml.testing import inputs
+from ember_ml.testing.inputs import Case
+from ember_ml.tools import FORMAT, LOCK, STATUSES, UsageError, measuring, workers
 from ember_ml.tools.workers import Answer, difference, together
 
 ENGINES = ember_ml.get_available_backends()

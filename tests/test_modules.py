@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_same, host
 
 import ember_ml
 from ember_ml import nn, ops
@@ -23,6 +22,7 @@ from ember_ml.backend import Backend
 from ember_ml.dispatch import backend_of
 from ember_ml.nn import Buffer, Linear, Module, ModuleDict, ModuleList, Parameter, Sequential
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import assert_same, host
 
 
 class Block(Module):

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_close, host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import assert_close, host
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

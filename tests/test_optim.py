@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_close, host, is_on_cpu
 
 import ember_ml
 import ember_ml.transform
@@ -22,6 +21,7 @@ from ember_ml.backend import Backend
 from ember_ml.nn import modules
 from ember_ml.nn.tensor import EmberTensor
 from ember_ml.optim import schedules
+from ember_ml.testing.comparison import assert_close, host, is_on_cpu
 
 SHAPES = {"weight": (5, 3), "tall": (7, 2), "bias": (3,), "scale": (), "kernel": (3, 2, 4)}
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same
-from samples import Call, calls, given
 
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.dispatch import COUNT, COUNTS, FLAG, REGISTRY, SCALAR, Operation, Parameter
+from ember_ml.testing.comparison import assert_same
+from ember_ml.testing.samples import Call, calls, given
 
 
 def options(role: str, fits: Callable[[Any], bool]) -> list[Any]:

@@ -16,18 +16,18 @@ import hypothesis.extra.numpy as extra
 import ml_dtypes
 import numpy as np
 import pytest
-from agreement import dtype_name, dtypes_of_device, expect, host
 from exceptions import DIFFERENCES
 from hypothesis import strategies as st
-from judging import pairs
 from oracles import ELEMENTWISE, JUDGED_ELSEWHERE, PRODUCTS, UNDEFINED, WHOLE, Nested, Oracle, Whole, broadcast
-from samples import Call, values
-from test_contract import run
 
 from ember_ml import backend as backends
 from ember_ml.backend import Backend
 from ember_ml.dispatch import INDEX, MASK, REGISTRY, TENSOR, Operation
 from ember_ml.dtypes import as_dtype
+from ember_ml.testing.comparison import dtype_name, dtypes_of_device, expect, host
+from ember_ml.testing.contract import run
+from ember_ml.testing.pairing import pairs
+from ember_ml.testing.samples import Call, values
 
 pytestmark = pytest.mark.contract
 

@@ -16,7 +16,6 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.stats
-from agreement import host
 
 import ember_ml
 from ember_ml import backend as backends
@@ -26,6 +25,7 @@ from ember_ml.dispatch import operation_of
 from ember_ml.nn import modules
 from ember_ml.ops import random
 from ember_ml.random import sampling
+from ember_ml.testing.comparison import host
 from ember_ml.transform import grad, value_and_grad, vmap
 
 ENGINES = ember_ml.get_available_backends()

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_same, host
 
 import ember_ml
 from ember_ml import nn, ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vmap
 
 KINDS = ("RNN", "LSTM", "GRU")

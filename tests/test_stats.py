@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.stats
-from agreement import assert_close, host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -16,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import assert_close, host
 
 NAN, INF = math.nan, math.inf
 RNG = np.random.default_rng(7)

@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import assert_same, host
-from samples import Call, calls, given
-from samples.indexing import UPDATES
 
 import ember_ml
 from ember_ml import backend as backends
@@ -24,6 +21,9 @@ from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import floating
 from ember_ml.nn import tensor
 from ember_ml.nn.tensor import EmberTensor, unwrap, wrap
+from ember_ml.testing.comparison import assert_same, host
+from ember_ml.testing.samples import Call, calls, given
+from ember_ml.testing.samples.indexing import UPDATES
 from ember_ml.types import Tensor, TensorLike
 
 ENGINES = ember_ml.get_available_backends()

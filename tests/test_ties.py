@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_close, host
 
 import ember_ml
 from ember_ml import ops, optim, training, transform
 from ember_ml.backend import Backend
 from ember_ml.nn import Buffer, Linear, Module, Parameter, Sequential, Tied
+from ember_ml.testing.comparison import assert_close, host
 
 X = np.random.default_rng(0).standard_normal((6, 3)).astype("float32")
 

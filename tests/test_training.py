@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import is_on_cpu
 from interruption import Lines
 
 import ember_ml
@@ -31,6 +30,7 @@ from ember_ml import ops, optim, training, tree
 from ember_ml.backend import Backend
 from ember_ml.nn import modules
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import is_on_cpu
 from ember_ml.training.data import Arrays, as_data
 from ember_ml.training.trainer import get_loss
 from ember_ml.transform import compilation

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from agreement import assert_same, host, is_on_cpu
 
 import ember_ml
 from ember_ml import nn, ops, optim, transform
 from ember_ml.backend import DIFFERENTIATION, Backend
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.comparison import assert_same, host, is_on_cpu
 from ember_ml.transform import (
     checkpoint,
     compile,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import host
 
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import host
 from ember_ml.transform import checkpoint, custom_gradient, grad, hessian, jacobian, value_and_grad, vmap
 
 X = np.array([[1.5, -0.5, 3.0], [2.0, 1.0, 0.25]], np.float32)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.spatial.distance
 import torch
-from agreement import assert_close, dtype_name, host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -16,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
+from ember_ml.testing.comparison import assert_close, dtype_name, host
 
 RNG = np.random.default_rng(11)
 X, Y = RNG.normal(size=(2, 6, 5)).astype(np.float32)

@@ -17,6 +17,7 @@ from functools import cache, wraps
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from ember_ml.backend import protocol
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
 
@@ -100,15 +101,7 @@ def native_for(native: Callable[..., Any], *dtypes: str, bare: bool = False) -> 
 class Backend:
     """A loaded engine: its module, and the functions of it that dispatch calls.
 
-    The module's ``core`` holds what dispatch needs: ``TENSORS`` (its tensor types, the exact one first), ``DTYPES``
-    (name to the engine's dtype), ``convert``, ``scalar_like``, ``cast``, ``to_host``, ``device_like``, ``device_of``,
-    ``find_device``, ``devices``, ``error_class``. It may hold ``SCALARS`` (types of values that are as good as 0-d
-    tensors), ``STABLE_DTYPES`` (False if dtype objects are made anew on access), ``RAW_NUMBERS`` (the operations whose
-    native function is best given a Python number as it is; all, if not said), ``has_float64`` (whether the default
-    device computes in it), ``forwards`` (a tensor without negative strides, which not every reader of DLPack takes),
-    ``GUESTS`` (types of another engine that its functions take as they are), ``opaque`` (how a call is made that NumPy
-    computes, out of sight of the engine's gradients), ``substitute`` (tells the engine's compiler which Python function
-    to trace for a call) and ``own`` (what computes an operation, in place of the look-up by name).
+    ``protocol.py`` says what the module has to hold, and what it may.
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
@@ -128,7 +121,7 @@ class Backend:
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
         self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
-        self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: True)
+        self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: "float64" in core.DTYPES)
         self.convert: Callable[..., Any] = core.convert
         self.scalar_like: Callable[..., Any] = core.scalar_like
         self.cast: Callable[..., Any] = core.cast
@@ -140,6 +133,8 @@ class Backend:
         self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
         self.forwards: Callable[[Any], Any] = getattr(core, "forwards", lambda x: x)
         self.substitute: Callable[..., None] | None = getattr(core, "substitute", None)
+        self.control: Any = submodule(module, "control")
+        self.random: Any = self._random_part()
         self.device: Any = None
         self.refusal: Refusal | None = None
         if hasattr(core, "own"):
@@ -147,6 +142,20 @@ class Backend:
 
     def __repr__(self) -> str:
         return f"<{self.name} backend>"
+
+    def _random_part(self) -> Any:
+        """The module of random numbers; in its place, if there is none, what raises ``MissingOperationError``."""
+        found: ModuleType | None = getattr(self.module, "random", None) or submodule(self.module, "random")
+        if found is None:
+            return Refusal(lambda: self.lacks("random numbers", "random"))
+        check_members(found, protocol.HostRandom if self.chosen_as == "numpy" else protocol.Random)
+        return found
+
+    def lacks(self, what: str, module: str) -> MissingOperationError:
+        """The error for something that needs a module which the backend does not have."""
+        return MissingOperationError(
+            f"the {self.name} backend has no {what}: there is no module {self.module.__name__}.{module}"
+        )
 
     def dtype_of(self, x: Any) -> EmberDType:
         """The portable dtype of a tensor of this engine."""
@@ -204,30 +213,15 @@ class Refusal:
     __call__ = __getattr__ = __getitem__ = __contains__ = __iter__ = __len__ = __bool__ = _refuse
 
 
-_FUNCTIONS = [
-    "convert",
-    "scalar_like",
-    "cast",
-    "to_host",
-    "device_like",
-    "device_of",
-    "find_device",
-    "devices",
-    "error_class",
-]
-
-
 def _checked_core(module: ModuleType) -> Any:
-    """``module.core``, in which nothing is missing that dispatch reads of an engine."""
+    """``module.core``, which has what ``protocol.Core`` says."""
     core = getattr(module, "core", None)
     if core is None:
         raise AttributeError(f"the module {module.__name__} must have a submodule core, got none")
     place = getattr(core, "__name__", f"{module.__name__}.core")
-    missing = [name for name in ("TENSORS", "DTYPES", *_FUNCTIONS) if not hasattr(core, name)]
-    if missing:
-        raise AttributeError(f"{place} must define {', '.join(missing)}")
-    for name in _FUNCTIONS:
-        if not callable(getattr(core, name)):
+    check_members(core, protocol.Core)
+    for name in protocol.members(protocol.Core):
+        if name.islower() and not callable(getattr(core, name)):
             raise TypeError(f"{place}.{name} must be a function, got {getattr(core, name)!r}")
     tensors = core.TENSORS
     if not (isinstance(tensors, tuple) and tensors and all(isinstance(kind, type) for kind in tensors)):
@@ -238,6 +232,13 @@ def _checked_core(module: ModuleType) -> Any:
         if name not in DTYPES:
             raise ValueError(f"{place}.DTYPES must have names of dtypes, got {name!r}")
     return core
+
+
+def check_members(module: ModuleType, kind: type) -> None:
+    """Raise an error that names what a module of a backend lacks of its protocol."""
+    lacking = protocol.lacking(module, kind)
+    if lacking:
+        raise AttributeError(f"{module.__name__} must define {', '.join(lacking)}")
 
 
 def submodule(package: ModuleType, name: str) -> ModuleType | None:

@@ -42,7 +42,7 @@ def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
     home, given, (pred,) = _entered("cond", operands, pred)
     _check_predicate("cond", pred)
     if type(pred) not in _NUMBERS and _is_traced(home):
-        return home.module.control.branch(pred, lambda: true_fn(*given), lambda: false_fn(*given))
+        return home.control.branch(pred, lambda: true_fn(*given), lambda: false_fn(*given))
     truth = _truth(pred)
     if truth is None:
         return _selected(pred, true_fn(*given), false_fn(*given))
@@ -123,7 +123,7 @@ def _traced_loop(home: _backends.Backend, test: Any, step: Any, state: Tree, max
     def after(count: Any, *now: Any) -> Any:
         return math.add(count, 1), *(leaf for leaf in _tree.leaves(step(whole(now))) if leaf is not None)
 
-    return whole(home.module.control.loop(holds, after, (count, *tensors))[1:])
+    return whole(home.control.loop(holds, after, (count, *tensors))[1:])
 
 
 @op(free)
@@ -302,7 +302,7 @@ def vectorized_map(f: Callable[..., Any], xs: Tree) -> Any:
     [[3.0, 6.0], [21.0, 28.0]]
     """
     home, xs, _ = _entered("vectorized_map", xs)
-    vectorized = getattr(getattr(home.module, "control", None), "vectorized", None)
+    vectorized = getattr(home.control, "vectorized", None)
     if vectorized is not None and _length("vectorized_map", xs, None):
         first = _first(home, xs)
         try:
@@ -405,7 +405,7 @@ def _first(home: _backends.Backend, tree: Tree) -> Any:
 
 def _is_traced(home: _backends.Backend) -> bool:
     """Whether a compiler that supports control flow is tracing."""
-    is_traced = getattr(getattr(home.module, "control", None), "is_traced", None)
+    is_traced = getattr(home.control, "is_traced", None)
     return is_traced is not None and is_traced()
 
 

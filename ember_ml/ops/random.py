@@ -607,8 +607,8 @@ def split(key: Key, num: int = 2) -> Tensor:
     words = _words(home, key, device)
     if type(words[0]) is int:
         return _as_tensor(home, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
-    counters = home.module.random.word(home.module.random.positions(0, num, device))
-    made: Tensor = home.module.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))
+    counters = home.random.word(home.random.positions(0, num, device))
+    made: Tensor = home.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))
     return made
 
 
@@ -621,7 +621,7 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     home = _backend(key, data)
     device = _dispatch.common_device(home, (key,))
     words = _words(home, key, device)
-    xp = home.module.random
+    xp = home.random
     value: Any = data
     if not isinstance(_dispatch.classify(type(data)), _backends.Backend):
         value = _integer(data, "what is folded into a key")
@@ -787,13 +787,13 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
         raise ValueError(f"a key holds integers, not {_describe(key)}")
     if tuple(key.shape) != (2,):
         raise ValueError(f"a key has the shape (2,), not {_describe(key)}: {key}")
-    xp = home.module.random
-    values = xp.known(key) if xp.is_host(device) or home.name == "numpy" else None
+    xp = home.random
+    values = xp.known(key) if xp.is_host(device) or home.is_host else None
     return xp.pair_of(key) if values is None else _threefry.words(values.tolist())
 
 
 def _as_tensor(home: _backends.Backend, words: Any, device: Any) -> Tensor:
-    made: Tensor = home.module.random.tensor(words, "uint32", home.device if device is None else device)
+    made: Tensor = home.random.tensor(words, "uint32", home.device if device is None else device)
     return made
 
 
@@ -904,7 +904,7 @@ class _Draw:
             raise ValueError(f"a shape has no negative lengths: {self.shape}")
         self.count = _math.prod(self.shape)
         self.home = _backend(key, *parameters)
-        self.xp = self.home.module.random
+        self.xp = self.home.random
         # Dispatch looks for the device among tensors, of which the parameters and the key are none to it.
         if device is None or self.home is not _backends.current():
             device = _dispatch.common_device(self.home, (key, *parameters))
@@ -928,7 +928,7 @@ class _Draw:
         lacks = not self.xp.has_double(self.device) and any(type(p) is str and p == _DOUBLE for p in parameters)
         key = self._known_key() if lacks else self.key
         if key is not None and isinstance(key[0], int) and (lacks or self.xp.is_host(self.device)):
-            host = _backends.load("numpy").module.random
+            host = _backends.load("numpy").random
             hosted = [p if type(p) in _KNOWN else self._on_host(host, p) for p in parameters]
             if not any(p is None for p in hosted):
                 make = host.at_once if whole else host.in_chunks

@@ -236,7 +236,7 @@ _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 def _is_traced(q: Any) -> bool:
     """Whether ``q`` is a tensor whose values may not be available yet."""
     active = _backends.current()
-    return active.name != "numpy" and isinstance(q, active.tensors)
+    return not active.is_host and isinstance(q, active.tensors)
 
 
 def _levels(q: Any, scale: float) -> tuple[list[float], tuple[int, ...]]:

@@ -1,7 +1,8 @@
 """Programs that read the operations and run them: ``ember-ml ops``.
 
-``operations.py`` says what there is, ``measuring.py`` runs it (in the processes of ``workers.py``, over the inputs of
-``inputs.py``), ``page.py`` shows it, ``migration.py`` moves engine code of other packages to where it belongs.
+``operations.py`` says what there is, ``measuring.py`` runs it (in the processes of ``workers.py``, over the inputs and
+with the comparison of ``ember_ml.testing``), ``page.py`` shows it, ``migration.py`` moves engine code of other packages
+to where it belongs.
 
 The matrix
 ----------

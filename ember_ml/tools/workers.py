@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import math
 import os
 import sys
 import tempfile
@@ -24,8 +23,10 @@ from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPES, EmberDType, default_float, find
 from ember_ml.errors import LinAlgError, UnsupportedError
-from ember_ml.tools import REFERENCE, STATUSES, UsageError, inputs
-from ember_ml.tools.inputs import Case
+from ember_ml.testing import comparison, inputs
+from ember_ml.testing.comparison import host, leaves
+from ember_ml.testing.inputs import Case
+from ember_ml.tools import REFERENCE, STATUSES, UsageError
 
 MOST_DIFFERENCES = 3
 
@@ -49,10 +50,6 @@ UNDEFINED = {
     "memory_info": "bytes in use at the moment of the call",
     "memory_usage": "bytes in use at the moment of the call",
 }
-
-TOLERANCE = {
-    "float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-5, "complex64": 3e-5, "float64": 1e-10, "complex128": 1e-10,
-}  # fmt: skip
 
 # What a program would catch. An error may be several of them.
 _FAMILIES = (UnsupportedError, LinAlgError, IndexError, TypeError, ValueError)
@@ -83,7 +80,7 @@ def answer(backend: Backend, function: Callable[..., Any], case: Case) -> Answer
     try:
         args = tuple(native(backend, value) for value in case.args)
         kwargs = {name: native(backend, value) for name, value in case.kwargs.items()}
-        return Answer(list(_leaves(function(*args, **kwargs))))
+        return Answer([(path, _shown(leaf)) for path, leaf in leaves(function(*args, **kwargs))])
     except Exception as error:
         families = tuple(f.__name__ for f in _FAMILIES if isinstance(error, f))
         return Answer(None, families or (type(error).__name__,))
@@ -100,23 +97,14 @@ def native(backend: Backend, value: Any) -> Any:
     return value
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The tensors (as host arrays), dtypes (by name) and other values in an answer, each with its place."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(item, f"{path}[{key!r}]")
-    elif isinstance(value, (tuple, list)):
-        yield f"{path}.length", len(value)
-        for i, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{i}]")
-    else:
-        home = next((b for b in backends.loaded() if isinstance(value, b.tensors)), None)
-        if home is not None:
-            yield path, home.to_host(value)
-        elif isinstance(value, (int, float, complex, str, type(None))) and not isinstance(value, EmberDType):
-            yield path, value
-        else:
-            yield path, _named(value)
+def _shown(leaf: Any) -> Any:
+    """A leaf of a result as it is compared: a host array, a number, a string, or a name for anything else."""
+    value = host(leaf)
+    if value is not leaf or isinstance(value, backends.load(REFERENCE).tensors):
+        return value
+    if isinstance(value, (int, float, complex, str, type(None))) and not isinstance(value, EmberDType):
+        return value
+    return _named(value)
 
 
 def _named(value: Any) -> Any:
@@ -129,34 +117,8 @@ def difference(mine: Answer, theirs: Answer, exact: bool = False) -> str:
     """What two answers differ in: ``error``, ``structure``, ``shape``, ``dtype``, ``value``; empty if in nothing."""
     if mine.leaves is None or theirs.leaves is None:
         return "" if set(mine.errors) & set(theirs.errors) else "error"
-    if [path for path, _ in mine.leaves] != [path for path, _ in theirs.leaves]:
-        return "structure"
-    for (_, a), (_, b) in zip(mine.leaves, theirs.leaves, strict=True):
-        found = _leaf_difference(a, b, exact)
-        if found:
-            return found
-    return ""
-
-
-def _leaf_difference(a: Any, b: Any, exact: bool) -> str:
-    if not hasattr(b, "dtype") or not hasattr(a, "dtype"):
-        if type(a) is not type(b):
-            return "structure"
-        return "" if a == b or (a != a and b != b) or _close_numbers(a, b) else "value"
-    if a.shape != b.shape:
-        return "shape"
-    if a.dtype != b.dtype:
-        return "dtype"
-    same = (a == b) | ((a != a) & (b != b))
-    if str(b.dtype) in TOLERANCE and not exact:
-        tolerance, wide = TOLERANCE[str(b.dtype)], "complex128" if b.dtype.kind == "c" else "float64"
-        a, b = a.astype(wide), b.astype(wide)
-        same |= (abs(a - b) <= tolerance * (1 + abs(b))) & (abs(b) != math.inf)
-    return "" if same.all() else "value"
-
-
-def _close_numbers(a: Any, b: Any) -> bool:
-    return isinstance(a, float) and isinstance(b, float) and abs(a - b) <= TOLERANCE["float32"] * max(1.0, abs(b))
+    found = comparison.difference(mine.leaves, theirs.leaves, 0.0 if exact else None)
+    return "" if found is None else found.what
 
 
 class Work:

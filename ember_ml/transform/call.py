@@ -92,7 +92,7 @@ class Call:
         # Where in the random stream the first run began.
         self.draws: tuple[Any, int] | None = None
         self.home = home_of(name, [args[i] for i in chosen], (args, kwargs))
-        self.engine = engine_of(self.home)
+        self.engine = engine_of(self.home, name)
         for i in chosen:
             for leaf in _tree.leaves(args[i]):
                 self._enter(leaf, i, strict)

@@ -48,7 +48,7 @@ def compile(f: F) -> F:
         home = home_of("compile", (args, kwargs), ())
         program = programs.get(home.name)
         if program is None:
-            program = programs[home.name] = _program(seeded, engine_of(home))
+            program = programs[home.name] = _program(seeded, engine_of(home, "compile"))
         return program(home.convert(words, home.dtypes["uint32"], home.device), args, kwargs)
 
     return named(transformed, f, "compile")  # type: ignore[return-value]

@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml import backend as _backends
 from ember_ml import dispatch
 from ember_ml import tree as _tree
-from ember_ml.backend import Backend
+from ember_ml.backend import Backend, protocol
 from ember_ml.transform.captures import is_stateful
 
 
@@ -66,12 +66,18 @@ def parameters(state: Any, name: str) -> dict[str, Any]:
     return found()  # type: ignore[no-any-return]
 
 
-def engine_of(home: Backend) -> Any:
-    """How an engine transforms functions of flat lists of tensors."""
+def engine_of(home: Backend, name: str) -> Any:
+    """How an engine transforms functions of flat lists of tensors, for the transform of that name."""
     found = _backends.submodule(home.module, "transform")
     if found is None:
-        raise NotImplementedError(f"the {home.name} backend has no transforms")
+        raise home.lacks(name, "transform")
+    lacking = [member for member in _MEMBERS if not hasattr(found, member)]
+    if lacking:
+        raise TypeError(f"{name}: {found.__name__} must define {', '.join(lacking)}")
     return found
+
+
+_MEMBERS = tuple(protocol.members(protocol.Transform))
 
 
 def has_compiler(home: Backend) -> bool:

@@ -2,9 +2,8 @@
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/` beside which `tests/samples/` lies: reports an operation with a
-required parameter that is no tensor, and that the samples of its category do not name. For operations of tensors
-alone calls are drawn.
+In a package with `ops/`, `backend/<engine>/` and `testing/samples/`: reports an operation with a required parameter
+that is no tensor, and that the samples of its category do not name. For operations of tensors alone calls are drawn.
 
 ## Why
 
@@ -14,14 +13,14 @@ all.
 ## Example
 
 ```python
-# ops/manipulation.py; tests/samples/manipulation.py does not name `reshape`
+# ops/manipulation.py; testing/samples/manipulation.py does not name `reshape`
 def reshape(x: TensorLike, /, shape: Shape) -> Tensor: ...
 ```
 
 ## Use instead
 
 ```python
-# tests/samples/manipulation.py
+# testing/samples/manipulation.py
 CALLS = {"reshape": [call(array(2, 3), (3, 2)), call(array(2, 3), (-1,))]}
 ```
 
@@ -57,7 +56,7 @@ def check(project: Project) -> None:
                 continue
             named = _named(os.path.join(folder, f"{category}.py"))
             if function.name not in named:
-                message = f"`{function.name}` has no call in `tests/samples/{category}.py`, so no test runs it"
+                message = f"`{function.name}` has no call in `testing/samples/{category}.py`, so no test runs it"
                 project.report(RULE, module, function.span, message)
 
 
@@ -68,15 +67,15 @@ def _is_drawn(function: Defined) -> bool:
 
 
 def _samples(project: Project, root: str) -> str:
-    """The folder of samples beside the package; empty if there is none."""
+    """The folder of samples in the package; empty if there is none."""
     module = next((m for name, m in project.modules.items() if name == root or name.startswith(root + ".")), None)
     if module is None:
         return ""
-    depth = module.name.count(".") + (2 if os.path.basename(module.path) == "__init__.py" else 1)
+    depth = module.name.count(".") - root.count(".") + (os.path.basename(module.path) == "__init__.py")
     top = os.path.abspath(module.path)
     for _ in range(depth):
         top = os.path.dirname(top)
-    folder = os.path.join(top, "tests", "samples")
+    folder = os.path.join(top, "testing", "samples")
     return folder if os.path.isdir(folder) else ""
 
 

@@ -123,3 +123,8 @@ def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:
         return compiled(*map(mx.contiguous, xs))
 
     return run
+
+
+def whole(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` as one graph; an error where MLX's compiler cannot trace all of it."""
+    return mx.compile(f)

@@ -231,3 +231,9 @@ def aliased(x: torch.Tensor) -> torch.Tensor:
 def is_of_compiler(error: Exception) -> bool:
     """Whether the compiler raised the error; errors of the traced function are quoted in its message."""
     return isinstance(error, torch._dynamo.exc.TorchDynamoException)
+
+
+def whole(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` as one graph that nothing optimizes; an error where torch's compiler cannot trace all of it."""
+    torch._dynamo.reset()
+    return torch.compile(f, fullgraph=True, backend="eager", dynamic=False)

@@ -463,7 +463,7 @@ def _check_elapsed(elapsed: Any) -> None:
     else:
         below: Any = unwrap(ops.any(ops.less(elapsed, 0)))
         home = backend_of(below)
-        is_back = None if home is None or home.module.random.is_traced() else home.module.random.known(below)
+        is_back = None if home is None or home.random.is_traced() else home.random.known(below)
     if is_back:
         raise ValueError("there are time spans below 0, and neurons do not go back in time")
 

@@ -417,7 +417,7 @@ def make(home: Backend, native: Any) -> EmberTensor:
 
 def _whole(home: Backend, native: Any) -> Any:
     """``native``; of NumPy's scalars and subclasses, the array."""
-    return native if home.name != "numpy" or type(native) is home.tensors[0] else home.to_host(native)
+    return native if not home.is_host or type(native) is home.tensors[0] else home.to_host(native)
 
 
 register_wrapper(EmberTensor, make)

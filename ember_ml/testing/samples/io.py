@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 _folder = tempfile.TemporaryDirectory()
 atexit.register(_folder.cleanup)
@@ -23,7 +23,8 @@ np.save(HERE / "plain.npy", X)
 np.save(HERE / "swapped.npy", np.asfortranarray(X).astype(">f4"))
 np.savez(HERE / "plain.npz", x=X, counts=COUNTS)
 np.savez_compressed(HERE / "compressed.npz", x=X, empty=EMPTY)
-for step, values in enumerate((X, COUNTS, EMPTY)):
+_NUMBERED: list[np.ndarray] = [X, COUNTS, EMPTY]
+for step, values in enumerate(_NUMBERED):
     np.save(HERE / f"numbered-{step:08d}.npy", values)
 
 CALLS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 ROWS = np.asarray([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 2.0, 0.5]], np.float32)
 OTHERS = np.asarray([[1.0, -2.0, 2.0], [3.0, 0.5, 1.0], [-1.0, 2.0, 0.5]], np.float32)

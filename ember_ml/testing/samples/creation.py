@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 F = np.arange(6, dtype=np.float32).reshape(2, 3) - 2.5
 I = np.arange(1, 13, dtype=np.int32).reshape(3, 4)  # noqa: E741

@@ -27,7 +27,8 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.dispatch import DEVICE, DTYPE, INDEX, MASK, TENSOR, Operation, Parameter
-from ember_ml.dtypes import DTYPES, describe
+from ember_ml.dtypes import DTYPES
+from ember_ml.testing.samples import Call
 
 # What a case is about; `dtype` and `keyword` cases also say which.
 PYTHON, EXAMPLE, MIXED, SHAPES, SPECIAL, ERROR, NONSENSE, DTYPES_OF, KEYWORD = (
@@ -48,9 +49,7 @@ class Case:
 
     def text(self, name: str) -> str:
         """The call as a reader would write it, tensors by dtype and shape."""
-        shown = [_text(value) for value in self.args]
-        shown += [f"{key}={_text(value)}" for key, value in self.kwargs.items()]
-        return f"{name}({', '.join(shown)})" + (f", {self.detail}" if self.about == SPECIAL else "")
+        return Call(self.args, self.kwargs).text(name) + (f", {self.detail}" if self.about == SPECIAL else "")
 
 
 def cases(operation: Operation) -> list[Case]:
@@ -347,20 +346,6 @@ def drawn(array: Any, shape: tuple[int, ...], seed: int) -> Any:
 
 def _is_host(value: Any) -> bool:
     return isinstance(value, backends.load("numpy").tensors)
-
-
-def _text(value: Any) -> str:
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return describe(value)
-    if isinstance(value, (list, tuple)) and any(hasattr(v, "dtype") for v in value):
-        inner = ", ".join(map(_text, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
-    if callable(value):
-        return f"<{getattr(value, '__name__', type(value).__name__)}>"
-    if type(value) is object:
-        return f"<{type(value).__name__}>"
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def quietly() -> warnings.catch_warnings[None]:

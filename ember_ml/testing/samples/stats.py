@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 NAN, INF = float("nan"), float("inf")
 
@@ -85,7 +87,7 @@ QUANTILES = [
 def percent(calls: list[Call]) -> list[Call]:
     """The same calls with levels from 0 to 100."""
 
-    def scaled(q: object) -> object:
+    def scaled(q: Any) -> Any:
         if isinstance(q, list):
             return [scaled(item) for item in q]
         return q * q.dtype.type(100) if isinstance(q, np.ndarray) else q * 100

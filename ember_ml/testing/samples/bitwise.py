@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 F = np.float32
 X = np.array([[1.5, -2.0, 3.0, 0.5], [4.0, 1.5, -1.0, 2.5], [0.25, 3.0, 3.0, -2.0]], F)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 RNG = np.random.default_rng(11)
 
@@ -19,12 +19,12 @@ def drawn(*shape: int) -> np.ndarray:
 
 def phased(x: np.ndarray) -> np.ndarray:
     """The same with imaginary parts."""
-    return (x + 1j * np.round(RNG.uniform(-1, 1, x.shape) * 8) / 8).astype(np.complex64)
+    return np.asarray(x + 1j * np.round(RNG.uniform(-1, 1, x.shape) * 8) / 8, np.complex64)
 
 
 def definite(x: np.ndarray) -> np.ndarray:
     """A Hermitian positive definite matrix."""
-    return (x @ x.conj().swapaxes(-2, -1) + np.eye(x.shape[-1])).astype(x.dtype)
+    return np.asarray(x @ x.conj().swapaxes(-2, -1) + np.eye(x.shape[-1]), x.dtype)
 
 
 SQUARE = drawn(3, 3)

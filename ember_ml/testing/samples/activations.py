@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 NAN, INF = float("nan"), float("inf")
 

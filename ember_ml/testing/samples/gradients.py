@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml import ops
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 
 def symmetric(x: Any) -> Any:

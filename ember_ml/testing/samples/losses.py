@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 NAN, INF = float("nan"), float("inf")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ember_ml import ops
 from ember_ml.ops import control
-from samples import call
+from ember_ml.testing.samples import call
 
 F = np.float32
 X = np.array([[1.5, -2.0, 3.0], [4.0, 0.5, -1.0]], F)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 SMALL = np.array([[0.5, 1.0, -2.5], [3.0, -1.5, 0.0]], np.float32)
 

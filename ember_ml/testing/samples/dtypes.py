@@ -7,7 +7,7 @@ import math
 import ml_dtypes
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 SMALL = np.array([[0.5, 1.0, -2.5], [3.0, -1.5, 0.0]], np.float32)
 WHOLE = np.array([[0, 1, 2], [3, 100, 5]], np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import Call, call
+from ember_ml.testing.samples import Call, call
 
 ROWS = np.asarray([[1.0, -2.0, 0.5, 3.0, 0.25], [0.0, 1.5, -1.0, 2.0, 4.0]], np.float32)
 EVEN = np.asarray([[1.0, -2.0, 0.5, 3.0], [0.0, 1.5, -1.0, 2.0], [2.0, 0.25, 1.0, -3.0]], np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 V = np.array([1.5, -2.0, 3.0, 0.25, 5.0, -6.5], np.float32)
 F = np.arange(6, dtype=np.float32).reshape(2, 3) - 2.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from samples import call
+from ember_ml.testing.samples import call
 
 NAN, INF = float("nan"), float("inf")
 

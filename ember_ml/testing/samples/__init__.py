@@ -22,6 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from ember_ml.dispatch import INDEX, MASK, TENSOR, Operation
+from ember_ml.dtypes import describe
 
 
 class Call(NamedTuple):
@@ -42,6 +43,26 @@ class Call(NamedTuple):
 
         return Call(tuple(map(walk, self.args)), {name: walk(value) for name, value in self.kwargs.items()})
 
+    def text(self, name: str) -> str:
+        """The call of the operation of that name as a reader would write it, tensors by dtype and shape."""
+        shown = [_text(value) for value in self.args]
+        shown += [f"{key}={_text(value)}" for key, value in self.kwargs.items()]
+        return f"{name}({', '.join(shown)})"
+
+
+def _text(value: Any) -> str:
+    if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, type):
+        return describe(value)
+    if isinstance(value, (list, tuple)) and any(hasattr(v, "dtype") for v in value):
+        inner = ", ".join(map(_text, value))
+        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+    if callable(value):
+        return f"<{getattr(value, '__name__', type(value).__name__)}>"
+    if type(value) is object:
+        return f"<{type(value).__name__}>"
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
 
 def call(*args: Any, **kwargs: Any) -> Call:
     """A call with these arguments."""
@@ -51,9 +72,9 @@ def call(*args: Any, **kwargs: Any) -> Call:
 def given(operation: Operation, what: str, default: Any = None) -> Any:
     """What the category's file says of an operation."""
     try:
-        module = importlib.import_module(f"samples.{operation.category}")
+        module = importlib.import_module(f"{__name__}.{operation.category}")
     except ModuleNotFoundError as error:
-        if error.name != f"samples.{operation.category}":
+        if error.name != f"{__name__}.{operation.category}":
             raise
         return default
     return getattr(module, what, {}).get(operation.name, default)
@@ -84,7 +105,9 @@ def calls(operation: Operation) -> list[Call]:
     if by_hand is not None:
         return list(by_hand)
     if any(p.many for p in operation.tensors):
-        raise LookupError(f"{operation.name} takes sequences: give CALLS in tests/samples/{operation.category}.py")
+        raise LookupError(
+            f"{operation.name} takes sequences: give CALLS in ember_ml/testing/samples/{operation.category}.py"
+        )
     shapes = given(operation, "SHAPES")
     if shapes is not None:
         return [made(operation, shapes)]

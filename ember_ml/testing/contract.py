@@ -1,0 +1,430 @@
+"""What every operation promises on every engine. This file names no operation: the registry does.
+
+Each check applies to the (operation, engine) pairs that its decorator selects; see ``pairing.py``.
+"""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.backend import Backend
+from ember_ml.dispatch import TENSOR, Operation, definition_of
+from ember_ml.dtypes import DTYPES, KIND_RANK, as_dtype, promote
+from ember_ml.errors import AxisError, MissingOperationError, UnsupportedError
+from ember_ml.testing.comparison import (
+    assert_same,
+    dtype_name,
+    dtypes_of_device,
+    expect,
+    expect_error,
+    host,
+    leaves,
+)
+from ember_ml.testing.pairing import REFERENCE, on, pairs, run, storable
+from ember_ml.testing.samples import Call, calls, given, usual_dtype, values
+
+
+@contextmanager
+def noting(note: str) -> Iterator[None]:
+    """A ``with`` block whose errors carry a note, which says what was tried."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(note)
+        raise
+
+
+def reference(operation: Operation, call: Call) -> Any:
+    """The result on NumPy, which the other engines are held to."""
+    return run(operation, backends.load(REFERENCE), call)
+
+
+def tolerance(operation: Operation) -> float | None:
+    """The relative tolerance that the samples ask for, if they do."""
+    asked: float | None = given(operation, "TOLERANCE")
+    return asked
+
+
+def some_storable(operation: Operation, backend: Backend) -> bool:
+    """Whether the engine has the dtypes of some sample call."""
+    return any(storable(backend, call, operation) for call in calls(operation))
+
+
+def is_steady(operation: Operation) -> bool:
+    """Whether the result is the same on every engine and at every time."""
+    return not given(operation, "VARIES")
+
+
+class _Runner(doctest.DocTestRunner):
+    """Runs examples; an operation or a dtype that the engine lacks is not a wrong result."""
+
+    def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
+        error = exc_info[1]
+        if isinstance(error, (MissingOperationError, UnsupportedError)):
+            raise MissingOperationError(f"the example of {test.name} needs what the engine lacks: {error}") from error
+        super().report_unexpected_exception(out, test, example, exc_info)
+
+
+@pairs()
+def test_example_runs(operation: Operation, backend: Backend) -> None:
+    names = {name: value for name, value in vars(ops).items() if hasattr(value, "__operation__")}
+    names |= {"ops": ops, "ember_ml": ember_ml, operation.name: operation.call}
+    parsed = doctest.DocTestParser().get_doctest(operation.call.__doc__ or "", names, operation.name, None, 0)
+    printed: list[str] = []
+    runner = _Runner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(parsed, out=printed.append)
+    expect(runner.tries > 0, "there is an example")
+    expect(runner.failures == 0, "".join(printed))
+
+
+def has_function_of_its_own(operation: Operation, backend: Backend) -> bool:
+    """Whether a function of the backend computes the operation, not one of the array library that it is for."""
+    own = backend.own(operation)
+    package = backend.module.__name__
+    return inspect.isfunction(own) and f"{own.__module__}.".startswith(("ember_ml.", f"{package}."))
+
+
+@pairs(has_function_of_its_own, aspect="signatures")
+def test_signature_is_the_same_on_the_engine(operation: Operation, backend: Backend) -> None:
+    own: Any = backend.own(operation)
+    here, there = inspect.signature(operation.call), inspect.signature(own)
+    expect(
+        [(p.name, p.kind, p.default) for p in there.parameters.values()]
+        == [(p.name, p.kind, p.default) for p in here.parameters.values()],
+        f"got {there}, expected {here}",
+    )
+
+
+@pairs(lambda operation, backend: is_steady(operation) and some_storable(operation, backend), reference=False)
+def test_results_are_those_of_the_reference(operation: Operation, backend: Backend) -> None:
+    for call in calls(operation):
+        if storable(backend, call):
+            expected = reference(operation, call)
+            with noting(f"in {call.text(operation.name)}"):
+                if dtypes_of_device(backend).issuperset(dtypes_of(expected)):
+                    assert_same(run(operation, backend, call), expected, tolerance(operation))
+                else:
+                    with expect_error(UnsupportedError):
+                        run(operation, backend, call)
+
+
+def returns_tensors(operation: Operation) -> bool:
+    """Whether the signature says that the result is made of tensors of the engine."""
+    return "Tensor" in str(inspect.signature(operation.call).return_annotation)
+
+
+@pairs(lambda operation, backend: returns_tensors(operation) and some_storable(operation, backend))
+def test_results_are_tensors_of_the_engine(operation: Operation, backend: Backend) -> None:
+    for call in calls(operation):
+        if storable(backend, call, operation):
+            for path, leaf in leaves(run(operation, backend, call)):
+                if not isinstance(leaf, (bool, int)):
+                    expect(isinstance(leaf, backend.tensors + backend.scalars), f"{path} is a {type(leaf)}")
+
+
+def tensor_arguments(operation: Operation, call: Call) -> list[np.ndarray]:
+    """The arrays of a call that take part in promotion, in order; empty if a sequence is among them."""
+    positional = [p for p in operation.parameters if not p.keyword and not p.variadic]
+    found = []
+    for parameter, value in zip(positional, call.args, strict=False):
+        if parameter.role == TENSOR and isinstance(value, np.ndarray):
+            found.append(value)
+    return found
+
+
+def with_dtypes(operation: Operation, call: Call, dtypes: tuple[str, ...]) -> Call:
+    """The call with its promoted arrays drawn anew in these dtypes."""
+    replaced: dict[int, np.ndarray] = {
+        id(array): values(operation, array.shape, dtype, seed=i)
+        for i, (array, dtype) in enumerate(zip(tensor_arguments(operation, call), dtypes, strict=True))
+    }
+    return call.map(lambda array: replaced.get(id(array), array))
+
+
+def dtype_cases(operation: Operation, count: int) -> list[tuple[str, ...]]:
+    """Every dtype for one tensor, every pair for two, and for more: one for all, and one that differs."""
+    if count <= 2:
+        return list(itertools.product(DTYPES, repeat=count))
+    same = [(name,) * count for name in DTYPES]
+    mixed = [("float32", *("int32",) * (count - 1)), ("int32", *("float32",) * (count - 1))]
+    return same + mixed
+
+
+@functools.cache
+def has_tensors(operation: Operation) -> bool:
+    """Whether tensors take part in the operation's first sample call."""
+    return bool(tensor_arguments(operation, calls(operation)[0]))
+
+
+def has_dtype_rule(operation: Operation, backend: Backend) -> bool:
+    """Whether there is a rule to hold: one for the result or the arguments, or else the reference's dtypes."""
+    has_rule = operation.rule.result is not None or len(operation.dtypes) < len(DTYPES)
+    return has_tensors(operation) and (has_rule or (backend.name != REFERENCE and is_steady(operation)))
+
+
+@pairs(has_dtype_rule, aspect="dtypes")
+def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
+    call = calls(operation)[0]
+    count = len(tensor_arguments(operation, call))
+    available = dtypes_of_device(backend)
+    for dtypes in dtype_cases(operation, count):
+        if not available.issuperset(dtypes):
+            continue
+        case = with_dtypes(operation, call, dtypes)
+        expected = expected_dtype(operation, backend, dtypes)
+        with noting(f"in {case.text(operation.name)}"):
+            if isinstance(expected, type):
+                with expect_error(expected):
+                    run(operation, backend, case)
+                continue
+            wanted = reference(operation, case)
+            if not available.issuperset(dtypes_of(wanted)):
+                with expect_error(UnsupportedError):
+                    run(operation, backend, case)
+                continue
+            result = run(operation, backend, case)
+            if operation.rule.result is not None:
+                for path, leaf in leaves(result):
+                    if isinstance(leaf, backend.tensors):
+                        found = dtype_name(leaf)
+                        expect(found == expected, f"{path}: dtype differs: got {found}, expected {expected}")
+            if is_steady(operation) and backend.name != REFERENCE:
+                assert_same(result, wanted, tolerance(operation))
+
+
+def dtypes_of(result: Any) -> list[str]:
+    """The dtypes of the host arrays in a result."""
+    return [dtype_name(leaf) for _, leaf in leaves(result) if isinstance(leaf, (np.ndarray, np.generic))]
+
+
+def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ...]) -> str | type[Exception]:
+    """The dtype that the rule gives, or the class of error where the dtypes do not go together."""
+    rule, given_dtypes = operation.rule, [as_dtype(name) for name in dtypes]
+    if rule.mode == "separate":
+        wrong = any(d.name not in operation.dtypes for d in given_dtypes)
+        return TypeError if wrong else ""
+    common = given_dtypes[0]
+    for other in given_dtypes[1:]:
+        if rule.mode == "first":
+            if KIND_RANK[other.kind] > KIND_RANK[common.kind]:
+                return TypeError
+            continue
+        try:
+            common = promote(common, other)
+        except TypeError:
+            return TypeError
+    if common.name not in operation.dtypes:
+        return TypeError
+    entered = rule.compute(common)
+    if entered.name not in dtypes_of_device(backend):
+        return UnsupportedError
+    return rule.result(common).name if rule.result else ""
+
+
+def takes_first_sample(operation: Operation, backend: Backend) -> bool:
+    """Whether tensors take part in the operation's first sample call, in dtypes that the engine has."""
+    return has_tensors(operation) and storable(backend, calls(operation)[0], operation)
+
+
+@pairs(takes_first_sample, aspect="inputs")
+def test_every_kind_of_input_is_accepted(operation: Operation, backend: Backend) -> None:
+    call = calls(operation)[0]
+    expected = run(operation, backend, call)
+    kinds: dict[str, Callable[[np.ndarray], Any]] = {
+        "host array": lambda array: array,
+        "host array of the other byte order": lambda array: array.astype(array.dtype.newbyteorder()),
+        "read-only host array": read_only,
+        "strided host array": lambda array: np.repeat(array[..., None], 2, axis=-1)[..., 0],
+    }
+    for name, change in kinds.items():
+        changed = call.map(change)
+        with noting(f"given a {name}"):
+            assert_same(operation.call(*changed.args, **changed.kwargs), expected, tolerance(operation))
+    if usual_dtype(operation) in ("float32", "bool"):
+        nested = call.map(lambda array: array.tolist())
+        operation.call(*nested.args, **nested.kwargs)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+LAYOUTS: dict[str, Callable[[Backend, np.ndarray], Any]] = {
+    "every second element": lambda backend, x: on_engine(backend, np.repeat(x, 2, axis=-1))[..., ::2],
+    "transposed": lambda backend, x: ops.transpose(on_engine(backend, np.ascontiguousarray(x.T))),
+    "reversed": lambda backend, x: ops.flip(on_engine(backend, np.ascontiguousarray(np.flip(x)))),
+    "one row, expanded": lambda backend, x: ops.broadcast_to(on_engine(backend, x[:1]), x.shape),
+}
+
+
+@functools.cache
+def layouts(backend: Backend) -> list[str]:
+    """The memory layouts that the engine can make."""
+    found = []
+    for layout in LAYOUTS:
+        try:
+            laid_out(layout, backend, np.ones((2, 3), np.float32))
+        except (MissingOperationError, TypeError):  # a TypeError if its tensors cannot be indexed
+            continue
+        found.append(layout)
+    return found
+
+
+def on_engine(backend: Backend, array: np.ndarray) -> Any:
+    """A tensor of the engine with its own copy of an array."""
+    return backend.convert(array.copy(), None, backend.device)
+
+
+def laid_out(layout: str, backend: Backend, array: np.ndarray) -> Any:
+    """The array as a tensor of that layout; one without axes has only one."""
+    return LAYOUTS[layout](backend, array) if array.ndim else on_engine(backend, array)
+
+
+@pairs(lambda operation, backend: takes_first_sample(operation, backend) and is_steady(operation), aspect="inputs")
+def test_any_memory_layout_gives_the_same_result(operation: Operation, backend: Backend) -> None:
+    """Strides of two, of a transposed tensor, negative ones, and zeros."""
+    for layout in layouts(backend):
+        call = calls(operation)[0]
+        if layout == "one row, expanded":
+            call = call.map(lambda array: np.broadcast_to(array[:1], array.shape).copy() if array.ndim else array)
+        expected = outcome(operation, call.map(functools.partial(on_engine, backend)))
+        result = outcome(operation, call.map(functools.partial(laid_out, layout, backend)))
+        with noting(f"given tensors that are laid out so: {layout}"):
+            assert_same(result, expected, tolerance(operation))
+
+
+def outcome(operation: Operation, call: Call) -> Any:
+    """The result of a call, or the class of its error."""
+    try:
+        return operation.call(*call.args, **call.kwargs)
+    except Exception as error:
+        return type(error)
+
+
+def has_arrays(operation: Operation, backend: Backend) -> bool:
+    """Whether some sample call with arrays has dtypes that the engine has."""
+    return any(
+        storable(backend, call, operation) and any(isinstance(leaf, np.ndarray) for _, leaf in leaves(list(call.args)))
+        for call in calls(operation)
+    )
+
+
+@pairs(has_arrays, aspect="inputs")
+def test_inputs_are_not_modified(operation: Operation, backend: Backend) -> None:
+    for call in calls(operation):
+        if not storable(backend, call, operation):
+            continue
+        native = on(backend, call)
+        operation.call(*native.args, **native.kwargs)
+        before, after = list(leaves(list(call.args))), list(leaves(list(native.args)))
+        for (path, old), (_, new) in zip(before, after, strict=True):
+            if isinstance(old, np.ndarray):
+                expect(host(new).tobytes() == old.tobytes(), path)
+
+
+def overrides(operation: Operation, backend: Backend) -> bool:
+    """Whether the engine has a function of its own for an operation that has a body."""
+    return operation.definition is not None and backend.own(operation) is not None
+
+
+@pairs(lambda operation, backend: overrides(operation, backend) and some_storable(operation, backend))
+def test_override_equals_definition(operation: Operation, backend: Backend) -> None:
+    for call in calls(operation):
+        if storable(backend, call):
+            native, definition = on(backend, call), definition_of(operation.name)
+            try:
+                defined = definition(*native.args, **native.kwargs)
+            except (TypeError, ValueError):
+                continue
+            assert_same(run(operation, backend, call), defined, tolerance(operation))
+
+
+def is_traceable(operation: Operation, backend: Backend) -> bool:
+    """Whether a compiler can trace the operation's first sample call on the engine."""
+    return operation.lazy and hasattr(transforms(backend), "whole") and storable(backend, calls(operation)[0])
+
+
+@pairs(is_traceable, aspect="compilation", reference=False)
+def test_compilers_trace_it(operation: Operation, backend: Backend) -> None:
+    call = calls(operation)[0]
+    native = on(backend, call)
+    places = [i for i, value in enumerate(native.args) if isinstance(value, backend.tensors)]
+    expected = operation.call(*native.args, **native.kwargs)
+
+    def traced(*tensors: Any) -> Any:
+        args = list(native.args)
+        for place, tensor in zip(places, tensors, strict=True):
+            args[place] = tensor
+        return operation.call(*args, **native.kwargs)
+
+    compiled = transforms(backend).whole(traced)
+    assert_same(compiled(*(native.args[i] for i in places)), expected, tolerance(operation))
+
+
+def transforms(backend: Backend) -> Any:
+    """The module of the engine's transforms; ``None`` if it has none."""
+    return backends.submodule(backend.module, "transform")
+
+
+@pairs(lambda operation, backend: operation.tensors, aspect="errors")
+def test_something_that_is_no_tensor_is_a_type_error(operation: Operation, backend: Backend) -> None:
+    call = calls(operation)[0]
+    for wrong in ("a string", object(), {"a": 1}):
+        with expect_error(TypeError):
+            operation.call(*[wrong for _ in call.args[:1]], *call.args[1:], **call.kwargs)
+
+
+def takes_axis(operation: Operation, backend: Backend) -> bool:
+    """Whether some sample call gives tensors to an operation that takes an axis."""
+    return "axis" in {p.name for p in operation.parameters} and any(
+        tensor_arguments(operation, call) for call in calls(operation)
+    )
+
+
+@pairs(takes_axis, aspect="errors")
+def test_an_axis_out_of_range_is_an_axis_error(operation: Operation, backend: Backend) -> None:
+    call = next(c for c in calls(operation) if tensor_arguments(operation, c))
+    signature = inspect.signature(operation.call)
+    bound = signature.bind(*call.args, **call.kwargs)
+    takes_several = re.search("Axis|Sequence|tuple", str(signature.parameters["axis"].annotation))
+    for axis in (17, -18, (0, 17)) if takes_several else (17, -18):
+        bound.arguments["axis"] = axis
+        wrong = on(backend, Call(bound.args, bound.kwargs))
+        with expect_error(AxisError):
+            operation.call(*wrong.args, **wrong.kwargs)
+
+
+def goes_along(operation: Operation) -> bool:
+    """Whether an operation takes one tensor and an axis, and needs nothing else."""
+    if not operation.tensors:
+        return False
+    first, *others = inspect.signature(operation.call).parameters.values()
+    named = any(p.name == "axis" for p in others) and [p.name for p in operation.tensors] == [first.name]
+    return named and all(p.name == "axis" or p.default is not p.empty for p in others)
+
+
+@pairs(lambda operation, backend: goes_along(operation) and is_steady(operation), reference=False)
+def test_a_tensor_without_axes_along_one(operation: Operation, backend: Backend) -> None:
+    """The result is the reference's, or the error is."""
+    x = values(operation, (), usual_dtype(operation))
+    for axis in (0, -1, 1):
+        with ember_ml.use_backend(REFERENCE):
+            wanted = outcome(operation, Call((ops.asarray(x),), {"axis": axis}))
+        assert_same(outcome(operation, Call((ops.asarray(x),), {"axis": axis})), wanted)
+
+
+__all__ = sorted(name for name in globals() if name.startswith("test_"))  # what a file of tests imports with *

@@ -1,0 +1,359 @@
+"""Gradients of every operation that has one, on every engine, against central differences and against each other.
+
+This file names no operation: the registry does. What is differentiated is a random projection of the floating answers,
+in float64, with respect to every floating tensor among the arguments of the samples.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import ember_ml
+from ember_ml import ops, transform
+from ember_ml.backend import Backend, load, submodule
+from ember_ml.dispatch import TENSOR, Operation
+from ember_ml.errors import UnsupportedError
+from ember_ml.testing.comparison import dtypes_of_device, expect, expect_error, host, leaves
+from ember_ml.testing.pairing import REFERENCE, pairs
+from ember_ml.testing.samples import Call, calls, given
+from ember_ml.testing.samples.gradients import MORE, SEEN, THROUGH, WITHOUT
+
+# Entries of an array that are moved, calls of an operation that are tried, and the largest array that is.
+ENTRIES, CALLS, LARGEST = 6, 12, 500
+
+SINGLE = {"float64": np.float32, "complex128": np.complex64}
+
+
+def has_gradient(operation: Operation, backend: Backend) -> bool:
+    """Whether the operation has a gradient, the same at every time, and the engine differentiates."""
+    return operation.differentiable and not given(operation, "VARIES") and differentiates(backend)
+
+
+def has_no_gradient(operation: Operation, backend: Backend) -> bool:
+    """Whether the operation has no gradient, and the engine differentiates."""
+    return not operation.differentiable and differentiates(backend)
+
+
+def differentiates(backend: Backend) -> bool:
+    """Whether the engine has transforms."""
+    return submodule(backend.module, "transform") is not None
+
+
+class Case(NamedTuple):
+    """A call with floats in double precision, and which of its arrays are differentiated with respect to."""
+
+    call: Call
+    places: tuple[int, ...]
+
+    @property
+    def arrays(self) -> list[np.ndarray]:
+        return arrays_of(self.call)
+
+
+def arrays_of(call: Call) -> list[np.ndarray]:
+    """The arrays of a call, in order."""
+    found: list[np.ndarray] = []
+    call.map(found.append)
+    return found
+
+
+def replaced(call: Call, values: dict[int, Any], change: Any = None) -> Call:
+    """The call with some arrays replaced, and the others changed."""
+    count = iter(range(1000))
+
+    def one(array: np.ndarray) -> Any:
+        i = next(count)
+        return values[i] if i in values else change(array)
+
+    return call.map(one)
+
+
+@cache
+def cases(operation: Operation) -> list[Case]:
+    """The sample calls that have a gradient, moved away from the kinks that round values are on."""
+    found = []
+    for number, call in enumerate([*MORE.get(operation.name, []), *calls(operation)]):
+        if operation.name in WITHOUT and WITHOUT[operation.name](call):
+            continue
+        rng = np.random.default_rng([zlib.crc32(operation.name.encode()), number])
+        candidates = tensor_places(operation, call)
+        arrays = [entered(operation, a, rng, i in candidates) for i, a in enumerate(arrays_of(call))]
+        places = tuple(i for i in candidates if arrays[i].dtype.kind in "fc" and arrays[i].size)
+        finite = all(np.isfinite(a).all() and a.size <= LARGEST for a in arrays if a.dtype.kind in "fc")
+        case = Case(replaced(call, dict(enumerate(arrays))), places)
+        if places and finite and is_defined(operation, case):
+            found.append(case)
+    return found[:CALLS]
+
+
+def tensor_places(operation: Operation, call: Call) -> list[int]:
+    """The numbers of the arrays that become tensors; of all, if the operation has no such parameter."""
+    roles: list[str] = []
+    parameters = operation.parameters
+    named = {p.name: p for p in parameters}
+    some = any(p.role == TENSOR for p in parameters)
+
+    def note(value: Any, role: str) -> None:
+        Call((value,), {}).map(lambda _: roles.append(role))
+
+    for i, value in enumerate(call.args):
+        variadic = next((p for p in parameters[: i + 1] if p.variadic), None)
+        note(value, (variadic or parameters[i]).role)
+    for name, value in call.kwargs.items():
+        note(value, named[name].role)
+    return [i for i, role in enumerate(roles) if role == TENSOR or not some]
+
+
+def entered(operation: Operation, array: np.ndarray, rng: np.random.Generator, moves: bool) -> np.ndarray:
+    """Floats in double precision, those that are real and may move with a little added."""
+    if array.dtype.kind not in "fcV":
+        return array
+    if array.dtype.kind == "c" or not moves:
+        return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    low, high = given(operation, "DOMAIN", (-np.inf, np.inf))
+    inside = np.clip(array.astype(np.float64), low + 0.04, high - 0.04)
+    return np.asarray(inside + rng.uniform(-0.03, 0.03, inside.shape))
+
+
+def is_defined(operation: Operation, case: Case) -> bool:
+    """Whether the little that was added leaves a matrix positive definite, or probabilities that sum to one."""
+    try:
+        with ember_ml.use_backend(REFERENCE), np.errstate(all="ignore"):
+            answers(operation, case.call)
+    except ember_ml.LinAlgError:
+        return False
+    except ValueError:
+        if operation.differentiable:
+            raise
+        return False
+    return True
+
+
+def answers(operation: Operation, call: Call) -> list[Any]:
+    """The leaves of the answer that have a gradient."""
+    through = THROUGH.get(operation.name)
+    if through is not None:
+        call = Call((through(call.args[0]), *call.args[1:]), call.kwargs)
+    answer = operation.call(*call.args, **call.kwargs)
+    if operation.name in SEEN:
+        answer = SEEN[operation.name](answer)
+    return [leaf for _, leaf in leaves(answer) if is_floating(leaf)]
+
+
+def is_floating(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and ops.isdtype(leaf.dtype, ("real floating", "complex floating"))
+
+
+def weights(operation: Operation, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """The projection of the answers; of complex ones, of the real and the imaginary part alike."""
+    rng = np.random.default_rng(zlib.crc32(operation.name.encode()))
+    return [rng.uniform(0.5, 1.5, shape) for shape in shapes]
+
+
+class Slopes(NamedTuple):
+    """The entries of an array at which the quotient of differences settles, its values, and what these are worth."""
+
+    entries: list[int]
+    values: np.ndarray
+    tolerance: float
+
+
+@cache
+def differences(operation: Operation, number: int) -> list[Slopes]:
+    """Central differences for each place of a case, by NumPy.
+
+    Entries where the quotient does not settle are left out: kinks, poles, and values so large that nothing changes.
+    """
+    case = cases(operation)[number]
+    arrays = case.arrays
+    coarse = False
+
+    def value(place: int, entry: int, step: float) -> float:
+        nonlocal coarse
+        moved = arrays[place].copy()
+        moved.reshape(-1)[entry] += step
+        try:
+            found = [host(x) for x in answers(operation, replaced(case.call, {place: moved}, lambda a: a))]
+        except ember_ml.LinAlgError:
+            return float("nan")
+        coarse = coarse or any(x.dtype.name not in SINGLE for x in found)
+        projection = weights(operation, [x.shape for x in found])
+        return float(sum((w * x.real).sum() + (w * x.imag).sum() for w, x in zip(projection, found, strict=True)))
+
+    slopes = []
+    with ember_ml.use_backend(REFERENCE), np.errstate(all="ignore"):
+        for place in case.places:
+            middle = value(place, 0, 0.0)
+            step, tolerance, bend = (2.0**-6, 5e-3, 0.05) if coarse else (2.0**-17, 2e-5, 0.01)
+            settled: dict[int, float] = {}
+            for i in some_of(arrays[place].size, place):
+                h = step * max(1.0, abs(arrays[place].reshape(-1)[i]))
+                after, before = value(place, i, h) - middle, middle - value(place, i, -h)
+                nearer = (value(place, i, h / 2) - value(place, i, -h / 2)) / h
+                scale = max(1.0, abs(nearer))
+                noise = abs(middle) * (1e-6 if coarse else 1e-14) / h
+                apart = max(abs((after + before) / (2 * h) - nearer), noise)
+                if apart < tolerance * scale and abs(after - before) / h < bend * scale:
+                    settled[i] = nearer
+            slopes.append(Slopes(list(settled), np.array(list(settled.values())), tolerance))
+    return slopes
+
+
+def some_of(size: int, seed: int) -> list[int]:
+    if size <= ENTRIES:
+        return list(range(size))
+    return sorted(np.random.default_rng(seed).choice(size, ENTRIES, replace=False).tolist())
+
+
+def native_in(backend: Backend) -> Callable[[np.ndarray], Any]:
+    """What makes a tensor of an array."""
+    return lambda array: backend.convert(array, None, backend.device)
+
+
+def projection(operation: Operation, backend: Backend, case: Case) -> Callable[[list[Any]], Any]:
+    """The function of the tensors at the places of a case that is differentiated."""
+    native = native_in(backend)
+    wide = "float64" if "float64" in dtypes_of_device(backend) else "float32"
+
+    def projected(xs: list[Any]) -> Any:
+        found = answers(operation, replaced(case.call, dict(zip(case.places, xs, strict=True)), native))
+        total: Any = 0.0
+        for w, x in zip(weights(operation, [tuple(x.shape) for x in found]), found, strict=True):
+            if ops.is_complex(x):
+                x = ops.add(ops.real(x), ops.imag(x))
+            weight = native(w.astype(wide))
+            x = ops.to_device(ops.cast(x, wide), backend.device_of(weight))
+            total = ops.add(total, ops.sum(ops.multiply(x, weight)))
+        # A number if there was nothing to add.
+        return ops.asarray(total)
+
+    return projected
+
+
+def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
+    """The gradients for the places of a case, by an engine."""
+    tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
+    with np.errstate(all="ignore"):
+        return [host(g) for g in transform.grad(projection(operation, backend, case))(tensors)]
+
+
+def by_engine(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
+    """The same; in single precision where the engine has no double one."""
+    if all(a.dtype.name in backend.dtypes for a in case.arrays):
+        try:
+            return gradients(operation, backend, case)
+        except UnsupportedError:
+            if "complex128" in backend.dtypes:
+                raise
+    return gradients(operation, backend, narrowed(case))
+
+
+def narrowed(case: Case) -> Case:
+    """The case in single precision."""
+    return Case(replaced(case.call, {}, lambda a: a.astype(SINGLE.get(a.dtype.name, a.dtype))), case.places)
+
+
+@cache
+def by_numpy(operation: Operation, number: int) -> list[np.ndarray]:
+    """The gradients of a case that the rules of this library give."""
+    with ember_ml.use_backend(REFERENCE):
+        return gradients(operation, load(REFERENCE), cases(operation)[number])
+
+
+@pairs(has_gradient, aspect="gradients")
+def test_gradients_are_the_differences(operation: Operation, backend: Backend) -> None:
+    expect(cases(operation), "an operation that has no floating tensor says differentiable=False")
+    settled = 0
+    for number, case in enumerate(cases(operation)):
+        found = by_engine(operation, backend, case)
+        for g, place, slopes in zip(found, case.places, differences(operation, number), strict=True):
+            x = case.arrays[place]
+            expect(g.shape == x.shape)
+            single = g.dtype != x.dtype
+            expect(not single or (x.dtype.name not in backend.dtypes or "complex128" not in backend.dtypes))
+            tolerance = max(slopes.tolerance, 2e-3 if single else 0.0)
+            scale = max(1.0, float(np.abs(slopes.values).max(initial=0.0)))
+            got, where = g.reshape(-1)[slopes.entries], f"call {number}, array {place}: {case.call}"
+            np.testing.assert_allclose(got.real, slopes.values, tolerance, tolerance / 10 * scale, err_msg=where)
+            if not single:
+                same = by_numpy(operation, number)[case.places.index(place)].reshape(-1)[slopes.entries]
+                np.testing.assert_allclose(got, same, 1e-9, 1e-9 * scale, err_msg=f"as on NumPy, {where}")
+            settled += len(slopes.entries)
+    expect(settled, "no entry of any sample has a derivative")
+
+
+@pairs(has_gradient, aspect="gradients")
+def test_tangents_are_the_gradients_transposed(operation: Operation, backend: Backend) -> None:
+    double = "complex128" in backend.dtypes and operation.name != "cast"
+    case = cases(operation)[0] if double else narrowed(cases(operation)[0])
+    rng = np.random.default_rng(0)
+    along = [rng.normal(size=case.arrays[i].shape).astype(case.arrays[i].dtype) for i in case.places]
+    native = native_in(backend)
+    tensors, tangents = [native(case.arrays[i]) for i in case.places], [native(t) for t in along]
+    with np.errstate(all="ignore"):
+        found = gradients(operation, backend, case)
+        _, moved = transform.jvp(projection(operation, backend, case), (tensors,), (tangents,))
+    parts = [np.conj(g) * t for g, t in zip(found, along, strict=True)]
+    if all(np.isfinite(part).all() for part in parts):
+        scale = sum(float(np.abs(part).sum()) for part in parts)
+        expected = sum(float(part.sum().real) for part in parts)
+        tolerance = (1e-9 if double else 1e-4) * max(1.0, scale)
+        expect(abs(float(host(moved)) - expected) <= tolerance, str(case.call))
+
+
+# Second derivatives that an engine does not have, and says so.
+ONCE = {("mlx", "segment_prod")}
+
+
+@pairs(has_gradient, aspect="gradients")
+def test_second_derivatives_are_those_of_numpy(operation: Operation, backend: Backend) -> None:
+    case = next((c for c in cases(operation) if all(a.dtype.kind != "c" for a in c.arrays)), None)
+    if case is None:
+        return
+
+    def bends(backend: Backend) -> list[np.ndarray]:
+        slope = transform.grad(projection(operation, backend, case))
+
+        def size(xs: list[Any]) -> Any:
+            squares = [ops.sum(ops.square(g)) for g in slope(xs)]
+            return sum(squares[1:], squares[0])
+
+        tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
+        with ember_ml.use_backend(backend.name), np.errstate(all="ignore"):
+            return [host(g) for g in transform.grad(size)(tensors)]
+
+    if (backend.name, operation.name) in ONCE:
+        with expect_error(RuntimeError):
+            bends(backend)
+        return
+    try:
+        found = bends(backend)
+    except UnsupportedError:
+        expect("complex128" not in backend.dtypes)
+        return
+    for got, expected in zip(found, bends(load(REFERENCE)), strict=True):
+        scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
+        np.testing.assert_allclose(got, expected, 1e-6, 1e-6 * scale, err_msg=str(case.call))
+
+
+@pairs(has_no_gradient, aspect="gradients")
+def test_no_gradient_is_zero_or_an_error(operation: Operation, backend: Backend) -> None:
+    """An operation without a gradient never answers with one that is wrong: an engine's own may be right."""
+    if given(operation, "VARIES"):
+        return
+    for number, case in enumerate(cases(operation)[:3]):
+        try:
+            found = by_engine(operation, backend, case)
+        except (TypeError, ValueError, RuntimeError, NotImplementedError):
+            continue
+        for g, slopes in zip(found, differences(operation, number), strict=True):
+            got = g.reshape(-1)[slopes.entries].real
+            expect(not got.any() or np.allclose(got, slopes.values, 2e-3, 2e-3), f"{got} for {slopes.values}")
+
+
+__all__ = sorted(name for name in globals() if name.startswith("test_"))  # what a file of tests imports with *

@@ -1,0 +1,123 @@
+"""Checks: functions of an operation and an engine, and the pairs of these that each applies to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml.backend import Backend
+from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.dtypes import DTYPES, doubled
+from ember_ml.errors import MissingOperationError
+from ember_ml.testing.comparison import dtype_name, dtypes_of_device
+from ember_ml.testing.samples import Call, calls
+
+ENGINES = ember_ml.get_available_backends()
+
+REFERENCE = "numpy"
+"""The engine that the others are compared with."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Check(NamedTuple):
+    """A function that asserts something about an operation on an engine, and what it is about."""
+
+    function: Callable[..., None]
+    applies: Callable[[Operation, Backend], object]
+    aspect: str
+    reference: bool
+    missing: bool
+
+    def pairs(self, engines: Iterable[str]) -> list[tuple[Operation, str]]:
+        """The operations and engines, of these, that the check applies to."""
+        return [
+            (operation, name)
+            for name in engines
+            if self.reference or name != REFERENCE
+            for operation in REGISTRY.values()
+            if (self.missing or full_name(operation) not in missing_operations(name))
+            and self.applies(operation, backends.load(name))
+        ]
+
+
+CHECKS: dict[str, Check] = {}
+"""Every check that was declared so far, by name."""
+
+
+def pairs(
+    applies: Callable[[Operation, Backend], object] = lambda operation, backend: True,
+    *,
+    aspect: str = "values",
+    reference: bool = True,
+    missing: bool = False,
+) -> Callable[[F], F]:
+    """A decorator that declares a check: it applies to the operations and engines for which ``applies`` is true.
+
+    Args:
+        aspect: what a failure is about: ``values``, ``dtypes``, ``errors``, ``gradients`` ...
+        reference: whether it says anything of NumPy itself, which other checks compare with.
+        missing: whether it applies to operations that the engine lacks.
+    """
+
+    def declare(function: F) -> F:
+        CHECKS[function.__name__] = function.__check__ = Check(  # type: ignore[attr-defined]
+            function, applies, aspect, reference, missing
+        )
+        return function
+
+    return declare
+
+
+def full_name(operation: Operation) -> str:
+    """The name of an operation with its category, as in the ids of tests: ``math.add``."""
+    return f"{operation.category}.{operation.name}"
+
+
+def run(operation: Operation, backend: Backend, call: Call) -> Any:
+    """The operation's result on an engine."""
+    with ember_ml.use_backend(backend.name):
+        native = on(backend, call)
+        return operation.call(*native.args, **native.kwargs)
+
+
+def on(backend: Backend, call: Call) -> Call:
+    """The call with its arrays as tensors of the engine."""
+    return call.map(lambda array: backend.convert(array, None, backend.device))
+
+
+def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
+    """Whether the engine has every dtype that the call's arrays have, and those that it, or the operation, asks for."""
+    if operation is not None and operation.rule is doubled and not backend.has_float64():
+        return False
+    found = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, str) and value in DTYPES]
+    call.map(lambda array: found.append(dtype_name(array)))
+    return dtypes_of_device(backend).issuperset(found)
+
+
+@cache
+def missing_operations(name: str) -> dict[str, str]:
+    """The operations that the engine lacks, or that need what it lacks: full name to the message that says so."""
+    backend = backends.load(name)
+    draws = not isinstance(backend.random, backends.Refusal)
+    if draws and all(backend.provider(operation) != "missing" for operation in REGISTRY.values()):
+        return {}
+    return {
+        full_name(operation): lack for operation in REGISTRY.values() if (lack := _lack(operation, backend)) is not None
+    }
+
+
+def _lack(operation: Operation, backend: Backend) -> str | None:
+    """What the engine lacks to compute the operation's samples, in the words of the error; ``None`` if nothing."""
+    possible = [call for call in calls(operation) if storable(backend, call, operation)]
+    for call in possible:
+        try:
+            run(operation, backend, call)
+        except MissingOperationError as error:
+            return str(error)
+        except Exception:
+            continue
+    return None if possible else f"the {backend.name} backend has no dtype that {operation.name} is tested with"

@@ -1,0 +1,163 @@
+"""The pytest plugin of the kit: the fixtures ``backend`` and ``device``, the options of these names, and the summary.
+
+A check is collected over the pairs of operation and engine that it applies to. A case of a module that is marked
+``contract`` fails if it makes no assertion. The terminal summary has the number of operations that each check judged on
+each engine; with ``--backend``, it is the report of that engine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import backend as backends
+from ember_ml import ops
+from ember_ml.errors import MissingOperationError
+from ember_ml.testing.comparison import assertions_made
+from ember_ml.testing.pairing import CHECKS, ENGINES, Check, full_name, missing_operations
+from ember_ml.testing.report import FAILED, PASSED, SKIPPED, Outcome, Report
+
+_JUDGED = "judged"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("ember_ml.testing")
+    group.addoption("--backend", help="the one backend to test (default: every installed one)")
+    default = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
+    group.addoption("--device", default=default, help=f"where engines that have it compute (default: {default})")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the backend and the device that are asked for."""
+    config.addinivalue_line("markers", "contract: a check of the contract, each of whose cases must make an assertion")
+    config.addinivalue_line("markers", "device: needs an accelerator; runs with --device")
+    device, names = config.getoption("--device"), engines(config)
+    try:
+        found = {name: backends.load(name, "--backend").devices() for name in names if name not in ENGINES}
+    except ember_ml.BackendNotFoundError as error:
+        raise pytest.UsageError(str(error)) from error
+    if device != "cpu":
+        found = {name: backends.load(name).devices() for name in names}
+        if not any(device in devices for devices in found.values()):
+            raise pytest.UsageError(f"--device: no engine has {device!r}; available: {found}")
+
+
+def engines(config: pytest.Config) -> list[str]:
+    """The names of the backends that are tested."""
+    chosen = config.getoption("--backend")
+    return [chosen] if chosen else ENGINES
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Collect a check over its pairs, and any other test that takes ``backend`` over the engines."""
+    check: Check | None = getattr(metafunc.function, "__check__", None)
+    names = engines(metafunc.config)
+    if check is not None:
+        cases = [pytest.param(o, name, id=f"{name}-{full_name(o)}") for o, name in check.pairs(names)]
+        metafunc.parametrize(("operation", "backend"), cases, indirect=["backend"])
+    elif "backend" in metafunc.fixturenames and "backend" not in _given(metafunc):
+        metafunc.parametrize("backend", names, indirect=True)
+
+
+def _given(metafunc: pytest.Metafunc) -> set[str]:
+    """The names of the parameters that the test's own marks give values for."""
+    found: set[str] = set()
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        names = mark.args[0]
+        found.update(map(str.strip, names.split(",")) if isinstance(names, str) else names)
+    return found
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> str:
+    """The device that is tested."""
+    found: str = request.config.getoption("--device")
+    return found
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest, device: str) -> Iterator[backends.Backend]:
+    """A loaded engine, active for the test; on the device that ``--device`` names, if the engine has it."""
+    loaded = backends.load(request.param)
+    if request.node.get_closest_marker("device") and device not in loaded.devices():
+        pytest.skip(f"{loaded.name} has no device {device!r}")
+    before = loaded.device
+    ember_ml.set_backend(request.param)
+    settle(loaded, device)
+    yield loaded
+    loaded.device = before
+    ember_ml.set_backend("numpy")
+
+
+def settle(loaded: backends.Backend, device: str) -> None:
+    """Let an engine make tensors on the device that is tested."""
+    with ember_ml.use_backend(loaded.name):
+        if device in loaded.devices() and ops.get_default_device() != device:
+            ops.set_default_device(device)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what only an accelerator can pass, unless there is one."""
+    if item.config.getoption("--device") == "cpu" and item.get_closest_marker("device"):
+        pytest.skip("needs an accelerator: run with --device, such as --device cuda")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
+    """Fail a contract case that made no assertion; note what the others judged."""
+    before = assertions_made()
+    is_check = hasattr(pyfuncitem.obj, "__check__")
+    is_contract = pyfuncitem.get_closest_marker("contract") is not None and hasattr(pyfuncitem, "callspec")
+    given: dict[str, Any] = pyfuncitem.callspec.params if is_check or is_contract else {}
+    if "operation" in given:
+        judged = [pyfuncitem.originalname, full_name(given["operation"]), given.get("backend", "any engine")]
+        pyfuncitem.user_properties.append((_JUDGED, judged))
+    try:
+        result = yield
+    except MissingOperationError as error:
+        # Only an engine that is named may lack anything.
+        if is_check and pyfuncitem.config.getoption("--backend"):
+            pytest.skip(str(error))
+        raise
+    if is_contract and assertions_made() == before:
+        pytest.fail("this case made no assertion: collect the check over pairs that it applies to", pytrace=False)
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write the report of the engine that was named, or a table of the operations that each check judged."""
+    outcomes = [
+        (status, *value)
+        for status in (PASSED, FAILED, SKIPPED)
+        for report in terminalreporter.stats.get(status, [])
+        for key, value in (report.user_properties if report.when == "call" else ())
+        if key == _JUDGED
+    ]
+    chosen = config.getoption("--backend")
+    if chosen and outcomes:
+        of_checks = [Outcome(operation, check, status) for status, check, operation, _ in outcomes if check in CHECKS]
+        terminalreporter.write_line(str(Report(chosen, of_checks, missing_operations(chosen))))
+        return
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for status, check, operation, engine in outcomes:
+        if status == PASSED:
+            found[check][engine].add(operation)
+    if found:
+        _write_judged(terminalreporter, found, [*engines(config), "any engine"])
+
+
+def _write_judged(
+    terminalreporter: pytest.TerminalReporter, found: dict[str, dict[str, set[str]]], columns: list[str]
+) -> None:
+    title = "operations judged"
+    width = max(map(len, [title, *found]))
+    terminalreporter.write_line(" ".join([f"{title:{width}}", *(f"{engine:>10}" for engine in columns)]))
+    for check, by_engine in sorted(found.items()):
+        counts = [f"{len(by_engine[engine]) or '-':>10}" for engine in columns]
+        terminalreporter.write_line(" ".join([f"{check:{width}}", *counts]))

@@ -1,0 +1,3 @@
+"""The checks of ``gradients.py``, for pytest."""
+
+from ember_ml.testing.gradients import *

@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         shorter, _, number = path.rpartition(":")
         path, line = (shorter, number) if shorter and number.isdecimal() and line.isdecimal() else (path, line)
     if not path or not line.isdecimal():
-        made.error(f"must be FILE:LINE, such as model.py:12, got {place}")
+        made.error(f"the argument must be FILE:LINE, such as model.py:12, got {place}")
     count = len(read(path).splitlines())
     if not 1 <= int(line) <= count:
         made.error(f"line must be between 1 and {count} in {path}, got {line}")

@@ -96,13 +96,13 @@ def check(node: ast.Call, file: File) -> None:
         bound, imports = import_name(file.config.namespace, file) if call else ("", ())
         text = f"{bound}.{call.format(inner)}" if call else inner
         shown = f"{bound}.{call.format('x')}" if call else "x"
-        message = f"only {owner.engine or 'one engine'} has `.{name}()`; use `{shown}`"
+        message = f"`.{name}()` is specific to {owner.engine or 'one engine'}; use `{shown}`"
         fix = None
         if name != "contiguous" or not is_viewed(node, file):
             fix = Fix((*imports, file.edit(node, text)), UNSAFE, f"write `{' '.join(text.split())}`")
         file.report(RULE, node, message, fix=fix, because=owner)
     elif name in _ADVICE:
-        file.report(RULE, node, f"only {owner.engine or 'one engine'} has `.{name}()`; {_ADVICE[name]}", because=owner)
+        file.report(RULE, node, f"`.{name}()` is specific to {owner.engine or 'one engine'}; {_ADVICE[name]}", because=owner)
     elif name.endswith("_") and not name.startswith("_") and owner.engine == "torch":
         file.report(
             RULE,

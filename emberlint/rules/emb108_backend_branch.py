@@ -67,5 +67,5 @@ def _report(node: ast.expr, file: File) -> None:
     file.report(
         RULE,
         node,
-        f"`{text}` branches on the backend's name; move the difference to functions of one name in `backend/<engine>/`",
+        f"`{text}` branches on the backend's name; move the difference to `backend/<engine>/`",
     )

@@ -86,15 +86,15 @@ def _lack(node: ast.Call, name: str, owner: Value, file: File) -> str:
     """Message about what a target engine lacks; empty if all have the method with these keywords."""
     engine = methods.engine_without(name, file.config.targets)
     if engine:
-        return f"{engine} arrays have no method `.{name}()`"
+        return f"`.{name}()` is not a method on {engine}"
     others = [engine for engine in file.config.targets if engine != "torch"]
     if not others or owner.engine not in ("torch", EMBER):
         return ""
     if name == "size":
-        return f"{others[0]} arrays have no method `.size()`"
+        return f"`.size()` is not a method on {others[0]}"
     for keyword in node.keywords:
         if keyword.arg in _TORCH_KEYWORDS:
-            return f"`.{name}()` of {others[0]} arrays has no `{keyword.arg}=`"
+            return f"`.{name}()` has no `{keyword.arg}=` on {others[0]}"
     return ""
 
 

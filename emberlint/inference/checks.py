@@ -14,7 +14,7 @@ ALL = 0
 KEYWORDS = 1
 TENSORS = 2
 
-# What the checks of a file need to see, all together.
+# Values of ``Checks.subject``.
 ANYTHING = "anything"
 HOST_VALUES = "host values"
 IMPORTS = "imports"

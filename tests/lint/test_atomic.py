@@ -58,7 +58,7 @@ def test_the_next_writer_removes_the_file_of_a_killed_one(reaped: bool, tmp_path
         if reaped:
             process.wait()
         elif not os.path.exists("/proc/self/stat"):
-            pytest.skip("only Linux tells dead processes from living ones while nobody has asked for their status")
+            pytest.skip("only Linux distinguishes zombies from running processes")
         else:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         atomic.write(other, b"other")

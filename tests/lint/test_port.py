@@ -204,10 +204,10 @@ def test_the_program_computes_the_same(tmp_path: Path, capsys: pytest.CaptureFix
     before.write_text(PROGRAM)
     ported.write_text(PROGRAM)
     assert cli.main(["port", str(ported), "--from", "numpy"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("1 of 1 files rewritten")
-    assert "Estimated portable sites:" in said
-    assert "set_default_dtype" in said
+    printed = capsys.readouterr().out
+    assert printed.startswith("1 of 1 files rewritten")
+    assert "Estimated portable sites:" in printed
+    assert "set_default_dtype" in printed
     assert "numpy" not in ported.read_text()
     check = """
         import numpy as np, before, program
@@ -239,10 +239,10 @@ def test_the_report_lists_what_remains(tmp_path: Path, capsys: pytest.CaptureFix
     program = tmp_path / "program.py"
     program.write_text("import numpy as np\n\n\ndef f(x: np.ndarray):\n    x[0] = 1\n    return np.roots(x)\n")
     assert cli.main(["port", str(program), "--from", "numpy"]) == 0
-    said = capsys.readouterr().out
-    assert "EMB301 item assignment: 1" in said
-    assert f"{program}:6" in said
-    assert "`np.roots` has no equivalent operation" in said
+    printed = capsys.readouterr().out
+    assert "EMB301 item assignment: 1" in printed
+    assert f"{program}:6" in printed
+    assert "`np.roots` has no equivalent operation" in printed
 
 
 def test_a_port_ignores_rules_about_backends() -> None:

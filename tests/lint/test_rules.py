@@ -2,7 +2,7 @@
 
 The rules themselves are the list. ``fixtures/<code>/`` holds ``bad*.py`` and ``good*.py``, or folders ``bad`` and
 ``good`` for rules about several files; ``bad.txt`` is the exact output for what is bad (``EMBERLINT_UPDATE=1`` writes
-it anew). A ``pyproject.toml`` there configures the run.
+it). A ``pyproject.toml`` there configures the run.
 """
 
 from __future__ import annotations

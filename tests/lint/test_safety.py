@@ -309,10 +309,10 @@ def test_dtypes_are_compared_on_every_engine(backend: str) -> None:
 def test_a_name_that_the_file_binds_is_not_used(body: str) -> None:
     before = f"import numpy as np\n{body}"
     after = fixes.fixed(before.encode(), "module.py", CONFIG).data.decode()
-    answers = []
+    results = []
     for text in (before, after):
         names: dict[str, Any] = {}
         exec(text, names)
-        answers.append(names["f"]())
+        results.append(names["f"]())
     assert after != before
-    assert answers[0] == answers[1]
+    assert results[0] == results[1]

@@ -82,7 +82,7 @@ def test_an_invalid_cache_is_rebuilt(data: st.DataObject, project: Path) -> None
     place = data.draw(st.sampled_from(list(places(whole))))
     path.write_text(json.dumps(replaced(whole, place, data.draw(VALUES))), encoding="utf-8")
     assert runner.run(["."], config).findings == expected
-    assert runner.run(["."], config).cached == 1, "it was written anew"
+    assert runner.run(["."], config).cached == 1, "the cache was rebuilt"
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, '{"a": ' * 100_000, "1" * 5_000, "NaN", "\x00", "{}", "[[]]"])
@@ -103,10 +103,10 @@ def run_with(baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
         baseline.write_bytes(before)
         (baseline.parent / "bad.py").write_text("import numpy as np\nx = np.pi\n", encoding="utf-8")
         status = main([*command, *named])
-        told = capsys.readouterr().err
-        assert "internal error" not in told, command
+        printed = capsys.readouterr().err
+        assert "internal error" not in printed, command
         if status == 2:
-            assert str(baseline) in told
+            assert str(baseline) in printed
             assert baseline.read_bytes() == before
 
 
@@ -157,9 +157,9 @@ def test_the_error_about_a_baseline_says_where(
 def test_a_baseline_of_another_version_is_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "known.json").write_text('{"version": 2, "findings": {}}', encoding="utf-8")
     assert main(["baseline", "update", "--baseline", "known.json"]) == 2
-    told = capsys.readouterr().err
-    assert "known.json must be a baseline of version 1" in told
-    assert "remove it" in told
+    printed = capsys.readouterr().err
+    assert "known.json must be a baseline of version 1" in printed
+    assert "remove it" in printed
 
 
 MATRIX = {
@@ -222,9 +222,9 @@ def test_a_matrix_of_any_shape_is_used_or_rejected(
 ) -> None:
     place = data.draw(st.sampled_from(list(places(MATRIX))))
     status, name = run_with_matrix(replaced(MATRIX, place, data.draw(VALUES)), project)
-    told = capsys.readouterr().err
-    assert "internal error" not in told
-    assert status == 1 or name in told
+    printed = capsys.readouterr().err
+    assert "internal error" not in printed
+    assert status == 1 or name in printed
 
 
 def test_the_matrix_of_this_release_is_valid() -> None:

@@ -48,7 +48,7 @@ def ember() -> dict[str, Any]:
     for operation in REGISTRY.values():
         functions[f"{operation.category}.{operation.name}"] = {
             "returns": str(operation.call.__annotations__.get("return", "")),
-            "law": operation.rule.name,
+            "rule": operation.rule.name,
             "lazy": operation.lazy,
             "parameters": _parameters(inspect.signature(operation.call), roles=True),
         }

@@ -102,7 +102,9 @@ def check(node: ast.Call, file: File) -> None:
             fix = Fix((*imports, file.edit(node, text)), UNSAFE, f"write `{' '.join(text.split())}`")
         file.report(RULE, node, message, fix=fix, because=owner)
     elif name in _ADVICE:
-        file.report(RULE, node, f"`.{name}()` is specific to {owner.engine or 'one engine'}; {_ADVICE[name]}", because=owner)
+        file.report(
+            RULE, node, f"`.{name}()` is specific to {owner.engine or 'one engine'}; {_ADVICE[name]}", because=owner
+        )
     elif name.endswith("_") and not name.startswith("_") and owner.engine == "torch":
         file.report(
             RULE,

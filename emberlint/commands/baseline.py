@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 
-from emberlint.commands.options import Parser, code_list, intermixed, settings, some_codes
+from emberlint.commands.options import Parser, code_list, parse_intermixed, settings, some_codes
 from emberlint.commands.status import CLEAN, ERROR, count_files, warn
 from emberlint.lint import runner
 from emberlint.report import baseline
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     )
     made.add_argument("--select", type=some_codes, metavar="CODES", help="run these rules only")
     made.add_argument("--ignore", type=code_list, metavar="CODES", help="do not run these rules")
-    options = intermixed(made, arguments)
+    options = parse_intermixed(made, arguments)
     options.paths = options.paths or ["."]
     config = settings(options)
     path = os.path.join(config.root, config.baseline or "emberlint-baseline.json")

@@ -8,7 +8,7 @@ import sys
 
 from emberlint import __version__
 from emberlint import config as configuration
-from emberlint.commands.options import Parser, code_list, intermixed, natural, settings, some_codes
+from emberlint.commands.options import Parser, code_list, natural, parse_intermixed, settings, some_codes
 from emberlint.commands.status import CLEAN, ERROR, FOUND, count_files, warn
 from emberlint.config import Config
 from emberlint.findings import Finding
@@ -102,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     """Lint files and return the exit status."""
-    options = intermixed(parser(), arguments)
+    options = parse_intermixed(parser(), arguments)
     if options.unsafe_fixes and not (options.fix or options.diff):
         parser().error("--unsafe-fixes requires --fix or --diff")
     if options.diff_base and (options.fix or options.diff):

@@ -19,9 +19,9 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(ERROR)
 
 
-def intermixed(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+def parse_intermixed(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
     """Options of a command line in which paths may come before, between and after them."""
-    # parse_intermixed_args drops the arguments after `--`.
+    # parse_intermixed_args may reject paths after `--`.
     return made.parse_args(arguments) if "--" in arguments else made.parse_intermixed_args(arguments)
 
 

@@ -144,7 +144,7 @@ def _checks(origin: str) -> Checks:
         Subscription(ast.Call, _method(origin)),
         Subscription(ast.Attribute, _property),
         Subscription(ast.Attribute, _passed(origin)),
-        Subscription(ast.Subscript, _joined),
+        Subscription(ast.Subscript, _concatenation),
     ]
     for code in FIXED:
         for one in rules.load(code).checks:
@@ -271,7 +271,7 @@ def _property(node: ast.Attribute, file: File) -> None:
     )
 
 
-def _joined(node: ast.Subscript, file: File) -> None:
+def _concatenation(node: ast.Subscript, file: File) -> None:
     """Rewrite ``np.r_[a, b]``, which concatenates numbers and vectors."""
     if file.path(node.value) != "numpy.r_":
         return

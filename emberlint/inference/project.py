@@ -26,9 +26,7 @@ Span = Sequence[int]
 
 
 class Imported(NamedTuple):
-    """An import: the full name of the imported object, its location, and whether it runs at import time on every
-    backend.
-    """
+    """An import: full name, location, and whether it runs at import time on every backend."""
 
     path: str
     span: Span

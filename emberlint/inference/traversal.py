@@ -70,7 +70,7 @@ def _functions(state: State, fresh: Places | None) -> list[Body]:
         if node in known.results or node in known.open:
             continue
         if node not in known.deferred and parameters.is_helper(node.name, state):
-            # Its only call, in a later function, determines its parameters.
+            # Its only call determines its parameters, so the calling function is visited first.
             known.deferred.add(node)
             pending.append(body)
         elif touches(node) if fresh is None else fresh.are_in(node):

@@ -19,7 +19,7 @@ from emberlint.lint.selection import checks_for, selected
 from emberlint.source import files
 from emberlint.source.modules import module_of
 
-_PARALLEL = 48  # minimum number of files per process
+_PARALLEL = 48  # number of files that justifies another process
 
 
 class Run(NamedTuple):

@@ -89,8 +89,7 @@ def _signatures(path: str) -> _Signatures | None:
 
 
 def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tuple[int, str], ...] | None:
-    """Positions of arguments that need a new keyword for the operation, and the keyword; ``None`` if one does not
-    match.
+    """Position and new keyword of each argument that needs one for the operation; ``None`` if one does not match.
 
     ``count`` arguments are positional, the others have the keywords ``names``.
     """

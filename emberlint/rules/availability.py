@@ -11,7 +11,7 @@ from emberlint.inference.file import File
 from emberlint.knowledge import catalogue, matrix
 from emberlint.knowledge.engines import EMBER
 
-# Statuses of the matrix that are not those of the reference, as the verb of a message.
+# Statuses of the matrix for an operation that differs from the reference, and the predicate of the message.
 WRONG = {
     "unsupported": "is not supported",
     "differs": "has a different result",
@@ -100,7 +100,7 @@ def reference(entry: dict[str, Any]) -> str:
 
 
 def concerned(name: str, argument: ast.AST, entry: dict[str, Any]) -> str | None:
-    """Example of a difference for this argument of a keyword, empty if there are none at all; ``None`` if it has none.
+    """Example of a difference that applies to this argument; ``None`` if none applies, empty if there are no examples.
 
     If the entry has examples, one of them must have the same source text for the argument: an operation that rejects
     ``axis=()`` is not reported for ``axis=0``.

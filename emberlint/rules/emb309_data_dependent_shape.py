@@ -35,7 +35,7 @@ from emberlint.rules import Rule
 
 RULE = Rule("EMB309", "data-dependent-shape", "shape that depends on the data")
 
-# Functions of engines that have no operation of the same name.
+# Functions with data-dependent shapes, in addition to the operations that are not lazy.
 _OTHERS = frozenset(
     ["flatnonzero", "extract", "compress", "unique_consecutive", "argwhere", "masked_select", "trim_zeros", "ediff1d"]
 )

@@ -1,7 +1,7 @@
-"""emberlint: the linter that keeps array code portable.
+"""emberlint: a linter for portable array code.
 
-It reads code and runs none of it: the standard library's ``ast``, byte-span edits, no dependency. ``emberlint rules``
-lists what it looks for, ``emberlint explain CODE`` prints a rule's page.
+It analyzes code without running it, and needs only the standard library. ``emberlint rules`` lists the rules,
+``emberlint explain CODE`` prints the page of a rule.
 """
 
 __version__ = "0.1.0"

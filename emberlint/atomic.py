@@ -1,7 +1,7 @@
-"""Files that are replaced in one step: a reader finds the old content or the new one, never a part of it.
+"""Atomic replacement of files: a reader sees the old content or the new content, never a mixture.
 
-``ember_ml`` writes its files with this module too. It is part of the linter because that needs the standard library
-alone, and importing ``ember_ml`` would take longer than linting.
+``ember_ml`` writes its files with this module too. It is part of the linter because the linter depends on the standard
+library only, and importing ``ember_ml`` would take longer than linting.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _DAY = 24 * 60 * 60
 
 @contextmanager
 def replacing(path: StrPath) -> Iterator[BinaryIO]:
-    """A new file that takes the place of ``path`` at the end of the block, or is removed if the block fails.
+    """New file that replaces ``path`` at the end of the block, or is removed if the block fails.
 
-    The file has the permissions that ``open(path, "w")`` would leave. A link is followed, not replaced. A terminal,
-    pipe or device is written into. Temporary files of writers that were killed are removed from the folder.
+    The file gets the permissions that ``open(path, "w")`` would leave. A link is followed, not replaced. A terminal,
+    pipe or device is written to directly. Temporary files of writers that were killed are removed from the folder.
     """
     target = os.path.realpath(path)
     with _naming(path):
@@ -43,7 +43,7 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
             os.replace(file.name, target)
         except BaseException:
-            # An interrupt may come after the file has taken its place.
+            # An interrupt may arrive after the replacement.
             with suppress(FileNotFoundError):
                 os.unlink(file.name)
             raise
@@ -51,10 +51,10 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
 
 
 def write(path: StrPath, content: str | bytes, *, parents: bool = False) -> None:
-    """Replace the content of a file in one step; a text is encoded in UTF-8.
+    """Replace the content of a file atomically; text is encoded in UTF-8.
 
     Args:
-        parents: make the folders that are missing.
+        parents: create missing folders.
     """
     if parents:
         _make_parents(path)
@@ -63,7 +63,7 @@ def write(path: StrPath, content: str | bytes, *, parents: bool = False) -> None
 
 
 def check(path: StrPath, *, parents: bool = False) -> None:
-    """Raise the ``OSError`` that ``write`` would raise for a path, before there is anything to write."""
+    """Raise the ``OSError`` that ``write`` would raise for a path, without writing."""
     if parents:
         _make_parents(path)
     if _is_special(path):
@@ -75,7 +75,7 @@ def check(path: StrPath, *, parents: bool = False) -> None:
 
 
 def _is_special(path: StrPath) -> bool:
-    """Whether a path names what can be written into but not replaced: a terminal, a pipe, a device."""
+    """Whether a path is a terminal, a pipe or a device, which can be written to but not replaced."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -93,7 +93,7 @@ def _make_parents(path: StrPath) -> None:
 
 @contextmanager
 def _naming(path: StrPath) -> Iterator[None]:
-    """Have errors of the system name ``path``, and not a temporary file that nobody asked for."""
+    """Report ``path`` in system errors instead of the name of a temporary file."""
     try:
         yield
     except OSError as error:
@@ -104,16 +104,16 @@ def _naming(path: StrPath) -> Iterator[None]:
 
 
 def _create(target: str) -> BinaryIO:
-    """A new file in the folder of ``target``, with its permissions, if it exists."""
+    """New file in the folder of ``target``, with the permissions of ``target`` if it exists."""
     folder = os.path.dirname(target)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    # Before there is a new file, which may need the space.
+    # The new file may need the space.
     _remove_abandoned(folder)
     temporary = os.path.join(folder, f".ember-{_host()}-{os.getpid()}-{os.urandom(8).hex()}.tmp")
     file = open(temporary, "xb")  # noqa: SIM115 - the caller closes it
     try:
-        # At once, so that nobody reads from the new file what they may not read from the old.
+        # Set the permissions before writing, so that the new content is never readable to more users than the old.
         if os.path.exists(target):
             os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
     except BaseException:
@@ -128,24 +128,24 @@ def _remove_abandoned(folder: str) -> None:
     try:
         names = os.listdir(folder)
     except OSError:
-        # A folder may be writable but not readable; any other problem is reported when the new file is made.
+        # A folder may be writable but not readable; any other problem is reported when the new file is created.
         return
     for name in names:
         match = _TEMPORARY.fullmatch(name)
         if match is None:
             continue
         path = os.path.join(folder, name)
-        # It may be removed by another writer first, or belong to another user.
+        # Another writer may remove it first, or it belongs to another user.
         with suppress(OSError):
             if _is_abandoned(path, match[1], int(match[2])):
                 os.unlink(path)
 
 
 def _is_abandoned(path: str, host: str, process: int) -> bool:
-    """Whether nobody writes a temporary file any more, as far as can be told."""
+    """Whether the writer of a temporary file is gone. On another host, its age decides."""
     if os.name == "posix" and host == _host():
         return not _is_running(process)
-    # Nothing is known of processes of other machines, which may share the folder.
+    # Machines that share the folder cannot see each other's processes.
     return time.time() - os.stat(path).st_mtime > _DAY
 
 
@@ -155,9 +155,9 @@ def _is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # It runs, for another user.
+        # The process belongs to another user.
         return True
-    # In a container whose first process reaps no others, killed processes stay listed; only Linux tells.
+    # In a container whose first process does not reap, killed processes remain as zombies; only Linux shows that.
     with suppress(OSError), open(f"/proc/{process}/stat", "rb") as file:
         return file.read().rpartition(b") ")[2][:1] != b"Z"
     return True
@@ -165,12 +165,12 @@ def _is_running(process: int) -> bool:
 
 @cache
 def _host() -> str:
-    """A mark of where process ids are valid: this machine, until it is restarted, and this container."""
+    """Identifier of the scope of process ids: this machine, since its last boot, and this container."""
     import hashlib
     import platform
 
     parts = [platform.node()]
-    # Only Linux has these.
+    # These two exist only on Linux.
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         parts.append(file.read())
     with suppress(OSError):
@@ -179,8 +179,8 @@ def _host() -> str:
 
 
 def _synchronize(folder: str) -> None:
-    """Make sure that the new name survives a power cut."""
-    # Not every file system lets a folder be synchronized; the file is complete in any case.
+    """Flush a folder to disk, so that the new name survives a power failure."""
+    # Not every file system supports fsync of a folder; the file is complete in any case.
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The command line: ``emberlint PATH...`` and the commands, each a module of ``emberlint.commands``."""
+"""Command line: ``emberlint PATH...`` and the commands, each a module of ``emberlint.commands``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ COMMANDS = ("check", "explain", "why", "port", "baseline", "rules")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the program; the exit status."""
+    """Run the program and return the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
-    # Nothing here makes circles; a collector would only walk trees and findings over and over.
+    # No reference cycles are created, so the garbage collector would only traverse trees and findings repeatedly.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"emberlint: {error}\n")
         return ERROR
     except OSError as error:
-        said = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
-        sys.stderr.write(f"emberlint: {said}{suggestion(given[0], COMMANDS) if given else ''}\n")
+        text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+        sys.stderr.write(f"emberlint: {text}{suggestion(given[0], COMMANDS) if given else ''}\n")
         return ERROR
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else ERROR
@@ -44,13 +44,13 @@ def main(arguments: list[str] | None = None) -> int:
         return ERROR
     finally:
         if arguments is None:
-            gc.freeze()  # so that nothing is walked once more when the program ends
+            gc.freeze()  # skip the last collection at exit
         if collecting:
             gc.enable()
 
 
 def _run(given: list[str]) -> int:
-    """Run a command; paths without one are checked."""
+    """Run a command; the default is ``check``."""
     name, rest = (given[0], given[1:]) if given and given[0] in COMMANDS else ("check", given)
     status: int = importlib.import_module(f"emberlint.commands.{name}").main(rest)
     return status

@@ -1,4 +1,4 @@
-"""The codes of the rules, from the names of their files: ``emb101_backend_import.py`` holds EMB101."""
+"""Codes of the rules, from the names of their files: ``emb101_backend_import.py`` holds EMB101."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE = re.compile(r"(emb\d{3})_\w+\.py")
 
 @cache
 def rule_modules() -> dict[str, str]:
-    """The module of each rule under ``emberlint.rules``, by its code."""
+    """Module of each rule under ``emberlint.rules``, by code."""
     found = {}
     for prefix, folder in (("", _FOLDER), ("opt_in.", os.path.join(_FOLDER, "opt_in"))):
         for name in os.listdir(folder):
@@ -24,12 +24,12 @@ def rule_modules() -> dict[str, str]:
 
 @cache
 def optional_codes() -> frozenset[str]:
-    """The codes of the rules that run only when they are asked for, which are in the folder ``opt_in``."""
+    """Codes of the opt-in rules, which are in the folder ``opt_in``."""
     return frozenset(code for code, module in rule_modules().items() if module.startswith("opt_in."))
 
 
 def chosen_codes(select: tuple[str, ...], ignore: tuple[str, ...]) -> list[str]:
-    """The codes that a selection means: prefixes such as ``EMB2``; optional rules only by their whole code.
+    """Codes that a selection of codes and prefixes (``EMB2``) matches; opt-in rules only by their full code.
 
     >>> chosen_codes(("EMB310",), ())
     ['EMB310']

@@ -1,4 +1,4 @@
-"""The configuration: ``[tool.emberlint]`` of the nearest ``pyproject.toml``, and what the command line says over it."""
+"""Configuration: ``[tool.emberlint]`` of the nearest ``pyproject.toml``, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TARGETS = ("numpy", "torch", "mlx")
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; the message says where and why."""
+    """An invalid configuration; the message says where and why."""
 
 
 class Config(NamedTuple):
-    """The settings of a run. ``root`` is the folder that patterns and paths are relative to.
+    """Settings of a run. ``root`` is the folder that patterns and paths are relative to.
 
-    ``layers`` maps path patterns to the engines that files there may import; ``targets`` are the engines that the code
-    is to run on; ``target`` is what fixes are written in terms of: ``ember`` or ``array-api``.
+    ``layers`` maps path patterns to the engines that matching files may import; ``targets`` are the engines that the
+    code must run on; ``target`` is what fixes use: ``ember`` (operations) or ``array-api`` (the array API standard).
     """
 
     root: str = "."
@@ -54,8 +54,9 @@ _KEYS = {
 
 @cache
 def load(folder: str) -> Config:
-    """The configuration for files in a folder: that of the nearest ``pyproject.toml`` with a ``[tool.emberlint]``, else
-    the defaults.
+    """Configuration for files in a folder, from the nearest ``pyproject.toml`` with a ``[tool.emberlint]``.
+
+    The defaults apply if there is none.
     """
     here = folder = os.path.abspath(folder)
     root = ""
@@ -64,7 +65,7 @@ def load(folder: str) -> Config:
         if os.path.isfile(path):
             table = _table(path)
             if table is not None:
-                return parsed(table, here, path)
+                return from_table(table, here, path)
             root = root or here
         parent = os.path.dirname(here)
         if parent == here:
@@ -89,23 +90,23 @@ def _table(path: str) -> dict[str, Any] | None:
     tools = table.get("tool", {})
     tool: dict[str, Any] | None = tools.get("emberlint") if isinstance(tools, dict) else None
     if tool is not None and not isinstance(tool, dict):
-        raise ConfigError(f"{path}: [tool.emberlint] must be a table, not {tool!r}")
+        raise ConfigError(f"{path}: [tool.emberlint] must be a table, got {tool!r}")
     return tool
 
 
-def parsed(table: dict[str, Any], root: str, where: str) -> Config:
-    """The configuration that a table holds; anything it does not know is an error."""
+def from_table(table: dict[str, Any], root: str, where: str) -> Config:
+    """Configuration from a table; an unknown key is an error."""
     settings: dict[str, Any] = {"root": root}
     for key, value in table.items():
-        wanted = _KEYS.get(key)
-        if wanted is None:
-            raise ConfigError(f"{where}: unknown key `{key}` in [tool.emberlint]; known: {', '.join(_KEYS)}")
-        if not isinstance(value, wanted):
-            kinds = {list: "a list of strings", str: "a string", dict: "a table"}
-            raise ConfigError(f"{where}: `{key}` in [tool.emberlint] must be {kinds[wanted]}, not {value!r}")
-        if wanted is list:
+        expected = _KEYS.get(key)
+        if expected is None:
+            raise ConfigError(f"{where}: unknown key `{key}` in [tool.emberlint]; keys: {', '.join(_KEYS)}")
+        if not isinstance(value, expected):
+            descriptions = {list: "a list of strings", str: "a string", dict: "a table"}
+            raise ConfigError(f"{where}: `{key}` in [tool.emberlint] must be {descriptions[expected]}, got {value!r}")
+        if expected is list:
             value = _strings(value, key, where)
-        elif wanted is dict:
+        elif expected is dict:
             value = tuple((pattern, _strings(items, f"{key}.{pattern}", where)) for pattern, items in value.items())
         settings[key.replace("-", "_")] = value
     config = Config(**settings)
@@ -118,26 +119,28 @@ def check(config: Config, where: str) -> None:
     for key, names in (("select", config.select), ("ignore", config.ignore), *config.per_file_ignores):
         for name in names:
             if name != "ALL" and not any(code.startswith(name) for code in rule_modules()):
-                raise ConfigError(f"{where}: `{key}` names {name!r}, which is no rule; `emberlint rules` lists them")
+                raise ConfigError(f"{where}: `{key}` must name rules, got {name!r}; run `emberlint rules` for a list")
     for name in config.targets:
         if name not in ENGINES:
-            raise ConfigError(f"{where}: `targets` names {name!r}; known engines: {', '.join(ENGINES)}")
+            raise ConfigError(f"{where}: `targets` must be engines ({', '.join(ENGINES)}), got {name!r}")
     if not all(part.isidentifier() for part in config.namespace.split(".")):
-        raise ConfigError(f"{where}: `namespace` is {config.namespace!r}, which names no module")
+        raise ConfigError(f"{where}: `namespace` must be a dotted module name, got {config.namespace!r}")
     if config.target not in ("ember", "array-api"):
-        raise ConfigError(f"{where}: `target` is {config.target!r}; it can be ember or array-api")
+        raise ConfigError(f"{where}: `target` must be ember or array-api, got {config.target!r}")
 
 
 def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{where}: `{key}` in [tool.emberlint] must be a list of strings, not {value!r}")
+        raise ConfigError(f"{where}: `{key}` in [tool.emberlint] must be a list of strings, got {value!r}")
     return tuple(value)
 
 
 @cache
 def _pattern(pattern: str) -> Any:
-    """A path pattern as a regular expression: ``*`` stays within a folder, ``**`` does not, a folder means all that is
-    in it. Backslashes are slashes, and ``./`` before it says nothing.
+    """Path pattern as a regular expression.
+
+    ``*`` matches within a folder, ``**`` across folders, and a folder matches everything in it. Backslashes are treated
+    as slashes, and a leading ``./`` is ignored.
     """
     import re
 
@@ -164,7 +167,7 @@ def _pattern(pattern: str) -> Any:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path relative to the root fits a pattern.
+    """Whether a path relative to the root matches a pattern.
 
     >>> matches("pkg/backend/torch/math.py", "pkg/backend/torch")
     True
@@ -177,11 +180,11 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def relative(path: str, config: Config) -> str:
-    """A path as patterns see it: relative to the root, with forward slashes."""
+    """Path relative to the root, with forward slashes, as patterns match it."""
     full = path if path.startswith("/") else f"{os.getcwd()}/{path}"
     root = config.root.rstrip("/") + "/"
     if full.startswith(root) and root.startswith("/") and "/." not in full and "//" not in full:
-        return full[len(root) :]  # what is below says the same, at length
+        return full[len(root) :]  # the fast path; the general path below has the same result
     try:
         return os.path.relpath(path, config.root).replace(os.sep, "/")
     except ValueError:
@@ -192,10 +195,10 @@ _FOLDERS = ("backend", "backends")
 
 
 def layer(path: str, config: Config) -> frozenset[str] | None:
-    """The engines that a file may import; ``None`` for a frontend, which may import none.
+    """Engines that a file may import; ``None`` for a frontend, which may import none.
 
-    A configured pattern decides; else a folder named after an engine inside of ``backend`` or ``backends`` may import
-    that engine, and NumPy, which is how host memory is spoken of.
+    The first matching pattern of ``layers`` decides. Otherwise, a folder named after an engine inside of ``backend`` or
+    ``backends`` may import that engine and NumPy, which represents host memory.
     """
     for pattern, engines in config.layers:
         if matches(path, pattern):
@@ -205,20 +208,20 @@ def layer(path: str, config: Config) -> frozenset[str] | None:
 
 
 def is_backend(path: str) -> bool:
-    """Whether a file belongs to the backend of an engine, by its folders."""
+    """Whether a file belongs to the backend of an engine, according to its path."""
     return backend_of(path) != ""
 
 
 @cache
 def is_manager(path: str) -> bool:
-    """Whether a file is next to the backends and chooses among them: ``backend/__init__.py``."""
+    """Whether a file is in the folder of the backends but belongs to none, such as ``backend/__init__.py``."""
     parts = path.split("/")
     return len(parts) > 1 and parts[-2] in _FOLDERS and not is_backend(path)
 
 
 @cache
 def backend_of(path: str) -> str:
-    """The engine whose backend a file belongs to, by its folders; empty for others."""
+    """Engine whose backend a file belongs to, according to its path; empty if there is none."""
 
     parts = path.split("/")
     for parent, child in pairwise(parts):

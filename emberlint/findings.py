@@ -1,4 +1,4 @@
-"""What a rule reports: a place, a message, and perhaps a change that mends it."""
+"""Findings of rules, with their fixes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUGGESTION = "suggestion"
 
 
 class Edit(NamedTuple):
-    """A span of bytes of the source, and the text that takes its place; an empty span is an insertion."""
+    """Replacement of a byte span of the source by text; an empty span is an insertion."""
 
     start: int
     end: int
@@ -20,10 +20,10 @@ class Edit(NamedTuple):
 
 
 class Fix(NamedTuple):
-    """A change that mends a finding.
+    """A change that resolves a finding.
 
-    ``safe`` keeps values, dtypes, shapes and errors; ``unsafe`` may not, and is applied only when asked for;
-    a ``suggestion`` is printed and never applied.
+    ``safe`` keeps values, dtypes, shapes and errors. ``unsafe`` may not, and is applied only on request. A
+    ``suggestion`` is printed and never applied.
     """
 
     edits: tuple[Edit, ...]
@@ -32,7 +32,7 @@ class Fix(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One violation. Lines count from 1, columns from 0, in bytes of UTF-8; spans are offsets into the source."""
+    """A violation of a rule. Lines count from 1, columns from 0, in bytes of UTF-8."""
 
     code: str
     message: str
@@ -45,13 +45,13 @@ class Finding(NamedTuple):
     why: tuple[str, ...] = ()
 
 
-# Keys of findings: the path, and their order in a file.
+# Sort keys of findings: the path, and the position in a file.
 by_path = itemgetter(Finding._fields.index("path"))
 by_place = itemgetter(*map(Finding._fields.index, ("line", "column", "code")))
 
 
 def from_json(value: list[Any]) -> Finding:
-    """The finding that JSON made nested lists of."""
+    """Finding from the nested lists of its JSON form."""
     fix = value[7]
-    mend = None if fix is None else Fix(tuple(starmap(Edit, fix[0])), fix[1], fix[2])
-    return Finding._make((*value[:7], mend, tuple(value[8])))
+    restored = None if fix is None else Fix(tuple(starmap(Edit, fix[0])), fix[1], fix[2])
+    return Finding._make((*value[:7], restored, tuple(value[8])))

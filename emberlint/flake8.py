@@ -1,6 +1,6 @@
-"""The flake8 plugin: emberlint's findings among those of flake8, under the code ``EMB``.
+"""The flake8 plugin, which reports emberlint's findings under the code ``EMB``.
 
-Settings come from ``[tool.emberlint]``; rules about a project as a whole need the program itself.
+Settings come from ``[tool.emberlint]``. Rules about a project as a whole run only in the program ``emberlint``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emberlint.source.modules import module_of
 
 
 class Plugin:
-    """What flake8 calls for each file: it gives the tree, the lines and the name, and takes place and text."""
+    """Interface that flake8 calls for each file."""
 
     name = "emberlint"
     version = __version__
@@ -26,14 +26,14 @@ class Plugin:
         self.path = filename
 
     def run(self) -> Iterator[tuple[int, int, str, type]]:
-        """The findings: line from 1, column in characters from 0, code and message."""
-        known = os.path.exists(self.path)
-        config = configuration.load(os.path.dirname(self.path) or "." if known else ".")
-        module, package = module_of(self.path) if known else ("", "")
+        """Findings as line (from 1), column (in characters, from 0), text and plugin type."""
+        exists = os.path.exists(self.path)
+        config = configuration.load(os.path.dirname(self.path) or "." if exists else ".")
+        module, package = module_of(self.path) if exists else ("", "")
         data = "".join(self.lines).encode()
         for finding in linter.lint(data, self.path, config, module=module, package=package).findings:
             if finding.code == "EMB001":
-                continue  # flake8 says so itself
+                continue  # flake8 reports syntax errors itself
             before = self.lines[finding.line - 1].encode()[: finding.column] if finding.line <= len(self.lines) else b""
             column = len(before.decode(errors="replace"))
             yield finding.line, column, f"{finding.code} {finding.message}", type(self)

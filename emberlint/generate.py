@@ -1,7 +1,7 @@
-"""``python -m emberlint.generate``: writes ``catalogue.json`` from ember's registry and the engines that are installed.
+"""``python -m emberlint.generate``: write ``catalogue.json`` from ember's registry and the installed engines.
 
-The linter itself imports neither. What it knows of operations (names, parameters, what they return) and of the engines'
-functions is read here, once, from the things themselves; a test fails when the file is out of date.
+The linter imports neither. It reads names, parameters and return types of the operations and of the engines' functions
+from this file. A test fails when the file is out of date.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from emberlint.knowledge.catalogue import PATH
 
-# The namespaces of each engine whose functions a program may call, and what names them in the catalogue.
+# Namespaces of each engine whose functions are in the catalogue.
 NAMESPACES = {
     "numpy": ("numpy", "numpy.linalg", "numpy.fft", "numpy.random"),
     "torch": ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional", "torch.nn.init"),
@@ -34,12 +34,12 @@ _ROLE = re.compile(r"\b(TensorLike|Indices|Mask|DTypeLike|DeviceLike)\b")
 
 
 def catalogue() -> dict[str, Any]:
-    """The whole table."""
+    """The complete catalogue."""
     return {"ember": ember(), "engines": engines(), "standard": standard()}
 
 
 def ember() -> dict[str, Any]:
-    """Ember's operations, dtypes and constants, and the names under which each can be reached."""
+    """Ember's operations, dtypes and constants, and their names and aliases."""
     ops = importlib.import_module("ember_ml.ops")
     from ember_ml.dispatch import REGISTRY, operation_of
     from ember_ml.dtypes import DTYPES
@@ -79,7 +79,7 @@ def ember() -> dict[str, Any]:
 
 
 def engines() -> dict[str, Any]:
-    """The functions of the engines: their parameters, and what they return where they say so."""
+    """Functions of the engines: their parameters, and their return annotation or documented return type."""
     found: dict[str, Any] = {}
     for engine, namespaces in NAMESPACES.items():
         found[engine] = {"version": _version(engine), "methods": methods(engine), "functions": {}}
@@ -98,7 +98,7 @@ def engines() -> dict[str, Any]:
 
 
 def methods(engine: str) -> list[str]:
-    """The methods and properties of an engine's arrays."""
+    """Methods and properties of an engine's arrays."""
     place, name = {"numpy": ("numpy", "ndarray"), "torch": ("torch", "Tensor"), "mlx": ("mlx.core", "array")}[engine]
     array = getattr(importlib.import_module(place), name)
     return sorted(name for name in dir(array) if not name.startswith("_"))
@@ -111,7 +111,7 @@ def _version(engine: str) -> str:
 
 
 def standard() -> list[str]:
-    """The functions of the array API standard, as its strict implementation exports them."""
+    """Functions of the array API standard, as ``array_api_strict`` exports them."""
     strict = importlib.import_module("array_api_strict")
     return sorted(
         name
@@ -127,7 +127,7 @@ def _describe(function: Any) -> dict[str, Any]:
         match = _HEAD.match(inspect.getdoc(function) or "")
         if match is None:
             return {}
-        return {"returns": match[2].strip(), "parameters": _parsed(match[1])}
+        return {"returns": match[2].strip(), "parameters": _documented_parameters(match[1])}
     described: dict[str, Any] = {"parameters": _parameters(signature)}
     if signature.return_annotation is not signature.empty:
         annotation = signature.return_annotation
@@ -154,8 +154,8 @@ def _role(parameter: inspect.Parameter) -> str:
     return match[1] if match else ""
 
 
-def _parsed(text: str) -> list[list[str | None]]:
-    """The parameters that a documentation line lists."""
+def _documented_parameters(text: str) -> list[list[str | None]]:
+    """Parameters from a signature in a docstring."""
     found: list[list[str | None]] = []
     keyword = False
     for part in _split(text):
@@ -188,7 +188,7 @@ def _split(text: str) -> list[str]:
 
 
 def render(table: dict[str, Any]) -> str:
-    """The table as the file holds it: one entry a line, so that changes read well."""
+    """Text of the file: one entry per line, so that diffs are readable."""
     ember = table["ember"]
     lines = ['{"ember": {', '"operations": {', _rows(ember["operations"]), "},"]
     for key in ("names", "aliases", "dtypes", "constants", "namespaces"):
@@ -207,8 +207,9 @@ def _rows(table: dict[str, Any]) -> str:
 
 
 def stale(table: dict[str, Any]) -> list[str]:
-    """What the file says otherwise than the table: ember's part, and that of each engine that is installed in its
-    version.
+    """Parts of the file that differ from the table.
+
+    An engine is compared only if the installed version is that of the file.
     """
     held = json.loads(Path(PATH).read_text(encoding="utf-8"))
     found = [f"ember: {key}" for key in table["ember"] if table["ember"][key] != held["ember"].get(key)]
@@ -220,7 +221,7 @@ def stale(table: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Write the file anew; with ``--check``, only say what in it is out of date."""
+    """Write the file; with ``--check``, only print the parts that are out of date."""
     table = catalogue()
     if "--check" not in sys.argv[1:]:
         Path(PATH).write_text(render(table), encoding="utf-8")

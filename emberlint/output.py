@@ -1,4 +1,4 @@
-"""Standard output as a program needs it: it takes any text, may be closed, and fails while the program still runs."""
+"""Robust standard output: it accepts any text, may be closed, and reports write errors before the program exits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TextIO
 
 @contextmanager
 def standard_output() -> Iterator[None]:
-    """Standard output that takes any text and is written out at the end.
+    """Accept any text on standard output, and flush it at the end.
 
-    Source lines and paths may hold what its encoding does not have, which is escaped. An error of writing is raised
-    here, and not when the interpreter ends.
+    Characters of source lines and paths that its encoding does not support are escaped. A write error is raised here,
+    and not when the interpreter exits.
     """
     stream: TextIO | None = sys.stdout
     if stream is None:
-        # Whoever started this has closed it.
+        # The parent process has closed it.
         with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
             yield
         return
@@ -28,14 +28,14 @@ def standard_output() -> Iterator[None]:
             yield
     except OSError:
         if _is_stuck(stream):
-            # The interpreter flushes once more at exit, and would complain.
+            # The interpreter flushes again at exit, and would print an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise
 
 
 @contextmanager
 def _lenient(stream: TextIO) -> Iterator[None]:
-    """A stream that escapes what it cannot encode, and is flushed at the end."""
+    """Escape characters that a stream cannot encode, and flush it at the end."""
     strictness = stream.errors
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
@@ -48,7 +48,7 @@ def _lenient(stream: TextIO) -> Iterator[None]:
 
 
 def _is_stuck(stream: TextIO) -> bool:
-    """Whether what was written cannot be put out: the pipe is broken, or the disk is full."""
+    """Whether a stream cannot be flushed, because the pipe is broken or the disk is full."""
     try:
         stream.flush()
     except OSError:

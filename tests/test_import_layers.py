@@ -44,6 +44,10 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 # The imports that go up, and why.
 UPWARDS = {
     ("backend", "dispatch"): "for type checkers: operations are parameters of a backend's methods",
+    **{
+        ("backend", f"backend.{engine}"): "for type checkers: the engines are held to the protocols"
+        for engine in ("numpy", "torch", "mlx")
+    },
     ("dtypes", "backend"): "when NumPy asks a dtype for its own, the backend of NumPy says it",
     ("ember_ml", "datasets"): "for type checkers: it is imported when it is first used",
     ("ember_ml", "nn"): "for type checkers: it is imported when it is first used",

@@ -1,1 +1,1 @@
-"""What each command of the program does."""
+"""The commands of the program, one module each."""

@@ -1,4 +1,4 @@
-"""``emberlint baseline``: write, shorten or count the findings that are let be."""
+"""``emberlint baseline``: write, prune or count the accepted findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 
-from emberlint.commands.options import Parser, code_list, intermixed, settings, some_codes
+from emberlint.commands.options import Parser, code_list, parse_intermixed, settings, some_codes
 from emberlint.commands.status import CLEAN, ERROR, count_files, warn
 from emberlint.lint import runner
 from emberlint.report import baseline
@@ -14,25 +14,33 @@ from emberlint.source.sources import Sources
 
 
 def main(arguments: list[str]) -> int:
-    """Do what is asked with a baseline; the exit status."""
-    made = Parser(prog="emberlint baseline", description="Keep the findings there are, so that only new ones count.")
-    made.add_argument(
-        "action", choices=("update", "prune", "stats"), help="write it anew; drop what is stale; count what is in it"
+    """Run the command and return the exit status."""
+    made = Parser(
+        prog="emberlint baseline", description="Accept the current findings, so that only new ones are reported."
     )
-    made.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (the current folder)")
-    made.add_argument("--baseline", metavar="FILE", help="the file (the configured one, or emberlint-baseline.json)")
+    made.add_argument(
+        "action",
+        choices=("update", "prune", "stats"),
+        help="write the baseline; remove stale entries; count its entries",
+    )
+    made.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (default: the current folder)")
+    made.add_argument(
+        "--baseline", metavar="FILE", help="baseline file (default: the configured one, or emberlint-baseline.json)"
+    )
     made.add_argument("--select", type=some_codes, metavar="CODES", help="run these rules only")
-    made.add_argument("--ignore", type=code_list, metavar="CODES", help="leave these rules out")
-    options = intermixed(made, arguments)
+    made.add_argument("--ignore", type=code_list, metavar="CODES", help="do not run these rules")
+    options = parse_intermixed(made, arguments)
     options.paths = options.paths or ["."]
     config = settings(options)
     path = os.path.join(config.root, config.baseline or "emberlint-baseline.json")
     if options.action == "update":
         if os.path.exists(path) and not os.path.isdir(path):
-            baseline.read(path)  # a file that is no baseline may be anything, so it is not replaced
+            baseline.read(path)  # raises if the file is not a baseline, so that it is not overwritten
         run = runner.run(options.paths, config._replace(baseline=""))
         if warn(run.unread):
-            sys.stderr.write("emberlint: the baseline is not written, because its entries for these would be lost\n")
+            sys.stderr.write(
+                "emberlint: the baseline was not written, because its entries for these paths would be lost\n"
+            )
             return ERROR
         findings = [finding for finding in run.findings if finding.code != "EMB001"]
         baseline.save(path, baseline.entries_of(findings, Sources(), config.root))
@@ -48,6 +56,6 @@ def main(arguments: list[str]) -> int:
         )
         return CLEAN
     run = runner.run(options.paths, config._replace(baseline=path))
-    left = baseline.pruned(path, run.stale)
+    left = baseline.prune(path, run.stale)
     sys.stdout.write(f"{len(run.stale)} stale entries removed, {left} left.\n")
     return ERROR if warn(run.unread) else CLEAN

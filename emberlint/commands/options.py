@@ -1,4 +1,4 @@
-"""Options that commands have in common."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(ERROR)
 
 
-def intermixed(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """The options of a command line whose paths may be before, between and after them."""
-    # argparse loses what is behind `--` in one of its two ways.
+def parse_intermixed(made: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """Options of a command line in which paths may come before, between and after them."""
+    # parse_intermixed_args may reject paths after `--`.
     return made.parse_args(arguments) if "--" in arguments else made.parse_intermixed_args(arguments)
 
 
@@ -32,18 +32,18 @@ def code_list(text: str) -> list[str]:
 def some_codes(text: str) -> list[str]:
     codes = code_list(text)
     if not codes:
-        raise argparse.ArgumentTypeError("it names nothing, so nothing would be looked for")
+        raise argparse.ArgumentTypeError(f"must name at least one, got {text!r}")
     return codes
 
 
 def natural(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"must be an integer >= 0, got {text!r}")
     return int(text)
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    """The name that was meant, as the end of a message, if one is close."""
+    """The closest known name, as the end of a message; empty if there is none."""
     from difflib import get_close_matches
 
     close = get_close_matches(given, list(known), 1)
@@ -51,7 +51,7 @@ def suggestion(given: str, known: Iterable[str]) -> str:
 
 
 def settings(options: argparse.Namespace) -> Config:
-    """The configuration of a run: the file's, with the options over it."""
+    """Configuration of a run; options override the configuration file."""
     start = options.paths[0] if options.paths else "."
     folder = start if os.path.isdir(start) else os.path.dirname(start) or "."
     config = configuration.load(folder)

@@ -1,8 +1,9 @@
-"""``emberlint port``: NumPy or torch code as operations of ember, as far as it is understood, and how far that is.
+"""Rewrite NumPy or torch code to ember operations.
 
-The fixes of the rules are made, unsafe ones included, until nothing changes, and with them what only a port wants:
+The fixes of the rules, unsafe ones included, are applied until nothing changes. Some rewrites are made only by a port:
 methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
-``ops.nonzero(c)``. Host mathematics goes to ``math``. What is not understood stays, and is in the report with its line.
+``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Code that is not understood stays unchanged,
+and the report lists it with its line.
 """
 
 from __future__ import annotations
@@ -34,29 +35,29 @@ from emberlint.rewrite import methods
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
-from emberlint.rewrite.safety import is_unheld
+from emberlint.rewrite.safety import is_unsupported
 from emberlint.rules import Rule
 from emberlint.source import files
 from emberlint.source.modules import module_of
 from emberlint.source.text import Source
 from emberlint.source.tree import PARSE_ERRORS, parse
 
-# The rules whose fixes a port makes, and those that are about one engine's names and apply to the one that is left.
+# Rules whose fixes a port applies; those in _NAMED apply only to the names of the engine that is ported from.
 FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
 _NAMED = frozenset({"EMB102", "EMB103", "EMB104"})
-# What a person must decide afterwards. Default dtypes and devices are no matter of a rewrite.
+# Rules whose findings are reported for a manual decision. Default dtypes and devices are not part of a port.
 LEFT = ("EMB1", "EMB2", "EMB3")
 _UNDECIDED = frozenset({"EMB313", "EMB314"})
-# Those after which the site still does not run everywhere, or not the same.
+# Rules whose findings mark a site that depends on one engine.
 _BOUND = ("EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB107", "EMB108", "EMB109", "EMB3")
 
-PORT = Rule("EMB102", "port", "what only a port rewrites")
+PORT = Rule("EMB102", "port", "a rewrite that only a port makes")
 
 
 class Ported(NamedTuple):
-    """A file after its port: its bytes, what was rewritten by rule, and what is left.
+    """A ported file: its bytes before and after, the number of rewrites by rule, and the remaining findings.
 
-    ``sites`` counts the places that have to do with arrays, ``bound`` those that need one engine; before and after.
+    ``sites`` counts the places that involve arrays, ``bound`` those that depend on one engine; both before and after.
     """
 
     path: str
@@ -69,7 +70,7 @@ class Ported(NamedTuple):
 
 
 def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
-    """A file's bytes, rewritten from an engine to ember."""
+    """File content rewritten from an engine to ember."""
     module, package = module_of(path)
     checks = _checks(origin)
     before = data
@@ -91,17 +92,17 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
 def _read(
     data: bytes, path: str, config: Config, checks: Checks, module: str, package: str
 ) -> tuple[list[Finding], Source | None]:
-    """The findings of some checks in a file; the one finding, and no text, where it does not parse."""
+    """Findings of some checks in a file, and its source; the parse error and ``None`` if it does not parse."""
     try:
         text = Source(data, path)
         tree = parse(text)
     except PARSE_ERRORS as error:
-        return [linter.unparsed(error, path)], None
-    return linter.visited(State(text, tree, config, checks, module=module, package=package)), text
+        return [linter.parse_finding(error, path)], None
+    return linter.visit(State(text, tree, config, checks, module=module, package=package)), text
 
 
 def _counted(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[int, int, list[Finding]]:
-    """How many sites have to do with arrays, how many of them are bound to an engine, and what rules say of them."""
+    """Number of sites that involve arrays, number of those that depend on one engine, and the findings."""
     places: set[tuple[int, int]] = set()
     needed: set[tuple[int, int]] = set()
 
@@ -132,18 +133,18 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
 
 
 def _is_inner(node: ast.Attribute, file: File) -> bool:
-    """Whether a name is a namespace in front of another: ``np.linalg`` in ``np.linalg.norm``."""
+    """Whether a name is the prefix of another: ``np.linalg`` in ``np.linalg.norm``."""
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
 def _checks(origin: str) -> Checks:
-    """The checks of a port from an engine."""
+    """Checks of a port from an engine."""
     found = [
         Subscription(ast.Call, _special),
         Subscription(ast.Call, _method(origin)),
         Subscription(ast.Attribute, _property),
         Subscription(ast.Attribute, _passed(origin)),
-        Subscription(ast.Subscript, _joined),
+        Subscription(ast.Subscript, _concatenation),
     ]
     for code in FIXED:
         for one in rules.load(code).checks:
@@ -152,7 +153,7 @@ def _checks(origin: str) -> Checks:
 
 
 def _of(origin: str, check: Check) -> Check:
-    """A check that sees the names of one engine only, and none that the port rewrites by itself."""
+    """Check restricted to the names of one engine, without the calls that only a port rewrites."""
 
     def checked(node: Any, file: File) -> None:
         path = file.path(node.func if isinstance(node, ast.Call) else node)
@@ -163,7 +164,7 @@ def _of(origin: str, check: Check) -> Check:
 
 
 def _passed(origin: str) -> Check:
-    """A check of functions that are passed on: ``map(np.asarray, values)``."""
+    """Check of functions passed as arguments: ``map(np.asarray, values)``."""
 
     def check(node: ast.Attribute, file: File) -> None:
         path = file.path(node)
@@ -180,7 +181,7 @@ def _passed(origin: str) -> Check:
 
 
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
-    """What the port does with a call by itself, if it does."""
+    """Rewrite of a call that only a port makes, if there is one."""
     if path == "numpy.array":
         return _array
     if path == "numpy.where" and len(node.args) == 1 and not node.keywords:
@@ -202,7 +203,7 @@ def _array(node: ast.Call, file: File) -> Fix | None:
     if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
         return None
     dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-    if is_unheld(node.args[0], "TensorLike") or any(is_unheld(dtype, "DTypeLike") for dtype in dtypes):
+    if is_unsupported(node.args[0], "TensorLike") or any(is_unsupported(dtype, "DTypeLike") for dtype in dtypes):
         return None
     ops, imports = import_name(file.config.namespace, file)
     edits = [*imports, file.edit(node.func, f"{ops}.asarray")]
@@ -211,7 +212,7 @@ def _array(node: ast.Call, file: File) -> Fix | None:
         edits.append(Edit(start, start, "dtype="))
     copies = next((keyword for keyword in node.keywords if keyword.arg == "copy"), None)
     if copies is not None:
-        # NumPy's False is a promise that it can keep; on another engine it may not.
+        # NumPy can honor ``copy=False``; another engine may have to copy.
         if type(copies.value) is ast.Constant and copies.value.value is False:
             edits.append(file.edit(copies.value, "None"))
     elif not _is_fresh(node.args[0], file):
@@ -220,7 +221,7 @@ def _array(node: ast.Call, file: File) -> Fix | None:
 
 
 def _is_fresh(node: ast.expr, file: File) -> bool:
-    """Whether an expression makes a new object that nobody else holds: then no copy is needed."""
+    """Whether an expression creates a new object, so that no copy is needed."""
     if isinstance(node, (ast.List, ast.Tuple, ast.ListComp, ast.Constant, ast.BinOp)):
         return True
     value = file.value(node)
@@ -233,7 +234,7 @@ def _nonzero(node: ast.Call, file: File) -> Fix | None:
 
 
 def _method(origin: str) -> Check:
-    """A check of methods of arrays for which there is an operation."""
+    """Check of array methods that have an equivalent operation."""
 
     def check(node: ast.Call, file: File) -> None:
         function = node.func
@@ -242,7 +243,7 @@ def _method(origin: str) -> Check:
         owner = file.value(function.value)
         if owner is None or not owner.is_array or owner.engine not in (origin, EMBER, ""):
             return
-        found = methods.moved(node, owner, file, origin)
+        found = methods.rewritten_method(node, owner, file, origin)
         if found is not None:
             fix = Fix(found.edits, UNSAFE, found.described)
             file.report(PORT, node, f"`.{function.attr}()`", fix=fix)
@@ -251,11 +252,11 @@ def _method(origin: str) -> Check:
 
 
 def _property(node: ast.Attribute, file: File) -> None:
-    """Properties that engines define differently: ``x.T``, ``x.size``; and ``x.dtype.type``, which is NumPy's."""
+    """Rewrite properties that engines define differently (``x.T``, ``x.size``), and NumPy's ``x.dtype.type``."""
     if node.attr == "type" and not file.is_called(node):
         dtype = file.value(node.value)
         if dtype is not None and dtype.kind == DTYPE:
-            fix = Fix((file.edit(node, file.text(node.value)),), UNSAFE, "take the dtype itself")
+            fix = Fix((file.edit(node, file.text(node.value)),), UNSAFE, "use the dtype itself")
             file.report(PORT, node, "`.dtype.type`", fix=fix)
         return
     if node.attr not in methods.PROPERTIES or type(node.ctx) is not ast.Load or file.is_called(node):
@@ -264,14 +265,14 @@ def _property(node: ast.Attribute, file: File) -> None:
     if owner is None or not owner.is_array or (node.attr == "size" and owner.engine == "torch"):
         return
     if node.attr == "flat" and file.source.data[file.span(node)[1] :].lstrip()[:1] == b"[":
-        return  # perhaps to write through it
+        return  # it may be an assignment target
     file.report(
-        PORT, node, f"`.{node.attr}`", fix=Fix(methods.property_moved(node, file), UNSAFE, "call the operation")
+        PORT, node, f"`.{node.attr}`", fix=Fix(methods.rewritten_property(node, file), UNSAFE, "call the operation")
     )
 
 
-def _joined(node: ast.Subscript, file: File) -> None:
-    """``np.r_[a, b]``, which joins numbers and vectors."""
+def _concatenation(node: ast.Subscript, file: File) -> None:
+    """Rewrite ``np.r_[a, b]``, which concatenates numbers and vectors."""
     if file.path(node.value) != "numpy.r_":
         return
     parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
@@ -291,9 +292,9 @@ def _is_text(node: ast.expr) -> bool:
 def port(
     paths: list[str], origin: str, config: Config, unread: list[Unread], *, tests: bool = False
 ) -> Iterator[Ported]:
-    """Every file under some paths, ported; tests stay as they are unless they are asked for.
+    """Ported files under some paths; tests only with ``tests=True``.
 
-    What cannot be read is added to ``unread``.
+    Paths that cannot be read are added to ``unread``.
     """
     for path in listing.files(paths, config, unread):
         if tests or not _is_test(path):
@@ -311,37 +312,37 @@ def _is_test(path: str) -> bool:
 
 
 def share(done: list[Ported], place: int) -> float:
-    """The share of sites that are not bound to an engine, before (0) or after (1)."""
+    """Fraction of sites that do not depend on one engine, before (0) or after (1) the port."""
     sites = sum(one.sites[place] for one in done)
     return 1 - sum(one.bound[place] for one in done) / sites if sites else 1.0
 
 
 def report(done: list[Ported]) -> str:
-    """What was rewritten, what a person must decide, and the shares of portable sites before and after."""
+    """Report of a port: rewritten files, remaining findings, and the fraction of portable sites before and after."""
     changed = [one for one in done if one.before != one.after]
     total: Counter[str] = sum((one.rewritten for one in done), Counter())
     lines = [f"{len(changed)} of {len(done)} files rewritten, {total.total()} changes."]
-    open_ends: dict[str, list[str]] = {}
+    remaining: dict[str, list[str]] = {}
     for one in done:
         for finding in one.left:
-            open_ends.setdefault(finding.code, []).append(f"{finding.path}:{finding.line}: {finding.message}")
-    if open_ends:
-        lines += ["", "For a person to decide:"]
-    for code, places in sorted(open_ends.items()):
+            remaining.setdefault(finding.code, []).append(f"{finding.path}:{finding.line}: {finding.message}")
+    if remaining:
+        lines += ["", "To be decided by hand:"]
+    for code, places in sorted(remaining.items()):
         lines.append(f"  {code} {rules.load(code).summary}: {len(places)}")
         lines += [f"    {place}" for place in places]
     before, after = share(done, 0), share(done, 1)
     sites = sum(one.sites[1] for one in done)
-    lines += ["", f"Portable sites, an estimate: {before:.0%} before, {after:.0%} after ({sites} sites)."]
+    lines += ["", f"Estimated portable sites: {before:.0%} before, {after:.0%} after ({sites} sites)."]
     if total:
         lines.append(
-            'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` where NumPy\'s width is meant.'
+            'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
         )
     return "\n".join(lines) + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """``emberlint port PATH --from ENGINE``."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(prog="emberlint port", description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="files and folders")
@@ -350,10 +351,10 @@ def main(arguments: list[str] | None = None) -> int:
         dest="origin",
         required=True,
         choices=("numpy", "torch"),
-        help="the engine that the code is written for",
+        help="engine that the code is written for",
     )
-    add("--diff", action="store_true", help="show what would change, and change nothing")
-    add("--tests", action="store_true", help="port tests too: files test_*.py and folders named tests")
+    add("--diff", action="store_true", help="show what would change, without changing files")
+    add("--tests", action="store_true", help="also port tests: files test_*.py and folders named tests")
     options = parser.parse_args(arguments)
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."

@@ -1,4 +1,4 @@
-"""``emberlint rules``: the list of all rules."""
+"""``emberlint rules``: list all rules."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from emberlint.commands.status import CLEAN
 
 
 def main(arguments: list[str]) -> int:
-    """Print every rule; the exit status."""
+    """Print every rule and return the exit status."""
     made = Parser(prog="emberlint rules", description="List every rule.")
-    made.add_argument("--json", action="store_true", help="as a list of objects")
+    made.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = made.parse_args(arguments)
     table = [rules.load(code) for code in rule_modules()]
     if options.json:

@@ -1,4 +1,4 @@
-"""Annotations: the rules see them, and they promise values."""
+"""Annotations: run checks on them, and infer values from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emberlint.inference.checks import NONE, Annotation
 from emberlint.inference.file import File
 from emberlint.inference.results import BUILTIN_TYPES, several
 from emberlint.inference.state import State, state_of
-from emberlint.inference.values import DIMENSIONS, INT, NOTHING, SAYS, Value, merged
+from emberlint.inference.values import ANNOTATED, DIMENSIONS, INT, NOTHING, Value, merged
 from emberlint.inference.visitors import evaluate
 from emberlint.knowledge.engines import engine_of
 from emberlint.knowledge.types import CLASS, INSTANCE, REFERENCE, SEQUENCE
@@ -17,7 +17,7 @@ from emberlint.source.tree import dotted
 
 
 def annotation(node: ast.expr, state: State) -> None:
-    """Visit an annotation: rules see it, names in it resolve."""
+    """Visit an annotation: resolve its names and run the checks on it."""
     kind = type(node)
     if kind is ast.Constant:
         if type(node.value) is not str:  # type: ignore[attr-defined]
@@ -31,7 +31,7 @@ def annotation(node: ast.expr, state: State) -> None:
 
 
 def annotated(node: Any, state: State) -> Value | None:
-    """The value that an annotation promises."""
+    """Value that an annotation declares."""
     kind = type(node)
     if kind is ast.Name:
         found = BUILTIN_TYPES.get(node.id)
@@ -53,8 +53,8 @@ def annotated(node: Any, state: State) -> Value | None:
     return None
 
 
-def promised(node: ast.expr, file: File) -> Value | None:
-    """The value that an annotation promises, for a rule that must know it."""
+def declared_value(node: ast.expr, file: File) -> Value | None:
+    """Value that an annotation declares, for use by rules."""
     return annotated(node, state_of(file))
 
 
@@ -71,7 +71,7 @@ def _quoted(node: ast.Constant, state: State) -> Value | None:
 
 
 def _instance(value: Value | None, node: ast.AST, state: State) -> Value | None:
-    """What an object of a type is."""
+    """Value of an instance of a type."""
     if value is None:
         return None
     if value.kind == CLASS:
@@ -80,16 +80,16 @@ def _instance(value: Value | None, node: ast.AST, state: State) -> Value | None:
         return None
     known = state.imports.array_type(value.path)
     if known is not None:
-        return Value(*known, node, SAYS)
+        return Value(*known, node, ANNOTATED)
     if value.path == "torch.Size":
         return DIMENSIONS
     if value.path.startswith(("torch.nn.", "mlx.nn.")):
-        return Value(INSTANCE, engine_of(value.path), node, SAYS, path=value.path)
+        return Value(INSTANCE, engine_of(value.path), node, ANNOTATED, path=value.path)
     return None
 
 
 def _generic(node: ast.Subscript, state: State) -> Value | None:
-    """What a type with parameters promises: ``Optional[Tensor]``, ``tuple[int, ...]``."""
+    """Value that a generic type declares: ``Optional[Tensor]``, ``tuple[int, ...]``."""
     head = node.value
     name = state.path(head).rpartition(".")[2] or dotted(head).rpartition(".")[2]
     inner = node.slice
@@ -109,7 +109,7 @@ def _generic(node: ast.Subscript, state: State) -> Value | None:
         items = tuple(annotated(part, state) for part in parts)
         if items and all(item is INT for item in items):
             return DIMENSIONS
-        return Value(SEQUENCE, reason=SAYS, items=items)
+        return Value(SEQUENCE, reason=ANNOTATED, items=items)
     if name in ("list", "List", "Sequence", "Iterable", "Iterator", "Collection", "Set", "set", "frozenset"):
         return several(annotated(parts[0], state))
     if state.path(head).startswith("jaxtyping."):

@@ -1,4 +1,4 @@
-"""Statements with blocks: what is known after them is what holds on every way through."""
+"""Statements with blocks. After them, a name has the values of all branches merged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emberlint.inference.scopes import Env
 from emberlint.inference.state import State
 from emberlint.inference.targets import bind
 from emberlint.inference.values import Value, merged
-from emberlint.inference.visitors import block, checked, evaluate, executes, iterated, truth
+from emberlint.inference.visitors import block, evaluate, executes, iterated, run_checks, truth
 from emberlint.knowledge.types import ARRAYS, SCALAR, SEQUENCE, SHAPE
 from emberlint.source.tree import dotted, stored
 
@@ -19,7 +19,7 @@ _NAMES = (ast.Name, ast.Attribute)
 
 
 def _join(other: Env, other_ended: bool, state: State) -> None:
-    """Meet of the environment here and that of another branch; a branch that ended does not count."""
+    """Merge the environment of another branch into the current one; a branch that ended is ignored."""
     if other_ended:
         return
     if state.ended:
@@ -37,9 +37,9 @@ def _join(other: Env, other_ended: bool, state: State) -> None:
 @executes(ast.If)
 def _if(node: ast.If, state: State) -> None:
     test = node.test
-    if state.interest.is_warm(test):
+    if state.interest.is_relevant(test):
         truth(test, state)
-    checked(node, state)
+    run_checks(node, state)
     yes, no = narrowed(test, state)
     before, typing = state.env, state.typing
     if type(test) in _NAMES and dotted(test).rpartition(".")[2] == "TYPE_CHECKING":
@@ -77,7 +77,7 @@ def _loop(node: Any, element: Value | None, state: State) -> None:
         truth(node.test, state)
     else:
         bind(node.target, element, state)
-    checked(node, state)
+    run_checks(node, state)
     ended = state.ended
     block(node.body, state)
     state.loops -= 1
@@ -92,13 +92,13 @@ def _with(node: Any, state: State) -> None:
         value = evaluate(item.context_expr, state)
         if item.optional_vars is not None:
             bind(item.optional_vars, value if value is not None and value.kind in ARRAYS else None, state)
-    checked(node, state)
+    run_checks(node, state)
     block(node.body, state)
 
 
 @executes(ast.Try, ast.TryStar)
 def _try(node: Any, state: State) -> None:
-    checked(node, state)
+    run_checks(node, state)
     before, ended, guarded = state.env.copy(), state.ended, state.guarded
     state.guarded = bool(node.handlers)
     block(node.body, state)
@@ -116,7 +116,7 @@ def _try(node: Any, state: State) -> None:
             evaluate(handler.type, state)
         if handler.name:
             state.env[handler.name] = None
-        checked(handler, state)
+        run_checks(handler, state)
         block(handler.body, state)
         _join(one, one_ended, state)
     block(node.finalbody, state)
@@ -125,7 +125,7 @@ def _try(node: Any, state: State) -> None:
 @executes(ast.Match)
 def _match(node: ast.Match, state: State) -> None:
     evaluate(node.subject, state)
-    checked(node, state)
+    run_checks(node, state)
     before = state.env
     result: tuple[Env, bool] = (before.copy(), False)
     for case in node.cases:

@@ -1,4 +1,4 @@
-"""What a call calls: an engine's function, an operation, or a method of an array."""
+"""Callees of calls: an engine's function, an operation, or a method of an array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIXES = {"mlx": "core.", "jax": "numpy.", EMBER: "ops."}
 
 
 class Called(NamedTuple):
-    """The engine, the name without the engine's (``linalg.norm``), and the array whose method it is, if it is one."""
+    """A callee: its engine, its name without the engine (``linalg.norm``), and the array if it is a method."""
 
     engine: str
     name: str
@@ -22,40 +22,40 @@ class Called(NamedTuple):
 
     @property
     def last(self) -> str:
-        """The name without its namespace."""
+        """Name without its namespace."""
         return self.name.rpartition(".")[2]
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """What the catalogue knows of it."""
+        """Record of the callee in the catalogue."""
         if self.engine == EMBER:
             return catalogue.operation(self.name)
         root = {"mlx": "mlx.core", "jax": "numpy"}.get(self.engine, self.engine)
         return catalogue.function(f"{root}.{self.name}")
 
     def shown(self) -> str:
-        """It as messages name it."""
+        """Name of the callee in messages."""
         if self.owner is not None:
             return f".{self.name}()"
         return f"{ {'numpy': 'np', 'mlx': 'mx', 'jax': 'jnp', EMBER: 'ops'}.get(self.engine, self.engine) }.{self.name}"
 
 
-def is_engines(name: str) -> bool:
-    """Whether a name that is called can be an engine's function, an operation, or a method of an array.
+def may_be_engine_call(name: str) -> bool:
+    """Whether a called name may be an engine's function, an operation, or a method of an array.
 
-    >>> is_engines("numpy.sum"), is_engines(".sum"), is_engines("sum")
+    >>> may_be_engine_call("numpy.sum"), may_be_engine_call(".sum"), may_be_engine_call("sum")
     (True, True, False)
     """
     return name.startswith(".") or engine_of(name) != ""
 
 
 def last_of(name: str) -> str:
-    """A name without its namespace: ``norm`` of ``numpy.linalg.norm``, and of the method ``.norm``."""
+    """Name without its namespace: ``norm`` for ``numpy.linalg.norm`` and for the method ``.norm``."""
     return name.rpartition(".")[2]
 
 
 def called(node: ast.Call, file: File) -> Called | None:
-    """What a call calls; ``None`` for anything but engines, operations and arrays."""
+    """Callee of a call; ``None`` unless it is an engine's function, an operation, or a method of an array."""
     known = file.uses.callees
     if node not in known:
         known[node] = _called(node, file)
@@ -83,13 +83,13 @@ def _called(node: ast.Call, file: File) -> Called | None:
 
 
 def array(node: ast.AST, file: File) -> Value | None:
-    """What is known of an expression, if it is an array or tensor."""
+    """Value of an expression, if it is known to be an array or tensor."""
     value = file.value(node)
     return value if value is not None and value.is_array else None
 
 
 def keyword(node: ast.Call, name: str) -> ast.keyword | None:
-    """The keyword argument of a name."""
+    """Keyword argument with this name."""
     for one in node.keywords:
         if one.arg == name:
             return one
@@ -97,5 +97,5 @@ def keyword(node: ast.Call, name: str) -> ast.keyword | None:
 
 
 def spreads(node: ast.Call) -> bool:
-    """Whether a call has ``*args`` or ``**kwargs``, so that its arguments cannot be told apart."""
+    """Whether a call has ``*args`` or ``**kwargs``, so that its arguments cannot be matched to parameters."""
     return ast.Starred in map(type, node.args) or any(one.arg is None for one in node.keywords)

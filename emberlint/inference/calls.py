@@ -1,4 +1,4 @@
-"""Calls: what they return, by what is called, and the rules that are about it."""
+"""Calls: infer their values, and run the checks on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 from emberlint.inference import classes
 from emberlint.inference.checks import ALL, KEYWORDS, TENSORS
-from emberlint.inference.functions import returned
+from emberlint.inference.functions import function_result
 from emberlint.inference.results import (
     BUILTIN_RESULTS,
     HOST_MATHS,
@@ -18,7 +18,7 @@ from emberlint.inference.results import (
     is_number_type,
     method_dtype,
     result_dtype,
-    worded,
+    value_of_type,
 )
 from emberlint.inference.state import State
 from emberlint.inference.values import (
@@ -52,7 +52,7 @@ from emberlint.knowledge.types import (
 )
 from emberlint.source.tree import has_keyword
 
-# Callables that have attributes of their own: torch's ``x.size()``.
+# Properties whose name is also a method: torch's ``x.size()``.
 _VALUES = frozenset({TENSOR, HOST, SCALAR, SHAPE})
 
 
@@ -60,7 +60,7 @@ _VALUES = frozenset({TENSOR, HOST, SCALAR, SHAPE})
 def _call(node: ast.Call, state: State) -> Value | None:
     function, keywords = node.func, node.keywords
     state.uses.called.add(function)
-    hot = False
+    relevant = False
     given = ALL
     arguments: list[Value | None] = []
     for argument in node.args:
@@ -70,8 +70,8 @@ def _call(node: ast.Call, state: State) -> Value | None:
             continue
         value = EVALUATE[kind](argument, state)
         arguments.append(value)
-        if value is not None and value.hot and value.kind != STRING:
-            hot = True
+        if value is not None and value.relevant and value.kind != STRING:
+            relevant = True
             if value.kind == TENSOR:
                 given |= TENSORS
     if keywords:
@@ -83,8 +83,8 @@ def _call(node: ast.Call, state: State) -> Value | None:
             kind = type(part)
             if kind is not ast.Constant:
                 value = EVALUATE[kind](part, state)
-                if value is not None and value.hot and value.kind != STRING:
-                    hot = True
+                if value is not None and value.relevant and value.kind != STRING:
+                    relevant = True
                     if value.kind == TENSOR:
                         given |= TENSORS
     kind = type(function)
@@ -94,7 +94,7 @@ def _call(node: ast.Call, state: State) -> Value | None:
         value = _engine(path, node, arguments, state)
         if value is not None:
             state.known[node] = value
-        if hot or target.hot or path == "importlib.import_module":
+        if relevant or target.relevant or path == "importlib.import_module":
             for check in state.checks.calls[given][path]:
                 check(node, state)
         return value
@@ -107,7 +107,7 @@ def _call(node: ast.Call, state: State) -> Value | None:
             value = _object(target, node, state)
         if value is not None:
             state.known[node] = value
-        if hot or (owner is not None and (owner.kind in ARRAYS or owner.engine)):
+        if relevant or (owner is not None and (owner.kind in ARRAYS or owner.engine)):
             for check in state.checks.methods[given][name]:
                 check(node, state)
         return value
@@ -120,17 +120,17 @@ def _call(node: ast.Call, state: State) -> Value | None:
         value = None
     if value is not None:
         state.known[node] = value
-    if hot or name == "__import__":
+    if relevant or name == "__import__":
         for check in state.checks.calls[given][name]:
             check(node, state)
     return value
 
 
 def _object(target: Value, node: ast.Call, state: State) -> Value | None:
-    """What something of the file returns when it is called."""
+    """Value of a call of an object that the file defines."""
     kind = target.kind
     if kind == FUNCTION:
-        return returned(target, node, state)
+        return function_result(target, node, state)
     if kind == CLASS:
         return Value(INSTANCE, node=target.node, path=target.path)
     if kind == INSTANCE:
@@ -139,7 +139,7 @@ def _object(target: Value, node: ast.Call, state: State) -> Value | None:
 
 
 def _engine(path: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
-    """What an imported function returns."""
+    """Value of a call of an imported function."""
     found = result_of(path)
     if found is None:
         return _special(path, node, arguments, state) if _is_special(path) else None
@@ -156,12 +156,12 @@ def _engine(path: str, node: ast.Call, arguments: list[Value | None], state: Sta
     if word == SEQUENCE:
         one = Value(HOST if engine == "numpy" else TENSOR, engine, node, CALL)
         return Value(SEQUENCE, node=node, reason=CALL, element=one)
-    return worded(word, engine, node)
+    return value_of_type(word, engine, node)
 
 
 @cache
 def _is_special(path: str) -> bool:
-    """Whether ``_special`` knows of a function."""
+    """Whether ``_special`` may handle a function."""
     root, _, rest = path.partition(".")
     return (
         root in ("numpy", "torch", "mlx", "copy")
@@ -171,7 +171,7 @@ def _is_special(path: str) -> bool:
 
 
 def _special(path: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
-    """What an imported function returns that no table tells of."""
+    """Value of a call of an imported function that is not in the tables."""
     known = state.imports.array_type(path)
     if known is not None:
         return Value(*known, node, CALL)
@@ -200,7 +200,7 @@ def _special(path: str, node: ast.Call, arguments: list[Value | None], state: St
 
 
 def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-    """What a method of a value returns."""
+    """Value of a call of a method."""
     kind = owner.kind
     if kind not in ARRAYS:
         if kind == STRING:
@@ -229,18 +229,18 @@ def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | Non
         return Value(kind, engine, node, METHOD, owner, dtype="int")
     if word == HOST:
         return Value(HOST, "numpy", node, METHOD, owner, dtype=owner.dtype)
-    return worded(word, engine, node)
+    return value_of_type(word, engine, node)
 
 
 def _is_along(node: ast.Call, rest: list[Value | None]) -> bool:
-    """Whether a reduction of torch's is given a dimension, so that it returns values and indices."""
+    """Whether a torch reduction is given a dimension, in which case it returns values and indices."""
     if not rest:
         return has_keyword(node, "dim")
     return rest[0] is None or rest[0].kind not in ARRAYS
 
 
 def _builtin(name: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-    """What a built-in function returns."""
+    """Value of a call of a built-in function."""
     simple = BUILTIN_RESULTS.get(name)
     if simple is not None:
         return simple
@@ -273,7 +273,7 @@ def _builtin(name: str, node: ast.Call, arguments: list[Value | None]) -> Value 
 
 
 def _reduced(first: Value | None, node: ast.Call, arguments: list[Value | None]) -> Value | None:
-    """What ``sum``, ``max`` and ``min`` return."""
+    """Value of a call of ``sum``, ``max`` or ``min``."""
     if first is None:
         return None
     if first.kind == SHAPE:

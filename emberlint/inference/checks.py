@@ -1,4 +1,4 @@
-"""The checks of rules, by what they subscribe to: node classes, the events below, and the names they can fire on."""
+"""Checks of rules, indexed by what they subscribe to: node classes, the events below, and names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from emberlint.inference.file import File
 
-# What calls are given, as bits; what checks of calls are about.
+# Bits of the arguments of a call; a check of calls subscribes to a combination of them.
 ALL = 0
 KEYWORDS = 1
 TENSORS = 2
 
-# What all the checks of a file are about.
+# Values of ``Checks.subject``.
 ANYTHING = "anything"
 HOST_VALUES = "host values"
 IMPORTS = "imports"
@@ -24,23 +24,22 @@ Named = Callable[[str], bool]
 
 
 class Truth:
-    """The event of an expression whose truth value is asked for: ``if``, ``while``, ``assert``, ``and``, ``not`` ..."""
+    """Event: the truth value of an expression is tested (``if``, ``while``, ``assert``, ``and``, ``not`` ...)."""
 
 
 class Annotation:
-    """The event of an expression that annotates a parameter, a result or a variable."""
+    """Event: an expression annotates a parameter, a result or a variable."""
 
 
 class Iteration:
-    """The event of an expression that is iterated over: ``for``, comprehensions, unpacking."""
+    """Event: an expression is iterated over (``for``, comprehensions, unpacking)."""
 
 
 class Subscription(NamedTuple):
-    """A check, the class of what it is shown, and what it is about.
+    """A check, and the node class or event that it subscribes to.
 
-    ``named`` says which names it can fire on; ``None`` is all of them. ``given`` says which calls: all of them, those
-    with a keyword, or those with a tensor among their arguments. ``host`` says that it fires on NumPy arrays and Python
-    numbers alone.
+    ``named`` accepts the names that it applies to; ``None`` accepts all. ``given`` restricts it to calls with a keyword
+    or with a tensor argument. ``host`` means that it reports only NumPy arrays and Python numbers.
     """
 
     event: type
@@ -51,9 +50,9 @@ class Subscription(NamedTuple):
 
 
 class ByName(dict[str, tuple[Check, ...]]):
-    """The checks that are about a name, found when the name is first met; ``prefix`` comes before each of them.
+    """Checks by name, computed on first use of a name.
 
-    ``given`` is what the calls have that the names are called in.
+    ``prefix`` is put before each name; ``given`` are the argument bits of the calls.
     """
 
     def __init__(self, subscriptions: Iterable[Subscription], prefix: str = "", given: int = ALL) -> None:
@@ -70,11 +69,11 @@ class ByName(dict[str, tuple[Check, ...]]):
 class Checks:
     """The checks of some rules.
 
-    ``on`` has them by node class or event. For calls, attributes and names they are found by name as well: ``calls``
-    by the full name of an imported function (``numpy.sum``) or that of a built-in one, ``methods`` by the method's,
-    each first by what the call is given: nothing of interest, ``KEYWORDS``, ``TENSORS`` or both;
-    ``attributes`` and ``names`` by the full name of what they refer to, ``properties`` by the attribute's. ``subject``
-    is the least that all of them are about: imports, host values, or anything.
+    ``on`` has them by node class or event. Checks of calls, attributes and names are also indexed by name: ``calls`` by
+    the full name of an imported function (``numpy.sum``) or the name of a built-in one, ``methods`` by the name of the
+    method, both first by the argument bits of the call; ``attributes`` and ``names`` by the full name of the object,
+    ``properties`` by the name of the attribute. ``subject`` is the narrowest of imports, host values and anything that
+    covers all checks.
     """
 
     __slots__ = ("attributes", "calls", "methods", "names", "on", "properties", "subject")

@@ -1,4 +1,4 @@
-"""What a condition tells of names and of the active backend where it holds, and where it does not."""
+"""Values of names and the active backend, inferred from conditions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emberlint.knowledge.types import STRING, TENSOR
 
 
 def narrowed(test: Any, state: State) -> tuple[Env, Env]:
-    """What a condition tells of names where it holds, and where it does not."""
+    """Values of names where a condition is true, and where it is false."""
     kind = type(test)
     if kind is ast.Compare:
         return _active(test, state) or _none(test)
@@ -30,7 +30,7 @@ def narrowed(test: Any, state: State) -> tuple[Env, Env]:
 
 
 def _joined(test: ast.BoolOp, state: State) -> tuple[Env, Env]:
-    """``and``, where all parts hold if it does; ``or``, where none does if it does not."""
+    """Narrow by ``and`` (if it is true, all operands are) and ``or`` (if it is false, all operands are)."""
     holds = type(test.op) is ast.And
     sides = [narrowed(part, state) for part in test.values]
     every: Env = {}
@@ -44,7 +44,7 @@ def _joined(test: ast.BoolOp, state: State) -> tuple[Env, Env]:
 
 
 def _active(test: ast.Compare, state: State) -> tuple[Env, Env] | None:
-    """``backend() == "torch"``, ``backend() not in ("jax", "mlx")``."""
+    """Narrow by ``backend() == "torch"`` or ``backend() not in ("jax", "mlx")``."""
     engines = named_engines(test, state) if state.interest.branches else _NO_ENGINES
     if not engines or len(test.ops) != 1:
         return None
@@ -60,12 +60,12 @@ def _backend(engines: frozenset[str], node: ast.AST) -> Env:
 
 
 def of_case(subject: ast.expr, pattern: ast.pattern, file: File) -> Env:
-    """What a case of a ``match`` tells of the active backend."""
+    """Active backend inside of a case of a ``match``."""
     return _backend(_matched(pattern), pattern) if is_backend_name(subject, file) else {}
 
 
 def _matched(pattern: ast.pattern) -> frozenset[str]:
-    """The engines whose names a pattern matches; empty if it matches anything else."""
+    """Engines whose names a pattern matches; empty if it matches anything else."""
     if isinstance(pattern, ast.MatchValue):
         return _literals(pattern.value)
     if isinstance(pattern, ast.MatchOr):
@@ -75,14 +75,14 @@ def _matched(pattern: ast.pattern) -> frozenset[str]:
 
 
 def named_engines(test: ast.Compare, file: File) -> frozenset[str]:
-    """The engines that the name of a backend is compared with; empty for another comparison."""
+    """Engines that the name of a backend is compared with; empty for any other comparison."""
     sides = (test.left, *test.comparators)
     engines = _NO_ENGINES.union(*map(_literals, sides))
     return engines if engines and any(is_backend_name(side, file) for side in sides) else _NO_ENGINES
 
 
 def _literals(node: ast.expr) -> frozenset[str]:
-    """The engines that an expression names: a string, or a display of strings."""
+    """Engines named by a string or by a tuple, list or set of strings."""
     if isinstance(node, ast.Constant):
         return _BY_NAME.get(node.value, _NO_ENGINES) if isinstance(node.value, str) else _NO_ENGINES
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
@@ -95,7 +95,7 @@ _BY_NAME = {name: frozenset({name}) for name in ENGINES}
 
 
 def is_backend_name(node: ast.expr, file: File) -> bool:
-    """Whether an expression is the name of a backend: by its value, or by what it is called."""
+    """Whether an expression holds the name of a backend, according to its value or its name."""
     value = file.value(node)
     if value is not None and value.path == "get_backend":
         return True
@@ -103,7 +103,7 @@ def is_backend_name(node: ast.expr, file: File) -> bool:
 
 
 def _last_word(node: ast.expr, file: File) -> str:
-    """What an expression is called: ``f`` for ``a.f(x)``, the key for ``a["key"]`` and ``a.get("key")``."""
+    """Last name in an expression: ``f`` for ``a.f(x)``, the key for ``a["key"]`` and ``a.get("key")``."""
     if isinstance(node, ast.Name):
         return file.path(node).rpartition(".")[2] or node.id
     if isinstance(node, ast.Attribute):
@@ -118,7 +118,7 @@ def _string(node: ast.expr) -> str:
 
 
 def _none(test: ast.Compare) -> tuple[Env, Env]:
-    """``x is None``."""
+    """Narrow by ``x is None``."""
     if len(test.ops) == 1 and type(test.left) is ast.Name:
         right, sign = test.comparators[0], type(test.ops[0])
         if type(right) is ast.Constant and right.value is None:
@@ -130,11 +130,11 @@ def _none(test: ast.Compare) -> tuple[Env, Env]:
 
 
 def _checked(test: ast.Call, state: State) -> Env:
-    """``isinstance(x, Tensor)``, ``torch.is_tensor(x)``."""
+    """Narrow by ``isinstance(x, Tensor)`` or ``torch.is_tensor(x)``."""
     if not test.args or type(test.args[0]) is not ast.Name:
         return {}
     name = test.args[0].id
-    state.interest.warm.add(name.encode())
+    state.interest.relevant.add(name.encode())
     function = test.func
     if len(test.args) == 2 and type(function) is ast.Name and function.id == "isinstance":
         value = _instance(test.args[1], test, state)
@@ -146,7 +146,7 @@ def _checked(test: ast.Call, state: State) -> Env:
 
 
 def _instance(types: Any, test: ast.AST, state: State) -> Value | None:
-    """What an object of some types is."""
+    """Value of an instance of one of some types."""
     kind = type(types)
     if kind is ast.Tuple:
         found: Value | None = _instance(types.elts[0], test, state) if types.elts else None

@@ -1,7 +1,7 @@
-"""Expressions: what their values are. Calls are in ``calls``.
+"""Values of expressions. Calls are in ``calls``.
 
-Rules are shown only what something is known of: names and attributes that are an engine's or an array's, operators and
-subscripts whose value is an array or a string, comparisons with such. Most of a file is of no interest to any of them.
+Checks run only on relevant nodes: names and attributes of an engine or an array, operators and subscripts whose value
+is an array or a string, and comparisons with these.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from typing import Any
 
 from emberlint.inference.conditions import named_engines, narrowed
-from emberlint.inference.results import PLAIN, combined, element_of, first_array, stronger, worded
+from emberlint.inference.results import PLAIN, combined, element_of, first_array, stronger, value_of_type
 from emberlint.inference.state import State
 from emberlint.inference.targets import bind
 from emberlint.inference.values import (
@@ -25,11 +25,11 @@ from emberlint.inference.values import (
     OPERATOR,
     TEXT,
     Value,
-    any_hot,
+    any_relevant,
     merged,
     reference,
 )
-from emberlint.inference.visitors import EVALUATE, checked, evaluate, evaluates, iterated, shown, truth
+from emberlint.inference.visitors import EVALUATE, evaluate, evaluates, iterated, record_value, run_checks, truth
 from emberlint.knowledge.returns import ATTRIBUTES
 from emberlint.knowledge.types import ARRAYS, DTYPE, HOST, INSTANCE, REFERENCE, SCALAR, SEQUENCE, SHAPE, STRING, TENSOR
 
@@ -50,7 +50,7 @@ def _name(node: ast.Name, state: State) -> Value | None:
     if value is None:
         return None
     state.known[node] = value
-    if value.hot and value.kind == REFERENCE and "." in value.path:
+    if value.relevant and value.kind == REFERENCE and "." in value.path:
         for check in state.checks.names[value.path]:
             check(node, state)
     return value
@@ -66,7 +66,7 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
     if kind == REFERENCE:
         path = f"{owner.path}.{node.attr}"
         known = state.known[node] = reference(state.imports.canonical(path) if state.imports.renames else path)
-        if known.hot:
+        if known.relevant:
             for check in state.checks.attributes[known.path]:
                 check(node, state)
         return known
@@ -74,7 +74,7 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
         value = _member(owner, node, state)
         if value is not None:
             state.known[node] = value
-            if value.kind == REFERENCE and value.hot:
+            if value.kind == REFERENCE and value.relevant:
                 for check in state.checks.attributes[value.path]:
                     check(node, state)
         return value
@@ -92,7 +92,7 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
 
 
 def _member(owner: Value, node: ast.Attribute, state: State) -> Value | None:
-    """An attribute of an object of a class of the file, or of a layer of an engine's."""
+    """Attribute of an instance of a class of the file, or of an engine's layer."""
     klass = state.classes.get(owner.node)
     name = node.attr
     if klass is not None:
@@ -103,7 +103,7 @@ def _member(owner: Value, node: ast.Attribute, state: State) -> Value | None:
 
 
 def _property(owner: Value, node: ast.Attribute) -> Value | None:
-    """An attribute of an array."""
+    """Attribute of an array."""
     name = node.attr
     word = ATTRIBUTES.get(name)
     if word is None:
@@ -114,15 +114,15 @@ def _property(owner: Value, node: ast.Attribute) -> Value | None:
         return Value(SHAPE, node=node, reason=ATTRIBUTE, source=owner, dtype="int", element=INT)
     if name == "size" and owner.engine == "torch":
         return None
-    return worded(word, "", node)
+    return value_of_type(word, "", node)
 
 
 def _computed(node: Any, value: Value | None, state: State) -> Value | None:
-    """The value of an operator or a subscript, after the rules have seen it where it is an array or a string."""
+    """Record the value of an operator or a subscript, and run the checks if it is an array or a string."""
     if value is not None:
         state.known[node] = value
         if value.kind in ARRAYS or value.kind == STRING:
-            checked(node, state)
+            run_checks(node, state)
     return value
 
 
@@ -166,8 +166,8 @@ def _compare(node: ast.Compare, state: State) -> Value | None:
             value = BOOL
     if value is not None:
         state.known[node] = value
-    if any_hot(values) or (state.interest.branches and named_engines(node, state)):
-        checked(node, state)
+    if any_relevant(values) or (state.interest.branches and named_engines(node, state)):
+        run_checks(node, state)
     return value
 
 
@@ -184,7 +184,7 @@ def _boolean(node: ast.BoolOp, state: State) -> Value | None:
             yes, no = narrowed(part, state)
             state.env = {**state.env, **(yes if holds else no)}
     state.env = env
-    return shown(node, value, state)
+    return record_value(node, value, state)
 
 
 @evaluates(ast.IfExp)
@@ -197,7 +197,7 @@ def _conditional(node: ast.IfExp, state: State) -> Value | None:
     state.env = {**env, **no} if no else env
     second = evaluate(node.orelse, state)
     state.env = env
-    return shown(node, merged(first, second), state)
+    return record_value(node, merged(first, second), state)
 
 
 @evaluates(ast.Subscript)
@@ -208,7 +208,7 @@ def _subscript(node: ast.Subscript, state: State) -> Value | None:
 
 
 def _part(owner: Value, index: Value | None, node: ast.Subscript) -> Value | None:
-    """What an index of a value gives."""
+    """Value of a subscript."""
     kind = owner.kind
     if kind in ARRAYS:
         return Value(kind, owner.engine, node, ELEMENT, owner, dtype=owner.dtype)
@@ -238,8 +238,8 @@ def _display(node: Any, state: State) -> Value | None:
             items.append(EVALUATE[kind](element, state))
             starred = starred or kind is ast.Starred
     if starred or type(node.ctx) is not ast.Load:
-        return shown(node, None, state)
-    return shown(node, Value(SEQUENCE, node=node, reason=LITERAL, items=tuple(items)), state)
+        return record_value(node, None, state)
+    return record_value(node, Value(SEQUENCE, node=node, reason=LITERAL, items=tuple(items)), state)
 
 
 @evaluates(ast.Dict)
@@ -247,7 +247,7 @@ def _dictionary(node: ast.Dict, state: State) -> Value | None:
     for part in (*node.keys, *node.values):
         if part is not None:
             EVALUATE[type(part)](part, state)
-    return shown(node, None, state)
+    return record_value(node, None, state)
 
 
 @evaluates(ast.Slice)
@@ -255,7 +255,7 @@ def _slice(node: ast.Slice, state: State) -> Value | None:
     for part in (node.lower, node.upper, node.step):
         if part is not None:
             EVALUATE[type(part)](part, state)
-    return shown(node, None, state)
+    return record_value(node, None, state)
 
 
 @evaluates(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -265,7 +265,7 @@ def _comprehension(node: Any, state: State) -> Value | None:
     loops = state.loops
     for generator in node.generators:
         over = iterated(generator.iter, state)
-        state.loops = loops + 1  # what is iterated over first is computed once
+        state.loops = loops + 1  # the first iterable is evaluated once, outside of the loop
         bind(generator.target, element_of(over, generator.iter) if over is not None else None, state)
         for condition in generator.ifs:
             truth(condition, state)
@@ -278,7 +278,7 @@ def _comprehension(node: Any, state: State) -> Value | None:
     state.loops = loops
     state.env = env
     value = Value(SEQUENCE, node=node, reason=LITERAL, element=element) if element is not None else None
-    return shown(node, value, state)
+    return record_value(node, value, state)
 
 
 @evaluates(ast.Lambda)
@@ -293,14 +293,14 @@ def _lambda(node: ast.Lambda, state: State) -> Value | None:
     state.loops = 0
     evaluate(node.body, state)
     state.env, state.loops = env, loops
-    return shown(node, None, state)
+    return record_value(node, None, state)
 
 
 @evaluates(ast.NamedExpr)
 def _walrus(node: ast.NamedExpr, state: State) -> Value | None:
     value = evaluate(node.value, state)
     bind(node.target, value, state)
-    return shown(node, value, state)
+    return record_value(node, value, state)
 
 
 @evaluates(ast.JoinedStr)
@@ -308,7 +308,7 @@ def _string(node: ast.JoinedStr, state: State) -> Value | None:
     for part in node.values:
         if type(part) is ast.FormattedValue:
             evaluate(part, state)
-    return shown(node, TEXT, state)
+    return record_value(node, TEXT, state)
 
 
 @evaluates(ast.FormattedValue)
@@ -317,8 +317,8 @@ def _field(node: ast.FormattedValue, state: State) -> Value | None:
     if node.format_spec is not None:
         evaluate(node.format_spec, state)
     value = state.known.get(node.value)
-    if value is not None and value.hot:
-        checked(node, state)
+    if value is not None and value.relevant:
+        run_checks(node, state)
     return None
 
 
@@ -328,10 +328,10 @@ def _yield(node: Any, state: State) -> Value | None:
         state.functions.generators.add(state.function)
     if node.value is not None:
         evaluate(node.value, state)
-    return shown(node, None, state)
+    return record_value(node, None, state)
 
 
 @evaluates(ast.Starred)
 def _starred(node: ast.Starred, state: State) -> Value | None:
     iterated(node.value, state)
-    return shown(node, None, state)
+    return record_value(node, None, state)

@@ -1,4 +1,4 @@
-"""A file under the rules: what they ask about its nodes, and where they report."""
+"""The interface between rules and a file: queries about its nodes, and reports."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Coded(Protocol):
-    """A rule, as far as a report needs it."""
+    """The part of a rule that a report needs."""
 
     code: str
 
 
 class Uses:
-    """How nodes are used: the functions of calls, what is given as ``dtype=`` to which call, the sides of comparisons.
+    """How nodes are used: functions of calls, ``dtype=`` arguments, operands of comparisons.
 
-    ``callees`` keeps what ``callees.called`` has found.
+    ``callees`` caches the results of ``callees.called``.
     """
 
     __slots__ = ("called", "callees", "compared", "given")
@@ -39,16 +39,17 @@ class Uses:
 
 
 class File:
-    """A file under the rules: all that a rule may use. The pass that shows it to them is a ``State``.
+    """A file as rules see it. The subclass ``State`` adds the state of the pass.
 
-    ``source``, ``tree`` and ``config`` are what was read; ``module`` is the dotted name, ``where`` the path relative to
-    the root, ``allowed`` the engines that the file's layer may import (``None`` in a frontend). ``function``, ``klass``
-    and ``loops`` say what surrounds the node being checked: the innermost function's node, the innermost class, and how
-    many loops are open in that function; ``typing`` and ``guarded``, whether it is for type checkers only, or in a
-    ``try`` that handles errors. ``imports`` are the file's imports so far.
+    ``source``, ``tree`` and ``config`` are the text, the syntax tree and the settings; ``module`` is the dotted name,
+    ``where`` the path relative to the root, ``allowed`` the engines that the file's layer may import (``None`` in a
+    frontend). ``function``, ``klass`` and ``loops`` describe the context of the node being checked: the innermost
+    function's node, the innermost class, and the number of enclosing loops in that function. ``typing`` and ``guarded``
+    say whether it is for type checkers only, or in a ``try`` that handles errors. ``imports`` are the file's imports so
+    far.
 
-    Rules ask for the rest by methods: ``known`` has the values of the expressions that something is known of, ``uses``
-    how nodes are used, ``env`` and ``outer`` are the names in scope, from the inside.
+    The other attributes are accessed through methods: ``known`` has the inferred values of expressions, ``uses`` says
+    how nodes are used, ``env`` and ``outer`` are the names in scope, innermost first.
     """
 
     __slots__ = (
@@ -96,38 +97,38 @@ class File:
         self.loops = 0
         self.typing = False
         self.guarded = False
-        # In tables and not on the tree: values point to nodes, and circles would have to wait for a collector.
+        # Values refer to nodes, so storing them on the tree would create reference cycles.
         self.known: dict[ast.AST, Value] = {}
         self.uses = Uses()
         self.env: Env = {}
         self.outer: Scopes = ()
         self._shared: dict[str, Any] = {}
 
-    # What rules ask.
+    # Queries of rules.
 
     def value(self, node: ast.AST) -> Value | None:
-        """What is known of an expression's value; ``None`` is unknown."""
+        """Inferred value of an expression; ``None`` if unknown."""
         return CONSTANTS.get(type(node.value)) if type(node) is ast.Constant else self.known.get(node)
 
     def path(self, node: ast.AST) -> str:
-        """The full name that a name or attribute was imported from (``numpy.linalg.norm``), or the empty string."""
+        """Full name that a name or attribute was imported from (``numpy.linalg.norm``); empty if it was not."""
         value = self.known.get(node)
         return value.path if value is not None and value.kind == REFERENCE else ""
 
     def text(self, node: Any) -> str:
-        """The source text of a node."""
+        """Source text of a node."""
         source = self.source
         starts = source.starts
         start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
         return source.data[start:end].decode(errors="replace")
 
     def span(self, node: Any) -> tuple[int, int]:
-        """The offsets of a node's first byte and of the byte after its last."""
+        """Offsets of a node's first byte and of the byte after its last."""
         starts = self.source.starts
         return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
     def lookup(self, name: str) -> Value | None:
-        """The value of a name here."""
+        """Value of a name in the current scope."""
         if name in self.env:
             return self.env[name]
         for scope in self.outer:
@@ -136,16 +137,16 @@ class File:
         return None
 
     def is_bound(self, name: str) -> bool:
-        """Whether anything in scope has a name, known or not."""
+        """Whether a name is bound in scope, to a known value or not."""
         if name in self.env:
             return True
-        for scope in self.outer:  # noqa: SIM110 - a loop is faster here, and this is asked for every built-in
+        for scope in self.outer:  # noqa: SIM110 - a loop is faster here, and this runs for every built-in
             if name in scope:
                 return True
         return False
 
     def module_scope(self) -> Env:
-        """The names at the top of the file."""
+        """Module-level names."""
         return self.outer[-1] if self.outer else self.env
 
     def is_nested(self) -> bool:
@@ -153,7 +154,7 @@ class File:
         return len(self.outer) > 1
 
     def is_builtin(self, node: ast.AST, *names: str) -> bool:
-        """Whether a node is the name of one of these built-in functions, and nothing in the file shadows it."""
+        """Whether a node is the name of one of these built-in functions and is not shadowed."""
         return type(node) is ast.Name and node.id in names and not self.is_bound(node.id)
 
     def is_called(self, node: ast.AST) -> bool:
@@ -161,32 +162,32 @@ class File:
         return node in self.uses.called
 
     def given_to(self, node: ast.AST) -> ast.Call | None:
-        """The call that a node is the ``dtype=`` of."""
+        """Call that has a node as its ``dtype=``."""
         return self.uses.given.get(node)
 
     def active_backends(self) -> frozenset[str]:
-        """The engines one of which is the active backend wherever this place is reached; empty if nothing says so."""
+        """Engines that may be the active backend at this point; empty if unknown."""
         for scope in (self.env, *self.outer):
             if BACKEND in scope:
                 return engines_of(scope)
         return frozenset()
 
     def comparison_of(self, node: ast.AST) -> ast.Compare | None:
-        """The comparison that a name or attribute is a side of."""
+        """Comparison that has a name or attribute as an operand."""
         return self.uses.compared.get(node)
 
     def shared(self, key: str, make: Callable[[], Any]) -> Any:
-        """A value that the checks of this file have in common, made when first asked for."""
+        """Value that the checks of this file share, created on first use."""
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
 
-    # What rules report.
+    # Reports of rules.
 
     def report(
         self, rule: Coded, node: Any, message: str, *, fix: Fix | None = None, because: Value | None = None
     ) -> None:
-        """Add a finding at a node; ``because`` is the value whose reasons ``emberlint why`` tells."""
+        """Add a finding at a node; ``because`` is the value whose reasons ``--verbose`` shows."""
         self.findings.append(
             Finding(
                 rule.code,
@@ -202,7 +203,7 @@ class File:
         )
 
     def reasons(self, value: Value) -> tuple[str, ...]:
-        """The chain of reasons for a value's kind, one sentence each, nearest first."""
+        """Reasons for a value's type, one line each, nearest first."""
         lines = []
         for step in value.chain():
             if step.node is None:
@@ -213,6 +214,6 @@ class File:
         return tuple(dict.fromkeys(lines))
 
     def edit(self, node: ast.AST, text: str) -> Edit:
-        """The edit that puts a text in the place of a node."""
+        """Edit that replaces a node by a text."""
         start, end = self.span(node)
         return Edit(start, end, text)

@@ -1,4 +1,4 @@
-"""Functions of a file: their heads when they are met, their bodies later or when they are called, what they return."""
+"""Functions of a file. Heads are visited at the definition, bodies later or on the first call."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from emberlint.inference import parameters
 from emberlint.inference.annotations import annotated, annotation
 from emberlint.inference.scopes import Body, Class, Scopes
 from emberlint.inference.state import State
-from emberlint.inference.values import CALL, NOTHING, SAYS, Value, merged
-from emberlint.inference.visitors import EVALUATE, block, checked, executes
-from emberlint.knowledge.types import ARRAYS, COLD, FUNCTION, SEQUENCE
+from emberlint.inference.values import ANNOTATED, CALL, NOTHING, Value, merged
+from emberlint.inference.visitors import EVALUATE, block, executes, run_checks
+from emberlint.knowledge.types import ARRAYS, FUNCTION, IRRELEVANT, SEQUENCE
 from emberlint.source.tree import is_static, is_wrapped
 
 
 @executes(ast.FunctionDef, ast.AsyncFunctionDef)
 def define(node: Any, state: State) -> None:
-    """Bind a function's name, and put its body off."""
+    """Bind a function's name, and defer its body."""
     decorators = node.decorator_list
     if decorators or state.interest.touches(node):
         _head(node, state)
     name = node.name
     state.env[name] = None if decorators and is_wrapped(node) else Value(FUNCTION, node=node, path=name)
-    state.interest.warm.add(name.encode())
-    later(Body(node, (state.env, *state.outer)), state)
+    state.interest.relevant.add(name.encode())
+    defer(Body(node, (state.env, *state.outer)), state)
     if type(node) in state.checks.on:
-        checked(node, state)
+        run_checks(node, state)
 
 
-def later(body: Body, state: State) -> None:
-    """Visit a function's body when the names around it are known, or when it is called."""
+def defer(body: Body, state: State) -> None:
+    """Queue a function's body, to be visited when the names around it are known or when it is called."""
     state.functions.waiting[body.node] = body
     state.pending.append(body)
 
 
 def _head(node: Any, state: State) -> None:
-    """Visit what surrounds a function's body: decorators, defaults, annotations."""
+    """Visit a function's decorators, defaults and annotations."""
     arguments = node.args
     for part in (*node.decorator_list, *arguments.defaults, *arguments.kw_defaults):
         if part is not None:
@@ -50,7 +50,7 @@ def _head(node: Any, state: State) -> None:
 
 
 def enter(body: Body, state: State) -> Value | None:
-    """Visit a function's body in a scope of its own; what it returns."""
+    """Visit a function's body in a new scope, and return the value that the function returns."""
     node, outer, klass = body
     functions = state.functions
     scope = state.env, state.outer, state.klass, state.function
@@ -90,16 +90,16 @@ def _enter_inner(pending: list[Body], scopes: Scopes, state: State) -> None:
 
 
 def declared(node: Any, state: State) -> Value | None:
-    """What a function is annotated to return."""
+    """Value that a function's return annotation declares."""
     if node.returns is None or type(node) is ast.AsyncFunctionDef:
         return None
     return annotated(node.returns, state)
 
 
 def _parameters(node: Any, klass: Class | None, state: State) -> None:
-    """Bind the parameters of a function that is being visited."""
+    """Bind the parameters of the function being visited."""
     arguments = node.args
-    env, warm = state.env, state.interest.warm
+    env, relevant = state.env, state.interest.relevant
     positional = [*arguments.posonlyargs, *arguments.args]
     every = [*positional, *arguments.kwonlyargs]
     first = every[0] if klass is not None and every else None
@@ -112,21 +112,21 @@ def _parameters(node: Any, klass: Class | None, state: State) -> None:
         for argument in every:
             value: Value | None = None
             if argument.annotation is not None:
-                value = _promised(argument, state)
+                value = _declared_parameter(argument, state)
             elif argument.arg in inferred:
                 default = defaults.get(argument)
                 if default is None or (type(default) is ast.Constant and default.value is None):
                     value = inferred[argument.arg]
                     value.nullable = default is not None
             env[argument.arg] = value
-            if value is not None and value.kind not in COLD and argument is not first:
-                warm.add(argument.arg.encode())
+            if value is not None and value.kind not in IRRELEVANT and argument is not first:
+                relevant.add(argument.arg.encode())
     for argument in (arguments.vararg, arguments.kwarg):
         if argument is not None:
-            warm.add(argument.arg.encode())
+            relevant.add(argument.arg.encode())
             known = annotated(argument.annotation, state) if argument.annotation is not None else None
             env[argument.arg] = (
-                Value(SEQUENCE, node=argument, reason=SAYS, element=known)
+                Value(SEQUENCE, node=argument, reason=ANNOTATED, element=known)
                 if known is not None and argument is arguments.vararg
                 else None
             )
@@ -138,8 +138,8 @@ def _defaults(positional: list[ast.arg], arguments: ast.arguments) -> dict[ast.a
     return found
 
 
-def _promised(argument: ast.arg, state: State) -> Value | None:
-    """What the annotation of a parameter promises, passed in by its name."""
+def _declared_parameter(argument: ast.arg, state: State) -> Value | None:
+    """Value that the annotation of a parameter declares."""
     known = annotated(argument.annotation, state)
     if known is None:
         return None
@@ -147,7 +147,7 @@ def _promised(argument: ast.arg, state: State) -> Value | None:
         known.kind,
         known.engine,
         argument,
-        SAYS,
+        ANNOTATED,
         dtype=known.dtype,
         path=known.path,
         element=known.element,
@@ -157,8 +157,8 @@ def _promised(argument: ast.arg, state: State) -> Value | None:
     )
 
 
-def returned(target: Value, node: ast.AST, state: State) -> Value | None:
-    """What a call of a function of the file returns; its body is visited for that, if it has not been."""
+def function_result(target: Value, node: ast.AST, state: State) -> Value | None:
+    """Value of a call of a function of the file; visits its body if that has not been done."""
     definition: Any = target.node
     functions = state.functions
     if definition in functions.results:

@@ -1,4 +1,4 @@
-"""What a file imports, and the full names that this gives to things."""
+"""Imports of a file, and the full names of imported objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emberlint.knowledge.engines import array_type
 
 
 class Import(NamedTuple):
-    """A name that an import binds: the full name of what it is, and how it came in."""
+    """A name that an import binds, the full name of the object, and the context of the import."""
 
     node: ast.stmt
     path: str
@@ -25,9 +25,9 @@ class Import(NamedTuple):
 class Imports:
     """The imports of a file.
 
-    ``entries`` are those that have been met, ``engines`` says whose they are, and ``tops`` has the names of modules
-    that are there in all of the file. ``package`` is where relative imports start from, ``renames`` says that the
-    project's namespace of operations is not ember's.
+    ``entries`` are the imports visited so far, ``engines`` the engines of the imported names, and ``tops`` the names of
+    modules that are imported unconditionally at module level. ``package`` is the package that relative imports start
+    from. ``renames`` says that the project's namespace of operations is not ember's.
     """
 
     __slots__ = ("_namespace", "_own", "engines", "entries", "package", "renames", "tops")
@@ -42,7 +42,7 @@ class Imports:
         self._own = frozenset({module.partition(".")[0], namespace.partition(".")[0]})
 
     def resolve(self, node: ast.ImportFrom) -> str:
-        """The full name of the module that a ``from`` import names, relative ones included."""
+        """Full name of the module of a ``from`` import, including relative ones."""
         if not node.level:
             return node.module or ""
         parts = self.package.split(".") if self.package else []
@@ -51,18 +51,18 @@ class Imports:
         return ".".join([*parts, *([node.module] if node.module else [])])
 
     def names(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, str]]:
-        """The names of an import, each with its full name."""
+        """Names of an import, each with its full name."""
         base = f"{self.resolve(node)}." if isinstance(node, ast.ImportFrom) else ""
         for alias in node.names:
             yield alias, base + alias.name
 
     def canonical(self, path: str) -> str:
-        """A full name in which the project's own namespace of operations is ember's."""
+        """Full name with the project's namespace of operations replaced by ember's."""
         namespace = self._namespace
         if self.renames and (path == namespace or path.startswith(namespace + ".")):
             return NAMESPACE + path[len(namespace) :]
         return path
 
     def array_type(self, path: str) -> tuple[str, str] | None:
-        """The type and engine of the objects of a class by its full name, if they are arrays."""
+        """Type and engine of the instances of a class, by its full name; ``None`` if they are not arrays."""
         return array_type(path, self._own)

@@ -1,8 +1,7 @@
-"""What of a file is worth a visit: the functions and statements that mention an engine, an operation or a tensor.
+"""Relevance: which functions and statements mention an engine, an operation or a tensor.
 
-Most of a file mentions nothing of interest and is not visited at all; that is what makes the pass fast. Which names are
-of interest grows as the file tells more: a module's tensors, the functions that return them, the attributes that hold
-them.
+The pass is fast because it skips the rest, which is most of a file. More names become relevant during the pass: tensors
+of the module, functions that return them, attributes that hold them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from emberlint.source.text import ANY, ENDS, UNDOTTED, Source
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _BACKENDS = tuple(ending.encode() for ending in BACKEND_NAMES)
 _QUOTED = tuple(f"{quote}{engine}{quote}".encode() for engine in ENGINES for quote in "\"'")
-_WARM = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
+_RELEVANT = frozenset({b"__import__", b"import_module", b"get_backend", b"backend", b"yield", b"await"})
 _ANNOTATED = frozenset({b"KerasTensor", b"EmberTensor", b"get_backend"})
 _ALWAYS = frozenset({b"import", b"import_module", b"Tensor", b"ndarray", b"NDArray", b"backend"})
 _ROOTS = frozenset(name.encode() for name in (*ENGINES, "ember_ml", "ml_dtypes"))
@@ -37,12 +36,12 @@ def _is_tensors(value: Value) -> bool:
 
 
 def _may_branch(data: bytes) -> bool:
-    """Whether a text mentions a backend, and an engine's name in quotes."""
+    """Whether a text mentions a backend and an engine's name in quotes."""
     return (b"backend" in data or b"BACKEND" in data) and any(name in data for name in _QUOTED)
 
 
 class Places:
-    """Where some texts are words of a source, each with what may come after it."""
+    """Offsets of some words in a source, each with the set of bytes that may follow it."""
 
     __slots__ = ("_places", "_starts")
 
@@ -54,19 +53,18 @@ class Places:
         places.sort()
 
     def are_in(self, node: Any) -> bool:
-        """Whether one of them is in the lines of a node."""
+        """Whether one of the words is in the lines of a node."""
         places, starts = self._places, self._starts
         end: int = starts[node.end_lineno]
         return places[bisect_left(places, starts[node.lineno - 1])] < end
 
 
 class Interest:
-    """The names of interest in a file.
+    """The relevant names of a file.
 
-    ``all`` says that every function is worth a visit, ``thorough`` that every statement of one is. ``warm`` are the
-    names that make a statement worth it, ``fresh`` those that have turned out to be arrays since functions were
-    last passed by for want of a name. ``host`` says that only host values matter, ``branches`` that there may be
-    conditions on a backend's name.
+    ``all`` means that every function is relevant, ``thorough`` that every statement is. ``relevant`` are the names that
+    make a statement relevant, ``fresh`` those that were found to be arrays since functions were last skipped. ``host``
+    means that only host values matter, ``branches`` that there may be conditions on a backend's name.
     """
 
     __slots__ = (
@@ -78,27 +76,27 @@ class Interest:
         "branches",
         "fresh",
         "host",
+        "relevant",
         "source",
         "thorough",
-        "warm",
     )
 
     def __init__(self, source: Source, thorough: bool = False) -> None:
         self.source = source
         self.thorough = thorough
         self.all = True
-        self.warm: set[bytes] = set()
+        self.relevant: set[bytes] = set()
         self.fresh: set[str] = set()
         self.host = False
         self.branches = _may_branch(source.data)
         self._fixed = False
         self._tensors: set[bytes] = set()
-        self._places: Places  # once ``read`` has found them
+        self._places: Places  # set by ``read``
         self._touched: dict[ast.AST, bool] = {}
 
     def read(self, namespace: str, checks: Checks, frontend: bool) -> None:
-        """Find the names that imports make interesting to some checks, as the text has them."""
-        self.warm.update(_WARM)
+        """Find the names in the text that the imports make relevant to some checks."""
+        self.relevant.update(_RELEVANT)
         if checks.subject == IMPORTS and not self.thorough:
             self.all, self._places, self._fixed = False, self.places({b"import"}), True
             return
@@ -107,32 +105,32 @@ class Interest:
             self.thorough = True
             return
         self.all = False
-        self.warm |= names
+        self.relevant |= names
         backends = self._backends()
         undotted: set[bytes] = set()
         if frontend and ast.FunctionDef not in checks.on:
-            # Of a backend there is no more to find than branches on its name: what is taken from it by a dot is nothing
-            # to any rule of a frontend's. Without an engine there are arrays by annotation only.
+            # Frontend rules look only for branches on a backend's name, so attributes of ``backend`` are not relevant.
+            # Without an engine, arrays are known by annotation only.
             undotted = {b"backend"}
             if names <= _ALWAYS:
-                self.warm |= _ANNOTATED
+                self.relevant |= _ANNOTATED
                 names |= _ANNOTATED
             names -= undotted
         if checks.subject == HOST_VALUES and self._tensors and not self.thorough:
-            # What is made of tensors is a tensor, until one of these words makes a host value of it.
+            # A value computed from tensors is a tensor, until one of these words converts it to a host value.
             self.host = True
             names = (names - self._tensors - _NO_HOST) | _TO_HOST
-        self.warm |= backends
+        self.relevant |= backends
         self._places = self.places(names | backends, undotted)
 
     def note(self, name: str, value: Value) -> None:
-        """Take in that a name is that of an array, of something of an engine's, or of an object of a class."""
+        """Record that a name holds an array, an object of an engine, or an instance of a class."""
         if self._fixed or (self.host and (value.kind == TENSOR or (value.kind == REFERENCE and _is_tensors(value)))):
             return
         self.fresh.add(name)
 
     def _backends(self) -> set[bytes]:
-        """The words of the text that a backend's name may be called by, besides the plain one."""
+        """Words of the text that may hold a backend's name, except the word ``backend``."""
         if not self.branches:
             return set()
         data = self.source.data
@@ -146,7 +144,7 @@ class Interest:
         return found - {b"backend"}
 
     def _imported(self, roots: Iterable[bytes]) -> set[bytes] | None:
-        """The names that make a function worth a visit; ``None`` if all of it is."""
+        """Names that make a function relevant; ``None`` if every function is."""
         names = set(_ALWAYS)
         for module, bound, plain in self.source.imports():
             if plain is not None:
@@ -166,11 +164,11 @@ class Interest:
         return names
 
     def places(self, names: Iterable[bytes], undotted: Iterable[bytes] = ()) -> Places:
-        """The places of some names, and of others where no dot follows."""
+        """Offsets of some names, and of others where no dot follows."""
         return Places(self.source, [*[(name, ENDS) for name in names], *[(name, UNDOTTED) for name in undotted]])
 
     def touches(self, node: Any) -> bool:
-        """Whether the lines of a node mention a name that the file's imports make interesting."""
+        """Whether the lines of a node mention a name that the file's imports make relevant."""
         if self.all:
             return True
         known = self._touched.get(node)
@@ -178,19 +176,19 @@ class Interest:
             known = self._touched[node] = self._places.are_in(node)
         return known
 
-    def is_warm(self, node: Any) -> bool:
-        """Whether the lines of a node mention anything that a rule could fire on: what is cold need not be visited."""
+    def is_relevant(self, node: Any) -> bool:
+        """Whether the lines of a node mention a relevant name; other nodes need not be visited."""
         if self.thorough:
             return True
-        source, is_cold = self.source, self.warm.isdisjoint
+        source, is_irrelevant = self.source, self.relevant.isdisjoint
         starts = source.starts
         first, last = node.lineno, node.end_lineno
         start, end = starts[first - 1], starts[first]
-        if not is_cold(source.words(start, end)):
+        if not is_irrelevant(source.words(start, end)):
             return True
         if first != last:
-            # What is long is mostly numbers, and what is warm in it is mostly in the first line.
+            # Long statements are mostly numbers, and their relevant words are mostly in the first line.
             second, end = end, starts[last]
-            if not is_cold(source.words(second, end)):
+            if not is_irrelevant(source.words(second, end)):
                 return True
         return source.has_walrus and b":=" in source.data[start:end]

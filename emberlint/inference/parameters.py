@@ -1,6 +1,6 @@
-"""Parameters without annotations: what the documentation, their use, or the one call of a helper says they are.
+"""Types of parameters without annotations, inferred from documentation, use, or the only call of a helper.
 
-Only arrays are inferred, never numbers: a fix that takes an array for a number would change what the program computes.
+Only arrays are inferred, never numbers: a fix that mistakes an array for a number would change the program's results.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from emberlint.inference.scopes import Class
     from emberlint.inference.state import State
 
-# `x : ndarray` and `x, y : (N,) array` as numpydoc has them, `x (np.ndarray): ...` as Google's style has them.
+# `x : ndarray` and `x, y : (N,) array` in numpydoc style, `x (np.ndarray): ...` in Google style.
 _NUMPYDOC = re.compile(r"^[ \t]*(\*{0,2}\w+(?:[ \t]*,[ \t]*\*{0,2}\w+)*)[ \t]*:[ \t]+(\S.*)$", re.MULTILINE)
 _GOOGLE = re.compile(r"^[ \t]*(\w+)[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:", re.MULTILINE)
 _ARRAY = re.compile(r"\b(?:ndarrays?|[Aa]rrays?|[Tt]ensors?|matrix|matrices)\b(?!\.\w|[-_ ]?like)")
 _FOREIGN = re.compile(r"\b(?!(?:np|numpy|torch|jnp|mx|core|tf|cp|cupy)\.)\w+\.(?:ndarray|[Aa]rray|[Tt]ensor|matrix)\b")
-# What makes it more than an array: another type next to it, or a container of them.
+# Words that say that it is not just an array: another type, or a container of arrays.
 _OTHER = re.compile(
     r"\b(?:floats?|ints?|integers?|scalars?|numbers?|str|strings?|bool|lists?|tuples?|sequences?|iterables?|dict|callable|function|"
     r"optional|None|DataFrame|Series|sparse|objects?|instances?|types?|names?|of arrays|class|"
@@ -36,7 +36,7 @@ _SECTIONS = re.compile(
     r"^[ \t]*(?:Returns?|Yields?|Raises|Notes|References|Examples?|See Also)[ \t]*:?[ \t]*$", re.MULTILINE
 )
 
-# `x.shape` and its like, and `x[:, 0]`: what only arrays have.
+# Uses that only arrays support, such as `x.shape` and `x[:, 0]`.
 _NAMES = rb"\.(?:shape|dtype|ndim|astype|reshape|ravel|flatten|flat|squeeze|transpose|T)\b"
 _USED = re.compile(_NAMES + rb"|\[(?:[^\[\]\n]*,)?[^\[\]\n,:]*:[^\[\]\n,]*,")
 _ATTRIBUTE = re.compile(rb"\.([A-Za-z]\w*)")
@@ -45,15 +45,15 @@ _OTHER_TYPE = re.compile(rb"\b(?:memoryview|bytes|bytearray|mmap|array\.array|ct
 
 _SIGNS = (b".", b"[")
 
-DOCUMENTED = "is documented so"
-USED = "is used as one here"
-PASSED = "is what its one call passes"
+DOCUMENTED = "is documented"
+USED = "is used like an array here"
+PASSED = "is passed by its only call"
 
 
 def parameters(
     arguments: list[ast.arg], node: Any, klass: Class | None, passed: dict[str, Value], state: State
 ) -> dict[str, Value]:
-    """Those of a function's unannotated parameters that must be arrays, with why."""
+    """Unannotated parameters of a function that must be arrays, with their inferred values."""
     found: dict[str, Value] = {}
     names = {argument.arg: argument for argument in arguments if argument.annotation is None}
     if not names:
@@ -77,7 +77,7 @@ def _array(engine: str, argument: ast.arg, reason: str) -> Value:
 
 
 def _engine(state: State) -> str | None:
-    """The one engine that the file imports; ``None`` where there are several, or none."""
+    """Engine that the file imports; ``None`` if there is not exactly one."""
     engines = state.imports.engines
     if len(engines) == 1:
         return next(iter(engines))
@@ -91,7 +91,7 @@ def _documented(node: Any, klass: Class | None) -> set[str]:
     found: set[str] = set()
     for text in texts:
         if not ("rray" in text or "ensor" in text or "matri" in text):
-            continue  # nothing that `_ARRAY` could find, and found so in less time
+            continue  # a fast check that `_ARRAY` cannot match
         end = _SECTIONS.search(text)
         text = text[: end.start()] if end else text
         for pattern in (_NUMPYDOC, _GOOGLE):
@@ -103,7 +103,7 @@ def _documented(node: Any, klass: Class | None) -> set[str]:
 
 
 def _docstring(node: Any) -> str:
-    """The docstring of a function or class as it is written; empty if it has none."""
+    """Docstring of a function or class, without cleaning; empty if it has none."""
     first = node.body[0]
     if type(first) is ast.Expr and type(first.value) is ast.Constant and type(first.value.value) is str:
         return first.value.value
@@ -111,7 +111,7 @@ def _docstring(node: Any) -> str:
 
 
 def _is_used(name: str, node: Any, engine: str, state: State) -> bool:
-    """Whether a function uses a name as only arrays are used, and not as anything else is."""
+    """Whether a function uses a name in ways that only arrays support."""
     source = state.source
     starts, data = source.starts, source.data
     start, end = starts[node.body[0].lineno - 1], starts[node.end_lineno]
@@ -119,7 +119,7 @@ def _is_used(name: str, node: Any, engine: str, state: State) -> bool:
     length = len(word)
     used = False
     for sign in _SIGNS:
-        text = word + sign  # without its sign, a name of one letter would be looked for in every word
+        text = word + sign  # searching for a one-letter name without the sign would match in every word
         first = data.find(text, start, end)
         if first < 0:
             continue
@@ -130,19 +130,19 @@ def _is_used(name: str, node: Any, engine: str, state: State) -> bool:
                 if attribute is not None and attribute[1] not in _attributes(engine):
                     return False
             used = used or _USED.match(data, after, end) is not None
-    return used and not _is_asked_for(word, data, start, end)
+    return used and not _is_tested_as_buffer(word, data, start, end)
 
 
 @cache
 def _attributes(engine: str) -> frozenset[bytes]:
-    """The attributes of an engine's arrays; those of all engines together where the engine's own are not known."""
+    """Attributes of an engine's arrays; those of all engines if the engine is not in the catalogue."""
     known = catalogue.engines()
     names = (catalogue.methods(one) for one in ([engine] if engine in known else known))
     return frozenset(name.encode() for name in frozenset[str]().union(*names))
 
 
-def _is_asked_for(word: bytes, data: bytes, start: int, end: int) -> bool:
-    """Whether a function asks if a name is a buffer that is no array: ``isinstance(x, memoryview)``."""
+def _is_tested_as_buffer(word: bytes, data: bytes, start: int, end: int) -> bool:
+    """Whether a function tests if a name is a buffer other than an array: ``isinstance(x, memoryview)``."""
     if data.find(b"isinstance", start, end) < 0:
         return False
     return any(
@@ -151,7 +151,7 @@ def _is_asked_for(word: bytes, data: bytes, start: int, end: int) -> bool:
 
 
 def is_helper(name: str, state: State) -> bool:
-    """Whether a function has one call in its file and no other use, so that the call says what its parameters are."""
+    """Whether a function has one call in its file and no other use, so that the call determines its parameters."""
     if not name.startswith("_") or name.startswith("__"):
         return False
     known = state.functions.helpers.get(name)
@@ -161,7 +161,7 @@ def is_helper(name: str, state: State) -> bool:
 
 
 def passed(node: Any, call: ast.Call, state: State) -> dict[str, Value]:
-    """The arrays that a call passes, by the names of the parameters that take them."""
+    """Arrays that a call passes, by the names of the parameters."""
     found = {}
     names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
     for name, argument in zip(names, call.args, strict=False):

@@ -1,6 +1,6 @@
-"""A project as a whole: the modules, who imports whom, and the operations that its frontend and its backends define.
+"""A whole project: its modules, their imports, and the operations that its frontend and backends define.
 
-Rules that need more than one file read facts: a few plain values for each file, kept in the cache with its findings.
+Project rules read facts: plain values for each file, which are cached with its findings.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from emberlint.inference.state import State
 from emberlint.knowledge.engines import engine_of
 from emberlint.source.tree import dotted
 
-# Line and column of the beginning and of the end.
+# Line and column of the start and of the end.
 Span = Sequence[int]
 
 
 class Imported(NamedTuple):
-    """An import: the full name of what is imported, where, and whether it runs with the module on every backend."""
+    """An import: full name, location, and whether it runs at import time on every backend."""
 
     path: str
     span: Span
@@ -34,7 +34,7 @@ class Imported(NamedTuple):
 
 
 class Defined(NamedTuple):
-    """A function at the top of a module: its parameters (name, kind, default, annotation), and what it has."""
+    """A module-level function; ``parameters`` are tuples of name, kind, default and annotation."""
 
     name: str
     span: Span
@@ -59,7 +59,7 @@ class Module(NamedTuple):
 
 
 def facts(state: State) -> dict[str, Any]:
-    """What project rules need to know of a file, as plain values."""
+    """Facts about a file that project rules need, as plain values."""
     imports: list[list[Any]] = []
     stars: list[str] = []
     found: dict[str, Any] = {"imports": imports, "stars": stars}
@@ -85,14 +85,14 @@ def facts(state: State) -> dict[str, Any]:
 
 
 def _engine(path: str) -> str:
-    """The engine that an import loads: itself, or the one whose backend it is; empty if it is no engine's."""
+    """Engine that an import loads, directly or as its backend; empty if there is none."""
     return engine_of(path) or configuration.backend_of(path.replace(".", "/"))
 
 
 def _imports(
     body: list[Any], state: State, runs: bool, active: frozenset[str]
 ) -> Iterator[tuple[Any, bool, frozenset[str]]]:
-    """The imports at the top of a module: whether they run with it, and the engines that the active backend is then."""
+    """Module-level imports, whether they run at import time, and the engines that may be the active backend then."""
     for node in body:
         kind = type(node)
         if kind is ast.Import or kind is ast.ImportFrom:
@@ -143,14 +143,14 @@ def _parameter(argument: ast.arg, kind: str, default: ast.expr | None, state: St
 
 
 def _written(node: ast.expr | None, state: State) -> str:
-    """The text of a default or an annotation, in one way where there are several to write it."""
+    """Normalized text of a default or an annotation."""
     if node is None:
         return ""
     return repr(node.value) if isinstance(node, ast.Constant) else " ".join(state.text(node).split())
 
 
 def _bound(body: list[Any]) -> set[str]:
-    """The names that a module binds at its top."""
+    """Module-level names."""
     names: set[str] = set()
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -171,7 +171,7 @@ def _bound(body: list[Any]) -> set[str]:
 
 
 def _exports(body: list[Any]) -> list[str] | None:
-    """What ``__all__`` lists, where it is a plain list of strings."""
+    """Names in ``__all__``, if it is a plain list or tuple of strings."""
     for node in body:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, (ast.List, ast.Tuple)):
             continue
@@ -181,10 +181,10 @@ def _exports(body: list[Any]) -> list[str] | None:
 
 
 class Project:
-    """The files of a run, and where rules about them report.
+    """The files of a run, and the findings of project rules.
 
-    ``modules`` are by dotted name; ``packages`` those that have an ``ops`` folder next to a ``backend`` folder with
-    engines in it.
+    ``modules`` are by dotted name; ``packages`` are those with an ``ops`` folder next to a ``backend`` folder that
+    contains engines.
     """
 
     def __init__(self, config: Config) -> None:
@@ -194,7 +194,7 @@ class Project:
         self._layers: dict[str, frozenset[str] | None] = {}
 
     def add(self, path: str, name: str, facts: dict[str, Any]) -> None:
-        """Take in the facts of a file."""
+        """Add the facts of a file."""
         self.modules[name] = Module(
             path,
             configuration.relative(path, self.config),
@@ -217,11 +217,11 @@ class Project:
         self.findings.append(Finding(rule.code, message, module.path, line, column, end_line, end_column, fix, why))
 
     def target(self, path: str) -> Module | None:
-        """The module of the project that an import names: itself, or the one that holds the name."""
+        """Module of the project that an import refers to, as a module or as the module of a name."""
         return self.modules.get(path) or self.modules.get(path.rpartition(".")[0])
 
     def layer(self, module: Module) -> frozenset[str] | None:
-        """The engines that a module may import; ``None`` for a frontend."""
+        """Engines that a module may import; ``None`` for a frontend."""
         known = self._layers
         if module.where not in known:
             known[module.where] = configuration.layer(module.where, self.config)
@@ -229,7 +229,7 @@ class Project:
 
     @cached_property
     def packages(self) -> list[Package]:
-        """The packages with a frontend of operations and backends."""
+        """Packages with a frontend of operations and backends."""
         roots: dict[str, set[str]] = {}
         for name in self.modules:
             parts = name.split(".")
@@ -245,7 +245,7 @@ class Project:
 
 
 class Package:
-    """An ember-style package: its operations by category, and its backends."""
+    """A package with operations by category, and backends."""
 
     def __init__(self, project: Project, root: str, ops: str, backends: tuple[str, ...]) -> None:
         self.project = project
@@ -255,7 +255,7 @@ class Package:
 
     @cached_property
     def operations(self) -> list[tuple[Module, Defined]]:
-        """The public functions of the frontend that ``@op`` decorates, or all of them where nothing is decorated so."""
+        """Public functions of the frontend that ``@op`` decorates, or all of them if none is decorated."""
         found = []
         for name, module in self.project.modules.items():
             if name.startswith(self.ops + ".") and os.path.basename(module.path) != "__init__.py":
@@ -264,5 +264,5 @@ class Package:
         return marked or found
 
     def provider(self, backend: str, module: Module) -> Module | None:
-        """The module of a backend that mirrors one of the frontend."""
+        """Module of a backend that mirrors a module of the frontend."""
         return self.project.modules.get(f"{backend}{module.name[len(self.ops) :]}")

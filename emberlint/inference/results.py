@@ -1,4 +1,4 @@
-"""What operators and calls return, as far as their operands tell: the kind, and the dtype in a word."""
+"""Values of operators and calls, inferred from their operands: type, engine and dtype."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from emberlint.inference.values import (
+    ANNOTATED,
     BOOL,
     CALL,
     COMPLEX,
@@ -17,7 +18,6 @@ from emberlint.inference.values import (
     NOTHING,
     NUMBER,
     OPERATOR,
-    SAYS,
     SCALARS,
     SOME_DTYPE,
     TEXT,
@@ -34,11 +34,11 @@ def several(value: Value | None) -> Value | None:
         return None
     if value is INT:
         return DIMENSIONS
-    return Value(SEQUENCE, reason=SAYS, element=value)
+    return Value(SEQUENCE, reason=ANNOTATED, element=value)
 
 
 def element_of(value: Value, node: ast.AST) -> Value | None:
-    """What iterating over a value gives."""
+    """Value of an element when iterating over a value."""
     kind = value.kind
     if kind in ARRAYS:
         return Value(kind, value.engine, node, ELEMENT, value, dtype=value.dtype)
@@ -63,7 +63,7 @@ def first_array(values: Iterable[Value | None]) -> Value | None:
 
 
 def stronger(values: Iterable[Value | None]) -> str:
-    """A tensor, if one of the values is; else a host array."""
+    """``TENSOR`` if one of the values is a tensor, else ``HOST``."""
     return TENSOR if any(value is not None and value.kind == TENSOR for value in values) else HOST
 
 
@@ -81,7 +81,7 @@ def _host_items(value: Value) -> bool:
 
 
 def combined(node: Any, left: Value | None, right: Value | None) -> Value | None:
-    """What an arithmetic operator returns."""
+    """Value of an arithmetic operator."""
     if left is not None and left.kind in ARRAYS:
         kind, engine = left.kind, left.engine
         if right is not None and right.kind == TENSOR and kind == HOST:
@@ -258,7 +258,7 @@ def method_dtype(name: str, node: ast.Call, owner: Value) -> str | None:
     return owner.dtype
 
 
-def worded(word: str, engine: str, node: ast.AST) -> Value | None:
+def value_of_type(word: str, engine: str, node: ast.AST) -> Value | None:
     if word in SCALARS:
         return SCALARS[word]
     if word == SHAPE:

@@ -1,4 +1,4 @@
-"""What a file's scopes hold: names and their values, classes, and functions that are still to be visited."""
+"""Scopes of a file: names with their values, classes, and functions that have not been visited yet."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from emberlint.knowledge.types import INSTANCE
 Env = dict[str, Value | None]
 Scopes = tuple[Env, ...]
 
-# The entry of a scope for the active backend, where a condition says which it is; no name is written so.
+# Key of the active backend in a scope, where a condition determines it; it is not a valid name.
 BACKEND = "<backend>"
 
 
 def engines_of(known: Env) -> frozenset[str]:
-    """The engines one of which is the active backend, as a scope or a condition tells; empty if it does not."""
+    """Engines that may be the active backend in a scope; empty if unknown."""
     value = known.get(BACKEND)
     return frozenset(value.engine.split(",")) - {""} if value is not None else frozenset()
 
 
 class Class:
-    """What is known of a class of the file: its attributes, its methods and the full names of its bases.
+    """A class of the file: its attributes, its methods and the full names of its bases.
 
-    ``instance`` is any object of it.
+    ``instance`` is the value of its instances.
     """
 
     __slots__ = ("attributes", "bases", "instance", "methods", "node")
@@ -38,8 +38,10 @@ class Class:
 
 
 class Body(NamedTuple):
-    """A statement that is still to be visited, with the scopes around it and the class it is in: a function's body
-    when the names around it are known or when it is called, another one when a name in it turns out to matter.
+    """A statement that has not been visited yet, with its enclosing scopes and class.
+
+    A function's body is visited when the names around it are known or when it is called, another statement when a name
+    in it becomes relevant.
     """
 
     node: Any
@@ -48,11 +50,10 @@ class Body(NamedTuple):
 
 
 class Functions:
-    """The functions of a file: those that wait, those that are being visited, and what the others return.
+    """The functions of a file: their bodies, those being visited (``open``), and the values they return (``results``).
 
-    ``waiting`` has every function that has been met. ``helpers`` says which names are those of functions with one call
-    in the file, ``passed`` are the arrays that this call passes, and ``deferred`` the helpers that have been put off
-    until it is found.
+    ``waiting`` has every function defined so far. ``helpers`` says which names are functions with one call in the file,
+    ``passed`` has the arrays that this call passes, and ``deferred`` the helpers whose call has not been found yet.
     """
 
     __slots__ = ("deferred", "generators", "helpers", "open", "passed", "results", "waiting")

@@ -1,4 +1,4 @@
-"""The state of the pass over a file, which rules do not see."""
+"""State of the pass over a file, which rules do not use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class State(File):
-    """A file, and the state of the pass over it: what the visitors of nodes read and write.
+    """A file, and the state of the pass over it, which visitors read and write.
 
-    ``checks`` are those of the rules, ``interest`` says what is worth a visit. ``classes`` and ``functions`` hold what
-    is known of those of the file. ``returns`` and ``pending`` are what the function being visited has returned, and the
-    functions in it that are to be visited after it; ``ended`` says that what follows in this block is not reached.
+    ``checks`` are the checks of the rules, ``interest`` says which nodes are relevant. ``classes`` and ``functions``
+    are those of the file. ``returns`` are the values that the function being visited returns, ``pending`` the inner
+    functions to visit after it. ``ended`` says that the rest of the block is unreachable.
     """
 
     __slots__ = ("checks", "classes", "ended", "functions", "interest", "pending", "returns")
@@ -50,6 +50,6 @@ class State(File):
 
 
 def state_of(file: File) -> State:
-    """The state of the pass that shows a file to the rules."""
+    """State of the pass over a file."""
     assert isinstance(file, State)
     return file

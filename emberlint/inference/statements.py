@@ -1,4 +1,4 @@
-"""Statements: what they do to the names in scope. Those with blocks are in ``blocks``."""
+"""Effects of statements on the names in scope. Statements with blocks are in ``blocks``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from emberlint.inference.imports import Import
 from emberlint.inference.results import combined
 from emberlint.inference.state import State
 from emberlint.inference.targets import bind
-from emberlint.inference.values import NOTHING, SAYS, Value, reference
-from emberlint.inference.visitors import EVALUATE, checked, evaluate, executes, truth, worthwhile
+from emberlint.inference.values import ANNOTATED, NOTHING, Value, reference
+from emberlint.inference.visitors import EVALUATE, evaluate, evaluate_if_relevant, executes, run_checks, truth
 from emberlint.knowledge.engines import engine_of
-from emberlint.knowledge.types import ARRAYS, COLD
+from emberlint.knowledge.types import ARRAYS, IRRELEVANT
 
 
 @executes(ast.Import)
@@ -26,7 +26,7 @@ def _import(node: ast.Import, state: State) -> None:
             bound = path = name.name.partition(".")[0]
         state.env[bound] = reference(path)
         _imported(node, name.name, name, bound, state)
-    checked(node, state)
+    run_checks(node, state)
 
 
 @executes(ast.ImportFrom)
@@ -39,7 +39,7 @@ def _import_from(node: ast.ImportFrom, state: State) -> None:
         bound = name.asname or name.name
         state.env[bound] = reference(state.imports.canonical(path) if state.imports.renames else path)
         _imported(node, path, name, bound, state)
-    checked(node, state)
+    run_checks(node, state)
 
 
 def _imported(node: ast.stmt, path: str, name: ast.alias, bound: str, state: State) -> None:
@@ -54,50 +54,50 @@ def _imported(node: ast.stmt, path: str, name: ast.alias, bound: str, state: Sta
 
 @executes(ast.Return)
 def _return(node: ast.Return, state: State) -> None:
-    state.returns.append(NOTHING if node.value is None else worthwhile(node, node.value, state))
-    checked(node, state)
+    state.returns.append(NOTHING if node.value is None else evaluate_if_relevant(node, node.value, state))
+    run_checks(node, state)
     state.ended = True
 
 
 @executes(ast.Raise)
 def _raise(node: ast.Raise, state: State) -> None:
-    if state.interest.is_warm(node):
+    if state.interest.is_relevant(node):
         for part in (node.exc, node.cause):
             if part is not None:
                 evaluate(part, state)
-    checked(node, state)
+    run_checks(node, state)
     state.ended = True
 
 
 @executes(ast.Continue, ast.Break)
 def _leave(node: ast.stmt, state: State) -> None:
-    checked(node, state)
+    run_checks(node, state)
     state.ended = True
 
 
 @executes(ast.Expr)
 def _expression(node: ast.Expr, state: State) -> None:
     value = node.value
-    if type(value) is not ast.Constant and state.interest.is_warm(node):
+    if type(value) is not ast.Constant and state.interest.is_relevant(node):
         EVALUATE[type(value)](value, state)
     if ast.Expr in state.checks.on:
-        checked(node, state)
+        run_checks(node, state)
 
 
 @executes(ast.Assign)
 def _assign(node: ast.Assign, state: State) -> None:
-    value = worthwhile(node, node.value, state)
+    value = evaluate_if_relevant(node, node.value, state)
     targets = node.targets
     first = targets[0]
     if type(first) is ast.Name and len(targets) == 1:
-        # What `bind` does, without a call: most statements are these.
+        # An inlined `bind`: most statements are assignments to one name.
         state.env[first.id] = value
-        if value is not None and (value.kind not in COLD or value.path):
-            state.interest.warm.add(first.id.encode())
+        if value is not None and (value.kind not in IRRELEVANT or value.path):
+            state.interest.relevant.add(first.id.encode())
         return
     for target in targets:
         bind(target, value, state)
-    checked(node, state)
+    run_checks(node, state)
 
 
 @executes(ast.AnnAssign)
@@ -110,14 +110,14 @@ def _annotated_assign(node: ast.AnnAssign, state: State) -> None:
             declared.kind,
             declared.engine,
             node.target,
-            SAYS,
+            ANNOTATED,
             dtype=declared.dtype,
             element=declared.element,
             items=declared.items,
             nullable=declared.nullable,
         )
     bind(node.target, value, state)
-    checked(node, state)
+    run_checks(node, state)
 
 
 @executes(ast.AugAssign)
@@ -131,7 +131,7 @@ def _augmented(node: ast.AugAssign, state: State) -> None:
     else:
         before = evaluate(target, state)
     value = evaluate(node.value, state)
-    checked(node, state)
+    run_checks(node, state)
     after = combined(node, before, value)
     if after is not None and before is not None and before.kind in ARRAYS:
         after.argument = before.argument
@@ -146,16 +146,16 @@ def _delete(node: ast.Delete, state: State) -> None:
             state.env.pop(target.id, None)
         else:
             evaluate(target, state)
-    checked(node, state)
+    run_checks(node, state)
 
 
 @executes(ast.Assert)
 def _assert(node: ast.Assert, state: State) -> None:
-    if state.interest.is_warm(node):
+    if state.interest.is_relevant(node):
         truth(node.test, state)
         if node.msg is not None:
             evaluate(node.msg, state)
-    checked(node, state)
+    run_checks(node, state)
     state.env.update(narrowed(node.test, state)[0])
 
 
@@ -163,4 +163,4 @@ def _assert(node: ast.Assert, state: State) -> None:
 def _global(node: Any, state: State) -> None:
     for name in node.names:
         state.env[name] = None
-    checked(node, state)
+    run_checks(node, state)

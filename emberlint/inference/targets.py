@@ -1,4 +1,4 @@
-"""Targets of assignments, and what they are bound to."""
+"""Binding of assignment targets to values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from emberlint.inference.checks import Iteration
 from emberlint.inference.results import element_of
 from emberlint.inference.state import State
 from emberlint.inference.values import Value
-from emberlint.inference.visitors import checked, evaluate
-from emberlint.knowledge.types import ARRAYS, COLD, INSTANCE
+from emberlint.inference.visitors import evaluate, run_checks
+from emberlint.knowledge.types import ARRAYS, INSTANCE, IRRELEVANT
 
 
 def bind(target: Any, value: Value | None, state: State) -> None:
@@ -20,15 +20,15 @@ def bind(target: Any, value: Value | None, state: State) -> None:
     if kind is ast.Name:
         name = target.id
         state.env[name] = value
-        if value is not None and (value.kind not in COLD or value.path):
-            state.interest.warm.add(name.encode())
+        if value is not None and (value.kind not in IRRELEVANT or value.path):
+            state.interest.relevant.add(name.encode())
     elif kind is ast.Tuple or kind is ast.List:
         _unpack(target, value, state)
     elif kind is ast.Attribute:
         owner = evaluate(target.value, state)
         if owner is not None and owner.kind == INSTANCE and owner.node in state.classes:
-            classes.keep(state.classes[owner.node], target.attr, value, state)
-        checked(target, state)
+            classes.record_attribute(state.classes[owner.node], target.attr, value, state)
+        run_checks(target, state)
     elif kind is ast.Starred:
         bind(target.value, None, state)
     else:
@@ -53,7 +53,7 @@ def _unpack(target: Any, value: Value | None, state: State) -> None:
 
 
 def forget(target: ast.AST, state: State) -> None:
-    """Bind the names of a target to something unknown."""
+    """Bind the names of a target to an unknown value."""
     if isinstance(target, ast.Name):
         state.env[target.id] = None
     elif isinstance(target, (ast.Tuple, ast.List)):

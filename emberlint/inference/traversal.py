@@ -1,4 +1,4 @@
-"""The way through a file: the module first, then the functions that are worth a visit."""
+"""Traversal of a file: module-level statements first, then the relevant functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emberlint.inference.targets import forget
 from emberlint.inference.visitors import EXECUTE
 from emberlint.knowledge.types import ARRAYS, INSTANCE, REFERENCE
 
-# These fill the tables of ``visitors``.
+# Importing these modules fills the tables of ``visitors``.
 TABLES = (blocks, calls, classes, expressions, functions, statements)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -21,7 +21,7 @@ _VISITED = frozenset({ast.Import, ast.ImportFrom, ast.ClassDef, *_FUNCTIONS})
 
 
 def run(state: State) -> list[Finding]:
-    """The findings in a file, in the order of their places."""
+    """Findings in a file, in the order of their location."""
     interest = state.interest
     interest.read(state.config.namespace, state.checks, state.allowed is None)
     skipped = _module(state)
@@ -38,7 +38,7 @@ def run(state: State) -> list[Finding]:
 
 
 def _module(state: State) -> list[Body]:
-    """Visit the statements of a module; those that are passed by."""
+    """Visit the relevant statements of a module, and return the skipped ones."""
     skipped = []
     for statement in state.tree.body:
         kind = type(statement)
@@ -51,25 +51,26 @@ def _module(state: State) -> list[Body]:
             skipped.append(Body(statement, (state.env,)))
     for name, value in state.env.items():
         if value is not None and (
-            value.kind in ARRAYS or value.kind == INSTANCE or (value.kind == REFERENCE and value.hot)
+            value.kind in ARRAYS or value.kind == INSTANCE or (value.kind == REFERENCE and value.relevant)
         ):
             state.interest.note(name, value)
     return skipped
 
 
 def _functions(state: State, fresh: Places | None) -> list[Body]:
-    """Visit the functions that wait; those that are passed by.
+    """Visit the relevant pending functions, and return the skipped ones.
 
-    ``fresh`` are the places that make one worth a visit; ``None`` the first time, when the imports say that.
+    ``fresh`` are the offsets of the names that make a function relevant; ``None`` the first time, when the imports
+    determine that.
     """
     skipped = []
     known, touches, pending = state.functions, state.interest.touches, state.pending
-    for body in pending:  # which grows on the way
+    for body in pending:  # the loop appends to it
         node, _, _ = body
         if node in known.results or node in known.open:
             continue
         if node not in known.deferred and parameters.is_helper(node.name, state):
-            # Its one call, somewhere below, tells what its parameters are.
+            # Its only call determines its parameters, so the calling function is visited first.
             known.deferred.add(node)
             pending.append(body)
         elif touches(node) if fresh is None else fresh.are_in(node):
@@ -81,7 +82,7 @@ def _functions(state: State, fresh: Places | None) -> list[Body]:
 
 
 def _again(skipped: list[Body], fresh: Places, state: State) -> list[Body]:
-    """Take up what was passed by, now that more names are of interest; what still is."""
+    """Revisit skipped statements now that more names are relevant, and return those that are still skipped."""
     left = []
     for body in skipped:
         if isinstance(body.node, _FUNCTIONS):

@@ -1,6 +1,6 @@
-"""What a value is, as far as reading tells: its type, the engine it belongs to, and why that is believed.
+"""Inferred values: their type, engine and dtype, and the reason for it.
 
-``None`` in place of a ``Value`` means unknown, and no rule about tensors may fire on it.
+``None`` instead of a ``Value`` means unknown, and rules about tensors do not report it.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from emberlint.knowledge.types import (
     TENSOR,
 )
 
-# Why a value has its kind; `emberlint why` fills in the source text.
-SAYS = "is annotated so"
-CALL = "is what this call answers"
-METHOD = "is what this method answers"
+# Reasons for a value's type; `emberlint why` adds the source text.
+ANNOTATED = "is annotated"
+CALL = "is the result of this call"
+METHOD = "is the result of this method"
 OPERATOR = "is computed from a tensor"
-ELEMENT = "is a part of a tensor"
-LITERAL = "is written so"
+ELEMENT = "is an element of a tensor"
+LITERAL = "is a literal"
 BOUND = "is assigned here"
-CHECKED = "is checked to be one"
-ATTRIBUTE = "is read from a tensor"
+CHECKED = "is tested here"
+ATTRIBUTE = "is an attribute of a tensor"
 MEMBER = "is assigned to the attribute"
 
 
 class Value:
-    """A known value: ``kind`` and ``engine``, ``dtype`` ("int", "float", "bool", "complex" or None), and its reasons.
+    """An inferred value: ``kind``, ``engine``, ``dtype`` ("int", "float", "bool", "complex" or None), and its reasons.
 
-    ``path`` is the full name of a reference. ``element`` and ``items`` describe a sequence: any element, or each.
-    ``argument`` is the name of the parameter that the very object was passed in as, else empty. ``node`` is the
-    expression that gave the value its kind, ``reason`` how, ``source`` the value it was derived from. ``hot`` says
-    whether it can interest a rule: an array, something of an engine's, the backend's name, or a sequence of such.
+    ``path`` is the full name of a reference. ``element`` and ``items`` describe a sequence: any element, or each one.
+    ``argument`` is the name of the parameter if the value is the object that the caller passed, else empty. ``node`` is
+    the expression that determined the type, ``reason`` says how, ``source`` is the value it was derived from.
+    ``relevant`` says whether a rule may apply to it: an array, an object of an engine, the backend's name, or a
+    sequence of these.
     """
 
     __slots__ = (
@@ -53,13 +54,13 @@ class Value:
         "dtype",
         "element",
         "engine",
-        "hot",
         "items",
         "kind",
         "node",
         "nullable",
         "path",
         "reason",
+        "relevant",
         "source",
     )
 
@@ -90,13 +91,13 @@ class Value:
         self.argument = argument
         self.nullable = nullable
         if kind in ARRAYS:
-            self.hot = True
+            self.relevant = True
         elif kind == SEQUENCE:
-            self.hot = (element is not None and element.hot) or (items is not None and any_hot(items))
+            self.relevant = (element is not None and element.relevant) or (items is not None and any_relevant(items))
         elif kind == REFERENCE:
-            self.hot = engine_of(path) != ""
+            self.relevant = engine_of(path) != ""
         else:
-            self.hot = path != "" and kind == STRING
+            self.relevant = path != "" and kind == STRING
 
     def __repr__(self) -> str:
         parts = [self.kind, *(part for part in (self.engine, self.dtype, self.path) if part)]
@@ -104,21 +105,21 @@ class Value:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is a tensor that is not known to live in host memory."""
+        """Whether the value is a tensor that is not known to be in host memory."""
         return self.kind == TENSOR
 
     @property
     def is_array(self) -> bool:
-        """Whether it is a tensor or a NumPy array."""
+        """Whether the value is a tensor or a NumPy array."""
         return self.kind == TENSOR or self.kind == HOST
 
     @property
     def is_host(self) -> bool:
-        """Whether it is a Python number or a shape: something that needs no engine."""
+        """Whether the value is a Python number or a shape, which need no engine."""
         return self.kind == SCALAR or self.kind == SHAPE
 
     def described(self) -> str:
-        """The kind in words, for messages."""
+        """Description of the type, for messages."""
         names = {"numpy": "NumPy", "torch": "torch", "mlx": "MLX", "jax": "JAX", EMBER: "ember"}
         if self.kind in ARRAYS:
             noun = "array" if self.engine in ("numpy", "jax", "mlx") else "tensor"
@@ -127,7 +128,7 @@ class Value:
         return words.get(self.kind, self.kind)
 
     def chain(self) -> Iterator[Value]:
-        """The value, what it was derived from, and so on."""
+        """The value, the value it was derived from, and so on."""
         value: Value | None = self
         seen = 0
         while value is not None and seen < 24:
@@ -136,10 +137,10 @@ class Value:
             seen += 1
 
 
-def any_hot(values: Iterable[Value | None]) -> bool:
-    """Whether one of some values can interest a rule."""
-    for value in values:  # noqa: SIM110 - a loop is faster here, and this is asked for every list
-        if value is not None and value.hot:
+def any_relevant(values: Iterable[Value | None]) -> bool:
+    """Whether a rule may apply to one of some values."""
+    for value in values:  # noqa: SIM110 - a loop is faster here, and this runs for every list
+        if value is not None and value.relevant:
             return True
     return False
 
@@ -159,12 +160,12 @@ SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "": NUM
 
 @cache
 def reference(path: str) -> Value:
-    """The one value of an imported name."""
+    """Value of an imported name, the same object for each full name."""
     return Value(REFERENCE, path=path)
 
 
 def merged(a: Value | None, b: Value | None) -> Value | None:
-    """What holds of a value that is one or the other."""
+    """Value that is either of two values; ``None`` if they have nothing in common."""
     if a is b or a is None or b is None:
         return a if a is b else None
     if a.kind == b.kind:

@@ -1,7 +1,7 @@
-"""The two tables of the pass, and the ways into them: what an expression's value is, and what a statement does.
+"""The two dispatch tables of the pass: evaluators of expressions, and executors of statements.
 
-Functions of other modules fill the tables, one for each class of node; those of this one serve the other classes. An
-expression's function visits its parts, finds its value, keeps it in ``file.known``, and shows the node to the rules.
+Other modules register a function for a class of node; the functions of this module handle the remaining classes. An
+evaluator visits the child nodes, infers the value, stores it in ``state.known``, and runs the checks on the node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXECUTE: dict[type, Executor] = {}
 
 
 def evaluates(*classes: type) -> Callable[[Evaluator], Evaluator]:
-    """A decorator: a function finds the value of expressions of these classes."""
+    """Decorator that registers a function as the evaluator of expressions of these classes."""
 
     def enter(function: Evaluator) -> Evaluator:
         EVALUATE.update(dict.fromkeys(classes, function))
@@ -38,7 +38,7 @@ def evaluates(*classes: type) -> Callable[[Evaluator], Evaluator]:
 
 
 def executes(*classes: type) -> Callable[[Executor], Executor]:
-    """A decorator: a function does what statements of these classes do."""
+    """Decorator that registers a function as the executor of statements of these classes."""
 
     def enter(function: Executor) -> Executor:
         EXECUTE.update(dict.fromkeys(classes, function))
@@ -48,12 +48,12 @@ def executes(*classes: type) -> Callable[[Executor], Executor]:
 
 
 def evaluate(node: Any, state: State) -> Value | None:
-    """The value of an expression; its parts are visited first, then the rules see it."""
+    """Value of an expression. Visits its child nodes, then runs the checks."""
     return EVALUATE[type(node)](node, state)
 
 
-def quietly(node: Any, state: State) -> Value | None:
-    """The value of an expression, without showing it to the rules."""
+def evaluate_unchecked(node: Any, state: State) -> Value | None:
+    """Value of an expression, without running the checks."""
     checks, state.checks = state.checks, NONE
     try:
         return EVALUATE[type(node)](node, state)
@@ -62,46 +62,48 @@ def quietly(node: Any, state: State) -> Value | None:
 
 
 def value_ahead(node: ast.expr, file: File) -> Value | None:
-    """The value of an expression that the rules may not have been shown yet, for a rule that must know it."""
-    return quietly(node, state_of(file))
+    """Value of an expression that may not have been visited yet, for use by rules."""
+    return evaluate_unchecked(node, state_of(file))
 
 
-def worthwhile(statement: ast.stmt, node: Any, state: State) -> Value | None:
-    """The value of a statement's expression. A call in a statement that mentions nothing of interest is not visited:
-    only a built-in function could return anything that is known.
+def evaluate_if_relevant(statement: ast.stmt, node: Any, state: State) -> Value | None:
+    """Value of a statement's expression.
+
+    A call in an irrelevant statement is not visited unless it is of a built-in function: no other result could be
+    known.
     """
     kind = type(node)
     if kind is ast.Call:
         function = node.func
         name = function.id if type(function) is ast.Name else getattr(function, "attr", "")
-        if name not in BUILTIN_RESULTS and name not in TYPE_NAMES and not state.interest.is_warm(statement):
+        if name not in BUILTIN_RESULTS and name not in TYPE_NAMES and not state.interest.is_relevant(statement):
             return None
     return EVALUATE[kind](node, state)
 
 
 def block(body: Iterable[ast.stmt], state: State) -> None:
-    """Execute statements one after the other."""
+    """Execute statements in order."""
     for statement in body:
         EXECUTE[type(statement)](statement, state)
 
 
-def shown(node: Any, value: Value | None, state: State) -> Value | None:
-    """The value of an expression, after it is kept and the rules have seen the node."""
+def record_value(node: Any, value: Value | None, state: State) -> Value | None:
+    """Store and return the value of an expression, after running the checks on the node."""
     if value is not None:
         state.known[node] = value
     if type(node) in state.checks.on:
-        checked(node, state)
+        run_checks(node, state)
     return value
 
 
-def checked(node: Any, state: State) -> None:
-    """Show a node to the rules that asked for its class."""
+def run_checks(node: Any, state: State) -> None:
+    """Run the checks that subscribe to the class of a node."""
     for check in state.checks.on.get(type(node), ()):
         check(node, state)
 
 
 def truth(node: Any, state: State) -> Value | None:
-    """The value of an expression whose truth is asked for."""
+    """Value of an expression whose truth value is tested."""
     value = asked = EVALUATE[type(node)](node, state)
     if type(node) is ast.BoolOp:
         asked = state.value(last_part(node))
@@ -112,7 +114,7 @@ def truth(node: Any, state: State) -> Value | None:
 
 
 def iterated(node: Any, state: State) -> Value | None:
-    """The value of an expression that is iterated over."""
+    """Value of an expression that is iterated over."""
     value = EVALUATE[type(node)](node, state)
     if value is not None and value.kind in ARRAYS:
         for check in state.checks.on.get(Iteration, ()):
@@ -120,8 +122,8 @@ def iterated(node: Any, state: State) -> Value | None:
     return value
 
 
-def parts(node: ast.AST, state: State) -> None:
-    """Visit whatever a node is made of."""
+def visit_children(node: ast.AST, state: State) -> None:
+    """Visit the child nodes of a node."""
     known = node.__dict__
     for name in node._fields:
         child = known.get(name)
@@ -132,24 +134,24 @@ def parts(node: ast.AST, state: State) -> None:
                 elif isinstance(item, ast.stmt):
                     EXECUTE[type(item)](item, state)
                 elif isinstance(item, ast.AST):
-                    parts(item, state)
+                    visit_children(item, state)
         elif isinstance(child, ast.expr):
             EVALUATE[type(child)](child, state)
         elif isinstance(child, ast.AST) and not isinstance(child, (ast.expr_context, ast.operator, ast.boolop)):
-            parts(child, state)
+            visit_children(child, state)
 
 
 @evaluates(*ast.expr.__subclasses__())
 def _other(node: ast.expr, state: State) -> Value | None:
-    """An expression of which nothing is known but that its parts are expressions."""
-    parts(node, state)
-    return shown(node, None, state)
+    """Visit any other expression, whose value is unknown."""
+    visit_children(node, state)
+    return record_value(node, None, state)
 
 
 @executes(*ast.stmt.__subclasses__())
 def _unknown(node: ast.stmt, state: State) -> None:
-    parts(node, state)
-    checked(node, state)
+    visit_children(node, state)
+    run_checks(node, state)
 
 
 @evaluates(ast.Constant)

@@ -1,1 +1,1 @@
-"""What is known before any program is read: the engines, what their functions return, and what was measured."""
+"""Static knowledge of the linter: engines, types of their functions' results, the catalogue, the measured matrix."""

@@ -1,6 +1,4 @@
-"""What the linter knows of ember's operations and of the engines' functions: ``catalogue.json``, which ``generate``
-writes.
-"""
+"""Ember's operations and the engines' functions, from ``catalogue.json``, which ``emberlint.generate`` writes."""
 
 from __future__ import annotations
 
@@ -13,9 +11,11 @@ PATH = os.path.join(os.path.dirname(__file__), "catalogue.json")
 
 
 class Parameter(NamedTuple):
-    """A parameter: ``kind`` is P (by position), B (both ways), K (by keyword), V (``*args``) or W (``**kwargs``).
+    """A parameter.
 
-    ``default`` is its text, ``None`` where there is none; ``role`` is what dispatch makes of it.
+    ``kind`` is P (by position), B (by position or keyword), K (by keyword), V (``*args``) or W (``**kwargs``).
+    ``default`` is the source text of the default, ``None`` if there is none. ``role`` is the annotation that says how
+    dispatch converts the argument.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Parameter(NamedTuple):
 
 @cache
 def load() -> dict[str, Any]:
-    """The whole table."""
+    """The complete catalogue."""
     with open(PATH, "rb") as file:
         table: dict[str, Any] = json.loads(file.read())
     return table
@@ -34,7 +34,7 @@ def load() -> dict[str, Any]:
 
 @cache
 def operation(path: str) -> dict[str, Any] | None:
-    """Ember's record of an operation named as under ``ember_ml.ops``: ``sum``, ``stats.sum`` or ``linalg.norm``."""
+    """Record of an operation by its name under ``ember_ml.ops``: ``sum``, ``stats.sum`` or ``linalg.norm``."""
     ember = load()["ember"]
     full = ember["names"].get(path)
     if full is None:
@@ -47,14 +47,14 @@ def operation(path: str) -> dict[str, Any] | None:
 
 @cache
 def function(path: str) -> dict[str, Any] | None:
-    """The record of an engine's function by its full name: ``numpy.linalg.norm``."""
+    """Record of an engine's function by its full name: ``numpy.linalg.norm``."""
     engine = load()["engines"].get(path.partition(".")[0])
     record: dict[str, Any] | None = engine["functions"].get(path) if engine else None
     return record
 
 
 def parameters(record: dict[str, Any]) -> list[Parameter] | None:
-    """The parameters of a record; ``None`` where the engine does not tell them."""
+    """Parameters of a record; ``None`` if the engine does not document them."""
     rows = record.get("parameters")
     if rows is None:
         return None
@@ -65,29 +65,29 @@ def parameters(record: dict[str, Any]) -> list[Parameter] | None:
 
 
 def engines() -> tuple[str, ...]:
-    """The engines whose functions and methods are known."""
+    """Engines whose functions and methods are in the catalogue."""
     return tuple(load()["engines"])
 
 
 @cache
 def methods(engine: str) -> frozenset[str]:
-    """The methods and properties of an engine's arrays."""
+    """Methods and properties of an engine's arrays."""
     return frozenset(load()["engines"][engine]["methods"])
 
 
 @cache
 def dtypes() -> frozenset[str]:
-    """The names of ember's dtypes."""
+    """Names of ember's dtypes."""
     return frozenset(load()["ember"]["dtypes"])
 
 
 @cache
 def constants() -> frozenset[str]:
-    """The names of ember's constants: ``pi``, ``inf`` and the like."""
+    """Names of ember's constants, such as ``pi`` and ``inf``."""
     return frozenset(load()["ember"]["constants"])
 
 
 @cache
 def standard() -> frozenset[str]:
-    """The names of the array API standard's functions."""
+    """Names of the array API standard's functions."""
     return frozenset(load()["standard"])

@@ -1,4 +1,4 @@
-"""The engines: which names are theirs, and which classes are their arrays."""
+"""Engines of full names, and the array classes of the engines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from emberlint.config import ENGINES
 from emberlint.knowledge.types import HOST, TENSOR
 
 EMBER = "ember"
-BACKEND_NAMES = ("backend", "BACKEND", "backend_name", "BACKEND_NAME")  # how a backend's name is called, at the end
+BACKEND_NAMES = ("backend", "BACKEND", "backend_name", "BACKEND_NAME")  # last part of names that hold a backend's name
 
 _TYPES = {
     "numpy.ndarray": (HOST, "numpy"),
@@ -37,9 +37,9 @@ TYPE_NAMES = {"Tensor": EMBER, "EmberTensor": EMBER, "KerasTensor": ""}
 
 @cache
 def array_type(path: str, own: frozenset[str] = frozenset()) -> tuple[str, str] | None:
-    """The kind and engine of the objects of a class by its full name, if they are arrays.
+    """Kind and engine of the instances of a class, by its full name; ``None`` if they are not arrays.
 
-    ``Tensor`` is the name of many classes; only ember's counts, and those of the packages that are a file's ``own``.
+    Many libraries have a class named ``Tensor``; only those of ember and of the packages in ``own`` count.
     """
     found = _TYPES.get(path)
     if found is None:
@@ -52,7 +52,7 @@ def array_type(path: str, own: frozenset[str] = frozenset()) -> tuple[str, str] 
 
 @cache
 def engine_of(path: str) -> str:
-    """The engine that a full name belongs to; ember's operations are ``ember``; empty for others."""
+    """Engine that a full name belongs to, ``ember`` for names of ember; empty for other names."""
     root = path.partition(".")[0]
     if root in ENGINES:
         return root

@@ -1,7 +1,7 @@
-"""The measured matrix, as ``ember-ml ops measure`` writes it: which operation, dtype and keyword is the same on which
-engine.
+"""The measured matrix: whether an operation, a dtype or a keyword has the reference result on an engine.
 
-``ember_ml/tools/__init__.py`` describes the file. The configured one is read, else the one that comes with ember.
+``ember-ml ops measure`` writes the file, and ``ember_ml/tools/__init__.py`` describes it. The default is the file that
+comes with ember.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHAPE = Fields({"operations": Each(Fields({"engines": Each(_MEASURED)}))}, {"nat
 
 
 def path_of(config: Config) -> str:
-    """The file that a configuration means; empty if there is none."""
+    """Path of the matrix of a configuration; empty if there is none."""
     return os.path.join(config.root, config.matrix) if config.matrix else _own()
 
 
@@ -35,7 +35,7 @@ def _own() -> str:
 
 
 def load(config: Config) -> dict[str, Any] | None:
-    """The matrix of a configuration; ``None`` if nothing has been measured."""
+    """Matrix of a configuration; ``None`` if there is none."""
     path = path_of(config)
     return _read(path) if path else None
 
@@ -45,9 +45,9 @@ def _read(path: str) -> dict[str, Any]:
     try:
         matrix = files.read_json(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the matrix {path} cannot be read: {error}") from error
+        raise ConfigError(f"cannot read the matrix {path}: {error}") from error
     if not isinstance(matrix, dict) or matrix.get("format") != FORMAT:
-        raise ConfigError(f"{path} is no matrix of format {FORMAT}; `ember-ml ops measure` writes one")
+        raise ConfigError(f"{path} must be a matrix of format {FORMAT}; write one with `ember-ml ops measure`")
     wrong = fault(matrix, SHAPE, "matrix") if path != _OWN else ""
     if wrong:
         raise ConfigError(f"{path}: {wrong}")
@@ -55,7 +55,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def native(path: str, place: str) -> dict[str, Any] | None:
-    """What a matrix says of an engine's function, compared with the operation of its name: ``numpy.sum``."""
+    """Measured comparison of an engine's function (``numpy.sum``) with the operation of the same name."""
     if not place:
         return None
     found: dict[str, Any] | None = _read(place).get("native", {}).get(path.partition(".")[0], {}).get(path)

@@ -1,4 +1,4 @@
-"""Python's operators and the operations that compute the same."""
+"""Python's operators and the equivalent operations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Sign(NamedTuple):
-    """A sign as it is written, and the operation of ``ops``."""
+    """An operator's symbol, and the equivalent operation of ``ops``."""
 
     sign: str
     operation: str

@@ -1,4 +1,4 @@
-"""What functions, methods and attributes return, by their names."""
+"""Types of the results of functions, methods and attributes, by their names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from emberlint.knowledge.types import DTYPE, HOST, SEQUENCE, SHAPE, STRING, TENS
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text, for tables that are lists of names."""
+    """Words of a text, for tables that are lists of names."""
     return frozenset(text.split())
 
 
-# NumPy and jax.numpy do not say what they return; whatever is not here returns an array.
+# NumPy and jax.numpy do not document return types; functions that are not listed here return an array.
 _NUMPY_RESULTS = {
     "bool": """
         allclose array_equal array_equiv can_cast iscomplexobj isrealobj isdtype isfortran isscalar issubdtype
@@ -53,9 +53,9 @@ _NUMPY = {name: kind for kind, names in _NUMPY_RESULTS.items() for name in names
 
 @cache
 def result_of(path: str) -> tuple[str, str] | None:
-    """What a function returns, by its full name: a word for the kind, and the engine. ``None`` if that is unknown.
+    """Type and engine of a function's result, by its full name; ``None`` if unknown.
 
-    The word is a kind, a Python number's type, or ``sequence`` for several tensors.
+    The type is one of ``knowledge.types``, the name of a Python number type, or ``sequence`` for several tensors.
     """
     root, _, rest = path.partition(".")
     if root == "numpy":
@@ -161,7 +161,7 @@ def _word(text: str, engine: str) -> tuple[str, str] | None:
     return (word, engine) if word else None
 
 
-# Methods and attributes, by what they return on an array; what is not here is unknown.
+# Types of methods and attributes of an array; those that are not listed are unknown.
 _SAME_KIND_METHODS = words(
     """
     abs absolute add all any argmax argmin argsort astype bfloat16 bitwise_and bitwise_or bmm bool broadcast_to ceil
@@ -197,7 +197,7 @@ METHODS |= {
     "topk": SEQUENCE,
     "nonzero": "nonzero",
 }
-# "torch": the same kind, on torch's tensors alone; NumPy's ``x.data`` is a buffer.
+# "torch": the same type, for torch tensors only; NumPy's ``x.data`` is a buffer.
 ATTRIBUTES = {
     "T": "same",
     "mT": "same",
@@ -218,5 +218,5 @@ ATTRIBUTES = {
     "is_cuda": "bool",
 }
 
-# Where a reduction of a torch tensor returns values and indices if it is given a dimension.
+# Reductions of a torch tensor that return values and indices if they are given a dimension.
 PAIRS = frozenset({"max", "min", "sort", "median", "mode", "kthvalue", "topk", "cummax", "cummin"})

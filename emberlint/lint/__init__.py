@@ -1,1 +1,1 @@
-"""From paths to findings: files are listed, linted in processes, cached and fixed, and comments silence findings."""
+"""From paths to findings: listing, linting in processes, caching, suppressions and fixes."""

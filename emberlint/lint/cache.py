@@ -1,6 +1,4 @@
-"""What linting gave last time: findings and facts by file, good while content, settings, linter and Python are the
-same.
-"""
+"""Cache of findings and facts by file, valid for the same content, settings, linter and Python version."""
 
 from __future__ import annotations
 
@@ -22,16 +20,16 @@ from emberlint.source import files
 
 FOLDER = ".emberlint_cache"
 
-_RECENT = 100_000_000  # nanoseconds; clocks of file systems are coarse
+_RECENT = 100_000_000  # nanoseconds; the clocks of file systems are coarse
 
 
 def digest(data: bytes) -> str:
-    """A short name for a file's content."""
+    """Digest of a file's content."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def stamp(path: str) -> list[int] | None:
-    """The size and time of a file; ``None`` where it was written so lately that the next write could have the same."""
+    """Size and modification time of a file; ``None`` if it is so recent that a later write could have the same."""
     try:
         stat = os.stat(path)
     except OSError:
@@ -42,12 +40,12 @@ def stamp(path: str) -> list[int] | None:
 
 @cache
 def _linter() -> str:
-    """A name for the linter itself: any change to its files makes another."""
+    """Key of the linter itself, which changes with any of its files."""
     return "\n".join([__version__, sys.version, *_stamps(os.path.dirname(os.path.dirname(__file__)))])
 
 
 def _stamps(folder: str) -> Iterator[str]:
-    """The name, size and time of each file of the linter."""
+    """Path, size and modification time of each file of the linter."""
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
@@ -67,9 +65,9 @@ def _measured(config: Config) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}"
 
 
-def _packed(table: dict[str, Any]) -> bytes:
-    """A table as JSON that begins with a digest of itself, so that what anybody else wrote is recognized."""
-    # There are no circles in it to look for.
+def _pack(table: dict[str, Any]) -> bytes:
+    """JSON of a table, preceded by its digest, so that damage and foreign changes are detected."""
+    # The table has no reference cycles.
     text = json.dumps(table, separators=(",", ":"), check_circular=False).encode()
     return _head(text) + text + b"}"
 
@@ -81,12 +79,12 @@ def _head(text: bytes) -> bytes:
 _LENGTH = len(_head(b""))
 
 
-def _unpacked(data: bytes) -> dict[str, Any]:
-    """The table that was packed; an empty one if the data is anything else."""
+def _unpack(data: bytes) -> dict[str, Any]:
+    """Table from packed data; empty if the digest does not match."""
     text = data[_LENGTH:-1]
     if data[:_LENGTH] != _head(text):
         return {}
-    # A collector would walk the table over and over while it grows.
+    # The garbage collector would traverse the growing table repeatedly.
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -98,7 +96,7 @@ def _unpacked(data: bytes) -> dict[str, Any]:
 
 
 class Cache:
-    """The results of one configuration, in one file of the folder ``.emberlint_cache`` at the project's root."""
+    """Results for one configuration, in one file of the folder ``.emberlint_cache`` at the project's root."""
 
     def __init__(self, config: Config, enabled: bool = True) -> None:
         key = digest(f"{_linter()}\n{config!r}\n{_measured(config)}".encode())
@@ -109,33 +107,33 @@ class Cache:
 
     def _read(self) -> dict[str, Any]:
         try:
-            return _unpacked(files.read(self.path, sys.maxsize))
+            return _unpack(files.read(self.path, sys.maxsize))
         except OSError:
             return {}
 
     def untouched(self, path: str) -> Result | None:
-        """The result for a file that nobody has written to since, as far as its size and its time tell."""
+        """Result for a file whose size and modification time have not changed."""
         entry = self.entries.get(path)
         if entry is None or entry[4] is None or entry[4] != stamp(path):
             return None
         return self._result(entry)
 
     def get(self, path: str, content: str) -> Result | None:
-        """The result for a file with this content, if it is known."""
+        """Result for a file with this content, if it is cached."""
         entry = self.entries.get(path)
         if entry is None or entry[0] != content:
             return None
         return self._result(entry)
 
     def put(self, path: str, content: str, result: Result, seen: list[int] | None) -> None:
-        """Keep the result for a file; ``seen`` is its stamp from before it was read."""
+        """Store the result for a file; ``seen`` is its stamp from before it was read."""
         self.fresh[path] = [content, result.suppressed, result.findings, result.facts, seen]
 
     def _result(self, entry: list[Any]) -> Result:
         return Result([from_json(row) for row in entry[2]], entry[1], entry[3])
 
     def write(self) -> None:
-        """Save what is new; a folder that cannot be written is no error."""
+        """Save new results. A folder that cannot be written to is not an error."""
         if not self.enabled or not self.fresh:
             return
         folder = os.path.dirname(self.path)
@@ -144,12 +142,12 @@ class Cache:
                 os.makedirs(folder)
                 with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
                     file.write("*\n")
-            self._forget_old(folder)
-            files.write(self.path, _packed({**self.entries, **self.fresh}))
+            self._remove_old(folder)
+            files.write(self.path, _pack({**self.entries, **self.fresh}))
         except OSError:
             return
 
-    def _forget_old(self, folder: str) -> None:
+    def _remove_old(self, folder: str) -> None:
         """Remove all but the newest few files of other configurations."""
         names = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".json")]
         names.sort(key=os.path.getmtime, reverse=True)

@@ -1,5 +1,6 @@
-"""Fixes: their edits applied together where they do not meet, again until nothing changes, and never at the cost of a
-parse.
+"""Application of fixes: edits that do not overlap are applied together, repeatedly, until nothing changes.
+
+A fix after which the file would not parse is dropped.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from emberlint.lint import linter
 from emberlint.source.text import Source
 from emberlint.source.tree import PARSE_ERRORS, parse
 
-# Fixes within fixes wait for the next round: an operator of a long sum needs one for each that is around it.
+# Nested fixes wait for the next round: a chain of operators needs one round per operator.
 ROUNDS = 100
 
 
 class Fixed(NamedTuple):
-    """A file after its fixes: its bytes, the findings that are left, and those that were mended, by code."""
+    """A fixed file: its bytes, the remaining findings, and the number of fixed ones by code."""
 
     data: bytes
     result: linter.Result
-    mended: dict[str, int]
+    fixed: dict[str, int]
 
 
 def fixed(
     data: bytes, path: str, config: Config, *, unsafe: bool = False, module: str = "", package: str = ""
 ) -> Fixed:
-    """The file with every applicable fix made; a second call changes nothing."""
+    """File with every applicable fix applied; a second call changes nothing."""
     allowed = (SAFE, UNSAFE) if unsafe else (SAFE,)
-    mended: dict[str, int] = {}
+    fixed: dict[str, int] = {}
     seen = {data}
     result = linter.lint(data, path, config, module=module, package=package)
     for _ in range(ROUNDS):
@@ -45,13 +46,13 @@ def fixed(
         seen.add(new)
         data = new
         for finding in done:
-            mended[finding.code] = mended.get(finding.code, 0) + 1
+            fixed[finding.code] = fixed.get(finding.code, 0) + 1
         result = linter.lint(data, path, config, module=module, package=package)
-    return Fixed(data, result, mended)
+    return Fixed(data, result, fixed)
 
 
 def applied(source: Source, findings: Iterable[Finding]) -> tuple[bytes, list[Finding]]:
-    """The text after the fixes of the findings that do not meet each other, and which these were."""
+    """Text after the fixes that do not overlap, and the findings that were fixed."""
     chosen = _compatible(findings)
     after = edited(source.data, chosen)
     if _parses(after, source):
@@ -69,13 +70,13 @@ def _compatible(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         assert finding.fix is not None
         edits = finding.fix.edits
-        if edits and all(edit in taken or not any(_meet(edit, other) for other in taken) for edit in edits):
+        if edits and all(edit in taken or not any(_overlap(edit, other) for other in taken) for edit in edits):
             chosen.append(finding)
             taken += [edit for edit in edits if edit not in taken]
     return chosen
 
 
-def _meet(a: Edit, b: Edit) -> bool:
+def _overlap(a: Edit, b: Edit) -> bool:
     if a.start == a.end and b.start == b.end:
         return False
     if a.start == a.end or b.start == b.end:
@@ -85,7 +86,7 @@ def _meet(a: Edit, b: Edit) -> bool:
 
 
 def edited(data: bytes, findings: Iterable[Finding]) -> bytes:
-    """The text after all edits of some findings; insertions that are the same are made once."""
+    """Text after all edits of some findings; identical insertions are made once."""
     edits: dict[Edit, None] = {}
     for finding in findings:
         if finding.fix is not None:

@@ -1,4 +1,4 @@
-"""From a file to its findings: parse, one pass under the selected rules, suppressions."""
+"""Lint one file: parse it, run the selected rules in one pass, apply suppressions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEPTH = 20_000
 
 
 class Result(NamedTuple):
-    """What linting one file gave: its findings, how many were suppressed, and the facts that project rules read."""
+    """Result of linting one file: findings, number of suppressed ones, and the facts that project rules read."""
 
     findings: list[Finding]
     suppressed: int = 0
@@ -34,21 +34,21 @@ def _triggers(namespace: str) -> tuple[bytes, ...]:
 
 
 def _is_of_interest(data: bytes, config: Config) -> bool:
-    """Whether a text mentions anything that a rule could be about."""
+    """Whether a text mentions a name that a rule could apply to."""
     return any(name in data for name in _triggers(config.namespace))
 
 
 def lint(data: bytes, path: str, config: Config, *, module: str = "", package: str = "") -> Result:
-    """The findings in a file's bytes, suppressions applied."""
+    """Findings in a file's bytes, after suppressions."""
     codes = selected(config)
     try:
-        state = opened(data, path, config, module=module, package=package)
+        state = prepare(data, path, config, module=module, package=package)
     except PARSE_ERRORS as error:
-        return Result([unparsed(error, path)] if "EMB001" in codes else [])
+        return Result([parse_finding(error, path)] if "EMB001" in codes else [])
     from emberlint.inference import project
 
     source = state.source
-    findings = visited(state) if _is_of_interest(source.data, config) else []
+    findings = visit(state) if _is_of_interest(source.data, config) else []
     comments = suppression.comments(source)
     findings, suppressed = suppression.applied(findings, comments, source, codes, config, state.where)
     facts = project.facts(state)
@@ -57,10 +57,10 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
     return Result(findings, suppressed, facts)
 
 
-def opened(
+def prepare(
     data: bytes, path: str, config: Config, *, module: str = "", package: str = "", thorough: bool = False
 ) -> State:
-    """A file before the pass over it, with the checks that are selected; ``PARSE_ERRORS`` if it does not parse."""
+    """State of a file before the pass, with the selected checks; raises ``PARSE_ERRORS`` if it does not parse."""
     source = Source(data, path)
     tree = parse(source)
     where = configuration.relative(path, config)
@@ -71,20 +71,20 @@ def opened(
     )
 
 
-def visited(state: State) -> list[Finding]:
-    """The findings of the pass over a file; one that says so where the file is nested too deeply for it."""
+def visit(state: State) -> list[Finding]:
+    """Run the pass over a file and return its findings; a single EMB001 if the file is nested too deeply."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(_DEPTH)
     try:
         return traversal.run(state)
     except RecursionError:
-        return [unparsed(SyntaxError("too deeply nested"), state.source.path)]
+        return [parse_finding(SyntaxError("too deeply nested"), state.source.path)]
     finally:
         sys.setrecursionlimit(limit)
 
 
-def unparsed(error: Exception, path: str) -> Finding:
-    """The finding in a file that Python does not take."""
+def parse_finding(error: Exception, path: str) -> Finding:
+    """Finding for a file that does not parse."""
     line = getattr(error, "lineno", None) or 1
     column = max((getattr(error, "offset", None) or 1) - 1, 0)
     message = getattr(error, "msg", None) or str(error)

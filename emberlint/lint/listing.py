@@ -1,4 +1,4 @@
-"""The files under some paths, and those that cannot be read."""
+"""Python files under some paths, and the paths that cannot be read."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "s
 
 
 class Unread(NamedTuple):
-    """A path that cannot be read, and why."""
+    """A path that cannot be read, and the reason."""
 
     path: str
     reason: str
 
     def warning(self) -> str:
-        """The line that tells the user."""
+        """Line that is printed for the path."""
         return f"emberlint: warning: {self.path}: {self.reason}; not checked\n"
 
 
 def files(paths: Iterable[str], config: Config, unread: list[Unread]) -> Iterator[str]:
-    """The Python files under some paths, in order; a file that is named is taken whatever it is called.
+    """Python files under some paths, in order; a path that is a file is included whatever its name.
 
-    What cannot be read is added to ``unread``: a folder without permission, a link that leads nowhere, a FIFO.
+    Paths that cannot be read are added to ``unread``: a folder without permission, a broken link, a FIFO.
     """
     for path in paths:
         if os.path.isdir(path):
@@ -69,7 +69,7 @@ def _under(folder: str, config: Config, unread: list[Unread]) -> Iterator[str]:
 
 
 def _is_file(path: str, unread: list[Unread]) -> bool:
-    """Whether a path leads to a regular file; a link to a folder is none, and not followed."""
+    """Whether a path leads to a regular file. Links to folders are not followed."""
     try:
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):

@@ -1,6 +1,4 @@
-"""A run: the files under some paths, linted in processes, with what is cached, and the rules about the project as a
-whole.
-"""
+"""A run of the linter: files are linted in processes or read from the cache, then the project rules run."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ from emberlint.lint.selection import checks_for, selected
 from emberlint.source import files
 from emberlint.source.modules import module_of
 
-_PARALLEL = 48  # fewer files than this are not worth starting a process for
+_PARALLEL = 48  # number of files that justifies another process
 
 
 class Run(NamedTuple):
-    """What a run found, in which files; how many findings comments silenced, and how many files the cache knew.
+    """Result of a run: findings, files, number of suppressed findings, and number of files found in the cache.
 
-    ``known`` counts the findings that the baseline holds, ``stale`` names its entries that nothing matches.
-    ``texts`` are the bytes of the files that were read, ``unread`` what could not be.
+    ``known`` counts the findings that the baseline holds, ``stale`` names its entries that no finding matches.
+    ``texts`` are the bytes of the files that were read, ``unread`` the paths that could not be.
     """
 
     findings: list[Finding]
@@ -82,7 +80,7 @@ def run(paths: Iterable[str], config: Config, *, jobs: int = 0, cached: bool = T
 
 
 def _without_known(done: Run, config: Config) -> Run:
-    """A run less what the baseline holds, and with a finding for each of its stale entries."""
+    """Run without the findings of the baseline, and with a finding for each stale entry."""
     from emberlint.report import baseline
 
     path = os.path.join(config.root, config.baseline)
@@ -117,7 +115,7 @@ def _batch(work: tuple[list[tuple[str, bytes, str]], Config]) -> list[tuple[str,
     todo, config = work
     if len(todo) >= _PARALLEL:
         _reserve()
-    # Trees are most of what is made, and they are freed by counting; a collector would only walk them.
+    # Most objects are trees, which reference counting frees; the garbage collector would only traverse them.
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -133,10 +131,10 @@ def _batch(work: tuple[list[tuple[str, bytes, str]], Config]) -> list[tuple[str,
 
 @cache
 def _reserve() -> tuple[object, ...]:
-    """Objects that keep some memory with the process until it ends, a few among many that are let go.
+    """Objects that keep memory allocated to the process until it exits: a few of many, of which the rest are freed.
 
-    A tree's memory would else go back to the system with the tree, and come anew for the next one, page by page, which
-    is a twentieth of the work. Small objects lie in arenas of a mebibyte, larger ones below the end of the heap.
+    Otherwise the memory of a tree is returned to the system with the tree and requested again, page by page, for the
+    next one, which takes 5 % of the time. Small objects are in arenas of 1 MiB, larger ones below the end of the heap.
     """
     small = list(map(bytes, repeat(479, 16 << 11)))
     large = list(map(bytes, repeat(1 << 16, 16 << 4)))
@@ -146,7 +144,7 @@ def _reserve() -> tuple[object, ...]:
 def _project(
     listed: list[str], results: dict[str, Result], config: Config, texts: Mapping[str, bytes]
 ) -> tuple[list[Finding], int]:
-    """The findings of the rules about all files at once, and how many of them comments silence."""
+    """Findings of the project rules, and the number of suppressed ones."""
     from emberlint.lint import suppression
 
     codes = [code for code in selected(config) if code in suppression.PROJECT]

@@ -1,4 +1,4 @@
-"""The checks that a configuration selects for a file."""
+"""Checks that a configuration selects for a file."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from emberlint.inference.checks import Checks, Subscription
 
 
 def checks_for(codes: tuple[str, ...], where: str, frontend: bool = True) -> Checks:
-    """The checks of the selected rules that are about a file, by its path; a frontend, or a file that has engines."""
-    return _checks(codes, _others(codes, where), frontend)
+    """Checks of the selected rules that apply to a file, by its path; ``frontend`` is false in a layer with engines."""
+    return _checks(codes, _excluded(codes, where), frontend)
 
 
 def about(codes: tuple[str, ...], where: str) -> list[str]:
-    """Those of some rules that are about a file, by its path."""
-    others = _others(codes, where)
-    return [code for code in codes if code not in others]
+    """Codes of the rules that apply to a file, by its path."""
+    excluded = _excluded(codes, where)
+    return [code for code in codes if code not in excluded]
 
 
-def _others(codes: tuple[str, ...], where: str) -> tuple[str, ...]:
-    return tuple([code for code, files in _particular(codes) if not files(where)])
+def _excluded(codes: tuple[str, ...], where: str) -> tuple[str, ...]:
+    return tuple([code for code, files in _with_files(codes) if not files(where)])
 
 
 @cache
-def _particular(codes: tuple[str, ...]) -> list[tuple[str, Callable[[str], bool]]]:
+def _with_files(codes: tuple[str, ...]) -> list[tuple[str, Callable[[str], bool]]]:
     return [(rule.code, rule.files) for rule in map(rules.load, codes) if rule.files is not None]
 
 
 @cache
-def _checks(codes: tuple[str, ...], others: tuple[str, ...], frontend: bool) -> Checks:
-    return Checks(subscriptions((code for code in codes if code not in others), frontend))
+def _checks(codes: tuple[str, ...], excluded: tuple[str, ...], frontend: bool) -> Checks:
+    return Checks(subscriptions((code for code in codes if code not in excluded), frontend))
 
 
 def subscriptions(codes: Iterable[str], frontend: bool = True) -> Iterator[Subscription]:
-    """What the selected rules subscribe to."""
+    """Subscriptions of the selected rules."""
     for rule in map(rules.load, codes):
         if frontend or rule.everywhere:
             yield from rule.checks
@@ -45,5 +45,5 @@ def subscriptions(codes: Iterable[str], frontend: bool = True) -> Iterator[Subsc
 
 @cache
 def selected(config: Config) -> tuple[str, ...]:
-    """The codes that run under a configuration."""
+    """Codes that a configuration selects."""
     return tuple(chosen_codes(config.select, config.ignore))

@@ -1,4 +1,4 @@
-"""Comments that silence the findings on their line: ``# noqa: EMB102``, or ``# emberlint: ignore[EMB102] why``."""
+"""Comments that suppress the findings on their line: ``# noqa: EMB102`` or ``# emberlint: ignore[EMB102] why``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CODE = re.compile(rb"[A-Za-z]+[0-9]+|[^\s,]+")
 
 
 class Comment(NamedTuple):
-    """A suppression: the codes it names, where each of them is written, and the span of the whole.
+    """A suppression: the codes it names with the span of each, and the span of the comment.
 
-    A ``noqa`` that names none silences all; one of emberlint's ``own`` comments has to name them.
+    A ``noqa`` without codes suppresses every finding; an ``own`` comment (``emberlint: ignore``) must name codes.
     """
 
     line: int
@@ -30,13 +30,13 @@ class Comment(NamedTuple):
     codes: tuple[tuple[str, int, int], ...]
     own: bool
 
-    def silences(self, code: str) -> bool:
-        """Whether a finding with this code is silenced."""
+    def covers(self, code: str) -> bool:
+        """Whether a finding with this code is suppressed."""
         return any(code == name for name, _, _ in self.codes) if self.codes else not self.own
 
 
 def comments(source: Source) -> list[Comment]:
-    """The suppressions in a source; text in strings is none."""
+    """Candidates for suppressions in a source; they may still be in strings."""
     data = source.data
     found = []
     for own, pattern in ((False, _NOQA), (True, _IGNORE)):
@@ -55,8 +55,8 @@ def comments(source: Source) -> list[Comment]:
     return found
 
 
-def _real(source: Source) -> set[int]:
-    """The lines that hold a comment, and the offset at which it begins, as the tokenizer sees them."""
+def _comment_offsets(source: Source) -> set[int]:
+    """Offsets inside of comments, according to the tokenizer."""
     import io
     import tokenize
 
@@ -84,10 +84,10 @@ def applied(
     *,
     project: bool = False,
 ) -> tuple[list[Finding], int]:
-    """The findings that are left, those about the suppressions themselves included, and how many were silenced.
+    """Remaining findings, including those about the suppressions themselves, and the number of suppressed ones.
 
-    ``candidates`` are the ``comments`` of the source. Suppressions of rules about a project as a whole are judged with
-    the findings of those (``project``), the others with those of a file.
+    ``candidates`` are the ``comments`` of the source. Suppressions of project rules are checked against the findings of
+    those rules (``project=True``), other suppressions against the findings of a file.
     """
     ignored = ignores(config, where)
     if ignored:
@@ -97,9 +97,9 @@ def applied(
     lines = {line for finding in findings for line in (finding.line, finding.end_line)}
     candidates = [comment for comment in candidates if comment.codes or comment.line in lines]
     if candidates:
-        inside = _real(source)
+        inside = _comment_offsets(source)
         candidates = [comment for comment in candidates if comment.start in inside]
-    left, used = silenced(findings, candidates)
+    left, used = suppress(findings, candidates)
     silent = len(findings) - len(left)
     for comment in candidates:
         found = _about(comment, used, source, codes, project)
@@ -109,19 +109,19 @@ def applied(
 
 
 def names_project_rules(candidates: list[Comment]) -> bool:
-    """Whether a suppression names a rule about the project as a whole."""
+    """Whether a suppression names a project rule."""
     return any(code in PROJECT for comment in candidates for code, _, _ in comment.codes)
 
 
 def ignores(config: Config, where: str) -> tuple[str, ...]:
-    """The codes that ``per-file-ignores`` takes away for a file."""
+    """Codes that ``per-file-ignores`` turns off for a file."""
     return tuple(
         code for pattern, names in config.per_file_ignores if configuration.matches(where, pattern) for code in names
     )
 
 
-def silenced(findings: list[Finding], candidates: list[Comment]) -> tuple[list[Finding], set[tuple[int, str]]]:
-    """The findings that no comment silences, and the comments' codes that silenced one (by their place)."""
+def suppress(findings: list[Finding], candidates: list[Comment]) -> tuple[list[Finding], set[tuple[int, str]]]:
+    """Findings that no comment suppresses, and the codes of comments (by their offset) that suppressed one."""
     by_line: dict[int, list[Comment]] = {}
     for comment in candidates:
         by_line.setdefault(comment.line, []).append(comment)
@@ -130,7 +130,7 @@ def silenced(findings: list[Finding], candidates: list[Comment]) -> tuple[list[F
         quiet = False
         for line in {finding.line, finding.end_line}:
             for comment in by_line.get(line, ()):
-                if finding.code != "EMB001" and comment.silences(finding.code):
+                if finding.code != "EMB001" and comment.covers(finding.code):
                     quiet = True
                     used.add((comment.start, finding.code))
         if not quiet:
@@ -138,7 +138,7 @@ def silenced(findings: list[Finding], candidates: list[Comment]) -> tuple[list[F
     return left, used
 
 
-# The rules that see a project as a whole.
+# The project rules.
 PROJECT = frozenset({"EMB004", "EMB110", "EMB111", "EMB501", "EMB502", "EMB503", "EMB504"})
 
 
@@ -150,7 +150,9 @@ def _about(
     if comment.own and not comment.codes and "EMB003" in codes and not project:
         line, column = source.place(comment.start)
         where = (source.path, line, column, line, column + comment.end - comment.start)
-        found.append(Finding("EMB003", "the suppression names no rule: write `# emberlint: ignore[EMB102]`", *where))
+        found.append(
+            Finding("EMB003", "the suppression does not name a rule; write `# emberlint: ignore[EMB102]`", *where)
+        )
     for code, start, end in comment.codes:
         if not comment.own and not code.startswith("EMB"):
             continue
@@ -158,9 +160,7 @@ def _about(
         where = (source.path, line, column, line, column + end - start)
         if code not in known:
             if "EMB003" in codes and not project:
-                found.append(
-                    Finding("EMB003", f"unknown code `{code}`; `emberlint rules` lists the known ones", *where)
-                )
+                found.append(Finding("EMB003", f"unknown code `{code}`; run `emberlint rules` for a list", *where))
         elif code in codes and (code in PROJECT) is project and (comment.start, code) not in used and "EMB002" in codes:
             fix = Fix((_removal(comment, code, source),), SAFE, "remove the suppression")
             found.append(Finding("EMB002", f"unused suppression: `{code}` is not reported here", *where, fix))
@@ -168,7 +168,7 @@ def _about(
 
 
 def _removal(comment: Comment, code: str, source: Source) -> Edit:
-    """The edit that takes one code out of a comment, or the comment if it is the only one."""
+    """Edit that removes one code from a comment, or the comment if it is the only code."""
     data = source.data
     if len(comment.codes) > 1:
         i = next(i for i, item in enumerate(comment.codes) if item[0] == code)

@@ -1,1 +1,1 @@
-"""What becomes of findings: the formats they are written in, the baseline that holds them, the lines that changed."""
+"""Reporting of findings: output formats, the baseline, changed lines."""

@@ -1,7 +1,8 @@
-"""The baseline: findings that are known and let be. It holds no line numbers, and it can only shrink.
+"""The baseline: accepted findings that are not reported.
 
-A fingerprint is made of a finding's code, its file, its message and the text of its line; a count says how often. What
-is in the baseline and no longer in the code is stale, which is a finding of its own (EMB004).
+Entries have no line numbers. A fingerprint is computed from a finding's code, file, message, the text of its line, and
+a counter for repetitions. An entry that no finding matches is stale and is reported as EMB004, so a baseline can only
+shrink.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ VERSION = 1
 
 
 def fingerprints(findings: list[Finding], sources: Sources, root: str) -> list[str]:
-    """A name for each finding that stays the same when lines move; the same finding twice on equal lines gets two
-    names.
+    """Fingerprint of each finding, which does not change when lines move.
+
+    Equal findings on equal lines have different fingerprints.
     """
     seen: Counter[str] = Counter()
     names = []
@@ -36,14 +38,14 @@ def fingerprints(findings: list[Finding], sources: Sources, root: str) -> list[s
 
 
 def base(finding: Finding, sources: Sources, root: str) -> str:
-    """What a fingerprint is made of."""
+    """Text that a fingerprint is computed from."""
     path = os.path.relpath(finding.path, root).replace(os.sep, "/")
     line = " ".join(sources[finding.path].line(finding.line).split())
     return f"{finding.code}\0{path}\0{finding.message}\0{line}"
 
 
 def _hash(text: str) -> str:
-    # A path may hold bytes that are no text.
+    # A path may contain bytes that do not decode.
     return hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
@@ -51,16 +53,16 @@ _ENTRIES = Each(Fields({"code": str, "path": str, "message": str}))
 
 
 def read(path: str) -> dict[str, Any]:
-    """The entries of a baseline file; one that is not there is an error that says how to make it."""
+    """Entries of a baseline file; ``ConfigError`` if it is missing or not a baseline."""
     try:
         table = files.read_json(path)
     except FileNotFoundError:
-        raise ConfigError(f"no baseline at {path}; `emberlint baseline update` writes one") from None
+        raise ConfigError(f"no baseline at {path}; write one with `emberlint baseline update`") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the baseline {path} cannot be read: {error}") from error
+        raise ConfigError(f"cannot read the baseline {path}: {error}") from error
     if not isinstance(table, dict) or table.get("version") != VERSION:
         raise ConfigError(
-            f"{path} is no baseline of version {VERSION}; remove it, and `emberlint baseline update` writes a new one"
+            f"{path} must be a baseline of version {VERSION}; remove it and run `emberlint baseline update`"
         )
     wrong = fault(table.get("findings"), _ENTRIES, "findings")
     entries: dict[str, Any] = {} if wrong else table["findings"]
@@ -71,7 +73,7 @@ def read(path: str) -> dict[str, Any]:
 
 
 def _fault_of_paths(entries: dict[str, Any]) -> str:
-    """The first path of some entries that no file can have, as a message; empty if there is none."""
+    """Message about the first entry whose path is invalid; empty if there is none."""
     for name, entry in entries.items():
         try:
             encoded = os.fsencode(entry["path"])
@@ -84,7 +86,7 @@ def _fault_of_paths(entries: dict[str, Any]) -> str:
 
 
 def entries_of(findings: list[Finding], sources: Sources, root: str) -> dict[str, Any]:
-    """The entries that a baseline of these findings holds."""
+    """Entries of a baseline of these findings."""
     table = {}
     for finding, name in zip(findings, fingerprints(findings, sources, root), strict=True):
         path = os.path.relpath(finding.path, root).replace(os.sep, "/")
@@ -100,9 +102,9 @@ def save(path: str, entries: dict[str, Any]) -> None:
 def split(
     findings: list[Finding], entries: dict[str, Any], config: Config, files: list[str], codes: set[str]
 ) -> tuple[list[Finding], list[str]]:
-    """The findings that the baseline does not hold, and the names of its entries that are stale.
+    """Findings that are not in the baseline, and the names of its stale entries.
 
-    An entry is judged only if its rule ran and its file was linted or is gone.
+    An entry is checked only if its rule ran and its file was linted or no longer exists.
     """
     names = fingerprints(findings, Sources(), config.root)
     new = [finding for finding, name in zip(findings, names, strict=True) if name not in entries]
@@ -111,14 +113,14 @@ def split(
     stale = []
     for name, entry in entries.items():
         path = os.path.join(config.root, entry["path"])
-        judged = entry["code"] in codes and (os.path.realpath(path) in linted or not os.path.exists(path))
-        if judged and name not in present:
+        checked = entry["code"] in codes and (os.path.realpath(path) in linted or not os.path.exists(path))
+        if checked and name not in present:
             stale.append(name)
     return new, stale
 
 
-def pruned(path: str, stale: Iterable[str]) -> int:
-    """Take entries out of a baseline file; how many are left."""
+def prune(path: str, stale: Iterable[str]) -> int:
+    """Remove entries from a baseline file and return the number of remaining ones."""
     gone = set(stale)
     entries = {name: entry for name, entry in read(path).items() if name not in gone}
     if gone:
@@ -127,13 +129,13 @@ def pruned(path: str, stale: Iterable[str]) -> int:
 
 
 def stale_findings(path: str, entries: dict[str, Any], stale: list[str]) -> list[Finding]:
-    """A finding for each stale entry, at its line of the baseline file."""
+    """Finding for each stale entry, at its line of the baseline file."""
     lines = files.read(path).decode().splitlines()
     found = []
     for name in stale:
         entry = entries[name]
         line = next((i for i, text in enumerate(lines, 1) if f'"{name}"' in text), 1)
         what = f"stale baseline entry: {entry['code']} is no longer reported in {entry['path']}"
-        message = f"{what}; `emberlint baseline prune` removes it"
+        message = f"{what}; remove it with `emberlint baseline prune`"
         found.append(Finding("EMB004", message, path, line, 0, line, len(lines[line - 1])))
     return found

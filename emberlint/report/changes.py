@@ -1,4 +1,4 @@
-"""The lines that changed since a revision, as git tells them."""
+"""Lines that changed since a git revision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def changed(base: str, folder: str) -> dict[str, list[tuple[int, int]]]:
-    """For each changed file (its real path), the first and last line of every changed part; all of a new file."""
+    """First and last line of every changed part, by the real path of the file; all lines of a new file."""
     top = os.path.realpath(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel").removesuffix(b"\n")))
     options = ("--no-color", "--no-ext-diff", "--no-textconv", "-U0", "--src-prefix=a/", "--dst-prefix=b/")
     text = _git(top, "diff", *options, base, "--")
@@ -40,7 +40,7 @@ def changed(base: str, folder: str) -> dict[str, list[tuple[int, int]]]:
 
 
 def _name(written: bytes) -> str:
-    """The name of a file as git writes it: in quotes, with escapes as in C, where it is no plain ASCII."""
+    """Decode a file name from git's output, which quotes and escapes names that are not plain ASCII."""
     written = written.rstrip(b"\t")
     if written.startswith(b'"'):
         import ast
@@ -54,14 +54,14 @@ def _git(folder: str, *arguments: str) -> bytes:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
     except OSError as error:
-        raise ConfigError(f"git cannot be run: {error}") from error
+        raise ConfigError(f"cannot run git: {error}") from error
     if done.returncode:
         raise ConfigError(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout
 
 
 def only(findings: list[Finding], parts: dict[str, list[tuple[int, int]]]) -> list[Finding]:
-    """The findings that touch a changed line."""
+    """Findings that overlap a changed line."""
     kept = []
     for finding in findings:
         spans = parts.get(os.path.realpath(finding.path), [])

@@ -8,13 +8,13 @@ from emberlint.source.text import Source
 
 
 def column(finding: Finding, sources: Sources) -> int:
-    """The column in characters, from 1, as editors count."""
+    """Column of a finding, in characters from 1."""
     return in_characters(finding.code, finding.line, finding.column, sources[finding.path])
 
 
 def in_characters(code: str, line: int, column: int, source: Source) -> int:
     if source.is_ascii and code != "EMB001":
-        return column + 1  # the same in bytes; what does not parse may have its fault behind the line's end
+        return column + 1  # bytes are characters; a parse error may be located past the end of the line
     return characters(source, line, column)
 
 

@@ -1,4 +1,4 @@
-"""The formats for people: a line for each finding, or the source line with a caret and the change that is proposed."""
+"""Formats for people: one line per finding, or the source line with carets and the proposed change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _mark(fix: Fix | None) -> str:
 
 
 def concise(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """One line each: place, code, message."""
+    """One line per finding: location, code, message."""
     lines = []
     for path, group in groupby(findings, by_path):
         source = sources[path]
@@ -31,7 +31,7 @@ def concise(findings: list[Finding], sources: Sources, verbose: bool) -> str:
 
 
 def full(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """The message, the source line with a caret under the place, and the change that is proposed."""
+    """The message, the source line with carets, and the proposed change."""
     shown: dict[tuple[str, Edit], list[str]] = {}
     return "\n".join([*(_full(finding, sources[finding.path], verbose, shown) for finding in findings), ""])
 
@@ -60,7 +60,7 @@ def _full(finding: Finding, source: Source, verbose: bool, shown: dict[tuple[str
 
 
 def _marked_line(source: Source, finding: Finding, column: int, width: int) -> list[str]:
-    """The source line of most findings, with carets under the place."""
+    """Source line of a finding on one line without tabs, with carets."""
     text = source.line(finding.line)
     shown = f"{finding.line:>{width}} | {text}".rstrip()
     if not text.strip():
@@ -70,7 +70,7 @@ def _marked_line(source: Source, finding: Finding, column: int, width: int) -> l
 
 
 def _marked_lines(source: Source, finding: Finding, column: int, width: int, last: int) -> list[str]:
-    """The same for several lines, and for tabs."""
+    """Source lines of a finding on several lines or with tabs, with carets."""
     lines = []
     for number in range(finding.line, last + 1):
         text = source.line(number)
@@ -94,9 +94,9 @@ def _tabless(text: str) -> str:
 
 
 def change(source: Source, edits: Iterable[Edit], shown: dict[tuple[str, Edit], list[str]] | None = None) -> list[str]:
-    """The lines that edits take away and add, marked ``-`` and ``+``.
+    """Lines that edits remove and add, marked ``-`` and ``+``.
 
-    ``shown`` remembers those of single edits: the import that many fixes need is the same for all of them.
+    ``shown`` caches them for single edits, because many fixes add the same import.
     """
     starts = source.starts
     groups: list[tuple[int, int, list[Edit]]] = []
@@ -120,7 +120,7 @@ def change(source: Source, edits: Iterable[Edit], shown: dict[tuple[str, Edit], 
 
 
 def _changed(source: Source, first: int, last: int, group: list[Edit]) -> list[str]:
-    """The same for edits of some lines."""
+    """Removed and added lines of a group of edits."""
     start = source.starts[first - 1]
     end = source.starts[last] if last < len(source.starts) else len(source.data)
     pieces, place = [], start

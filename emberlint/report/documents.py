@@ -1,4 +1,4 @@
-"""The formats for programs: JSON, GitHub, GitLab, SARIF and JUnit."""
+"""Formats for programs: JSON, GitHub, GitLab, SARIF and JUnit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emberlint.source.text import Source
 
 
 def as_json(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """A list of objects, one for each finding."""
+    """JSON list with an object for each finding."""
     rows = []
     for finding in findings:
         fix = finding.fix
@@ -49,7 +49,7 @@ def as_json(findings: list[Finding], sources: Sources, verbose: bool) -> str:
 
 
 def github(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """Workflow commands that annotate lines of a pull request."""
+    """GitHub workflow commands that annotate the lines of a pull request."""
     lines = []
     for finding in findings:
         where = {
@@ -71,7 +71,7 @@ def _escaped(text: str, property: bool = False) -> str:
 
 
 def gitlab(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """A code quality report."""
+    """GitLab code quality report."""
     rows = [
         {
             "check_name": finding.code,
@@ -92,7 +92,7 @@ def gitlab(findings: list[Finding], sources: Sources, verbose: bool) -> str:
 
 
 def sarif(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """A log in the Static Analysis Results Interchange Format, version 2.1.0."""
+    """Log in the Static Analysis Results Interchange Format, version 2.1.0."""
     codes = sorted({finding.code for finding in findings})
     places = {code: i for i, code in enumerate(codes)}
     prints = fingerprints(findings, sources, os.getcwd())
@@ -198,7 +198,7 @@ def _uri(path: str) -> str:
 
 
 def junit(findings: list[Finding], sources: Sources, verbose: bool) -> str:
-    """A test report in which each file is a suite and each finding a failed test."""
+    """JUnit report in which each file is a suite and each finding a failed test."""
     from xml.sax.saxutils import quoteattr
 
     by_path: dict[str, list[Finding]] = {}
@@ -221,12 +221,12 @@ def junit(findings: list[Finding], sources: Sources, verbose: bool) -> str:
             lines.append("    </testcase>")
         lines.append("  </testsuite>")
     lines.append("</testsuites>")
-    # References, so that it is what its first line says whatever standard output is encoded in.
+    # Character references keep the declared encoding true, whatever the encoding of standard output.
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML cannot hold: control characters, and bytes of a path that are no text."""
+    """Text with a replacement for characters that XML does not allow: control characters and surrogates."""
     return "".join(
         c if c in "\t\n\r" or " " <= c < "\ud800" or "\udfff" < c < "\ufffe" or c > "\uffff" else "\ufffd" for c in text
     )

@@ -1,4 +1,4 @@
-"""The formats that findings are written in."""
+"""Output formats by name."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ FORMATS = tuple(_WRITERS)
 
 
 def rendered(findings: list[Finding], style: str, *, verbose: bool = False, sources: Sources | None = None) -> str:
-    """The findings as text in one of ``FORMATS``."""
+    """Findings as text in one of ``FORMATS``."""
     writer = _WRITERS[style]
     return writer(findings, sources or Sources(), verbose)

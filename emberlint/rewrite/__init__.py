@@ -1,1 +1,1 @@
-"""From an engine's functions and methods to operations: the name, the arguments, and how safe the change is."""
+"""Rewriting of an engine's functions and methods to operations: names, arguments, and safety of the change."""

@@ -1,4 +1,4 @@
-"""The arguments of a call as those of an operation, matched by the two signatures."""
+"""Matching of a call's arguments to the parameters of an operation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from emberlint.findings import UNSAFE
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.catalogue import Parameter
 from emberlint.knowledge.engines import engine_of
-from emberlint.rewrite.names import differs, is_alike, local_name, operation_for
+from emberlint.rewrite.names import agrees, differs, local_name, operation_for
 from emberlint.rewrite.safety import is_loose, measured_safety
 
 # Parameters that engines and the array API standard name differently.
 _KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "correction", "a_min": "min", "a_max": "max"}
 
 
-# Parameters that mean something else where they are left out: what has to be written then, or nothing if a person must
-# decide.
+# Parameters with a different default: the value to write out, or an empty string if the call cannot be rewritten.
 _DEFAULTS = {
     "mlx.core.put_along_axis": ("axis", ""),
     "mlx.core.random.categorical": ("num_samples", ""),
@@ -32,7 +31,7 @@ _DEFAULTS = {
 
 
 class Plan(NamedTuple):
-    """What all calls of a function with the same number of arguments and the same keywords have in common."""
+    """Rewrite of all calls of a function with the same number of arguments and the same keywords."""
 
     operation: str
     changes: tuple[tuple[int, str], ...]
@@ -43,13 +42,13 @@ class Plan(NamedTuple):
 
 @cache
 def planned(path: str, count: int, names: tuple[str | None, ...], place: str) -> Plan | None:
-    """What becomes of such a call, by the matrix in a file; ``None`` if a person must decide."""
+    """Rewrite of such a call, with the matrix at ``place``; ``None`` if it cannot be rewritten."""
     changes = _matched(path, count, names)
     if changes is None:
         return None
     places = _places(path, count, names, changes)
     if path == "torch.nn.functional.gelu" and any(parameter.name == "approximate" for parameter in places):
-        return None  # a word there, a bool here
+        return None  # torch has a string, the operation a bool
     name, value = _DEFAULTS.get(path, ("", ""))
     left_out = name != "" and all(parameter.name != name for parameter in places)
     if left_out and not value:
@@ -60,7 +59,7 @@ def planned(path: str, count: int, names: tuple[str | None, ...], place: str) ->
 
 
 class _Signatures(NamedTuple):
-    """The parameters of a function by their places, and those of its operation: by place, by name, and required."""
+    """Positional parameters of a function, and the parameters of its operation: positional, by keyword, required."""
 
     theirs: tuple[str, ...]
     positional: tuple[Parameter, ...]
@@ -71,7 +70,7 @@ class _Signatures(NamedTuple):
 
 @cache
 def _signatures(path: str) -> _Signatures | None:
-    """The parameters of a function and of its operation; ``None`` where there is none that means the same."""
+    """Parameters of a function and of its operation; ``None`` if there is no equivalent operation."""
     engine = engine_of(path)
     operation = operation_for(path)
     record = catalogue.operation(operation) if operation else None
@@ -90,12 +89,12 @@ def _signatures(path: str) -> _Signatures | None:
 
 
 def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tuple[int, str], ...] | None:
-    """What makes a call's arguments those of the operation: the places of those that get a name, or another, and that.
+    """Position and new keyword of each argument that needs one for the operation; ``None`` if one does not match.
 
-    ``count`` arguments are given by place, the others by ``names``. ``None`` where one has no place.
+    ``count`` arguments are positional, the others have the keywords ``names``.
     """
     signatures = _signatures(path)
-    if signatures is None or None in names or (differs(path) and not is_alike(path.rpartition(".")[2], count, names)):
+    if signatures is None or None in names or (differs(path) and not agrees(path.rpartition(".")[2], count, names)):
         return None
     theirs, positional, variadic, by_name, required = signatures
     changes: list[tuple[int, str]] = []
@@ -123,7 +122,7 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
 
 
 def _meant(their: str, by_name: frozenset[str]) -> str:
-    """What the operation calls a parameter; torch's ``dims`` are the axes of some and the axis of others."""
+    """Name of the operation's parameter; torch's ``dims`` is ``axes`` or ``axis``."""
     if their in by_name:
         return their
     meant = _KEYWORDS.get(their, their)
@@ -133,7 +132,7 @@ def _meant(their: str, by_name: frozenset[str]) -> str:
 def _places(
     path: str, count: int, names: tuple[str | None, ...], changes: tuple[tuple[int, str], ...]
 ) -> tuple[Parameter, ...]:
-    """The operation's parameter for each argument of a matched call."""
+    """Parameter of the operation for each argument of a matched call."""
     record = catalogue.operation(operation_for(path)) or {}
     ours = catalogue.parameters(record) or []
     by_name = {parameter.name: parameter for parameter in ours}
@@ -144,8 +143,9 @@ def _places(
 
 
 def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
-    """Whether a positional argument means the operation's parameter at that place: the name says so, or it is a
-    tensor's place.
+    """Whether a positional argument matches the operation's parameter at the same position.
+
+    The names must agree, or the parameter must be a tensor.
     """
     if not their or meant == our.name or their == our.name:
         return True

@@ -1,4 +1,4 @@
-"""From a call of an engine's function to the same call of an operation."""
+"""Rewriting of calls of an engine's function to calls of an operation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from emberlint.findings import SAFE, UNSAFE, Edit
 from emberlint.inference.file import File
 from emberlint.knowledge import matrix
 from emberlint.rewrite.arguments import planned
-from emberlint.rewrite.safety import OF_NUMBERS, TENSORS, is_measured, is_unheld
+from emberlint.rewrite.safety import OF_NUMBERS, TENSORS, is_measured, is_unsupported
 
 
 class Rewrite(NamedTuple):
-    """The operation's name under ``ops``, the edits of the arguments, and how safe the whole is."""
+    """Name of the operation under ``ops``, edits of the arguments, and safety of the rewrite."""
 
     operation: str
     edits: tuple[Edit, ...]
@@ -22,7 +22,7 @@ class Rewrite(NamedTuple):
 
 
 def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
-    """The call as a call of an operation, where its arguments have a place there; ``None`` if a person must decide."""
+    """Rewrite of a call to a call of an operation; ``None`` if the arguments do not match."""
     arguments, keywords = node.args, node.keywords
     names = tuple([keyword.arg for keyword in keywords]) if keywords else ()
     if path in _SPREAD and len(arguments) > 1:
@@ -35,9 +35,9 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     for argument, parameter in zip(given, places, strict=True):
         kind = type(argument)
         if kind is ast.Constant:
-            if type(argument.value) is str and is_unheld(argument, parameter.role):  # type: ignore[attr-defined]
+            if type(argument.value) is str and is_unsupported(argument, parameter.role):  # type: ignore[attr-defined]
                 return None
-        elif (kind is ast.List or parameter.role == "DTypeLike") and is_unheld(argument, parameter.role):
+        elif (kind is ast.List or parameter.role == "DTypeLike") and is_unsupported(argument, parameter.role):
             return None
     if safety != UNSAFE:
         numbers = safety == OF_NUMBERS and sum(place.role in TENSORS for place in places) == 1
@@ -46,23 +46,23 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     return Rewrite(operation, (*edits, last_argument(node, missing, file)) if missing else edits, safety)
 
 
-# Functions that take the lengths of axes one by one, where the operation takes a shape.
+# Functions that take the lengths of axes as separate arguments; the operation takes a shape.
 _SPREAD = frozenset({"torch.empty", "torch.ones", "torch.zeros"})
 
 
 def _gathered(node: ast.Call, path: str, names: tuple[str | None, ...], file: File) -> Rewrite | None:
-    """A call whose arguments are the lengths of axes, with a shape of them."""
+    """Rewrite of a call with the lengths of axes to a call with a shape."""
     plan = planned(path, 1, names, matrix.path_of(file.config))
     if plan is None or ast.Starred in map(type, node.args):
         return None
     start, end = file.span(node.args[0])[0], file.span(node.args[-1])[1]
     if b"(" in file.source.data[file.span(node.func)[1] : start].strip(b" \t\n")[1:]:
-        return None  # the first is in brackets, and where they end is not known
+        return None  # the first argument is in parentheses, whose end is not known
     return Rewrite(plan.operation, (Edit(start, start, "("), Edit(end, end, ")")), UNSAFE)
 
 
 def _edits(node: ast.Call, changes: tuple[tuple[int, str], ...], file: File) -> Iterator[Edit]:
-    """The edits that give a call's arguments their names."""
+    """Edits that add or replace keywords of a call's arguments."""
     count = len(node.args)
     for place, name in changes:
         if place < count:
@@ -75,7 +75,7 @@ def _edits(node: ast.Call, changes: tuple[tuple[int, str], ...], file: File) -> 
 
 
 def last_argument(node: ast.Call, text: str, file: File) -> Edit:
-    """The edit that adds a last argument to a call that has some."""
+    """Edit that adds a last argument to a call that has arguments."""
     end = file.span(node)[1] - 1
     before = file.source.data[file.span(node.func)[1] : end].rstrip()
     return Edit(end, end, f"{' ' if before.endswith(b',') else ', '}{text}")

@@ -1,4 +1,4 @@
-"""The import that a fix needs: a name for a module in a file, and the edit that binds it."""
+"""Imports that a fix needs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from emberlint.source.tree import binders
 
 
 def import_name(path: str, file: File, *, other: str = "") -> tuple[str, tuple[Edit, ...]]:
-    """A name for a module in this file, and the edit that imports it if nothing does yet.
+    """Name for a module in this file, and the edit that imports it if that is needed.
 
-    ``path`` is the module's full name: ``ember_ml.ops`` becomes ``from ember_ml import ops``, ``math`` becomes
-    ``import math``. The name is taken from an import at the top of the file where there is one; ``other`` is the
-    name for it in a file that binds its own to something else, in whatever scope and line.
+    ``path`` is the module's full name: ``ember_ml.ops`` becomes ``from ember_ml import ops``, ``math`` becomes ``import
+    math``. An existing module-level import is used if there is one. ``other`` is the name to use if the file binds the
+    default name to another object in any scope.
     """
     top = file.imports.tops.get(path)
-    if top is not None and _stands_for(top, path, file):
+    if top is not None and _is_available(top, path, file):
         return top, ()
     parent, _, last = path.rpartition(".")
     name = last
-    if not _stands_for(name, path, file):
+    if not _is_available(name, path, file):
         name = other or f"ember_{last}"
         if any(one.path == path and one.alias == name and not one.lazy for one in file.imports.entries):
             return name, ()
@@ -38,8 +38,8 @@ def import_name(path: str, file: File, *, other: str = "") -> tuple[str, tuple[E
     return name, edits[path, name]
 
 
-def _stands_for(name: str, path: str, file: File) -> bool:
-    """Whether nothing in the file binds a name, but for imports of a module."""
+def _is_available(name: str, path: str, file: File) -> bool:
+    """Whether a name is bound in the file only by imports of a module, or not at all."""
     found: bool = file.shared(f"{name} is {path}", lambda: _is_bound_to(name, path, file))
     return found
 
@@ -50,13 +50,13 @@ def _is_bound_to(name: str, path: str, file: File) -> bool:
         value = scope[name]
         if value is None or value.path != file.imports.canonical(path):
             return False
-    # Most uses of a module have a dot behind them, which binds nothing but in an import.
+    # Most uses of a module are followed by a dot; those bind a name only in an import.
     near = Places(file.source, [(name.encode(), UNDOTTED), (b"import", ENDS)])
     return binders(name, file.tree, near.are_in, file.imports.resolve) <= {path}
 
 
 def _import_place(file: File) -> tuple[int, str, str]:
-    """Where a new import goes: after the last of the imports that open the file, else after the docstring."""
+    """Offset of a new import, and the text before and after it: after the first imports, or after the docstring."""
     body = file.tree.body
     newline = file.source.newline
     last: ast.stmt | None = None

@@ -1,4 +1,4 @@
-"""From a method of an array to the operation of the same meaning: ``x.sum(0)`` is ``ops.sum(x, axis=0)``."""
+"""Rewriting of array methods to operations: ``x.sum(0)`` becomes ``ops.sum(x, axis=0)``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from emberlint.knowledge.engines import EMBER
 from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
-from emberlint.rewrite.names import DIFFERENT, is_alike, operation_for
+from emberlint.rewrite.names import DIFFERENT, agrees, operation_for
 from emberlint.rewrite.surroundings import is_viewed
 
-# Methods that take one by one what the operation takes as a tuple.
+# Methods that take separate arguments where the operation takes a tuple.
 _TUPLES = {"reshape": "reshape", "view": "reshape", "permute": "permute_dims", "transpose": "transpose"}
-# Methods that are called otherwise as functions, with as many arguments as they may have.
+# Methods whose operation has another name, with the maximum number of arguments.
 _RENAMED = {
     "astype": ("cast", 1),
     "clone": ("copy", 0),
@@ -35,7 +35,7 @@ _RENAMED = {
     "t": ("transpose", 0),
     "unsqueeze": ("expand_dims", 1),
 }
-# torch's casts.
+# Casts of torch.
 _CASTS = {
     "float": "float32",
     "double": "float64",
@@ -47,7 +47,7 @@ _CASTS = {
     "byte": "uint8",
     "bool": "bool",
 }
-# Methods that change the array, or return something else than the function of their name.
+# Methods that change the array, or whose result differs from that of the function of the same name.
 _OTHERS = frozenset(
     {
         "sort",
@@ -65,9 +65,9 @@ _OTHERS = frozenset(
         "compress",
     }
 )
-# Methods whose arguments mean one thing to NumPy and another to torch.
+# Methods whose arguments have different meanings in NumPy and torch.
 _AMBIGUOUS = frozenset({"repeat", "transpose"})
-# Properties that an engine lacks, or has as a method.
+# Properties that an engine does not have, or has as a method.
 PROPERTIES = {
     "size": "size",
     "T": "transpose",
@@ -78,22 +78,22 @@ PROPERTIES = {
 }
 
 
-class Moved(NamedTuple):
-    """What is used instead, as messages name it, and the edits that write it."""
+class MethodRewrite(NamedTuple):
+    """Replacement of a method as it appears in messages, and the edits."""
 
     use: str
     edits: tuple[Edit, ...]
 
     @property
     def described(self) -> str:
-        """What the fix does."""
+        """Title of the fix."""
         return f"{'call' if self.use.startswith('ops.') else 'write'} `{self.use}`"
 
 
-def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved | None:
-    """A method's call as a call of an operation; ``None`` where a person must decide.
+def rewritten_method(node: ast.Call, owner: Value, file: File, origin: str = "") -> MethodRewrite | None:
+    """Rewrite of a method call to a call of an operation; ``None`` if it cannot be rewritten.
 
-    ``origin`` is the engine that the code was written for, which says what the methods of ember's own tensors mean.
+    ``origin`` is the engine that the code was written for, which determines the meaning of methods of ember's tensors.
     """
     function: Any = node.func
     name = function.attr
@@ -101,9 +101,9 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
     if name == "item" and meant == "numpy" and len(node.args) == 1 and not node.keywords:
         bound, imports = import_name(file.config.namespace, file)
         text = f"{bound}.ravel({file.text(function.value)})[{file.text(node.args[0])}].item()"
-        return Moved("ops.ravel", (*imports, file.edit(node, text)))
+        return MethodRewrite("ops.ravel", (*imports, file.edit(node, text)))
     if name == "view" and not meant and node.args and all(_is_length(argument, file) for argument in node.args):
-        meant = "torch"  # NumPy's takes a dtype
+        meant = "torch"  # NumPy's ``view`` takes a dtype
     engines = [meant] if meant else [engine for engine in ("numpy", "torch") if name in catalogue.methods(engine)]
     if len(engines) == 1:
         meant = engines[0]
@@ -111,7 +111,7 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
         return None
     if any(name in DIFFERENT.get(engine, ()) for engine in engines):
         names = tuple(keyword.arg for keyword in node.keywords)
-        if not is_alike(name, len(node.args) + 1, names):
+        if not agrees(name, len(node.args) + 1, names):
             return None
     if not meant and name in _AMBIGUOUS and node.args:
         return None
@@ -119,14 +119,14 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
         return _shape(node, file)
     if name == "contiguous" and not node.args and not node.keywords and not is_viewed(node, file):
         text = file.text(function.value)
-        return Moved(" ".join(text.split()), (file.edit(node, text),))
+        return MethodRewrite(" ".join(text.split()), (file.edit(node, text),))
     if name in ("to", "type") and meant == "torch":
         return _cast(node, file)
     if name == "repeat" and meant == "torch":
         return _gathered(node, "tile", file)
     if name in _CASTS and meant == "torch" and not node.args and not node.keywords:
         bound, imports = import_name(file.config.namespace, file)
-        return Moved(
+        return MethodRewrite(
             "ops.cast",
             (*imports, file.edit(node, f"{bound}.cast({file.text(function.value)}, {bound}.{_CASTS[name]})")),
         )
@@ -145,7 +145,7 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
         place = {"mlx": "mlx.core", "jax": "jax.numpy"}.get(engine, engine)
         call = ast.copy_location(ast.Call(function, [function.value, *node.args], node.keywords), node)
         path = f"{place}.{name}"
-        # A method without a function of its name has arguments that nothing tells of.
+        # The parameters of a method are known only from the function of the same name.
         known = catalogue.function(path if engine != "jax" else f"numpy.{name}")
         if known is None or not operation_for(path):
             continue
@@ -155,15 +155,15 @@ def moved(node: ast.Call, owner: Value, file: File, origin: str = "") -> Moved |
     return None
 
 
-def property_moved(node: ast.Attribute, file: File) -> tuple[Edit, ...]:
-    """The edits that make a property a call of an operation."""
+def rewritten_property(node: ast.Attribute, file: File) -> tuple[Edit, ...]:
+    """Edits that replace a property by a call of an operation."""
     bound, imports = import_name(file.config.namespace, file)
     return (*imports, file.edit(node, f"{bound}.{PROPERTIES[node.attr]}({file.text(node.value)})"))
 
 
 @cache
-def is_lacking(name: str, targets: tuple[str, ...]) -> str:
-    """The first of the target engines whose arrays have no such method; empty if all have it."""
+def engine_without(name: str, targets: tuple[str, ...]) -> str:
+    """First target engine whose arrays do not have a method; empty if all have it."""
     for engine in targets:
         known = catalogue.methods(engine)
         if known and name not in known:
@@ -171,15 +171,15 @@ def is_lacking(name: str, targets: tuple[str, ...]) -> str:
     return ""
 
 
-def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File) -> Moved:
-    """The edits that put the operation and the array in front of a call's arguments."""
+def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File) -> MethodRewrite:
+    """Rewrite that keeps the arguments and puts the operation and the array before them."""
     function: Any = node.func
     bound, imports = import_name(file.config.namespace, file)
     start = file.span(node)[0]
     opening = _opening(function, file)
     comma = ", " if node.args or node.keywords else ""
     head = Edit(start, opening + 1, f"{bound}.{operation}({file.text(function.value)}{comma}")
-    return Moved(f"ops.{operation}", (*imports, head, *edits))
+    return MethodRewrite(f"ops.{operation}", (*imports, head, *edits))
 
 
 def _is_length(node: ast.expr, file: File) -> bool:
@@ -187,18 +187,18 @@ def _is_length(node: ast.expr, file: File) -> bool:
     return value is not None and value.kind == SCALAR and value.dtype == "int"
 
 
-def _shape(node: ast.Call, file: File) -> Moved | None:
-    """torch's ``x.size()``, which is the shape, and ``x.size(0)``, which is a part of it."""
+def _shape(node: ast.Call, file: File) -> MethodRewrite | None:
+    """Rewrite of torch's ``x.size()`` to ``x.shape``, and of ``x.size(0)`` to ``x.shape[0]``."""
     function: Any = node.func
     given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
     if len(given) > 1 or len(node.args) + len(node.keywords) != len(given) or ast.Starred in map(type, given):
         return None
     index = f"[{file.text(given[0])}]" if given else ""
-    return Moved(".shape", (file.edit(node, f"{file.text(function.value)}.shape{index}"),))
+    return MethodRewrite(".shape", (file.edit(node, f"{file.text(function.value)}.shape{index}"),))
 
 
-def _cast(node: ast.Call, file: File) -> Moved | None:
-    """torch's ``x.to(dtype)`` and ``x.type(dtype)``; a device, or what may be one, is none."""
+def _cast(node: ast.Call, file: File) -> MethodRewrite | None:
+    """Rewrite of torch's ``x.to(dtype)`` and ``x.type(dtype)``; ``None`` if the argument may be a device."""
     given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
     if len(given) != 1 or len(node.args) + len(node.keywords) != 1:
         return None
@@ -209,11 +209,11 @@ def _cast(node: ast.Call, file: File) -> Moved | None:
     function: Any = node.func
     bound, imports = import_name(file.config.namespace, file)
     new = f"{bound}.cast({file.text(function.value)}, {file.text(given[0])})"
-    return Moved("ops.cast", (*imports, file.edit(node, new)))
+    return MethodRewrite("ops.cast", (*imports, file.edit(node, new)))
 
 
-def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
-    """The same for a method whose arguments are to be one tuple."""
+def _gathered(node: ast.Call, operation: str, file: File) -> MethodRewrite | None:
+    """Rewrite of a method whose arguments become one tuple."""
     if any(type(argument) is ast.Starred for argument in node.args):
         return None
     if node.keywords and (operation != "reshape" or any(keyword.arg != "shape" for keyword in node.keywords)):
@@ -225,7 +225,7 @@ def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
         and not isinstance(node.args[0], ast.UnaryOp)
     ):
         if type(node.args[0]) not in (ast.Tuple, ast.List, ast.Attribute) and values[0] is None:
-            return None  # a number or a shape, who knows
+            return None  # it may be a number or a shape
         return _called(node, operation, (), file)
     if not values:
         return _called(node, operation, (), file) if operation == "transpose" else None
@@ -234,9 +234,9 @@ def _gathered(node: ast.Call, operation: str, file: File) -> Moved | None:
     function: Any = node.func
     bound, imports = import_name(file.config.namespace, file)
     new = f"{bound}.{operation}({file.text(function.value)}, ({text}{comma}))"
-    return Moved(f"ops.{operation}", (*imports, file.edit(node, new)))
+    return MethodRewrite(f"ops.{operation}", (*imports, file.edit(node, new)))
 
 
 def _opening(function: ast.Attribute, file: File) -> int:
-    """The place of the bracket that opens the arguments."""
+    """Offset of the parenthesis that opens the arguments."""
     return file.source.data.index(b"(", file.span(function)[1])

@@ -1,7 +1,7 @@
-"""The operation that computes what an engine's function does.
+"""Operations that are equivalent to an engine's functions.
 
-Most functions have an operation of their own name. ``RENAMED`` holds those whose operation is called otherwise,
-``DIFFERENT`` those whose operation has the name and another meaning.
+Most have the same name. ``RENAMED`` has those with another name, ``DIFFERENT`` those with the same name and another
+meaning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import engine_of
 from emberlint.knowledge.returns import words
 
-# An engine's function, without the engine's name -> the operation.
+# Name of an engine's function, without the engine -> name of the operation.
 RENAMED = {
     "numpy": {
         "around": "round",
@@ -78,7 +78,7 @@ RENAMED = {
     "jax": {"around": "round", "degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad", "fix": "trunc"},
 }
 
-# Functions whose operation bears the name, takes the arguments and returns something else: a person must decide.
+# Functions whose operation has the same name and arguments but another result, so that they cannot be rewritten.
 DIFFERENT = {
     "numpy": frozenset({"load", "save", "select", "put_along_axis", "random.shuffle", "resize"}),
     "torch": words(
@@ -95,7 +95,7 @@ DIFFERENT = {
 
 @cache
 def operation_for(path: str) -> str:
-    """The operation for an engine's function, as it is written after ``ops.``; empty if there is none."""
+    """Name under ``ops`` of the operation for an engine's function; empty if there is none."""
     engine = engine_of(path)
     name = local_name(path, engine)
     if not name:
@@ -116,14 +116,15 @@ def operation_for(path: str) -> str:
 
 
 def differs(path: str) -> bool:
-    """Whether the operation that bears a function's name means something else."""
+    """Whether the operation of the same name as a function has another meaning."""
     engine = engine_of(path)
     return local_name(path, engine) in DIFFERENT.get(engine, ())
 
 
-def is_alike(name: str, count: int, names: tuple[str | None, ...]) -> bool:
-    """Whether one of ``DIFFERENT`` means what the operation does when it is called so: ``torch.max`` of one tensor,
-    ``torch.std`` with the correction that the two leave out differently.
+def agrees(name: str, count: int, names: tuple[str | None, ...]) -> bool:
+    """Whether a function of ``DIFFERENT`` agrees with the operation for these arguments.
+
+    Examples are ``torch.max`` of one tensor, and ``torch.std`` with an explicit correction.
     """
     if name in ("std", "var"):
         return "correction" in names
@@ -131,7 +132,7 @@ def is_alike(name: str, count: int, names: tuple[str | None, ...]) -> bool:
 
 
 def local_name(path: str, engine: str) -> str:
-    """A function's name without its engine's: ``linalg.norm`` of ``mlx.core.linalg.norm``."""
+    """Name of a function without the engine: ``linalg.norm`` for ``mlx.core.linalg.norm``."""
     rest = path.partition(".")[2]
     if engine == "mlx":
         return rest[5:] if rest.startswith("core.") else rest

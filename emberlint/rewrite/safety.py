@@ -1,4 +1,4 @@
-"""How safe it is to call the operation: what the measured matrix has established, for arguments of these types."""
+"""Safety of calling the operation instead, according to the measured matrix and the types of the arguments."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from emberlint.knowledge.returns import words
 from emberlint.knowledge.types import ARRAYS, NONE, SCALAR, SEQUENCE, SHAPE, STRING
 from emberlint.source.tree import dotted
 
-# Where function and operation differ for other inputs than the matrix is measured with: the parameters with which they
-# do, or all calls. Arrays of no dimensions and an axis; complex arrays and a real dtype; numbers that do not fit; bools
-# as indices; lists of arrays that are tuples on the other side; the order in which NumPy finds unique values; torch's
-# own dtypes, sizes and errors.
+# Functions that differ from the operation for inputs that the matrix does not measure, with the parameters that cause
+# it (or all calls). Examples: 0-d arrays with an axis; complex arrays with a real dtype; numbers out of range; bools as
+# indices; lists instead of tuples of arrays; NumPy's order of unique values; torch's dtypes, sizes and errors.
 _ALL = "*"
 _LOOSE = {
     "numpy.broadcast_arrays": (_ALL,),
@@ -51,14 +50,15 @@ TENSORS = frozenset({"TensorLike", "Indices", "Mask"})
 
 
 def is_loose(path: str, names: Iterable[str]) -> bool:
-    """Whether function and operation may differ where these parameters are given."""
+    """Whether function and operation may differ if these parameters are given."""
     loose = _LOOSE.get(path, ())
     return _ALL in loose or any(name in loose for name in names)
 
 
 def measured_safety(place: str, path: str, count: int, names: tuple[str | None, ...]) -> str:
-    """Safe where the matrix in a file has established that function and operation agree for as many arguments and these
-    keywords, given such arguments as it was measured with.
+    """Safety of a rewrite according to the matrix at ``place``, for this number of arguments and these keywords.
+
+    The result is a condition on the types of the arguments (``OF_ARRAYS``, ``OF_NUMBERS``), or ``UNSAFE``.
     """
     measured = matrix.native(path, place)
     if measured is None or not measured.get("errors"):
@@ -76,7 +76,7 @@ def measured_safety(place: str, path: str, count: int, names: tuple[str | None, 
 
 
 def is_measured(node: ast.expr, parameter: Parameter, numbers: bool, file: File) -> bool:
-    """Whether an argument is of a kind that the matrix was measured with."""
+    """Whether an argument is of a type that the matrix measures."""
     value = file.value(node)
     if parameter.role == "DTypeLike":
         return _is_dtype(node, file)
@@ -93,7 +93,7 @@ def is_measured(node: ast.expr, parameter: Parameter, numbers: bool, file: File)
 
 
 def _is_option(node: ast.expr, value: Value | None, parameter: Parameter) -> bool:
-    """Whether an option is written out, or known to be an integer, a bool, or integers where several may be given."""
+    """Whether an option is a literal, or known to be an integer, a bool, or several integers if that is allowed."""
     if value is None:
         return False
     if value.kind == STRING:
@@ -109,7 +109,7 @@ def _is_option(node: ast.expr, value: Value | None, parameter: Parameter) -> boo
 
 
 def _is_dtype(node: ast.expr, file: File) -> bool:
-    """Whether a dtype is one of ember's by its name, or NumPy's of the same name."""
+    """Whether a dtype is one of ember's, or an engine's dtype of the same name."""
     if isinstance(node, ast.Constant):
         return node.value is None or node.value in catalogue.dtypes()
     space, _, name = file.path(node).rpartition(".")
@@ -117,37 +117,37 @@ def _is_dtype(node: ast.expr, file: File) -> bool:
 
 
 def _is_foreign(node: ast.AST | None) -> bool:
-    """Whether an array is made of something that no tensor holds: objects, text, dates, records."""
+    """Whether an array is created with elements that tensors do not support: objects, text, dates, records."""
     if not isinstance(node, ast.Call):
         return False
     dtypes = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
     dtypes += [argument for argument in node.args[1:] if isinstance(argument, ast.Name) or _is_text(argument)]
-    if not all(map(_may_be_held, dtypes)):
+    if not all(map(_may_be_supported, dtypes)):
         return True
     first = node.args[0] if node.args else None
     return isinstance(first, (ast.List, ast.Tuple)) and any(map(_is_text, ast.walk(first)))
 
 
-def is_unheld(node: ast.expr, role: str) -> bool:
-    """Whether an argument is written out, and no tensor and no dtype of one: text, ``dtype=object``."""
+def is_unsupported(node: ast.expr, role: str) -> bool:
+    """Whether an argument is a literal that is neither a tensor nor a dtype of one: text, ``dtype=object``."""
     if role == "DTypeLike":
-        return isinstance(node, (ast.Constant, ast.Name, ast.Attribute)) and not _may_be_held(node)
+        return isinstance(node, (ast.Constant, ast.Name, ast.Attribute)) and not _may_be_supported(node)
     if role not in TENSORS:
         return False
     return _is_text(node) or (isinstance(node, ast.List) and any(map(_is_text, node.elts)))
 
 
-# The dtypes of arrays that no tensor is.
-_UNHELD = words("object object_ str str_ bytes bytes_ datetime64 timedelta64")
+# Dtypes that tensors do not support.
+_UNSUPPORTED = words("object object_ str str_ bytes bytes_ datetime64 timedelta64")
 
 
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
 
-def _may_be_held(node: ast.expr) -> bool:
-    """Whether the text of a dtype may mean one of ember's."""
+def _may_be_supported(node: ast.expr) -> bool:
+    """Whether the name of a dtype may be one of ember's."""
     if isinstance(node, ast.Constant):
         return node.value is None or node.value in catalogue.dtypes()
     last = dotted(node).rpartition(".")[2]
-    return bool(last) and last not in _UNHELD
+    return bool(last) and last not in _UNSUPPORTED

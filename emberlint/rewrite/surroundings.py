@@ -1,4 +1,4 @@
-"""The text around an expression: what asks for its truth, and what comes after it."""
+"""Source text around an expression."""
 
 from __future__ import annotations
 
@@ -7,46 +7,47 @@ import re
 
 from emberlint.inference.file import File
 
-_ASKED = re.compile(rb"(?<![\w.])(?:if|elif|while|assert|not)\s+$")
+_CONDITION = re.compile(rb"(?<![\w.])(?:if|elif|while|assert|not)\s+$")
 _ALONE = (b"if", b"elif", b"while")
 _CLOSED = (b":", b"else ", b"else(")
 _ENDED = re.compile(rb"\s*(?:[:)\]},\n#]|(?:and|or|else|if)\b|$)")
 
 
 def before(node: ast.expr, file: File) -> bytes:
-    """The text of the line before an expression."""
+    """Text before an expression on its line."""
     data = file.source.data
     start = file.span(node)[0]
     return data[data.rfind(b"\n", 0, start) + 1 : start]
 
 
 def following(node: ast.expr, file: File) -> bytes:
-    """The first byte after an expression that is no space; empty where a long space follows."""
+    """First byte after an expression that is not whitespace; empty after much whitespace."""
     end = file.span(node)[1]
     return file.source.data[end : end + 80].lstrip()[:1]
 
 
 def is_viewed(node: ast.expr, file: File) -> bool:
-    """Whether torch's ``.view`` of an expression is taken, which must be contiguous for that."""
+    """Whether torch's ``.view`` is called on an expression, which requires a contiguous tensor."""
     end = file.span(node)[1]
     return file.source.data[end : end + 80].lstrip().startswith(b".view")
 
 
-def is_asked(node: ast.expr, file: File) -> bool:
-    """Whether it is plain to see that only the truth of an expression counts: ``if x``, ``while x``, ``not x``."""
-    return bool(_ASKED.search(before(node, file)) and _ENDED.match(file.source.data, file.span(node)[1]))
+def is_condition(node: ast.expr, file: File) -> bool:
+    """Whether the text shows that only the truth value of an expression is used: ``if x``, ``while x``, ``not x``."""
+    return bool(_CONDITION.search(before(node, file)) and _ENDED.match(file.source.data, file.span(node)[1]))
 
 
 def is_alone(node: ast.expr, file: File) -> bool:
-    """Whether it is plain to see that an expression is all of a condition: ``if x:``, ``1 if x else 2``."""
+    """Whether the text shows that an expression is a whole condition: ``if x:``, ``1 if x else 2``."""
     end = file.span(node)[1]
     words = before(node, file).split()
     return bool(words) and words[-1] in _ALONE and file.source.data[end : end + 80].lstrip(b" \t").startswith(_CLOSED)
 
 
 def callee(node: ast.expr, file: File) -> str:
-    """The name before the bracket that an expression is given in; it starts with a dot where an expression is before
-    that. Empty where the bracket is not that of a call, or far away.
+    """Name before the parenthesis that encloses an expression, with a leading dot after another expression.
+
+    Empty if the parenthesis is not that of a call, or is far away.
     """
     data, place, depth = file.source.data, file.span(node)[0] - 1, 0
     for i in range(place, max(place - 400, -1), -1):

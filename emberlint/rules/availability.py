@@ -1,4 +1,4 @@
-"""What was measured of an operation on the target engines, for the rules EMB4."""
+"""Measured results of operations on the target engines, for the rules EMB4."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from emberlint.inference.file import File
 from emberlint.knowledge import catalogue, matrix
 from emberlint.knowledge.engines import EMBER
 
-# The statuses of the matrix that say: it does not do there what it does on the reference.
+# Statuses of the matrix for an operation that differs from the reference, and the predicate of the message.
 WRONG = {
     "unsupported": "is not supported",
-    "differs": "answers otherwise",
+    "differs": "has a different result",
     "fails": "raises",
-    "flaky": "answers one thing and another",
+    "flaky": "has varying results",
 }
-FATAL = {"hang": "hung", "crash": "ended the process"}
+FATAL = {"hang": "hung", "crash": "crashed the process"}
 
 
 class Measured(NamedTuple):
-    """A call of an operation, and the matrix's entry for it on a target engine."""
+    """A call of an operation, and its entry in the matrix for a target engine."""
 
     function: Called
     engine: str
@@ -30,12 +30,12 @@ class Measured(NamedTuple):
 
 
 def is_operation(name: str) -> bool:
-    """Whether a name that is called is that of an operation."""
+    """Whether a called name is that of an operation."""
     return name.startswith("ember_ml.ops.")
 
 
 def measured(node: ast.Call, file: File) -> tuple[Measured, ...]:
-    """The entries of an operation on the target engines; nothing for other calls, or without a matrix."""
+    """Entries of an operation for the target engines; empty for other calls, or without a matrix."""
     function = called(node, file)
     if function is None or function.engine != EMBER or function.owner is not None or file.allowed is not None:
         return ()
@@ -47,7 +47,7 @@ def measured(node: ast.Call, file: File) -> tuple[Measured, ...]:
 
 
 def _entries(name: str, operations: dict[str, Any]) -> dict[str, Any]:
-    """The entries of an operation by engine; the matrix has it under its name, or under its category and name."""
+    """Entries of an operation by engine. The matrix has it under its name, or under its category and name."""
     ember = catalogue.load()["ember"]
     full = ember["names"].get(name)
     if full is None:
@@ -65,7 +65,7 @@ def _entries(name: str, operations: dict[str, Any]) -> dict[str, Any]:
 
 
 def keywords(node: ast.Call, function: Called) -> Iterator[tuple[str, ast.AST]]:
-    """The optional parameters that a call gives, by name or by place."""
+    """Optional parameters that a call passes, by keyword or by position."""
     record = function.record
     if record is not None and not spreads(node):
         places = [parameter for parameter in catalogue.parameters(record) or () if parameter.kind in "PB"]
@@ -78,7 +78,7 @@ def keywords(node: ast.Call, function: Called) -> Iterator[tuple[str, ast.AST]]:
 
 
 def dtypes(node: ast.Call, function: Called, file: File) -> Iterator[tuple[str, ast.expr]]:
-    """The dtypes that a call names."""
+    """Dtypes that a call names."""
     given = keyword(node, "dtype")
     places = [given.value] if given is not None else []
     if function.last in ("cast", "astype", "saturate_cast"):
@@ -93,17 +93,17 @@ def dtypes(node: ast.Call, function: Called, file: File) -> Iterator[tuple[str, 
 
 
 def reference(entry: dict[str, Any]) -> str:
-    """An example of a difference, for messages."""
+    """Example of a difference, for messages."""
     for one in entry.get("differences", ()):
         return f" (`{one['input']}`)"
     return ""
 
 
 def concerned(name: str, argument: ast.AST, entry: dict[str, Any]) -> str | None:
-    """Whether what was measured of a keyword concerns this argument: an example for the message, or ``None`` if not.
+    """Example of a difference that applies to this argument; ``None`` if none applies, empty if there are no examples.
 
-    Where there are examples of differences, one of them must give the keyword the argument's value as it is written: an
-    operation that refuses ``axis=()`` is not to be reported for ``axis=0``.
+    If the entry has examples, one of them must have the same source text for the argument: an operation that rejects
+    ``axis=()`` is not reported for ``axis=0``.
     """
     value = argument.value if isinstance(argument, ast.keyword) else argument
     examples = [one["input"] for one in entry.get("differences", ())]
@@ -117,7 +117,7 @@ def concerned(name: str, argument: ast.AST, entry: dict[str, Any]) -> str | None
 
 
 def _given(name: str, example: str) -> ast.expr | None:
-    """The value of a keyword in the text of a call."""
+    """Value of a keyword in the text of a call."""
     try:
         call = ast.parse(example, mode="eval").body
     except (SyntaxError, ValueError):

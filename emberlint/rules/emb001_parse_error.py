@@ -2,11 +2,11 @@
 
 ## What it does
 
-Reports a file that does not parse, with what Python says against it and where.
+Reports a file that does not parse, with Python's message and its location.
 
 ## Why
 
-Nothing else can be said about such a file. It is the only finding that a comment cannot silence.
+No other rule can run on such a file. It is the only finding that a comment cannot suppress.
 
 ## Example
 

@@ -1,13 +1,13 @@
-"""A suppression that names no rule.
+"""A suppression that does not name a rule.
 
 ## What it does
 
-Reports a code in a suppression that no rule has: a slip, or a rule that was renamed. So is `# emberlint: ignore` beside
-a finding, which names none at all.
+Reports a code in a suppression that no rule has, such as a typo or a renamed rule. Also reports `# emberlint: ignore`
+without a code on a line with a finding.
 
 ## Why
 
-Such a comment silences nothing, while it looks as if it did.
+The comment suppresses nothing but looks as if it did.
 
 ## Example
 
@@ -23,9 +23,9 @@ total = np.sum(x)  # noqa: EMB102
 
 ## Fix safety
 
-There is no fix: what was meant is not known.
+There is no fix: the intended code is not known.
 """
 
 from emberlint.rules import Rule
 
-RULE = Rule("EMB003", "unknown-code", "a suppression that names no rule")
+RULE = Rule("EMB003", "unknown-code", "a suppression that does not name a rule")

@@ -2,17 +2,17 @@
 
 ## What it does
 
-Reports an entry of the baseline file that nothing in the code answers to. An entry is judged only when its rule ran,
-and its file was linted or is gone.
+Reports an entry of the baseline file that matches no finding. An entry is checked only when its rule ran, and its file
+was linted or no longer exists.
 
 ## Why
 
-What is mended stays mended: the entry would let the same finding come back unseen. So a baseline can only shrink.
+A stale entry would hide the same finding if it came back. Removing it means that a baseline can only shrink.
 
 ## Example
 
 ```json
-{"version": 1, "findings": {"0f3a": {"code": "EMB102", "path": "model.py", "message": "mended long ago"}}}
+{"version": 1, "findings": {"0f3a": {"code": "EMB102", "path": "model.py", "message": "fixed long ago"}}}
 ```
 
 ## Use instead
@@ -23,7 +23,7 @@ What is mended stays mended: the entry would let the same finding come back unse
 
 ## Fix safety
 
-Safe: `--fix`, or `emberlint baseline prune`, takes the entry out of the baseline file. Code does not change.
+Safe: `--fix`, or `emberlint baseline prune`, removes the entry from the baseline file. Code does not change.
 """
 
 from emberlint.rules import Rule

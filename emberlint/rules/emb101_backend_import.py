@@ -1,16 +1,16 @@
-"""An import of an engine where none may be imported.
+"""An import of an engine outside of its backend.
 
 ## What it does
 
-Reports `import numpy`, `from torch import ...` and the like in a file that is not part of a backend. Which files may
-import which engine is set by `layers`; without it, `backend/<engine>/` may import that engine, and NumPy. Imports for
-type checkers only (`if TYPE_CHECKING:`) are let be, and those that run only where their engine is the active backend
-(`if backend() == "torch":`), which EMB108 reports as a branch.
+Reports `import numpy`, `from torch import ...` and similar imports in a file that is not part of a backend. The setting
+`layers` says which files may import which engine; without it, `backend/<engine>/` may import that engine and NumPy. Two
+kinds of import are not reported: those for type checkers only (`if TYPE_CHECKING:`), and those that run only when their
+engine is the active backend (`if backend() == "torch":`), which EMB108 reports as a branch.
 
 ## Why
 
-A program that imports an engine runs on that engine, however it is called. The frontend says what to compute, a
-backend how: then one program runs on all of them.
+A program that imports an engine runs on that engine only. If the frontend says what to compute and a backend says how,
+one program runs on every engine.
 
 ## Example
 
@@ -34,9 +34,9 @@ def spread(x):
 
 ## Fix safety
 
-Safe: an import whose names are used nowhere in the file is removed, which is what the fixes of EMB102, EMB103 and
-EMB104 leave behind. One that is used, is listed in `__all__`, stands in an `__init__.py` or in a `try` is not
-touched, and `import ml_dtypes`, which makes names of dtypes known to NumPy, neither.
+Safe: an import whose names are not used in the file is removed. The fixes of EMB102, EMB103 and EMB104 leave such
+imports behind. An import is kept if its name is used or listed in `__all__`, or if it is in an `__init__.py` or in a
+`try`. `import ml_dtypes` is kept too, because it registers dtype names with NumPy.
 """
 
 from __future__ import annotations
@@ -49,16 +49,14 @@ from emberlint.findings import SAFE, Edit, Fix
 from emberlint.inference.file import File
 from emberlint.rules import Rule
 
-RULE = Rule(
-    "EMB101", "backend-import", "an import of an engine where none may be imported", fix="safe", everywhere=True
-)
+RULE = Rule("EMB101", "backend-import", "an import of an engine outside of its backend", fix="safe", everywhere=True)
 
 _ENGINES = frozenset({*ENGINES, "ml_dtypes"})
 
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
-    """Names that come from an engine which the file's layer may not import."""
+    """Report names imported from an engine that the file's layer may not import."""
     if file.typing:
         return
     if isinstance(node, ast.ImportFrom):
@@ -73,19 +71,19 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         if engine not in _ENGINES or engine in allowed or engine in file.active_backends():
             continue
         if file.allowed is not None and configuration.backend_of(file.where):
-            continue  # a backend that imports another engine is EMB112's
+            continue  # EMB112 reports a backend that imports another engine
         where = "a frontend" if file.allowed is None else "this layer"
         message = f"`{path}` is imported in {where}; use `{file.config.namespace}`, or move this to `backend/{engine}/`"
         file.report(RULE, alias, message, fix=_removal(node, alias, file))
 
 
 def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) -> Fix | None:
-    """The edit that takes an unused name out of an import, or the whole import if it is the only one."""
+    """Edit that removes an unused name from an import, or the whole import if it is the only name."""
     bound = alias.asname or alias.name.partition(".")[0]
     if alias.name == "*" or file.guarded or file.source.path.endswith("__init__.py") or alias.asname == alias.name:
         return None
     if bound == "ml_dtypes":
-        return None  # importing it is what makes NumPy know `bfloat16`
+        return None  # the import registers `bfloat16` with NumPy
     if _is_used(node, bound, file):
         return None
     if len(node.names) > 1:
@@ -101,15 +99,15 @@ def _removal(node: ast.Import | ast.ImportFrom, alias: ast.alias, file: File) ->
 
 
 def _is_used(node: ast.stmt, name: str, file: File) -> bool:
-    """Whether a name stands elsewhere in the file; in a comment or a string it may be a use as well."""
+    """Whether a name appears elsewhere in the file. In a comment or a string it may be a use as well."""
     start, end = file.span(node)
     uses = file.source.uses
-    # Most uses are below the import.
+    # Most uses come after the import, so search there first.
     return any(True for _ in uses(name.encode(), end)) or any(True for _ in uses(name.encode(), 0, start))
 
 
 def _statement(node: ast.stmt, file: File) -> Edit | None:
-    """The edit that removes a statement with its line, where it has lines of its own and is not all of a block."""
+    """Edit that removes a statement with its lines; ``None`` if they hold other code or it is all of a block."""
     source = file.source
     start, end = source.starts[node.lineno - 1], file.span(node)[1]
     last = node.end_lineno or node.lineno

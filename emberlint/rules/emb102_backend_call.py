@@ -1,14 +1,14 @@
-"""A call of an engine's function for which there is an operation.
+"""A call of an engine's function.
 
 ## What it does
 
-Reports `np.sum(x)`, `torch.cat(parts)`, `mx.where(...)` in a frontend, and names the operation that stands for it.
-Calls on Python numbers and shapes are EMB104's.
+Reports `np.sum(x)`, `torch.cat(parts)`, `mx.where(...)` in a frontend, and names the equivalent operation. EMB104
+reports calls on Python numbers and shapes.
 
 ## Why
 
-The engine's function computes on that engine alone, with its own defaults, dtypes and errors. The operation computes
-wherever its tensors live, by one dtype rule.
+The engine's function runs on that engine only, with its own defaults, dtypes and errors. The operation runs on the
+engine of its tensors, with the same dtype rule on all of them.
 
 ## Example
 
@@ -32,14 +32,14 @@ def scaled(x):
 
 ## Fix safety
 
-Safe where the measured matrix establishes that function and operation give the same values, dtypes, shapes and errors
-for these keywords, and the arguments are known to be of the kinds it was measured with: arrays, and options that are
-written out or known to be integers, bools or shapes. Unsafe elsewhere: where it is not known what a value is (`np.ndim`
-takes any object), because of default dtypes (`np.zeros(3)` is float64, `ops.zeros(3)` is float32; `dtype=float` is
-float64 for NumPy and float32 for ember), or because of other inputs (`np.cumsum` of a number along an axis answers an
-array with one). What a function takes for granted and the operation does not is written out (`F.normalize(x)` is
-`ops.normalize(x, axis=1)`). No fix where an argument has no place in the operation (`out=`, `where=`), is text or a
-dtype of objects, or where the name means something else there (`np.random.shuffle` changes its argument).
+Safe where the measured matrix shows that function and operation have the same values, dtypes, shapes and errors for
+these keywords, and the arguments are known to be of the types that were measured: arrays, and options that are literals
+or known to be integers, bools or shapes. Unsafe elsewhere: where the type of a value is not known (`np.ndim` takes any
+object), where default dtypes differ (`np.zeros(3)` is float64, `ops.zeros(3)` is float32; `dtype=float` is float64 for
+NumPy and float32 for ember), or where other inputs differ (`np.cumsum` of a number along an axis returns an array with
+one element). A default that the operation does not share is written out (`F.normalize(x)` becomes `ops.normalize(x,
+axis=1)`). There is no fix where the operation does not support an argument (`out=`, `where=`), where an argument is a
+string or an object dtype, or where the name means something else (`np.random.shuffle` changes its argument).
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
 from emberlint.rules import Rule
 
-RULE = Rule("EMB102", "backend-call", "a call of an engine's function for which there is an operation", fix="sometimes")
+RULE = Rule("EMB102", "backend-call", "a call of an engine's function", fix="sometimes")
 
 
-# What a call of the operation changes besides.
+# Differences of an operation, for the title of its unsafe fix.
 _NOTES = {
-    "numpy.bitwise_count": "it counts the bits of negative integers, and not those of their absolute values",
+    "numpy.bitwise_count": "it counts the bits of negative integers, not those of their absolute values",
     **dict.fromkeys(
         [f"{place}.{name}" for place in ("numpy", "torch", "mlx.core", "jax.numpy") for name in ("diagonal", "trace")],
-        "of more than two axes it takes the last two, and not the first",
+        "with more than two axes it uses the last two, not the first",
     ),
 }
 
@@ -78,7 +78,7 @@ def _is_foreign(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_is_foreign)
 def check(node: ast.Call, file: File) -> None:
-    """Calls into an engine's namespace."""
+    """Report calls into an engine's namespace."""
     value = file.value(node)
     if (value is not None and value.kind == SCALAR and value.node is node) or file.allowed is not None:
         return
@@ -90,22 +90,20 @@ def check(node: ast.Call, file: File) -> None:
         file.report(
             RULE,
             node.func,
-            f"`{name}` has no operation of its own; compose it of operations, or move this to `backend/{engine}/`",
+            f"`{name}` has no equivalent operation; write it with operations, or move this to `backend/{engine}/`",
         )
         return
     standard = file.config.target == "array-api"
     if standard and operation not in catalogue.standard():
-        file.report(
-            RULE, node.func, f"`{name}` runs on {engine} alone, and the array API standard has no such function"
-        )
+        file.report(RULE, node.func, f"`{name}` runs on {engine} only, and the array API standard does not have it")
         return
     found = rewritten(node, path, file)
     if found is None:
         portable = f"{'xp' if standard else 'ops'}.{operation}"
-        advice = f"use `{portable}`, whose arguments differ"
+        advice = f"use `{portable}`, which has other arguments"
         if differs(path):
-            advice = f"`{portable}` has the name and another meaning, so rewrite it by hand"
-        file.report(RULE, node.func, f"`{name}` runs on {engine} alone; {advice}")
+            advice = f"`{portable}` means something else, so rewrite it by hand"
+        file.report(RULE, node.func, f"`{name}` runs on {engine} only; {advice}")
         return
     if standard:
         portable, safety, note = f"xp.{operation}", SUGGESTION, ", where `xp` is the array namespace"
@@ -115,4 +113,4 @@ def check(node: ast.Call, file: File) -> None:
         portable, safety = f"{bound}.{operation}", found.safety
         note = "" if safety == SAFE else f"; {_NOTES.get(path, 'dtypes and errors may differ')}"
     fix = Fix((*imports, file.edit(node.func, portable), *found.edits), safety, f"call `{portable}`{note}")
-    file.report(RULE, node.func, f"`{name}` runs on {engine} alone; use `{portable}`", fix=fix)
+    file.report(RULE, node.func, f"`{name}` runs on {engine} only; use `{portable}`", fix=fix)

@@ -1,4 +1,4 @@
-"""A dtype or a constant that is taken from an engine.
+"""A dtype or a constant of an engine.
 
 ## What it does
 
@@ -6,8 +6,8 @@ Reports `np.float32`, `torch.long`, `mx.bool_`, `np.pi`, `np.inf`, `np.newaxis` 
 
 ## Why
 
-An engine's dtype object is known to that engine alone; ember's dtypes are the same objects everywhere, equal to their
-names and to every engine's own. Constants are plain numbers and need no engine.
+Only that engine accepts its dtype objects. Ember's dtypes are the same objects on every engine, and are equal to their
+names and to each engine's dtypes. Constants are plain numbers and need no engine.
 
 ## Example
 
@@ -25,12 +25,12 @@ angles = ops.linspace(0, 2 * ops.pi, 9, dtype=ops.float32)
 
 ## Fix safety
 
-Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which takes ember's dtypes), and for dtypes
-that are compared with the `.dtype` of that engine's arrays; ember's dtype goes to the left there (`ops.float32 ==
-x.dtype`), because MLX's finds itself unequal to everything else. Elsewhere unsafe: an object that goes into a table or
-to another library may have to be the engine's own, and ember's dtypes equal their names and each engine's, which
-`np.float32` does not (`x.dtype == np.float32` is false for a tensor of torch). So are floats in a file that asks
-whether something `is` one of them: `ops.nan` is another object than `np.nan`.
+Safe for constants, for dtypes in a `dtype=` of an operation or of NumPy (which accepts ember's dtypes), and for dtypes
+that are compared with the `.dtype` of that engine's arrays. In a comparison, ember's dtype is written on the left
+(`ops.float32 == x.dtype`), because an MLX dtype is unequal to everything else. Unsafe elsewhere: an object that goes
+into a table or to another library may have to be the engine's own, and ember's dtypes are equal to their names and to
+each engine's dtypes, which `np.float32` is not (`x.dtype == np.float32` is false for a torch tensor). Constants that
+are floats are unsafe in a file that tests identity with `is`, because `ops.nan` is not the same object as `np.nan`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
-RULE = Rule("EMB103", "backend-constant", "a dtype or a constant that is taken from an engine", fix="sometimes")
+RULE = Rule("EMB103", "backend-constant", "a dtype or a constant of an engine", fix="sometimes")
 
 _RENAMED = {
     "numpy": {
@@ -83,7 +83,7 @@ _PLACES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core", "jax": "jax.nu
 
 @cache
 def _portable(path: str) -> str:
-    """The name of ember's dtype or constant for that of an engine; empty if it is none."""
+    """Name of ember's dtype or constant for an engine's; empty if there is none."""
     engine = engine_of(path)
     place, _, name = path.rpartition(".")
     if not place or _PLACES.get(engine) != place:
@@ -98,49 +98,49 @@ def _is_constant(name: str) -> bool:
 
 @RULE.on(ast.Attribute, ast.Name, named=_is_constant)
 def check(node: ast.Attribute | ast.Name, file: File) -> None:
-    """References to a dtype or constant of an engine."""
+    """Report references to a dtype or constant of an engine."""
     path = file.path(node)
     portable = _portable(path)
     if not portable or file.allowed is not None or not isinstance(node.ctx, ast.Load) or file.is_called(node):
         return
     if isinstance(node, ast.Name) and not any(one.alias == node.id for one in file.imports.entries):
-        return  # a variable: what it was given is reported there
+        return  # a variable: the value assigned to it is reported there
     engine = engine_of(path)
     text = file.text(node)
     if file.config.target == "array-api":
         fix = Fix((file.edit(node, f"xp.{portable}"),), SUGGESTION, f"use `xp.{portable}`")
-        file.report(RULE, node, f"`{text}` is {engine}'s; use `xp.{portable}`", fix=fix)
+        file.report(RULE, node, f"`{text}` belongs to {engine}; use `xp.{portable}`", fix=fix)
         return
     bound, imports = import_name(file.config.namespace, file)
     ours = f"{bound}.{portable}"
     edit = file.edit(node, ours)
     if portable in catalogue.constants():
-        safety = UNSAFE if portable != "newaxis" and _is_asked_for(text, file) else SAFE
-    elif (beside := _dtype_beside(node, file)) is not None:
+        safety = UNSAFE if portable != "newaxis" and _is_identity_tested(text, file) else SAFE
+    elif (compared := _compared_dtype(node, file)) is not None:
         swapped = _swapped(node, ours, file)
-        safety = SAFE if swapped is not None and _is_of(beside, engine, file) else UNSAFE
+        safety = SAFE if swapped is not None and _is_of(compared, engine, file) else UNSAFE
         edit = swapped or edit
     else:
         safety = _safety(node, engine, file)
-    mend = Fix((*imports, edit), safety, f"use `{ours}`") if safety else None
-    file.report(RULE, node, f"`{text}` is {engine}'s; use `{ours}`", fix=mend)
+    fixed = Fix((*imports, edit), safety, f"use `{ours}`") if safety else None
+    file.report(RULE, node, f"`{text}` belongs to {engine}; use `{ours}`", fix=fixed)
 
 
-def _is_asked_for(text: str, file: File) -> bool:
-    """Whether the file asks if something is the very object of a constant: ``x is np.nan``."""
+def _is_identity_tested(text: str, file: File) -> bool:
+    """Whether the file tests the identity of a constant: ``x is np.nan``."""
 
-    def asked() -> bool:
+    def search() -> bool:
         data, name = file.source.data, text.encode()
         if b" is " + name not in data and b" is not " + name not in data:
             return False
         return re.search(rb" is (?:not )?" + re.escape(name) + rb"\b", data) is not None
 
-    found: bool = file.shared(f"is {text}", asked)
+    found: bool = file.shared(f"is {text}", search)
     return found
 
 
-def _dtype_beside(node: ast.Attribute | ast.Name, file: File) -> ast.Attribute | None:
-    """The ``.dtype`` of something that a dtype alone is compared with, by ``==`` or ``!=``."""
+def _compared_dtype(node: ast.Attribute | ast.Name, file: File) -> ast.Attribute | None:
+    """The ``.dtype`` attribute that a dtype is compared with by a single ``==`` or ``!=``."""
     comparison = file.comparison_of(node)
     if comparison is None or len(comparison.ops) != 1 or type(comparison.ops[0]) not in (ast.Eq, ast.NotEq):
         return None
@@ -149,7 +149,7 @@ def _dtype_beside(node: ast.Attribute | ast.Name, file: File) -> ast.Attribute |
 
 
 def _is_of(dtype: ast.Attribute, engine: str, file: File) -> bool:
-    """Whether a ``.dtype`` is that of the engine's arrays, or of something in a file that knows no other engine."""
+    """Whether a ``.dtype`` belongs to the engine's arrays, or to a value in a file that imports no other engine."""
     owner = value_ahead(dtype.value, file)
     if owner is not None and owner.is_array and owner.engine:
         return owner.engine in (engine, EMBER)
@@ -157,7 +157,7 @@ def _is_of(dtype: ast.Attribute, engine: str, file: File) -> bool:
 
 
 def _swapped(node: ast.Attribute | ast.Name, ours: str, file: File) -> Edit | None:
-    """The edit that writes ember's dtype on the left of its comparison; ``None`` where a comment would be lost."""
+    """Edit that writes ember's dtype on the left of its comparison; ``None`` if a comment would be lost."""
     comparison = file.comparison_of(node)
     if comparison is None or comparison.left is node:
         return file.edit(node, ours)
@@ -168,14 +168,14 @@ def _swapped(node: ast.Attribute | ast.Name, ours: str, file: File) -> Edit | No
 
 
 def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
-    """Safe where what a dtype is given to takes ember's as well; no fix where it is a call that stays the engine's."""
+    """Safe if the callee also accepts ember's dtype; empty (no fix) if the call stays the engine's."""
     call = file.given_to(node)
     if call is None:
-        # NumPy takes ember's dtypes, and other engines do not: their methods must go first.
+        # NumPy accepts ember's dtypes; methods of other engines do not, so those are rewritten first.
         return (
             "" if engine != "numpy" and "." in surroundings.callee(node, file) and not _is_taken(node, file) else UNSAFE
         )
-    # The function is evaluated after its arguments, so it is looked up here.
+    # A call's function is evaluated after its arguments, so its value is not known yet.
     callee = value_ahead(call.func, file)
     path = callee.path if callee is not None else ""
     if path.startswith("ember_ml.ops.") or (engine == "numpy" and path.startswith("numpy.")):
@@ -186,7 +186,7 @@ def _safety(node: ast.Attribute | ast.Name, engine: str, file: File) -> str:
 
 
 def _is_taken(node: ast.Attribute | ast.Name, file: File) -> bool:
-    """Whether what a dtype is given to by its place is an operation."""
+    """Whether a dtype is a positional argument of an operation."""
     name = surroundings.callee(node, file)
     function = value_ahead(ast.parse(name, mode="eval").body, file) if not name.startswith(".") else None
     return function is not None and engine_of(function.path) == EMBER

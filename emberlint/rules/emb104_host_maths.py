@@ -1,4 +1,4 @@
-"""Arithmetic on Python numbers that goes through NumPy.
+"""Arithmetic on Python numbers by NumPy.
 
 ## What it does
 
@@ -7,8 +7,8 @@ shapes.
 
 ## Why
 
-It needs no engine. `math` computes it faster, answers a Python number and not a NumPy scalar, and the file may not
-need NumPy at all.
+It needs no engine. `math` is faster and returns a Python number instead of a NumPy scalar, and the file may not need
+NumPy at all.
 
 ## Example
 
@@ -28,11 +28,11 @@ size = math.prod(x.shape[1:])
 
 ## Fix safety
 
-Safe where Python makes the answer its own anyway, in `int(...)`, `float(...)`, `bool(...)` or, for `isnan` and its
-like, a condition: for products and sums of shapes, `gcd` and `lcm` of integers, `abs`, `floor` and `ceil` of floats,
-and for numbers that are written out, inside of the function's domain. Unsafe elsewhere: NumPy answers one of its
-scalars, which has a dtype (`x * np.sqrt(2.0)` is float64 where `x` is float32, `x * math.sqrt(2.0)` is float32), and
-`math.sqrt(-1)` raises where `np.sqrt(-1)` warns and answers NaN. No fix where the answer's own methods are called
+Safe where the result becomes a Python number anyway, in `int(...)`, `float(...)`, `bool(...)` or, for `isnan` and
+similar tests, a condition. This holds for products and sums of shapes, `gcd` and `lcm` of integers, `abs`, `floor` and
+`ceil` of floats, and for literals inside of the function's domain. Unsafe elsewhere: NumPy returns a NumPy scalar,
+which has a dtype (`x * np.sqrt(2.0)` is float64 where `x` is float32, `x * math.sqrt(2.0)` is float32), and
+`math.sqrt(-1)` raises where `np.sqrt(-1)` warns and returns NaN. There is no fix where methods of the result are called
 (`np.prod(x.shape).astype(int)`).
 """
 
@@ -52,7 +52,7 @@ from emberlint.rewrite import surroundings
 from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
 
-RULE = Rule("EMB104", "host-maths", "arithmetic on Python numbers that goes through NumPy", fix="sometimes")
+RULE = Rule("EMB104", "host-maths", "arithmetic on Python numbers by NumPy", fix="sometimes")
 
 _MATH = {
     "prod": "prod",
@@ -101,7 +101,7 @@ _BUILTINS = {
     "maximum": "max",
     "minimum": "min",
 }
-# Those that take one sequence, and those that take two numbers; the others take one.
+# Functions of one sequence, and functions of two numbers; the rest take one number.
 _GATHERING = frozenset({"prod", "sum", "max", "min", "amax", "amin"})
 _PAIRING = frozenset({"arctan2", "gcd", "hypot", "lcm", "maximum", "minimum"})
 _TESTS = frozenset({"isnan", "isinf", "isfinite"})
@@ -115,7 +115,7 @@ def _is_maths(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_is_maths)
 def check(node: ast.Call, file: File) -> None:
-    """Calls whose arguments are all numbers or shapes."""
+    """Report calls whose arguments are all numbers or shapes."""
     value = file.value(node)
     if value is None or value.kind != SCALAR or value.node is not node or file.allowed is not None:
         return
@@ -136,20 +136,20 @@ def check(node: ast.Call, file: File) -> None:
         file.report(RULE, node, f"`{text}` of Python numbers needs no engine; write it in Python")
         return
     if surroundings.following(node, file) == b".":
-        file.report(RULE, node, f"{message}, which answers a Python number")
+        file.report(RULE, node, f"{message}, which returns a Python number")
         return
     imports: tuple[Edit, ...] = ()
     if name in _MATH:
         bound, imports = import_name("math", file)
         target = f"{bound}.{_MATH[name]}"
     safe = _is_exact(name, node, file)
-    note = "" if safe else ", which answers a Python number"
+    note = "" if safe else ", which returns a Python number"
     fix = Fix((*imports, file.edit(node.func, target)), SAFE if safe else UNSAFE, f"call `{target}`{note}")
     file.report(RULE, node, message, fix=fix)
 
 
 def _is_taken(name: str, node: ast.Call, file: File) -> bool:
-    """Whether Python's function takes the arguments: one sequence, or numbers."""
+    """Whether Python's function accepts the arguments: one sequence, or numbers."""
     if node.keywords or not node.args:
         return False
     values = list(map(file.value, node.args))
@@ -161,7 +161,7 @@ def _is_taken(name: str, node: ast.Call, file: File) -> bool:
 
 
 def _is_exact(name: str, node: ast.Call, file: File) -> bool:
-    """Whether Python's function gives the same number, cannot raise, and nothing sees whose number it is."""
+    """Whether Python's function returns the same number, cannot raise, and the type of the number does not matter."""
     into = _destination(node, file)
     if not into:
         return False
@@ -184,16 +184,16 @@ def _is_exact(name: str, node: ast.Call, file: File) -> bool:
 
 
 def _destination(node: ast.Call, file: File) -> str:
-    """The built-in type that the answer is made, or ``condition``; empty where it goes on as it is."""
+    """Built-in type that the result is converted to, or ``condition``; empty if it is used as it is."""
     found = _CONVERTED.search(surroundings.before(node, file))
     if found is None:
-        return "condition" if surroundings.is_asked(node, file) else ""
+        return "condition" if surroundings.is_condition(node, file) else ""
     word = found[1].decode()
     return word if surroundings.following(node, file) == b")" and file.is_builtin(ast.Name(word), word) else ""
 
 
 def _is_written_out(name: str, node: ast.Call) -> bool:
-    """Whether the arguments are numbers as they stand, and `math` takes them."""
+    """Whether the arguments are literals that `math` accepts."""
     numbers = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
     if len(numbers) != len(node.args) or not all(type(number) in (int, float) for number in numbers):
         return False

@@ -7,8 +7,8 @@ frontend.
 
 ## Why
 
-The annotation promises what another engine's tensor cannot keep, and the test is false for it: the program takes the
-wrong branch without a word.
+The annotation is wrong for another engine's tensors, and the test is false for them: the program silently takes the
+wrong branch.
 
 ## Example
 
@@ -33,7 +33,7 @@ def scaled(x: Tensor) -> Tensor:
 
 ## Fix safety
 
-Unsafe: what reads annotations at run time sees another type, and `ops.is_tensor` is true for the tensors of every
+Unsafe: code that reads annotations at run time sees another type, and `ops.is_tensor` is true for the tensors of every
 engine.
 """
 
@@ -42,7 +42,7 @@ from __future__ import annotations
 import ast
 
 from emberlint.findings import UNSAFE, Fix
-from emberlint.inference.annotations import promised
+from emberlint.inference.annotations import declared_value
 from emberlint.inference.checks import Annotation
 from emberlint.inference.file import File
 from emberlint.knowledge.engines import EMBER, array_type
@@ -56,11 +56,11 @@ TYPES = "ember_ml.types"
 
 @RULE.on(Annotation)
 def check_annotation(node: ast.expr, file: File) -> None:
-    """The engine's types in an annotation, quoted ones included."""
+    """Report an engine's types in an annotation, quoted ones included."""
     if file.allowed is not None:
         return
     if isinstance(node, ast.Constant):
-        value = promised(node, file)
+        value = declared_value(node, file)
         if value is not None and value.is_array and value.engine != EMBER and value.engine:
             file.report(RULE, node, f"the annotation {file.text(node)} is an engine's type; use `{TYPES}.Tensor`")
         return
@@ -84,7 +84,7 @@ def _report(node: ast.expr, file: File) -> None:
     fix = Fix(
         (*imports, file.edit(node, name)),
         UNSAFE,
-        f"annotate with `{name}`, which stands for the tensors of every engine",
+        f"annotate with `{name}`, the type of every engine's tensors",
     )
     file.report(RULE, node, f"`{text}` is an engine's type; annotate with `{TYPES}.Tensor`", fix=fix)
 
@@ -100,7 +100,7 @@ _TESTS = frozenset({"isinstance", "issubclass"})
 
 @RULE.on(ast.Call, named=_TESTS.__contains__)
 def check_instance(node: ast.Call, file: File) -> None:
-    """The engine's types in a test of a value's type."""
+    """Report an engine's types in a test of a value's type."""
     if file.allowed is not None or len(node.args) != 2 or not file.is_builtin(node.func, *_TESTS):
         return
     types = node.args[1]
@@ -116,7 +116,7 @@ def check_instance(node: ast.Call, file: File) -> None:
         fix = Fix(
             (*imports, file.edit(node, call)),
             UNSAFE,
-            f"ask `{name}.is_tensor`, which knows the tensors of every engine",
+            f"call `{name}.is_tensor`, which is true for every engine's tensors",
         )
     names = ", ".join(f"`{file.text(part)}`" for part in foreign)
     text = " ".join(text.split())

@@ -1,14 +1,14 @@
-"""A method that one engine alone has, for its own machinery.
+"""A method for one engine's devices, autograd or memory.
 
 ## What it does
 
-Reports methods of a tensor that move it, take part in autograd or touch its memory in one engine's way: `.cuda()`,
+Reports methods that move a tensor, take part in autograd or access its memory and that only one engine has: `.cuda()`,
 `.cpu()`, `.detach()`, `.numpy()`, `.backward()`, `.requires_grad_()`, `.contiguous()`, `.data_ptr()`, and torch's
-methods that write in place (`.add_()`). Methods that have an operation of their own are EMB315's.
+methods that write in place (`.add_()`). EMB315 reports methods that have an equivalent operation.
 
 ## Why
 
-Other engines' tensors have no such method, and raise `AttributeError` when the line is reached.
+Other engines' tensors do not have the method, so the call raises `AttributeError`.
 
 ## Example
 
@@ -26,9 +26,9 @@ def frozen(x: Tensor):
 
 ## Fix safety
 
-Unsafe: the operations answer new tensors where torch may share memory, and the tensor may be none of ember's to begin
-with. `.backward()` and in-place methods have no fix: gradients are asked for with `ember_ml.grad`, and results are
-bound to a name.
+Unsafe: the operations return new tensors where torch may share memory, and the tensor may not be one of ember's.
+`.backward()` and in-place methods have no fix: use `ember_ml.grad` for gradients, and assign the result of an
+operation.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.surroundings import is_viewed
 from emberlint.rules import Rule
 
-RULE = Rule("EMB106", "backend-method", "a method that one engine alone has, for its own machinery", fix="unsafe")
+RULE = Rule("EMB106", "backend-method", "a method for one engine's devices, autograd or memory", fix="unsafe")
 
-# Method -> the call that stands for it, where it takes no argument.
+# Method without arguments -> the equivalent call.
 _CALLS = {
     "clone": "copy({})",
     "contiguous": "",
@@ -54,20 +54,20 @@ _CALLS = {
     "numpy": "to_numpy({})",
 }
 _ADVICE = {
-    "backward": "ask for gradients with `ember_ml.grad`",
-    "data_ptr": "a tensor's memory is its engine's own",
-    "is_cuda": "ask `ops.get_device`",
-    "is_contiguous": "memory layout is the engine's own",
-    "pin_memory": "memory is the engine's own",
-    "register_hook": "ask for gradients with `ember_ml.grad`",
-    "requires_grad_": "say what is differentiated in `ember_ml.grad`",
-    "retain_grad": "ask for gradients with `ember_ml.grad`",
-    "share_memory_": "memory is the engine's own",
-    "storage": "memory is the engine's own",
-    "stride": "memory layout is the engine's own",
+    "backward": "compute gradients with `ember_ml.grad`",
+    "data_ptr": "there is no portable access to memory",
+    "is_cuda": "use `ops.get_device`",
+    "is_contiguous": "there is no portable memory layout",
+    "pin_memory": "there is no portable access to memory",
+    "register_hook": "compute gradients with `ember_ml.grad`",
+    "requires_grad_": "name the arguments to differentiate in `ember_ml.grad`",
+    "retain_grad": "compute gradients with `ember_ml.grad`",
+    "share_memory_": "there is no portable access to memory",
+    "storage": "there is no portable access to memory",
+    "stride": "there is no portable memory layout",
     "block_until_ready": "use `ops.synchronize`",
     "setflags": "no operation changes its inputs",
-    "byteswap": "memory layout is the engine's own",
+    "byteswap": "there is no portable memory layout",
     "tobytes": "use `ops.to_numpy(x).tobytes()`",
     "tofile": "use `ops.save`",
 }
@@ -80,7 +80,7 @@ def _is_own(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_is_own)
 def check(node: ast.Call, file: File) -> None:
-    """Calls of such a method on a tensor."""
+    """Report calls of these methods on a tensor."""
     function = node.func
     if file.allowed is not None or not isinstance(function, ast.Attribute):
         return
@@ -96,17 +96,19 @@ def check(node: ast.Call, file: File) -> None:
         bound, imports = import_name(file.config.namespace, file) if call else ("", ())
         text = f"{bound}.{call.format(inner)}" if call else inner
         shown = f"{bound}.{call.format('x')}" if call else "x"
-        message = f"`.{name}()` is {owner.engine or 'one engine'}'s own; use `{shown}`"
+        message = f"`.{name}()` is specific to {owner.engine or 'one engine'}; use `{shown}`"
         fix = None
         if name != "contiguous" or not is_viewed(node, file):
             fix = Fix((*imports, file.edit(node, text)), UNSAFE, f"write `{' '.join(text.split())}`")
         file.report(RULE, node, message, fix=fix, because=owner)
     elif name in _ADVICE:
-        file.report(RULE, node, f"`.{name}()` is {owner.engine or 'one engine'}'s own; {_ADVICE[name]}", because=owner)
+        file.report(
+            RULE, node, f"`.{name}()` is specific to {owner.engine or 'one engine'}; {_ADVICE[name]}", because=owner
+        )
     elif name.endswith("_") and not name.startswith("_") and owner.engine == "torch":
         file.report(
             RULE,
             node,
-            f"`.{name}()` writes in place, which torch alone does; bind the result of an operation",
+            f"`.{name}()` writes in place, which only torch supports; assign the result of an operation",
             because=owner,
         )

@@ -1,14 +1,13 @@
-"""An engine that is imported by a string.
+"""An import of an engine by its name in a string.
 
 ## What it does
 
-Reports `importlib.import_module("torch")`, `__import__("numpy")` and imports of a backend by its name in a frontend,
-f-strings included.
+Reports `importlib.import_module("torch")`, `__import__("numpy")` and imports of a backend by a string or f-string in a
+frontend.
 
 ## Why
 
-It is an import of an engine that no import rule sees. Choosing and loading a backend is the work of one place,
-`backend/__init__.py`.
+The rules about import statements do not see it. Only `backend/__init__.py` chooses and loads a backend.
 
 ## Example
 
@@ -24,7 +23,7 @@ from ember_ml import ops
 
 ## Fix safety
 
-There is no fix: what the module is used for must be expressed in operations.
+There is no fix: the code that uses the module must be written with operations.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from emberlint.config import ENGINES
 from emberlint.inference.file import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB107", "dynamic-import", "an engine that is imported by a string")
+RULE = Rule("EMB107", "dynamic-import", "an import of an engine by its name in a string")
 
 
 _IMPORTS = frozenset({"__import__", "importlib.import_module"})
@@ -44,7 +43,7 @@ _IMPORTS = frozenset({"__import__", "importlib.import_module"})
 
 @RULE.on(ast.Call, named=_IMPORTS.__contains__)
 def check(node: ast.Call, file: File) -> None:
-    """Calls that import by name."""
+    """Report calls that import by name."""
     if not node.args or file.allowed is not None or _is_manager(file.where):
         return
     if not (file.is_builtin(node.func, "__import__") or file.path(node.func) == "importlib.import_module"):
@@ -53,11 +52,11 @@ def check(node: ast.Call, file: File) -> None:
     parts = text.split(".")
     if parts[0] in ENGINES or any(a in ("backend", "backends") and b for a, b in pairwise(parts)):
         shown = " ".join(file.text(node).split())
-        file.report(RULE, node, f"`{shown}` imports an engine by its name; use `{file.config.namespace}`")
+        file.report(RULE, node, f"`{shown}` imports an engine by name; use `{file.config.namespace}`")
 
 
 def _text(node: ast.expr) -> str:
-    """What is known of a string: an f-string's values are stars."""
+    """The text of a string expression, with ``*`` for each unknown part."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -68,5 +67,5 @@ def _text(node: ast.expr) -> str:
 
 
 def _is_manager(where: str) -> bool:
-    """Whether a file is the one that loads backends."""
+    """Whether a file is the module that loads backends."""
     return where.endswith(("backend/__init__.py", "backends/__init__.py"))

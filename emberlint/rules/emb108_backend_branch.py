@@ -3,13 +3,13 @@
 ## What it does
 
 Reports a comparison of a backend's name with that of an engine in a frontend, and a `match` on it. A backend's name is
-what `get_backend()` and a tensor's `.backend` return, and anything that is called so: `backend()`, `config.backend`,
-`os.environ["KERAS_BACKEND"]`. The module that chooses among the backends (`backend/__init__.py`) is let be.
+the result of `get_backend()`, a tensor's `.backend`, and anything with such a name: `backend()`, `config.backend`,
+`os.environ["KERAS_BACKEND"]`. The module that chooses the backend (`backend/__init__.py`) is not checked.
 
 ## Why
 
-Each such branch is a program of its own, tested only where that engine is. A difference between engines belongs under
-one name in `backend/<engine>/`, where the dispatcher finds it.
+Each branch is tested only where its engine is installed. A difference between engines belongs in `backend/<engine>/`,
+as functions of one name that dispatch chooses from.
 
 ## Example
 
@@ -28,7 +28,7 @@ y = ops.ravel(x)
 
 ## Fix safety
 
-There is no fix: which branch is the portable one is not known.
+There is no fix: it is not known which branch is portable.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 
-def _is_no_manager(where: str) -> bool:
+def _is_not_manager(where: str) -> bool:
     return not configuration.is_manager(where)
 
 
-RULE = Rule("EMB108", "backend-branch", "a branch on the name of the active backend", files=_is_no_manager)
+RULE = Rule("EMB108", "backend-branch", "a branch on the name of the active backend", files=_is_not_manager)
 
 
 @RULE.on(ast.Compare)
 def check(node: ast.Compare, file: File) -> None:
-    """Comparisons of a backend's name with that of an engine."""
+    """Report comparisons of a backend's name with that of an engine."""
     if file.allowed is None and named_engines(node, file):
         _report(node, file)
 
 
 @RULE.on(ast.Match)
 def check_match(node: ast.Match, file: File) -> None:
-    """Patterns that a backend's name is matched with."""
+    """Report ``match`` statements on a backend's name."""
     if file.allowed is None and any(of_case(node.subject, case.pattern, file) for case in node.cases):
         _report(node.subject, file)
 
@@ -65,5 +65,7 @@ def check_match(node: ast.Match, file: File) -> None:
 def _report(node: ast.expr, file: File) -> None:
     text = " ".join(file.text(node).split())
     file.report(
-        RULE, node, f"`{text}` branches on the backend's name; put the difference under one name in `backend/<engine>/`"
+        RULE,
+        node,
+        f"`{text}` branches on the backend's name; move the difference to `backend/<engine>/`",
     )

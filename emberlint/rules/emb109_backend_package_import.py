@@ -2,13 +2,13 @@
 
 ## What it does
 
-Reports an import of `backend.<engine>` (or of something in it) from a file outside of `backend/`. One that runs only
-where the engine is the active backend is let be; EMB108 reports the branch.
+Reports an import of `backend.<engine>` (or of something in it) from a file outside of `backend/`. An import that runs
+only when the engine is the active backend is not reported; EMB108 reports the branch.
 
 ## Why
 
-The dispatcher chooses the backend. A frontend that reaches past it runs on that one, and loads its engine when it is
-imported.
+Dispatch chooses the backend. A frontend that imports one directly runs on that backend only, and loads its engine at
+import time.
 
 ## Example
 
@@ -24,7 +24,7 @@ from mypackage import ops
 
 ## Fix safety
 
-There is no fix: the function must become an operation, or move to the backend.
+There is no fix: make the function an operation, or move it to the backend.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RULE = Rule("EMB109", "backend-package-import", "a frontend that imports the bac
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
-    """Imports whose path goes through `backend.<engine>`."""
+    """Report imports of ``backend.<engine>``."""
     if file.allowed is not None or file.typing:
         return
     if isinstance(node, ast.ImportFrom) and not node.level and "backend" not in (node.module or ""):
@@ -57,5 +57,5 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
             file.report(
                 RULE,
                 alias,
-                f"`{path}` is the {engine} backend's own; import the operation, and let the dispatcher choose",
+                f"`{path}` belongs to the {engine} backend; import the operation, which uses the active backend",
             )

@@ -1,14 +1,14 @@
-"""An engine that comes in through other modules.
+"""An import that loads an engine through other modules.
 
 ## What it does
 
-Follows the imports of a frontend module that run when it is imported, and reports the one that leaves the frontend
-for a module which imports an engine, itself or through others. Direct imports are EMB101's and EMB109's. Those that run
-only where the engine is the active backend (`if backend() == "torch":`) lead to none.
+Follows the import statements of a frontend module that run at import time, and reports the one that leads out of the
+frontend to a module that imports an engine, directly or through others. EMB101 and EMB109 report direct imports.
+Imports that run only when the engine is the active backend (`if backend() == "torch":`) are not followed.
 
 ## Why
 
-Importing a frontend should load no engine: it makes the start slow, and fails where the engine is not installed.
+Importing a frontend should not load an engine: that is slow, and fails where the engine is not installed.
 
 ## Example
 
@@ -28,7 +28,7 @@ def show(layer):
 
 ## Fix safety
 
-There is no fix. Import inside of the function that needs it, or split the module.
+There is no fix. Import the module in the function that needs it, or split it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from emberlint.config import ENGINES
 from emberlint.inference.project import Module, Project
 from emberlint.rules import Rule
 
-RULE = Rule("EMB110", "indirect-leak", "an engine that comes in through other modules")
+RULE = Rule("EMB110", "indirect-leak", "an import that loads an engine through other modules")
 
 _ENGINES = frozenset({*ENGINES, "ml_dtypes"})
 
 
 @RULE.project
 def check(project: Project) -> None:
-    """Edges from a frontend module to one that leads to an engine."""
+    """Report imports from a frontend module to one that leads to an engine."""
     known: dict[str, tuple[str, ...] | None] = {}
     for module in project.modules.values():
         if project.layer(module) is not None:
@@ -58,9 +58,7 @@ def check(project: Project) -> None:
                 continue
             chain = _chain(target, project, known)
             if chain is not None:
-                message = (
-                    f"importing `{target.name}` loads `{chain[-1]}`; import it inside of the function that needs it"
-                )
+                message = f"importing `{target.name}` loads `{chain[-1]}`; import it in the function that needs it"
                 project.report(RULE, module, item.span, message, why=(" -> ".join([module.name, *chain]),))
 
 
@@ -69,7 +67,7 @@ def _is_manager(where: str) -> bool:
 
 
 def _chain(module: Module, project: Project, known: dict[str, tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    """The modules from this one to an engine, by imports that run; ``None`` if there is no way."""
+    """Modules from this one to an engine, along imports that run; ``None`` if there is no path."""
     if module.name in known:
         return known[module.name]
     known[module.name] = None

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Reports a folder of a package that is named after an engine and whose modules import that engine, and that is not
-inside of `backend/` (or `backends/`): `ops/torch/`, say.
+Reports a folder of a package that is named after an engine, contains modules that import that engine, and is not in
+`backend/` (or `backends/`), such as `ops/torch/`.
 
 ## Why
 
-Code for one engine has one place, so that the frontend can be read, tested and linted as what it is. `ember-ml ops
-migrate` moves such folders.
+Code for one engine belongs in one place, so that everything else is known to be frontend. `ember-ml ops migrate` moves
+such folders.
 
 ## Example
 
@@ -39,7 +39,7 @@ RULE = Rule("EMB111", "stray-backend", "a folder of engine code outside of `back
 
 @RULE.project
 def check(project: Project) -> None:
-    """Folders with an engine's name, one finding each."""
+    """Report each folder with an engine's name once."""
     folders: dict[tuple[str, str], list[Module]] = {}
     for module in project.modules.values():
         parts = module.where.split("/")

@@ -3,13 +3,12 @@
 ## What it does
 
 Reports, in `backend/<engine>/`, an import of an engine that its layer does not allow, and of the backend of such an
-engine. NumPy and its backend are allowed by default: that is how host memory is spoken of, and where the reference
-is.
+engine. NumPy and its backend are allowed by default, because NumPy arrays are the host representation and the NumPy
+backend is the reference.
 
 ## Why
 
-A backend is all that an engine needs. One that leans on another cannot be used without it, and tensors cross between
-engines unseen.
+A backend that depends on another one cannot be used without it, and tensors may move between engines unnoticed.
 
 ## Example
 
@@ -50,7 +49,7 @@ RULE = Rule(
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
-    """Imports of a backend that lead to another."""
+    """Report imports of another engine or its backend."""
     if file.typing:
         return
     own = configuration.backend_of(file.where)
@@ -60,6 +59,6 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         other = configuration.backend_of(path.replace(".", "/"))
         relative = isinstance(node, ast.ImportFrom) and node.level > 0
         if root in ENGINES and root not in allowed and not relative:
-            file.report(RULE, alias, f"the {own} backend imports `{root}`; a backend imports its own engine only")
+            file.report(RULE, alias, f"the {own} backend imports `{root}`; a backend may import its own engine only")
         elif other and other != own and other not in allowed:
-            file.report(RULE, alias, f"the {own} backend imports `{path}` of the {other} backend")
+            file.report(RULE, alias, f"the {own} backend imports `{path}` from the {other} backend")

@@ -1,15 +1,14 @@
-"""A backend that imports the frontend when it is imported.
+"""A backend that imports the frontend at import time.
 
 ## What it does
 
-Reports, in `backend/<engine>/`, an import of the same package's `ops` or `nn` that runs with the module. Inside of a
-function it is let be, and so are classes (`EigResult`): the types of results are a part of the contract that a
-backend answers with.
+Reports, in `backend/<engine>/`, an import of the same package's `ops` or `nn` at module level. Imports in a function
+are not reported, nor are classes (`EigResult`), because the types of results are part of a backend's contract.
 
 ## Why
 
-The frontend stands on the backends. An import back is a circle, which works or fails by the order in which modules
-are loaded.
+The frontend depends on the backends. An import in the other direction is circular, and works or fails depending on the
+order of imports.
 
 ## Example
 
@@ -41,7 +40,7 @@ from emberlint.rules import Rule
 RULE = Rule(
     "EMB113",
     "backend-imports-frontend",
-    "a backend that imports the frontend when it is imported",
+    "a backend that imports the frontend at import time",
     everywhere=True,
     files=configuration.is_backend,
 )
@@ -49,7 +48,7 @@ RULE = Rule(
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
-    """Eager imports of `ops` or `nn` of the same package."""
+    """Report module-level imports of ``ops`` or ``nn`` of the same package."""
     if file.typing or file.function is not None:
         return
     own = configuration.backend_of(file.where)
@@ -62,5 +61,5 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         for layer in ("ops", "nn"):
             frontend = f"{package}.{layer}"
             if (path == frontend or path.startswith(frontend + ".")) and not alias.name[:1].isupper():
-                message = f"the {own} backend imports `{path}`, which stands on it"
-                file.report(RULE, alias, f"{message}; import it inside of the function that needs it")
+                message = f"the {own} backend imports `{path}`, which depends on it"
+                file.report(RULE, alias, f"{message}; import it in the function that needs it")

@@ -1,16 +1,15 @@
-"""An optional engine that is imported with the module.
+"""A module-level import of an optional engine.
 
 ## What it does
 
-Reports an import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one, that runs when a module is
-imported which may import it but is not that engine's backend: the manager of the backends, a tool, a test helper. An
-import in a function, in a `try` that handles its failure, or in a branch that is taken only where the engine is the
-active backend is let be.
+Reports a module-level import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one of them, in a module that
+may import the engine but is not its backend: the module that loads backends, a tool, a test helper. An import in a
+function, in a `try` that handles its failure, or in a branch that runs only when the engine is the active backend is
+not reported.
 
 ## Why
 
-An engine is optional when the program runs without it. This import makes it required, and slow to start where it is
-installed.
+The import makes the engine a requirement of the program, and slows down its start where the engine is installed.
 
 ## Example
 
@@ -31,7 +30,7 @@ def load():
 
 ## Fix safety
 
-There is no fix: the import must move to where the engine is used.
+There is no fix: move the import to the function that uses the engine.
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ from emberlint.inference.file import File
 from emberlint.rules import Rule
 
 
-def _is_no_backend(where: str) -> bool:
+def _is_not_backend(where: str) -> bool:
     return not configuration.is_backend(where)
 
 
 RULE = Rule(
     "EMB114",
     "eager-optional-engine",
-    "an optional engine that is imported with the module",
+    "a module-level import of an optional engine",
     everywhere=True,
-    files=_is_no_backend,
+    files=_is_not_backend,
 )
 
 _OPTIONAL = frozenset(ENGINES) - {"numpy"}
@@ -61,7 +60,7 @@ _OPTIONAL = frozenset(ENGINES) - {"numpy"}
 
 @RULE.on(ast.Import, ast.ImportFrom)
 def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
-    """Eager imports of an optional engine outside of its backend."""
+    """Report module-level imports of an optional engine outside of its backend."""
     if file.typing or file.guarded or file.function is not None:
         return
     if file.allowed is None and not configuration.is_manager(file.where):
@@ -70,5 +69,5 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         root = path.partition(".")[0]
         engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
         if engine in _OPTIONAL and engine not in file.active_backends():
-            message = f"`{path}` is imported with the module, so {engine} is no longer optional"
-            file.report(RULE, alias, f"{message}; import it inside of a function")
+            message = f"`{path}` is imported at module level, which makes {engine} a requirement"
+            file.report(RULE, alias, f"{message}; import it in a function")

@@ -4,8 +4,8 @@
 Finds `float(x)`, `int(x)`, `bool(x)` and `complex(x)` where `x` is a tensor.
 
 ## Why
-A Python number has a value now. A lazy engine (MLX) must compute everything that `x` depends on, a device must finish
-and copy the value back, and a compiler cannot trace through it.
+A Python number needs the value immediately. A lazy engine (MLX) must compute everything that `x` depends on, a device
+must finish and copy the value back, and a compiler cannot trace through the call.
 
 ## Example
 ```python
@@ -20,7 +20,7 @@ def step(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: whether the number is needed is for the author to say. To change the dtype, use `ops.cast`.
+No fix: only the author knows whether the number is needed. To change the dtype, use `ops.cast`.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ RULE = Rule("EMB201", "cast", "tensor cast to a Python number")
 
 @RULE.on(ast.Call, named=evaluation.CASTS.__contains__, given=TENSORS)
 def check(node: ast.Call, file: File) -> None:
-    """Report it outside of loops; inside, EMB209 does."""
+    """Report it outside of loops; EMB209 reports it in loops."""
     evaluation.report(RULE, evaluation.cast, node, file)

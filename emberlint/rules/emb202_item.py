@@ -1,11 +1,11 @@
-"""A tensor read into Python by `.item()` or `.tolist()`.
+"""A tensor converted to Python values by `.item()` or `.tolist()`.
 
 ## What it does
 Finds `.item()` and `.tolist()` on a tensor.
 
 ## Why
-The value must be there now: a lazy engine evaluates, a device finishes and copies, and a compiled function cannot
-hold the call.
+The value is needed immediately: a lazy engine evaluates, a device must finish and copy the value back, and a compiler
+cannot trace through the call.
 
 ## Example
 ```python
@@ -30,10 +30,10 @@ import ast
 from emberlint.inference.file import File
 from emberlint.rules import Rule, evaluation
 
-RULE = Rule("EMB202", "item", "tensor read by `.item()` or `.tolist()`")
+RULE = Rule("EMB202", "item", "tensor converted by `.item()` or `.tolist()`")
 
 
 @RULE.on(ast.Call, named=evaluation.is_read)
 def check(node: ast.Call, file: File) -> None:
-    """Report it outside of loops; inside, EMB209 does."""
+    """Report it outside of loops; EMB209 reports it in loops."""
     evaluation.report(RULE, evaluation.read, node, file)

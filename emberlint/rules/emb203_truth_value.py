@@ -1,11 +1,11 @@
-"""A tensor where Python asks for true or false.
+"""A tensor whose truth value Python tests.
 
 ## What it does
 Finds a tensor as the condition of `if`, `while`, `assert`, a conditional expression or a comprehension, and as an
 operand of `and`, `or` and `not`. A comparison of tensors is a tensor.
 
 ## Why
-Python calls `bool()`, which evaluates a lazy engine's graph, waits for the device and breaks compiled code; with more
+Python calls `bool()`, which evaluates a lazy engine's graph, waits for the device and cannot be compiled. With more
 than one element it is an error on every engine.
 
 ## Example
@@ -23,8 +23,8 @@ def clipped(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix. `ops.where` chooses between values, `ops.cond` between computations, `ops.logical_and`, `logical_or` and
-`logical_not` stand for `and`, `or` and `not`.
+No fix. `ops.where` selects between values, `ops.cond` between computations; `ops.logical_and`, `ops.logical_or` and
+`ops.logical_not` replace `and`, `or` and `not`.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ RULE = Rule("EMB203", "truth-value", "truth value of a tensor")
 
 @RULE.on(Truth)
 def check(node: ast.expr, file: File) -> None:
-    """Report it outside of loops; inside, EMB209 does."""
+    """Report it outside of loops; EMB209 reports it in loops."""
     evaluation.report(RULE, evaluation.truth, node, file)

@@ -5,8 +5,8 @@ Finds `a < x < b` where an operand is a tensor, `v in x` where `x` is a tensor, 
 tensor and `values` a list or tuple.
 
 ## Why
-`a < x < b` is `a < x and x < b`: Python asks the first half for its truth value. `in` asks the comparison with each
-element. Both evaluate, and both fail for tensors with several elements.
+`a < x < b` is `a < x and x < b`: Python tests the truth value of the first half. `in` tests the comparison with each
+element. Both force evaluation, and both fail for tensors with several elements.
 
 ## Example
 ```python
@@ -21,8 +21,8 @@ def inside(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: `0 < x < 1` answers a tensor for one element only, so what the author wants for several is not in the code.
-`ops.isin` finds elements.
+No fix: `0 < x < 1` works for one element only, so the code does not say what it means for several. `ops.isin` tests
+membership.
 """
 
 from __future__ import annotations
@@ -37,5 +37,5 @@ RULE = Rule("EMB204", "membership", "chained comparison of tensors, or `in`")
 
 @RULE.on(ast.Compare)
 def check(node: ast.Compare, file: File) -> None:
-    """Report it outside of loops; inside, EMB209 does."""
+    """Report it outside of loops; EMB209 reports it in loops."""
     evaluation.report(RULE, evaluation.comparison, node, file)

@@ -1,11 +1,11 @@
-"""A Python builtin that goes through a tensor element by element.
+"""A Python builtin that iterates over a tensor.
 
 ## What it does
 Finds `max`, `min`, `sorted`, `any`, `all` and `sum` with a tensor as an argument.
 
 ## Why
-The builtin iterates in Python and, except for `sum`, compares element after element through `bool()`: one evaluation
-each. The operation does it at once, on the engine.
+The builtin iterates in Python and, except for `sum`, calls `bool()` on each comparison, which forces an evaluation each
+time. The operation is a single call of the engine.
 
 ## Example
 ```python
@@ -20,8 +20,8 @@ def spread(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: the builtins work along the first axis and the operations, without `axis`, over all of them. The suggestion
-names the operation.
+No fix: the builtins work along the first axis and the operations, without `axis`, over all axes. The message names the
+operation.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ import ast
 from emberlint.inference.file import File
 from emberlint.rules import Rule, evaluation
 
-RULE = Rule("EMB205", "builtin", "builtin that goes through a tensor")
+RULE = Rule("EMB205", "builtin", "builtin that iterates over a tensor")
 
 
 @RULE.on(ast.Call, named=evaluation.BUILTINS.__contains__)
 def check(node: ast.Call, file: File) -> None:
-    """Report it outside of loops; inside, EMB209 does."""
+    """Report it outside of loops; EMB209 reports it in loops."""
     evaluation.report(RULE, evaluation.builtin, node, file)

@@ -1,11 +1,11 @@
-"""A tensor that is turned into a host value without a word.
+"""An implicit conversion of a tensor to a host value.
 
 ## What it does
-Finds a tensor given to a function of NumPy or of `math`, to `range`, `numpy.asarray` and `numpy.array`, and the
+Finds a tensor passed to a function of NumPy or of `math`, to `range`, `numpy.asarray` and `numpy.array`, and the
 methods `.numpy()` and `.cpu()`.
 
 ## Why
-NumPy and `math` take host values only. They call `__array__` or `__float__`, which evaluates a lazy engine's graph,
+NumPy and `math` accept host values only. They call `__array__` or `__float__`, which evaluates a lazy engine's graph,
 copies from the device (or fails there) and drops the gradient.
 
 ## Example
@@ -21,8 +21,8 @@ def decay(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix here; EMB102 rewrites calls into NumPy. Where a host array is truly wanted, `ops.to_numpy(x)` says so, and is
-not reported.
+No fix here; EMB102 rewrites calls into NumPy. Where a host array is intended, write `ops.to_numpy(x)`, which is not
+reported.
 """
 
 from __future__ import annotations
@@ -39,5 +39,5 @@ RULE = Rule("EMB206", "host-conversion", "implicit conversion to the host")
 @RULE.on(ast.Call, named=evaluation.is_host_function, given=TENSORS)
 @RULE.on(ast.Call, named=evaluation.is_move)
 def check(node: ast.Call, file: File) -> None:
-    """Report it outside of loops; inside, EMB209 does."""
+    """Report it outside of loops; EMB209 reports it in loops."""
     evaluation.report(RULE, evaluation.host_conversion, node, file)

@@ -1,12 +1,12 @@
-"""A loop that forces evaluation in each turn.
+"""A loop that forces evaluation in each iteration.
 
 ## What it does
-Finds what evaluates a tensor in each turn of a loop or comprehension: any of EMB201 to EMB206 inside of it, reported
-here instead of there.
+Finds code that evaluates a tensor in each iteration of a loop or comprehension. In a loop, this rule reports what
+EMB201 to EMB206 report elsewhere.
 
 ## Why
-One evaluation costs a wait; one per turn keeps a lazy engine from ever seeing more than a step of the work, and an
-accelerator idle between them.
+One evaluation waits once. An evaluation in each iteration limits a lazy engine to one iteration of work at a time, and
+an accelerator is idle in between.
 
 ## Example
 ```python
@@ -27,7 +27,7 @@ def train(steps: int, x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: gather tensors, and read them once, after the loop.
+No fix: collect the tensors and read them once, after the loop.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ RULE = Rule("EMB209", "evaluation-in-loop", "evaluation in a loop")
 
 @RULE.on(ast.Call, named=evaluation.is_forcing)
 def check_call(node: ast.Call, file: File) -> None:
-    """Casts, reads, builtins and conversions."""
+    """Report casts, reads, builtins and conversions."""
     if file.loops and file.allowed is None:
         _report(evaluation.of_call(node, file), file)
 
 
 @RULE.on(ast.Compare)
 def check_comparison(node: ast.Compare, file: File) -> None:
-    """Chains and ``in``."""
+    """Report chained comparisons and ``in``."""
     if file.loops and file.allowed is None:
         _report(evaluation.comparison(node, file), file)
 
 
 @RULE.on(Truth)
 def check_truth(node: ast.expr, file: File) -> None:
-    """Conditions."""
+    """Report conditions."""
     if file.loops and file.allowed is None:
         _report(evaluation.truth(node, file), file)
 
 
 def _report(forced: Forced | None, file: File) -> None:
     if forced is not None:
-        message = f"{forced.what} forces evaluation in every turn of the loop; {forced.instead}"
+        message = f"{forced.what} forces evaluation in each iteration of the loop; {forced.instead}"
         file.report(RULE, forced.node, message, because=forced.value)

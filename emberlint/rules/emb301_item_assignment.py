@@ -4,8 +4,8 @@
 Finds `x[i] = v`, `x[i] += v` and `del x[i]` where `x` is an array or tensor.
 
 ## Why
-Engines disagree on who sees the change. NumPy and torch write into memory that views and other names share, MLX
-rebinds, JAX raises. Under automatic differentiation and in compiled code it fails or is copied.
+Engines disagree on what else changes. NumPy and torch write into memory that views and other names share, MLX rebinds
+the name, JAX raises. Under automatic differentiation and in compiled code the assignment fails or copies.
 
 ## Example
 ```python
@@ -21,8 +21,8 @@ def without_diagonal(x: Tensor, i: int) -> Tensor:
 ```
 
 ## Fix safety
-No fix: other names for the same memory may count on the change. `ops.index_update`, `ops.slice_update`, `ops.where`
-and `ops.scatter` answer a new tensor; collecting parts in a list and `ops.stack` is often simplest.
+No fix: code that shares the memory may rely on the change. `ops.index_update`, `ops.slice_update`, `ops.where` and
+`ops.scatter` return a new tensor. It is often simplest to collect the parts in a list and call `ops.stack`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RULE = Rule("EMB301", "item-assignment", "item assignment")
 
 @RULE.on(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)
 def check(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete, file: File) -> None:
-    """Targets that are elements of an array."""
+    """Report targets that are elements of an array."""
     if file.allowed is not None:
         return
     targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
@@ -48,14 +48,14 @@ def check(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete, file: F
             value = array(part.value, file)
             if value is not None and not _is_field(part):
                 message = (
-                    f"assignment into `{file.text(part.value)}`: who else sees it differs by engine, and JAX raises; "
-                    "use `ops.index_update` or `ops.where`"
+                    f"item assignment to `{file.text(part.value)}` has different side effects on each engine, "
+                    "and raises on JAX; use `ops.index_update` or `ops.where`"
                 )
                 file.report(RULE, part, message, because=value)
 
 
 def _is_field(node: ast.Subscript) -> bool:
-    """Whether a part is named: then the array is one of records, which no tensor is."""
+    """Whether a subscript is a field name: then the array is a structured one, and not a tensor."""
     return type(node.slice) is ast.Constant and type(node.slice.value) is str
 
 

@@ -21,7 +21,7 @@ def shifted(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix is applied, since the caller may rely on the change; the suggestion is the plain assignment.
+No fix is applied, because the caller may rely on the change. The plain assignment is suggested.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RULE = Rule("EMB302", "augmented-argument", "augmented assignment to an argument
 
 @RULE.on(ast.AugAssign)
 def check(node: ast.AugAssign, file: File) -> None:
-    """A parameter that is changed in place."""
+    """Report parameters that are changed in place."""
     target = node.target
     if type(target) is not ast.Name or file.allowed is not None:
         return
@@ -50,7 +50,9 @@ def check(node: ast.AugAssign, file: File) -> None:
     text = file.text(node.value)
     plain = f"{target.id} = {target.id} {sign} {text if _is_tight(node.value) else f'({text})'}"
     fix = Fix((file.edit(node, plain),), SUGGESTION, f"assign: `{plain}`")
-    message = f"`{target.id} {sign}=` changes the caller's `{value.argument}` on NumPy and torch and not on MLX and JAX"
+    message = (
+        f"`{target.id} {sign}=` changes the caller's `{value.argument}` on NumPy and torch, but not on MLX and JAX"
+    )
     file.report(RULE, node, message, fix=fix, because=value)
 
 

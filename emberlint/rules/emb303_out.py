@@ -1,11 +1,11 @@
 """A result written into `out=`.
 
 ## What it does
-Finds `out=` in a call into an engine or into `ops`, and NumPy's third argument of `np.maximum(x, y, out)` and its
-like.
+Finds `out=` in a call of an engine or of `ops`, and its positional form in NumPy (`np.maximum(x, y, out)`).
 
 ## Why
-MLX and JAX have no `out=`: their tensors do not change. Where it exists, what dtypes it takes differs by engine.
+MLX and JAX do not support `out=`, because their tensors are immutable. Where it exists, the dtypes that it accepts
+differ by engine.
 
 ## Example
 ```python
@@ -21,7 +21,7 @@ def scale(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: other names for the same memory may count on the change.
+No fix: code that shares the memory may rely on the change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 
-from emberlint.inference.callees import Called, called, is_engines, keyword, spreads
+from emberlint.inference.callees import Called, called, keyword, may_be_engine_call, spreads
 from emberlint.inference.checks import KEYWORDS
 from emberlint.inference.file import File
 from emberlint.knowledge import catalogue
@@ -38,9 +38,9 @@ from emberlint.rules import Rule
 RULE = Rule("EMB303", "out", "`out=`")
 
 
-@RULE.on(ast.Call, named=is_engines, given=KEYWORDS)
+@RULE.on(ast.Call, named=may_be_engine_call, given=KEYWORDS)
 def check_keyword(node: ast.Call, file: File) -> None:
-    """``out=``."""
+    """Report ``out=``."""
     given = keyword(node, "out")
     function = called(node, file) if given is not None else None
     if given is not None and function is not None:
@@ -53,7 +53,7 @@ def _has_place(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_has_place)
 def check_place(node: ast.Call, file: File) -> None:
-    """The argument in the place of ``out``."""
+    """Report a positional ``out``."""
     if len(node.args) < 2 or keyword(node, "out") is not None or spreads(node):
         return
     function = called(node, file)
@@ -66,14 +66,15 @@ def _report(node: ast.AST, place: ast.expr, function: Called, file: File) -> Non
     if file.allowed is not None or (type(place) is ast.Constant and place.value is None):
         return
     message = (
-        f"`{function.shown()}` writes into `{file.text(place)}`: MLX and JAX have no `out`; assign what it answers"
+        f"`{function.shown()}` writes into `{file.text(place)}`, but MLX and JAX do not support `out`; "
+        "assign the result"
     )
     file.report(RULE, node, message, because=file.value(place))
 
 
 @cache
 def _place(name: str) -> int:
-    """The place of ``out`` among the positional parameters of a NumPy function, or -1."""
+    """Index of ``out`` among the positional parameters of a NumPy function, or -1."""
     record = catalogue.function(f"numpy.{name}")
     names = [parameter.name for parameter in catalogue.parameters(record or {}) or () if parameter.kind in "PB"]
     return names.index("out") if "out" in names else -1

@@ -1,12 +1,12 @@
-"""A division of integers, or a float of the builtin's width.
+"""A division of integers, or a builtin float type as a dtype.
 
 ## What it does
 Finds `/` between integer arrays, or an integer array and a Python integer, and the builtin `float` or `complex` as a
 dtype.
 
 ## Why
-The integers become floats, but of which width differs: float64 on NumPy, float32 on torch and MLX. `dtype=float` is
-float64 on NumPy and torch and no dtype on MLX.
+The integers become floats of a width that differs: float64 on NumPy, float32 on torch and MLX. `dtype=float` is float64
+on NumPy and torch, and an error on MLX.
 
 ## Example
 ```python
@@ -23,14 +23,14 @@ def share(counts: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: `ops.divide` gives the default float on every engine; cast first where another width is meant.
+No fix: `ops.divide` returns the default float on every engine; cast first to get another width.
 """
 
 from __future__ import annotations
 
 import ast
 
-from emberlint.inference.callees import called, is_engines, keyword
+from emberlint.inference.callees import called, keyword, may_be_engine_call
 from emberlint.inference.checks import KEYWORDS
 from emberlint.inference.file import File
 from emberlint.rules import Rule
@@ -41,18 +41,18 @@ RULE = Rule("EMB304", "division", "integer `/`, or the builtin `float` as a dtyp
 
 @RULE.on(ast.BinOp, ast.AugAssign)
 def check_division(node: ast.BinOp | ast.AugAssign, file: File) -> None:
-    """``/`` between integers, one of them an array."""
+    """Report ``/`` between integers, one of them an array."""
     if type(node.op) is not ast.Div or file.allowed is not None:
         return
     value = integer_array(node, file)
     if value is not None:
-        message = "`/` of integers is float64 on NumPy and float32 on torch and MLX; use `ops.divide`, or cast first"
+        message = "`/` of integers is float64 on NumPy but float32 on torch and MLX; use `ops.divide`, or cast first"
         file.report(RULE, node, message, because=value)
 
 
-@RULE.on(ast.Call, named=is_engines, given=KEYWORDS)
+@RULE.on(ast.Call, named=may_be_engine_call, given=KEYWORDS)
 def check_dtype(node: ast.Call, file: File) -> None:
-    """The builtins ``float`` and ``complex`` as ``dtype=``."""
+    """Report the builtins ``float`` and ``complex`` as ``dtype=``."""
     given = keyword(node, "dtype")
     if given is not None:
         _check_builtin(given.value, node, file)
@@ -60,7 +60,7 @@ def check_dtype(node: ast.Call, file: File) -> None:
 
 @RULE.on(ast.Call, named=frozenset({".astype", ".view", ".to", ".type"}).__contains__)
 def check_cast(node: ast.Call, file: File) -> None:
-    """The same as what is cast to."""
+    """Report them as the dtype of a cast."""
     for place in node.args[:1]:
         _check_builtin(place, node, file)
 
@@ -69,5 +69,7 @@ def _check_builtin(place: ast.expr, node: ast.Call, file: File) -> None:
     function = called(node, file) if file.is_builtin(place, "float", "complex") else None
     if function is not None and file.allowed is None:
         name = place.id  # type: ignore[attr-defined]
-        message = f"`{name}` as a dtype has another width on each engine; name the dtype, or leave it to `ops`"
+        message = (
+            f"`{name}` as a dtype has a different width on each engine; name the dtype, or use the default of `ops`"
+        )
         file.report(RULE, place, message, because=function.owner)

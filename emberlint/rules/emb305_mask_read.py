@@ -1,10 +1,10 @@
-"""A read through a boolean mask.
+"""Indexing with a boolean mask.
 
 ## What it does
-Finds `x[mask]` where `mask` is a boolean array, as a comparison is.
+Finds `x[mask]` where `mask` is a boolean array, such as a comparison.
 
 ## Why
-How many elements there are depends on the data: MLX raises, and JAX and torch cannot compile it.
+The number of elements depends on the data: MLX raises, and JAX and torch cannot compile it.
 
 ## Example
 ```python
@@ -19,7 +19,7 @@ def positive_sum(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: `ops.where` with a neutral value keeps the shape, `ops.masked_select` gives the same elements on every engine
+No fix: `ops.where` with a neutral value keeps the shape. `ops.masked_select` returns the same elements on every engine,
 but is not lazy.
 """
 
@@ -31,12 +31,12 @@ from emberlint.inference.callees import array
 from emberlint.inference.file import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB305", "mask-read", "read through a boolean mask")
+RULE = Rule("EMB305", "mask-read", "indexing with a boolean mask")
 
 
 @RULE.on(ast.Subscript)
 def check(node: ast.Subscript, file: File) -> None:
-    """An index that is a boolean array."""
+    """Report indices that are boolean arrays."""
     if type(node.ctx) is not ast.Load or file.allowed is not None:
         return
     value = array(node.value, file)
@@ -46,8 +46,8 @@ def check(node: ast.Subscript, file: File) -> None:
         mask = array(index, file)
         if mask is not None and mask.dtype == "bool":
             message = (
-                f"a read of `{file.text(node.value)}` through a boolean mask raises on MLX and does not compile; "
-                "use `ops.where`, or `ops.masked_select`"
+                f"indexing `{file.text(node.value)}` with a boolean mask raises on MLX and cannot be compiled; "
+                "use `ops.where` or `ops.masked_select`"
             )
             file.report(RULE, node, message, because=mask)
             return

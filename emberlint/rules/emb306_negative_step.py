@@ -4,7 +4,7 @@
 Finds `x[::-1]` and other slices of an array whose step is a negative number.
 
 ## Why
-torch raises: its strides are never negative.
+torch raises, because it does not support negative strides.
 
 ## Example
 ```python
@@ -19,7 +19,7 @@ def backwards(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Unsafe, for a full slice with step -1: `ops.flip` answers a new tensor, where NumPy's slice is a view.
+Unsafe, for a full slice with step -1: `ops.flip` returns a new tensor, while NumPy's slice is a view.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RULE = Rule("EMB306", "negative-step", "negative step", fix="unsafe")
 
 @RULE.on(ast.Subscript)
 def check(node: ast.Subscript, file: File) -> None:
-    """A slice whose step is a negative number."""
+    """Report slices whose step is a negative number."""
     parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
     steps = list(map(_step, parts))
     if min(steps, default=1) >= 0 or file.allowed is not None:
@@ -64,7 +64,7 @@ def _step(part: ast.expr) -> int:
 
 
 def _axes(parts: list[ast.expr], steps: list[int]) -> list[int] | None:
-    """The axes that are turned round, if the index does nothing else."""
+    """Axes that are reversed; ``None`` if the index does anything else."""
     axes = []
     dots = False
     for i, (part, step) in enumerate(zip(parts, steps, strict=True)):

@@ -1,11 +1,11 @@
-"""A standard deviation or variance that leaves its divisor to the engine.
+"""A standard deviation or variance with the engine's default divisor.
 
 ## What it does
-Finds `std` and `var` of torch without `correction=`, the older `unbiased=` and `ddof=`, and the methods `.std()` and
-`.var()` of a tensor whose engine is not known.
+Finds `std` and `var` of torch without `correction=`, the older keywords `unbiased=` and `ddof=`, and the methods
+`.std()` and `.var()` of a tensor whose engine is not known.
 
 ## Why
-torch divides by n - 1 unless told otherwise, everybody else by n.
+By default torch divides by n - 1, and every other engine by n.
 
 ## Example
 ```python
@@ -20,8 +20,8 @@ def spread(x: torch.Tensor) -> torch.Tensor:
 ```
 
 ## Fix safety
-Safe: what the engine does by default is written out, under the name that NumPy 2, torch and `ops` share. No fix where
-the engine is not known, or the function knows `ddof` alone: the methods of NumPy's arrays, and MLX.
+Safe: the engine's default is written out, under the name that NumPy 2, torch and `ops` share. There is no fix where the
+engine is not known, or where the function has only `ddof`: the methods of NumPy's arrays, and MLX.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ def _is_spread(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_is_spread)
 def check(node: ast.Call, file: File) -> None:
-    """``std`` and ``var``, as a function or as a method."""
+    """Report ``std`` and ``var``, as a function or as a method."""
     function = called(node, file)
     if function is None or file.allowed is not None or keyword(node, "correction") is not None:
         return
     older = keyword(node, "ddof") or keyword(node, "unbiased")
     if older is not None and function.engine != EMBER:
-        known = _knows_correction(function)
+        known = _has_correction(function)
         name = function.name if operation(function.name) is not None else function.last
         use = "write `correction=`" if known else f"use `ops.{name}` with `correction=`"
-        message = f"`{older.arg}=` is not what every engine calls it; {use}"
+        message = f"not every engine has `{older.arg}=`; {use}"
         file.report(RULE, node, message, fix=_renamed(older, file) if known else None, because=function.owner)
     elif function.engine == "torch":
         message = f"`{function.shown()}` divides by n - 1 on torch and by n elsewhere; write `correction=1`"
@@ -65,8 +65,8 @@ def check(node: ast.Call, file: File) -> None:
         file.report(RULE, node, message, because=function.owner)
 
 
-def _knows_correction(function: Called) -> bool:
-    """Whether the function takes ``correction``: NumPy's methods and MLX do not."""
+def _has_correction(function: Called) -> bool:
+    """Whether the function has a parameter ``correction``: NumPy's methods and MLX do not."""
     if function.owner is not None:
         return function.engine == "torch"
     return any(parameter.name == "correction" for parameter in parameters(function.record or {}) or ())
@@ -82,11 +82,11 @@ def _renamed(older: ast.keyword, file: File) -> Fix | None:
 
 
 def _added(node: ast.Call, function: Called, file: File) -> Fix | None:
-    # A second argument may be torch's older `unbiased`, which cannot stand beside `correction`.
+    # A second argument may be torch's older `unbiased`, which excludes `correction`.
     if spreads(node) or len(node.args) > (1 if function.owner is None else 0):
         return None
     end = file.span(node)[1] - 1
     before = file.source.data[file.span(node.func)[1] : end].rstrip()
     comma = "" if before.endswith((b"(", b",")) else ", "
     comma = " " if before.endswith(b",") else comma
-    return Fix((Edit(end, end, f"{comma}correction=1"),), SAFE, "write `correction=1`, torch's default")
+    return Fix((Edit(end, end, f"{comma}correction=1"),), SAFE, "write out torch's default, `correction=1`")

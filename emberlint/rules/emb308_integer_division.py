@@ -1,12 +1,12 @@
-"""Integer arithmetic whose edge differs by engine.
+"""Integer arithmetic whose edge cases differ by engine.
 
 ## What it does
 Finds `//` and `%` of integer arrays by a divisor that may be zero, `@` of integer arrays, and shifts by a count that
-may be negative or as large as the integer is wide.
+may be negative or not less than the integer's width.
 
 ## Why
-By zero, NumPy answers 0 with a warning, torch raises, and MLX answers the dividend for `%`. MLX has no integer matrix
-product. `x << 70` is 0 on NumPy and torch and `x << 6` on MLX.
+For a zero divisor, NumPy returns 0 with a warning, torch raises, and MLX returns the dividend for `%`. MLX does not
+support integer matrix products. `x << 70` is 0 on NumPy and torch and `x << 6` on MLX.
 
 ## Example
 ```python
@@ -43,7 +43,7 @@ _WIDTH = 32
 
 @RULE.on(ast.BinOp, ast.AugAssign)
 def check(node: ast.BinOp | ast.AugAssign, file: File) -> None:
-    """Integer operators whose edge differs."""
+    """Report integer operators whose edge cases differ."""
     sign = _SIGNS.get(type(node.op))
     if sign is None or file.allowed is not None:
         return
@@ -53,20 +53,22 @@ def check(node: ast.BinOp | ast.AugAssign, file: File) -> None:
     _, right = operands(node)
     is_scalar = array(right, file) is None
     if sign == "@":
-        message = "`@` of integers: MLX has no integer matrix product; use `ops.matmul`"
+        message = "MLX does not support `@` of integers; use `ops.matmul`"
     elif sign in ("<<", ">>"):
         if type(right) is ast.Constant and type(right.value) is int and 0 <= right.value < _WIDTH:
             return
         if is_scalar and type(right) is not ast.Constant:
             return
         name = "ops.bitwise_left_shift" if sign == "<<" else "ops.bitwise_right_shift"
-        message = f"`{sign}` by a count below 0 or beyond the integer's width differs by engine; use `{name}`"
+        message = (
+            f"`{sign}` by a count that is negative or not less than the integer's width differs by engine; use `{name}`"
+        )
     else:
         if is_scalar and not (type(right) is ast.Constant and right.value == 0):
             return
         name = "ops.floor_divide" if sign == "//" else "ops.remainder"
         message = (
-            f"`{sign}` by an integer zero is 0 on NumPy, an error on torch and another number on MLX; use `{name}`"
+            f"`{sign}` by an integer zero is 0 on NumPy, an error on torch and a different value on MLX; use `{name}`"
         )
     file.report(RULE, node, message, because=value)
 

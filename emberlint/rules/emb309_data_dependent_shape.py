@@ -1,8 +1,8 @@
-"""An answer whose shape depends on the data.
+"""A result whose shape depends on the data.
 
 ## What it does
-Finds calls like `nonzero`, `unique`, `argwhere`, `masked_select`, `where` with a condition alone, and every operation
-of `ops` that is not lazy for that reason.
+Finds calls such as `nonzero`, `unique`, `argwhere`, `masked_select`, `where` with only a condition, and every operation
+of `ops` that is not lazy for this reason.
 
 ## Why
 A lazy engine must evaluate to know the shape, and a compiler cannot trace the call.
@@ -20,8 +20,7 @@ def first(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: what stands for it depends on what the indices are for (`ops.where`, `ops.argmax`, `ops.top_k`,
-`ops.segment_sum`).
+No fix: the replacement depends on how the result is used (`ops.where`, `ops.argmax`, `ops.top_k`, `ops.segment_sum`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from emberlint.rules import Rule
 
 RULE = Rule("EMB309", "data-dependent-shape", "shape that depends on the data")
 
-# What engines have under names of their own.
+# Functions with data-dependent shapes, in addition to the operations that are not lazy.
 _OTHERS = frozenset(
     ["flatnonzero", "extract", "compress", "unique_consecutive", "argwhere", "masked_select", "trim_zeros", "ediff1d"]
 )
@@ -49,12 +48,13 @@ def _may_depend(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_may_depend)
 def check(node: ast.Call, file: File) -> None:
-    """Calls that must know the data to know their shape."""
+    """Report calls whose result has a data-dependent shape."""
     function = called(node, file)
     if function is None or file.allowed is not None or not _depends(function, node):
         return
     message = (
-        f"the shape of what `{function.shown()}` answers depends on the data, so it is evaluated and does not compile"
+        f"the shape of the result of `{function.shown()}` depends on the data, "
+        "which forces evaluation and cannot be compiled"
     )
     file.report(RULE, node, message, because=function.owner)
 
@@ -72,7 +72,7 @@ def _depends(function: Called, node: ast.Call) -> bool:
 
 @cache
 def _is_eager(name: str) -> bool:
-    """Whether an operation that indexes must know the data to know its shape."""
+    """Whether the result of an indexing operation has a data-dependent shape."""
     full = catalogue.load()["ember"]["names"].get(name, "")
     record = catalogue.operation(name) if full.startswith("indexing.") else None
     return record is not None and not record["lazy"]

@@ -4,7 +4,7 @@
 Finds `x == None` and `x != None` where `x` is an array or tensor, or may be one.
 
 ## Why
-NumPy compares element by element, torch answers False, MLX raises. `is` asks what is meant.
+NumPy compares element by element, torch returns False, MLX raises. `is` is the test that is meant.
 
 ## Example
 ```python
@@ -23,8 +23,8 @@ def scaled(x: Tensor, weight: Tensor | None = None) -> Tensor:
 ```
 
 ## Fix safety
-Safe for torch's tensors, and in a condition (`if`, `while`, `not`), where the comparison could only raise or answer the
-same. Unsafe elsewhere: what NumPy compared element by element becomes one bool.
+Safe for torch's tensors, and in a condition (`if`, `while`, `not`), where the comparison could only raise or have the
+same result. Unsafe elsewhere: NumPy's elementwise comparison becomes one bool.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import ast
 from emberlint.findings import SAFE, UNSAFE, Fix
 from emberlint.inference.callees import array
 from emberlint.inference.file import File
-from emberlint.rewrite.surroundings import is_asked
+from emberlint.rewrite.surroundings import is_condition
 from emberlint.rules import Rule
 
 RULE = Rule("EMB310", "none-comparison", "`== None`", fix="sometimes")
@@ -42,7 +42,7 @@ RULE = Rule("EMB310", "none-comparison", "`== None`", fix="sometimes")
 
 @RULE.on(ast.Compare)
 def check(node: ast.Compare, file: File) -> None:
-    """``==`` and ``!=`` between an array and None."""
+    """Report ``==`` and ``!=`` between an array and None."""
     if len(node.ops) != 1 or type(node.ops[0]) not in (ast.Eq, ast.NotEq) or file.allowed is not None:
         return
     left, right = node.left, node.comparators[0]
@@ -57,7 +57,7 @@ def check(node: ast.Compare, file: File) -> None:
     text = f"{file.text(left)} {word} None"
     if node.lineno != node.end_lineno:
         text = f"({text})"
-    safety = SAFE if value.engine == "torch" or is_asked(node, file) else UNSAFE
+    safety = SAFE if value.engine == "torch" or is_condition(node, file) else UNSAFE
     fix = Fix((file.edit(node, text),), safety, f"write `{text}`")
     sign = "==" if word == "is" else "!="
     message = (

@@ -1,7 +1,7 @@
 """A keyword that only NumPy has.
 
 ## What it does
-Finds keywords like `where=`, `order=`, `casting=`, `subok=`, `initial=` and `like=` in a call of a function that
+Finds keywords such as `where=`, `order=`, `casting=`, `subok=`, `initial=` and `like=` in a call of a function that
 other engines have without them.
 
 ## Why
@@ -20,7 +20,7 @@ def total(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: what the keyword does must be written out.
+No fix: write the effect of the keyword with operations.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from emberlint.rules import Rule
 
 RULE = Rule("EMB311", "numpy-keyword", "keyword that only NumPy has")
 
-# These have rules of their own.
+# Other rules report these.
 _ELSEWHERE = frozenset({"out", "ddof", "dtype", "correction"})
 
 
-def _is_numpys(name: str) -> bool:
+def _has_numpy_keywords(name: str) -> bool:
     root, _, rest = name.partition(".")
     if root in ("", "numpy"):
         return bool(_numpy_only(rest))
     return name.startswith("ember_ml.ops.") and bool(_foreign(name[13:]))
 
 
-@RULE.on(ast.Call, named=_is_numpys, given=KEYWORDS)
+@RULE.on(ast.Call, named=_has_numpy_keywords, given=KEYWORDS)
 def check(node: ast.Call, file: File) -> None:
-    """Keywords that the other engines lack."""
+    """Report keywords that the other engines lack."""
     if file.allowed is not None:
         return
     function = called(node, file)
@@ -61,17 +61,17 @@ def check(node: ast.Call, file: File) -> None:
         if one.arg is None or one.arg in _ELSEWHERE:
             continue
         if missing is not None and one.arg in missing:
-            message = f"only NumPy has `{one.arg}=` of `{function.shown()}`; write out what it does"
+            message = f"only NumPy has `{one.arg}=` in `{function.shown()}`; write its effect with operations"
             file.report(RULE, one, message, because=function.owner)
         elif function.engine == EMBER and function.owner is None and one.arg in _foreign(function.name):
             file.report(
-                RULE, one, f"`{function.shown()}` has no `{one.arg}=`, which only NumPy has; write out what it does"
+                RULE, one, f"`{function.shown()}` does not have NumPy's `{one.arg}=`; write its effect with operations"
             )
 
 
 @cache
 def _numpy_only(name: str) -> frozenset[str]:
-    """The optional parameters of a NumPy function that exists elsewhere, less those that others have as well."""
+    """Optional parameters that only NumPy's version of a function has, if other engines have the function."""
     record = catalogue.function(f"numpy.{name}")
     if record is None:
         return frozenset()
@@ -87,7 +87,7 @@ def _numpy_only(name: str) -> frozenset[str]:
 
 @cache
 def _foreign(name: str) -> frozenset[str]:
-    """The parameters of NumPy's function that the operation of the same name does not have."""
+    """Parameters of NumPy's function that the operation of the same name does not have."""
     mine, record = catalogue.operation(name), catalogue.function(f"numpy.{name}")
     if mine is None or record is None:
         return frozenset()

@@ -1,12 +1,12 @@
 """A draw from an engine's global random state.
 
 ## What it does
-Finds `np.random.seed`, `np.random.rand` and their like, `torch.manual_seed`, `torch.randn`, `mx.random.seed`,
-`mx.random.normal` without a key, and the same elsewhere.
+Finds `np.random.seed`, `np.random.rand`, `torch.manual_seed`, `torch.randn`, `mx.random.seed`, `mx.random.normal`
+without a key, and similar functions.
 
 ## Why
-Each engine has a state and numbers of its own, hidden in the process: another engine, another thread or one more draw
-somewhere else, and the numbers differ.
+Each engine has its own hidden state and its own numbers. They change with the engine, with threads, and with every draw
+elsewhere in the program.
 
 ## Example
 ```python
@@ -21,7 +21,7 @@ def noise(x: Tensor, key: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: the numbers change. `ops.random` draws the same on every engine, from a key or from one stream.
+No fix: the numbers change. `ops.random` draws the same numbers on every engine, from a key or from one stream.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from emberlint.rules import Rule
 
 RULE = Rule("EMB312", "global-random-state", "global random state")
 
-# Of numpy.random: what makes a generator, or is a class.
+# Functions of numpy.random that do not use the global state.
 _EXPLICIT = frozenset({"default_rng", "get_bit_generator"})
 _TORCH = frozenset(
     [
@@ -57,7 +57,7 @@ _TORCH = frozenset(
 
 
 def _draws(name: str) -> bool:
-    """Whether a function can have to do with a state of the whole process."""
+    """Whether a function may use global random state."""
     root, _, rest = name.partition(".")
     return (root in ("numpy", "torch", "mlx", "tensorflow") and "random" in rest) or (
         root == "torch" and (rest in _TORCH or rest.endswith(("manual_seed", "manual_seed_all")))
@@ -66,13 +66,11 @@ def _draws(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_draws)
 def check(node: ast.Call, file: File) -> None:
-    """Calls that draw from, or set, a state of the whole process."""
+    """Report calls that draw from or set global random state."""
     path = file.path(node.func)
     if not path or file.allowed is not None or not _is_global(path, node):
         return
-    message = (
-        f"`{file.text(node.func)}` uses {_owner(path)} state of the whole process; draw with `ops.random` and a key"
-    )
+    message = f"`{file.text(node.func)}` uses {_owner(path)} global random state; use `ops.random` with a key"
     file.report(RULE, node.func, message)
 
 

@@ -4,8 +4,7 @@
 Finds the dtype float64 (or complex128) of any engine or of `ops`, its name as `dtype=`, and torch's `.double()`.
 
 ## Why
-Apple's GPUs have no float64, and MLX has it on the CPU alone; where it exists it is many times slower on an
-accelerator.
+Apple GPUs do not support float64, and MLX supports it on the CPU only. On other accelerators it is many times slower.
 
 ## Example
 ```python
@@ -20,14 +19,14 @@ def precise(n: int) -> Tensor:
 ```
 
 ## Fix safety
-No fix: the width is part of the result. `ops.set_default_dtype("float64")` chooses it in one place.
+No fix: the width is part of the result. `ops.set_default_dtype("float64")` sets it in one place.
 """
 
 from __future__ import annotations
 
 import ast
 
-from emberlint.inference.callees import called, is_engines, keyword, last_of
+from emberlint.inference.callees import called, keyword, last_of, may_be_engine_call
 from emberlint.inference.checks import KEYWORDS
 from emberlint.inference.file import File
 from emberlint.rules import Rule
@@ -44,7 +43,7 @@ def _is_wide(name: str) -> bool:
 
 @RULE.on(ast.Attribute, ast.Name, named=_is_wide)
 def check_name(node: ast.Attribute | ast.Name, file: File) -> None:
-    """A dtype of an engine or of ``ops``."""
+    """Report the dtype of an engine or of ``ops``."""
     name = node.attr if isinstance(node, ast.Attribute) else node.id
     if name not in _NAMES or type(node.ctx) is not ast.Load or file.allowed is not None:
         return
@@ -53,21 +52,21 @@ def check_name(node: ast.Attribute | ast.Name, file: File) -> None:
         _report(node, file)
 
 
-@RULE.on(ast.Call, named=is_engines, given=KEYWORDS)
+@RULE.on(ast.Call, named=may_be_engine_call, given=KEYWORDS)
 def check_dtype(node: ast.Call, file: File) -> None:
-    """Its name as ``dtype=``."""
+    """Report its name as ``dtype=``."""
     given = keyword(node, "dtype")
     if given is not None and called(node, file) is not None and file.allowed is None:
         _check_text(given.value, file)
 
 
 def _is_cast(name: str) -> bool:
-    return is_engines(name) and last_of(name) in ("astype", "cast", "to", "double", "cdouble")
+    return may_be_engine_call(name) and last_of(name) in ("astype", "cast", "to", "double", "cdouble")
 
 
 @RULE.on(ast.Call, named=_is_cast)
 def check_cast(node: ast.Call, file: File) -> None:
-    """Its name as what is cast to, and ``x.double()``."""
+    """Report its name as the dtype of a cast, and ``x.double()``."""
     function = called(node, file)
     if function is None or file.allowed is not None:
         return
@@ -84,5 +83,5 @@ def _check_text(node: ast.expr, file: File) -> None:
 
 
 def _report(node: ast.expr, file: File) -> None:
-    message = f"`{file.text(node)}`: Apple's GPUs have no 64-bit floats, and other accelerators are slow with them"
+    message = f"`{file.text(node)}` is not supported on Apple GPUs, and is slow on other accelerators"
     file.report(RULE, node, message)

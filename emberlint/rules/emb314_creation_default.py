@@ -1,12 +1,12 @@
-"""A tensor made with the engine's default dtype, or on the default device.
+"""A tensor created with the engine's default dtype, or on the default device.
 
 ## What it does
 Finds `zeros`, `ones`, `empty`, `full`, `eye`, `linspace` and `arange` of an engine without `dtype=`, and of `ops`
-without `device=` in a function that is given a tensor.
+without `device=` in a function with a tensor argument.
 
 ## Why
 NumPy's default is float64 (int64), torch's float32 (int64), MLX's float32 (int32). A tensor on the default device
-does not meet one that is elsewhere.
+cannot be combined with one on another device.
 
 ## Example
 ```python
@@ -21,7 +21,7 @@ def padded(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix: `dtype=` and `device=` say what is meant, `zeros_like` and its like take both from a tensor.
+No fix: pass `dtype=` and `device=`, or use `zeros_like` and similar functions, which take both from a tensor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from emberlint.rules import Rule
 
 RULE = Rule("EMB314", "creation-default", "creation without dtype or device")
 
-# How many arguments there are before the one that may be the dtype.
+# Number of positional arguments before the dtype.
 _MADE = {"zeros": 1, "ones": 1, "empty": 1, "full": 2, "eye": 4, "identity": 1, "linspace": 5, "arange": 3}
 
 
@@ -45,7 +45,7 @@ def _is_creation(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_is_creation)
 def check(node: ast.Call, file: File) -> None:
-    """Calls that make a tensor out of nothing."""
+    """Report calls that create a tensor with default dtype or device."""
     function = called(node, file)
     if function is None or function.owner is not None or function.name not in _MADE or file.allowed is not None:
         return
@@ -53,15 +53,17 @@ def check(node: ast.Call, file: File) -> None:
         return
     if function.engine == EMBER:
         if keyword(node, "device") is None and _has_tensor(file):
-            message = f"`{function.shown()}` is on the default device, where the arguments may not be; pass `device=`"
+            message = (
+                f"`{function.shown()}` uses the default device, which may not be that of the arguments; pass `device=`"
+            )
             file.report(RULE, node, message)
     elif keyword(node, "dtype") is None and not _has_dtype(node, function.engine, function.name):
-        message = f"the dtype of `{function.shown()}` is the engine's default, another on each; pass `dtype=`"
+        message = f"the default dtype of `{function.shown()}` differs by engine; pass `dtype=`"
         file.report(RULE, node, message)
 
 
 def _has_tensor(file: File) -> bool:
-    """Whether the function around is given a tensor."""
+    """Whether the enclosing function has a tensor argument."""
     function = file.function
     if function is None:
         return False

@@ -1,11 +1,11 @@
 """A method that another engine's tensors do not have.
 
 ## What it does
-Finds a method or property of a tensor that one of the target engines lacks: `x.astype` (not on torch), `x.numel`
-(torch alone), `x.clip` (not on MLX); `x.size(0)`, which torch alone calls, and torch's keywords (`x.sum(dim=0)`).
+Finds a method or property of a tensor that one of the target engines lacks: `x.astype` (not on torch), `x.numel` (torch
+only), `x.clip` (not on MLX), `x.size(0)` (a method on torch only), and torch's keywords (`x.sum(dim=0)`).
 
 ## Why
-`ops` answers the engine's own tensors, so what may be called on them is what all engines have.
+`ops` returns the engine's own tensors, so portable code can only use methods that all engines have.
 
 ## Example
 ```python
@@ -20,9 +20,9 @@ def halved(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Safe where the operation has the same name and arguments as the method and the value is known to be one of `ops`: by a
-call, or by a `Tensor` of ember or of the project. Unsafe for the tensors of one engine, whose methods may answer other
-dtypes, and for the `Tensor` of another library. `x.size(0)` is `x.shape[0]`, which is safe.
+Safe where the operation has the same name and arguments as the method and the value is known to come from `ops`: by a
+call, or by a `Tensor` annotation of ember or of the project. Unsafe for the tensors of one engine, whose methods may
+return other dtypes, and for the `Tensor` of another library. `x.size(0)` becomes `x.shape[0]`, which is safe.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from emberlint.rules.emb106_backend_method import NAMES as MACHINERY
 
 RULE = Rule("EMB315", "missing-method", "method that an engine lacks", fix="sometimes")
 
-# Those that answer the same values, dtypes, shapes and errors under the operation's name.
+# Methods with the same values, dtypes, shapes and errors as the operation of their name.
 _SAME = frozenset({"abs", "copy", "ravel", "square"})
 
 
@@ -51,7 +51,7 @@ def _may_lack(name: str) -> bool:
 
 @RULE.on(ast.Call, named=_may_lack)
 def check_method(node: ast.Call, file: File) -> None:
-    """Methods that some engine does not have."""
+    """Report methods that a target engine does not have."""
     function = node.func
     if type(function) is not ast.Attribute or file.allowed is not None:
         return
@@ -64,60 +64,60 @@ def check_method(node: ast.Call, file: File) -> None:
     message = _lack(node, name, owner, file)
     if not message:
         return
-    found = methods.moved(node, owner, file)
+    found = methods.rewritten_method(node, owner, file)
     if found is None:
         file.report(RULE, function, message, because=owner)
         return
-    same = _is_part(node, file) if name == "size" else name in _SAME and _is_embers(owner, file)
+    same = _is_part(node, file) if name == "size" else name in _SAME and _is_ember(owner, file)
     fix = Fix(found.edits, SAFE if same else UNSAFE, found.described)
     file.report(RULE, function, f"{message}; use `{found.use}`", fix=fix, because=owner)
 
 
 def _is_part(node: ast.Call, file: File) -> bool:
-    """Whether ``x.size(...)`` asks for all of a shape, or for what is known to be a part: the axis may be None."""
+    """Whether the axis of ``x.size(...)``, if given, is known to be an integer, since it may be None."""
     values = [file.value(given) for given in (*node.args, *(keyword.value for keyword in node.keywords))]
     return all(value is not None and value.dtype == "int" for value in values)
 
 
-_TORCHS = frozenset({"dim", "dims", "keepdim"})
+_TORCH_KEYWORDS = frozenset({"dim", "dims", "keepdim"})
 
 
 def _lack(node: ast.Call, name: str, owner: Value, file: File) -> str:
-    """What an engine lacks of a method; empty if all have it so."""
-    engine = methods.is_lacking(name, file.config.targets)
+    """Message about what a target engine lacks; empty if all have the method with these keywords."""
+    engine = methods.engine_without(name, file.config.targets)
     if engine:
-        return f"`.{name}()` is no method of {engine}'s arrays"
+        return f"`.{name}()` is not a method on {engine}"
     others = [engine for engine in file.config.targets if engine != "torch"]
     if not others or owner.engine not in ("torch", EMBER):
         return ""
     if name == "size":
-        return f"`.size` is no method of {others[0]}'s arrays"
+        return f"`.size()` is not a method on {others[0]}"
     for keyword in node.keywords:
-        if keyword.arg in _TORCHS:
-            return f"`.{name}()` of {others[0]}'s arrays has no `{keyword.arg}=`"
+        if keyword.arg in _TORCH_KEYWORDS:
+            return f"`.{name}()` has no `{keyword.arg}=` on {others[0]}"
     return ""
 
 
 @RULE.on(ast.Attribute, named=".size".__eq__)
 def check_property(node: ast.Attribute, file: File) -> None:
-    """``x.size``, which is a method on torch."""
+    """Report ``x.size``, which is a method on torch."""
     if node.attr != "size" or type(node.ctx) is not ast.Load or file.allowed is not None or file.is_called(node):
         return
     owner = file.value(node.value)
     if owner is None or not owner.is_array or owner.engine == "torch" or "torch" not in file.config.targets:
         return
-    fix = Fix(methods.property_moved(node, file), SAFE if _is_embers(owner, file) else UNSAFE, "call `ops.size`")
+    fix = Fix(methods.rewritten_property(node, file), SAFE if _is_ember(owner, file) else UNSAFE, "call `ops.size`")
     file.report(RULE, node, "`.size` is a method on torch; use `ops.size`", fix=fix, because=owner)
 
 
-def _is_embers(value: Value, file: File) -> bool:
-    """Whether a tensor is one of ``ops`` for sure: by a call of it, or by a type that ember or the project names."""
+def _is_ember(value: Value, file: File) -> bool:
+    """Whether a tensor certainly comes from ``ops``: by a call, or by a type of ember or of the project."""
     own = {"ember_ml", file.config.namespace.partition(".")[0], file.module.partition(".")[0]}
     return value.engine == EMBER and any(_roots(step.node, file) & own - {""} for step in value.chain())
 
 
 def _roots(node: ast.AST | None, file: File) -> set[str]:
-    """The libraries that a value has its function, or the type in its annotation, from."""
+    """Libraries that define a value's function, or the types in its annotation."""
     named = node.func if isinstance(node, ast.Call) else node.annotation if isinstance(node, ast.arg) else node
     return {file.path(part).partition(".")[0] for part in ast.walk(named)} if named is not None else set()
 

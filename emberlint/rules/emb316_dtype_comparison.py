@@ -1,13 +1,14 @@
-"""The `.dtype` of a tensor compared with a portable dtype on its right.
+"""A comparison of a tensor's `.dtype` with a portable dtype on its right.
 
 ## What it does
 Finds `x.dtype == ops.float32` and `x.dtype != ops.float32` where `x` is a tensor.
 
 ## Why
-`x.dtype` is the engine's own object, and Python asks the left operand first. MLX's dtypes are unequal to everything
-that is not MLX's, so `==` is False there, whatever the dtype is. `ops.dtype(x)` is the portable dtype on every engine.
+`x.dtype` is the engine's own object, and Python calls `__eq__` of the left operand first. An MLX dtype is unequal to
+everything that is not an MLX dtype, so `==` is always False there. `ops.dtype(x)` is the portable dtype on every
+engine.
 
-`ops.float32 == x.dtype` and `x.dtype in (ops.float32, ops.float64)` ask the portable dtype first. They are right on
+`ops.float32 == x.dtype` and `x.dtype in (ops.float32, ops.float64)` compare by the portable dtype. They are correct on
 every engine and are not reported.
 
 ## Example
@@ -27,8 +28,8 @@ def halved(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Unsafe: on MLX the comparison has another result than before. It has the same one on NumPy and torch, and for an
-`EmberTensor`, whose `.dtype` is portable already.
+Unsafe: on MLX the result of the comparison changes. It stays the same on NumPy and torch, and for an `EmberTensor`,
+whose `.dtype` is already portable.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _is_dtype(name: str) -> bool:
 
 @RULE.on(ast.Attribute, ast.Name, named=_is_dtype)
 def check(node: ast.Attribute | ast.Name, file: File) -> None:
-    """Portable dtypes on the right of a ``.dtype``."""
+    """Report portable dtypes on the right of a ``.dtype``."""
     comparison = file.comparison_of(node)
     if comparison is None or len(comparison.ops) != 1 or type(comparison.ops[0]) not in (ast.Eq, ast.NotEq):
         return

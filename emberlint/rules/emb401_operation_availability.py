@@ -1,7 +1,7 @@
 """An operation that a target engine does not have.
 
 ## What it does
-Finds a call of `ops` that the measured matrix reports as missing or failing on one of the target engines.
+Finds a call of `ops` that is missing or fails on one of the target engines, according to the measured matrix.
 
 ## Why
 The call raises there.
@@ -9,7 +9,7 @@ The call raises there.
 ## Example
 ```python
 def spectrum(x: Tensor) -> Tensor:
-    return ops.hfft(x)  # if the matrix says: missing on mlx
+    return ops.hfft(x)  # if it is missing on mlx in the matrix
 ```
 
 ## Use instead
@@ -35,11 +35,11 @@ RULE = Rule("EMB401", "operation-availability", "operation that a target lacks")
 
 @RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
-    """Operations that are missing, or the same in no dtype at all."""
+    """Report operations that are missing, or that fail or differ in every dtype."""
     for function, engine, entry in measured(node, file):
         status = entry["status"]
         if status == "missing":
             file.report(RULE, node.func, f"`{function.shown()}` is missing on {engine}")
         elif status in WRONG and "same" not in entry["dtypes"].values():
-            message = f"`{function.shown()}` {WRONG[status]} on {engine}, as measured{reference(entry)}"
+            message = f"`{function.shown()}` {WRONG[status]} on {engine}, according to the matrix{reference(entry)}"
             file.report(RULE, node.func, message)

@@ -1,16 +1,16 @@
-"""A dtype that an operation does not take on a target engine.
+"""A dtype that an operation does not support on a target engine.
 
 ## What it does
-Finds a call of `ops` with a dtype, written in the call or known of its argument, that the measured matrix reports as
-unsupported or wrong for this operation on one of the target engines.
+Finds a call of `ops` with a dtype that is unsupported or has a different result for this operation on one of the target
+engines, according to the measured matrix.
 
 ## Why
-The call raises there, or answers something else.
+The call raises there, or has a different result.
 
 ## Example
 ```python
 def start(n: int) -> Tensor:
-    return ops.zeros(n, dtype="complex128")  # MLX has complex64 alone
+    return ops.zeros(n, dtype="complex128")  # MLX has complex64 only
 ```
 
 ## Use instead
@@ -36,9 +36,9 @@ RULE = Rule("EMB402", "dtype-availability", "dtype that a target lacks")
 
 @RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
-    """Dtypes that a call names."""
+    """Report dtypes that a call names."""
     for function, engine, entry in measured(node, file):
         for name, place in dtypes(node, function, file):
             word = WRONG.get(entry["dtypes"].get(name, ""))
             if word is not None:
-                file.report(RULE, place, f"`{function.shown()}` in {name} {word} on {engine}, as measured")
+                file.report(RULE, place, f"`{function.shown()}` in {name} {word} on {engine}, according to the matrix")

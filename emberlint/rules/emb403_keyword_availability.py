@@ -1,16 +1,16 @@
 """A keyword that does not work on a target engine.
 
 ## What it does
-Finds a keyword of a call of `ops` that the measured matrix reports as unsupported or wrong on one of the target
-engines.
+Finds a keyword of a call of `ops` that is unsupported or has a different result on one of the target engines, according
+to the measured matrix.
 
 ## Why
-The call raises there, or answers something else.
+The call raises there, or has a different result.
 
 ## Example
 ```python
 def ordered(x: Tensor) -> Tensor:
-    return ops.sort(x, descending=True)  # if the matrix says: differs on mlx
+    return ops.sort(x, descending=True)  # if it differs on mlx in the matrix
 ```
 
 ## Use instead
@@ -36,11 +36,11 @@ RULE = Rule("EMB403", "keyword-availability", "keyword that a target lacks")
 
 @RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
-    """Optional parameters that a call gives."""
+    """Report optional parameters that a call passes."""
     for function, engine, entry in measured(node, file):
         for name, place in keywords(node, function):
             word = WRONG.get(entry["keywords"].get(name, ""))
             example = concerned(name, place, entry) if word is not None else None
             if example is not None:
-                message = f"`{name}=` of `{function.shown()}` {word} on {engine}, as measured{example}"
+                message = f"`{name}=` of `{function.shown()}` {word} on {engine}, according to the matrix{example}"
                 file.report(RULE, place, message)

@@ -1,15 +1,15 @@
-"""An operation that crashed or hung on a target engine.
+"""An operation that crashed or hung on a target engine when it was measured.
 
 ## What it does
-Finds a call of `ops` that ended the process, or did not end, when it was measured on one of the target engines.
+Finds a call of `ops` that crashed the process or did not return when it was measured on one of the target engines.
 
 ## Why
-Neither can be caught by `except`.
+`except` can catch neither.
 
 ## Example
 ```python
 def factors(x: Tensor) -> Tensor:
-    return ops.lu(x)  # if the matrix says: crash on mlx
+    return ops.lu(x)  # if it crashes on mlx in the matrix
 ```
 
 ## Use instead
@@ -35,7 +35,7 @@ RULE = Rule("EMB404", "measured-crash", "measured crash or hang")
 
 @RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
-    """Operations whose measurement did not end, or ended the process."""
+    """Report operations that hung or crashed when they were measured."""
     for function, engine, entry in measured(node, file):
         found = [entry["status"]]
         found += [entry["dtypes"].get(name, "") for name, _ in dtypes(node, function, file)]

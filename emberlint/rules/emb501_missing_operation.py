@@ -2,8 +2,8 @@
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/`: reports an operation whose body is only `...`, so that every backend
-must provide it, and that a backend's file of the same name does not.
+In a package with `ops/` and `backend/<engine>/`, reports an operation whose body is only `...`, which every backend
+must provide, and which a backend's file of the same name does not define.
 
 ## Why
 
@@ -29,7 +29,7 @@ from mlx.core import add
 
 ## Fix safety
 
-There is no fix. Give the operation a body, which serves every backend, or give the backend a function.
+There is no fix. Give the operation a body, which every backend can use, or define the function in the backend.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RULE = Rule("EMB501", "missing-operation", "an operation that a backend does not
 
 @RULE.project
 def check(project: Project) -> None:
-    """Bare operations whose name no backend binds."""
+    """Report operations without a body that a backend does not define."""
     for package in project.packages:
         for module, function in package.operations:
             if not function.bare:

@@ -1,10 +1,10 @@
-"""A backend's function whose parameters are not the operation's.
+"""A backend's function whose parameters differ from the operation's.
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/`: compares each function of a backend with the operation of its name:
-parameters, their order, how they are given (by position, by keyword) and their defaults. Names that a backend imports
-from its engine are not compared.
+In a package with `ops/` and `backend/<engine>/`, compares each function of a backend with the operation of the same
+name: parameters, their order, their kinds (positional, keyword) and their defaults. Names that a backend imports from
+its engine are not compared.
 
 ## Why
 
@@ -41,12 +41,12 @@ from emberlint import config as configuration
 from emberlint.inference.project import Defined, Project
 from emberlint.rules import Rule
 
-RULE = Rule("EMB502", "signature-differs", "a backend's function whose parameters are not the operation's")
+RULE = Rule("EMB502", "signature-differs", "a backend's function whose parameters differ from the operation's")
 
 
 @RULE.project
 def check(project: Project) -> None:
-    """Functions of backends beside the operations of their names."""
+    """Report functions of backends that differ from the operation of the same name."""
     functions: dict[str, dict[str, Defined]] = {}
     for package in project.packages:
         for module, function in package.operations:
@@ -55,7 +55,7 @@ def check(project: Project) -> None:
                 if provider is None:
                     continue
                 if provider.name not in functions:
-                    # Of several with one name, the first.
+                    # The first of several functions with one name counts.
                     functions[provider.name] = {own.name: own for own in reversed(provider.functions)}
                 own = functions[provider.name].get(function.name)
                 if own is None:
@@ -69,30 +69,36 @@ def check(project: Project) -> None:
                     project.report(RULE, provider, own.span, message)
 
 
-def _difference(wanted: Defined, found: Defined) -> str:
-    """What is other about a function, in words; empty if nothing is."""
-    names = [parameter[0] for parameter in wanted.parameters]
+def _difference(expected: Defined, found: Defined) -> str:
+    """First difference of a function, as the predicate of a message; empty if there is none."""
+    names = [parameter[0] for parameter in expected.parameters]
     own = [parameter[0] for parameter in found.parameters]
     missing = [name for name in names if name not in own]
     more = [name for name in own if name not in names]
     if missing or more:
-        parts = [f"lacks `{name}`" for name in missing] + [f"has `{name}` besides" for name in more]
+        parts = [f"lacks `{name}`" for name in missing] + [f"has an additional `{name}`" for name in more]
         return " and ".join(parts)
     if names != own:
-        return "has its parameters in another order"
-    for ours, theirs in zip(wanted.parameters, found.parameters, strict=True):
+        return "has its parameters in a different order"
+    for ours, theirs in zip(expected.parameters, found.parameters, strict=True):
         if ours[1] != theirs[1]:
-            return f"takes `{ours[0]}` {_WAYS[theirs[1]]} and not {_WAYS[ours[1]]}"
+            return f"takes `{ours[0]}` {_WAYS[theirs[1]]} instead of {_WAYS[ours[1]]}"
         if ours[2] != theirs[2]:
             return f"has {f'the default `{theirs[2]}`' if theirs[2] else 'no default'} for `{ours[0]}`"
     return ""
 
 
-_WAYS = {"P": "by position only", "B": "both ways", "K": "by keyword only", "V": "as `*args`", "W": "as `**kwargs`"}
+_WAYS = {
+    "P": "by position only",
+    "B": "by position or keyword",
+    "K": "by keyword only",
+    "V": "as `*args`",
+    "W": "as `**kwargs`",
+}
 
 
 def _shown(function: Defined) -> str:
-    """A signature as it is written."""
+    """Signature as Python source."""
     parts: list[str] = []
     kinds = [parameter[1] for parameter in function.parameters]
     for i, (name, kind, default, _) in enumerate(function.parameters):

@@ -1,19 +1,18 @@
-"""An operation that cannot be reached from the package of operations.
+"""An operation that the package `ops` does not export.
 
 ## What it does
 
-In a package with `ops/` and `backend/<engine>/`: reports a public operation that `ops/__init__.py` does not bind: not
-by name, not by `from .category import *` (and `__all__` of the category, where it has one).
+In a package with `ops/` and `backend/<engine>/`, reports a public operation that `ops/__init__.py` does not import,
+neither by name nor by `from .category import *` (limited to `__all__` of the category, if it has one).
 
 ## Why
 
-Users look for operations in one place. One that is not there does not exist for them, nor for the tools that read the
-namespace.
+Users and tools look for operations in one namespace, and do not find this one.
 
 ## Example
 
 ```python
-# ops/__init__.py, beside ops/math.py and ops/stats.py
+# ops/__init__.py, in a folder with ops/math.py and ops/stats.py
 from mypackage.ops.math import *
 ```
 
@@ -27,7 +26,7 @@ from mypackage.ops.stats import *
 
 ## Fix safety
 
-There is no fix: the name may be private on purpose, which a leading underscore says.
+There is no fix. If the operation is meant to be private, give its name a leading underscore.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ from __future__ import annotations
 from emberlint.inference.project import Project
 from emberlint.rules import Rule
 
-RULE = Rule("EMB503", "not-exported", "an operation that cannot be reached from the package of operations")
+RULE = Rule("EMB503", "not-exported", "an operation that the package `ops` does not export")
 
 
 @RULE.project
 def check(project: Project) -> None:
-    """Operations that the package does not bind."""
+    """Report operations that the package does not import."""
     for package in project.packages:
-        roof = project.modules.get(package.ops)
-        if roof is None:
+        root = project.modules.get(package.ops)
+        if root is None:
             continue
         for module, function in package.operations:
             category = module.name[len(package.ops) + 1 :]
-            starred = module.name in roof.stars and (module.exports is None or function.name in module.exports)
-            if not starred and function.name not in roof.names and category.partition(".")[0] not in roof.names:
+            starred = module.name in root.stars and (module.exports is None or function.name in module.exports)
+            if not starred and function.name not in root.names and category.partition(".")[0] not in root.names:
                 full = f"{package.ops}.{function.name}"
-                message = f"`{function.name}` is not reachable as `{full}`; import it in `{roof.where}`"
+                message = f"`{function.name}` is not exported as `{full}`; import it in `{root.where}`"
                 project.report(RULE, module, function.span, message)

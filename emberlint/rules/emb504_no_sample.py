@@ -1,14 +1,14 @@
-"""An operation that the contract test has no call for.
+"""An operation without a sample call for the contract test.
 
 ## What it does
 
-In a package with `ops/`, `backend/<engine>/` and `testing/samples/`: reports an operation with a required parameter
-that is no tensor, and that the samples of its category do not name. For operations of tensors alone calls are drawn.
+In a package with `ops/`, `backend/<engine>/` and `testing/samples/`, reports an operation with a required parameter that
+is not a tensor and that the samples of its category do not name. Calls of operations on tensors only are generated.
 
 ## Why
 
-The contract test holds every engine to the reference by the calls it has. An operation without one is not tested at
-all.
+The contract test compares every engine with the reference on its sample calls. An operation without one is not tested
+at all.
 
 ## Example
 
@@ -38,21 +38,21 @@ from functools import cache
 from emberlint.inference.project import Defined, Project
 from emberlint.rules import Rule
 
-RULE = Rule("EMB504", "no-sample", "an operation that the contract test has no call for")
+RULE = Rule("EMB504", "no-sample", "an operation without a sample call for the contract test")
 
 _TENSORS = re.compile(r"\b(TensorLike|Indices|Mask)\b")
 
 
 @RULE.project
 def check(project: Project) -> None:
-    """Operations that need a sample and have none."""
+    """Report operations that need a sample and have none."""
     for package in project.packages:
         folder = _samples(project, package.root)
         if not folder:
             continue
         for module, function in package.operations:
             category = module.name.rpartition(".")[2]
-            if _is_drawn(function):
+            if _is_generated(function):
                 continue
             named = _named(os.path.join(folder, f"{category}.py"))
             if function.name not in named:
@@ -60,14 +60,14 @@ def check(project: Project) -> None:
                 project.report(RULE, module, function.span, message)
 
 
-def _is_drawn(function: Defined) -> bool:
+def _is_generated(function: Defined) -> bool:
     return all(
         default or kind in "VW" or _TENSORS.search(annotation) for _, kind, default, annotation in function.parameters
     ) and any(_TENSORS.search(annotation) for _, _, _, annotation in function.parameters)
 
 
 def _samples(project: Project, root: str) -> str:
-    """The folder of samples in the package; empty if there is none."""
+    """Folder of samples in the package; empty if there is none."""
     module = next((m for name, m in project.modules.items() if name == root or name.startswith(root + ".")), None)
     if module is None:
         return ""

@@ -1,14 +1,14 @@
-"""A backend's function that answers a host value in the place of a tensor.
+"""A backend's function that returns a host value instead of a tensor.
 
 ## What it does
 
 In `backend/<engine>/` of any engine but NumPy: reports a public function that returns `.item()`, `.tolist()`,
-`float(x)` or a NumPy array, while it is not annotated to answer such a value.
+`float(x)` or a NumPy array, unless its return annotation says so.
 
 ## Why
 
-The value has left its device and its graph: gradients stop, a lazy engine evaluates, a compiler cannot trace, and the
-next operation may put it elsewhere.
+The value has left its device and its graph: gradients stop, a lazy engine evaluates, a compiler cannot trace it, and
+the next operation may create its tensor on another device.
 
 ## Example
 
@@ -46,7 +46,7 @@ def _has_tensors(where: str) -> bool:
 RULE = Rule(
     "EMB507",
     "host-result",
-    "a backend's function that answers a host value in the place of a tensor",
+    "a backend's function that returns a host value instead of a tensor",
     files=_has_tensors,
 )
 
@@ -55,7 +55,7 @@ _PLAIN = ("int", "bool", "float", "str", "None", "tuple[int", "list", "dict", "A
 
 @RULE.on(ast.Return, host=True)
 def check(node: ast.Return, file: File) -> None:
-    """What the public functions of a backend return."""
+    """Report host values that public functions of a backend return."""
     function = file.function
     if function is None or node.value is None:
         return
@@ -74,7 +74,7 @@ def check(node: ast.Return, file: File) -> None:
         return
     engine = configuration.backend_of(file.where)
     file.report(
-        RULE, node, f"`{function.name}` of the {engine} backend answers {what} in the place of a tensor", because=value
+        RULE, node, f"`{function.name}` of the {engine} backend returns {what} instead of a tensor", because=value
     )
 
 

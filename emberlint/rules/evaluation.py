@@ -1,6 +1,6 @@
-"""What makes a lazy engine evaluate: one function for each way, telling rules what forces it and on which value.
+"""Expressions that force a lazy engine to evaluate.
 
-Each takes a node and its file and returns a sentence and the tensor, or ``None``.
+Each detector takes a node and its file and returns a ``Forced``, or ``None``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from emberlint.inference.file import File
 from emberlint.inference.results import element_of
 from emberlint.inference.values import Value
 from emberlint.knowledge.catalogue import operation
+from emberlint.knowledge.engines import EMBER
 from emberlint.knowledge.operators import BINARY, COMPARED
 from emberlint.knowledge.types import SCALAR, SEQUENCE, TENSOR
 from emberlint.rules import Rule
@@ -26,27 +27,27 @@ MOVES = ("numpy", "cpu", "__array__")
 
 
 def is_read(name: str) -> bool:
-    """Whether what is called is a method that reads a tensor into Python."""
+    """Whether a called name is a method that converts a tensor to Python values."""
     return name.startswith(".") and name[1:] in READS
 
 
 def is_move(name: str) -> bool:
-    """Whether what is called is a method that moves a tensor to the host."""
+    """Whether a called name is a method that moves a tensor to the host."""
     return name.startswith(".") and name[1:] in MOVES
 
 
 def is_host_function(name: str) -> bool:
-    """Whether what is called takes host values, and makes such of tensors: NumPy, ``math``, ``range``."""
+    """Whether a called name is a function that converts tensors to host values: NumPy, ``math``, ``range``."""
     return name.startswith(("numpy.", "math.")) or name == "range"
 
 
 def is_forcing(name: str) -> bool:
-    """Whether what is called can force evaluation."""
+    """Whether a called name may force evaluation."""
     return name in CASTS or name in BUILTINS or is_read(name) or is_move(name) or is_host_function(name)
 
 
 class Forced(NamedTuple):
-    """An evaluation that an expression forces: where, what does it, what to do instead, and the tensor."""
+    """A forced evaluation: its node, the cause, what to do instead, and the tensor."""
 
     node: Any
     what: str
@@ -55,19 +56,19 @@ class Forced(NamedTuple):
 
 
 def tensor(node: ast.AST, file: File) -> Value | None:
-    """What is known of an expression, if it is a tensor."""
+    """Value of an expression, if it is known to be a tensor."""
     value = file.known.get(node)
     return value if value is not None and value.kind == TENSOR else None
 
 
 def cast(node: ast.Call, file: File) -> Forced | None:
-    """``float(x)`` and its like."""
+    """``float(x)`` and other casts."""
     if len(node.args) == 1 and not node.keywords and file.is_builtin(node.func, *CASTS):
         value = tensor(node.args[0], file)
         if value is not None:
             name = node.func.id  # type: ignore[attr-defined]
             return Forced(
-                node, f"`{name}()` of {_a(value)}", "keep the tensor, or read it where results are reported", value
+                node, f"`{name}()` of {_a(value)}", "keep the tensor, or convert it where results are reported", value
             )
     return None
 
@@ -81,7 +82,7 @@ def read(node: ast.Call, file: File) -> Forced | None:
             return Forced(
                 node,
                 f"`.{function.attr}()` of {_a(value)}",
-                "keep the tensor, or read it where results are reported",
+                "keep the tensor, or convert it where results are reported",
                 value,
             )
     return None
@@ -95,7 +96,7 @@ def truth(node: ast.expr, file: File) -> Forced | None:
     value = tensor(node, file)
     if value is None:
         return None
-    return Forced(node, f"the truth value of {_a(value)}", "choose with `ops.where` or `ops.cond`", value)
+    return Forced(node, f"the truth value of {_a(value)}", "use `ops.where` or `ops.cond`", value)
 
 
 def comparison(node: ast.Compare, file: File) -> Forced | None:
@@ -115,13 +116,16 @@ def comparison(node: ast.Compare, file: File) -> Forced | None:
             value = left or right
             if value is not None:
                 return Forced(
-                    node, f"a chained comparison of {_a(value)}", "join the parts with `ops.logical_and`", value
+                    node,
+                    f"a chained comparison of {_a(value)}",
+                    "combine the comparisons with `ops.logical_and`",
+                    value,
                 )
     return None
 
 
 def builtin(node: ast.Call, file: File) -> Forced | None:
-    """``max(x)`` and its like."""
+    """``max(x)`` and other builtins."""
     if not node.args or not file.is_builtin(node.func, *BUILTINS):
         return None
     name = node.func.id  # type: ignore[attr-defined]
@@ -139,7 +143,7 @@ def builtin(node: ast.Call, file: File) -> Forced | None:
 
 
 def host_conversion(node: ast.Call, file: File) -> Forced | None:
-    """A tensor given to NumPy or ``math``, and ``x.numpy()``."""
+    """A tensor passed to NumPy or ``math``, and ``x.numpy()``."""
     function = node.func
     path = file.path(function)
     if path:
@@ -153,7 +157,7 @@ def host_conversion(node: ast.Call, file: File) -> Forced | None:
         if value is None:
             return None
         return Forced(
-            node, f"`.{function.attr}()` of {_a(value)}", "say so with `ops.to_numpy` where results leave", value
+            node, f"`.{function.attr}()` of {_a(value)}", "use `ops.to_numpy` where results leave the program", value
         )
     elif not file.is_builtin(function, "range"):
         return None
@@ -170,41 +174,41 @@ def _operation(path: str) -> str:
     name = path.partition(".")[2]
     if name and operation(name) is not None:
         return f"use `ops.{name}`"
-    return "stay with `ops`, or say so with `ops.to_numpy`"
+    return "use `ops`, or convert explicitly with `ops.to_numpy`"
 
 
 def of_call(node: ast.Call, file: File) -> Forced | None:
-    """What a call forces, in any of these ways."""
+    """Evaluation that a call forces, by any of these."""
     return cast(node, file) or read(node, file) or builtin(node, file) or host_conversion(node, file)
 
 
 def is_chain(node: ast.expr) -> bool:
-    """Whether it is a comparison of more than two parts, or one with ``in``."""
+    """Whether an expression is a chained comparison, or one with ``in``."""
     return type(node) is ast.Compare and (len(node.ops) > 1 or type(node.ops[0]) in (ast.In, ast.NotIn))
 
 
-# The operations on numbers that Python has as well: its sign, and how tightly it binds.
-_STRENGTHS = {ast.Add: 9, ast.Sub: 9, ast.Mult: 10, ast.Div: 10, ast.FloorDiv: 10, ast.Mod: 10}
-JOINING = 2  # the strength of `and`, above that of `or`
+# Precedence of Python's operators for the operations on numbers.
+_PRECEDENCES = {ast.Add: 9, ast.Sub: 9, ast.Mult: 10, ast.Div: 10, ast.FloorDiv: 10, ast.Mod: 10}
+JOINING = 2  # the precedence of `and`, above that of `or`
 OPERATORS = {
     "logical_or": ("or", 1),
     "logical_and": ("and", JOINING),
     **{sign.operation: (sign.sign, 4) for sign in COMPARED.values()},
-    **{BINARY[kind].operation: (BINARY[kind].sign, strength) for kind, strength in _STRENGTHS.items()},
+    **{BINARY[kind].operation: (BINARY[kind].sign, precedence) for kind, precedence in _PRECEDENCES.items()},
 }
 _SIGNS = {"logical_not": ("not ", 3), "negative": ("-", 11)}
 
 
 class Numbers(NamedTuple):
-    """An expression as Python writes it, how tightly it binds, and whether ``ops`` computes exactly the same."""
+    """A Python expression, its precedence, and whether ``ops`` computes exactly the same."""
 
     text: str
-    strength: int
+    precedence: int
     exact: bool
 
 
 def on_numbers(node: ast.AST, file: File) -> Numbers | None:
-    """The Python expression for a call of ``ops`` that computes with Python numbers alone."""
+    """Python expression for a call of ``ops`` on Python numbers only; ``None`` for anything else."""
     if type(node) is not ast.Call:
         return None
     path = file.path(node.func)
@@ -212,22 +216,28 @@ def on_numbers(node: ast.AST, file: File) -> Numbers | None:
         return None
     name = path.rpartition(".")[2]
     if name in OPERATORS and len(node.args) == 2:
-        sign, strength = OPERATORS[name]
+        sign, precedence = OPERATORS[name]
         left, right = (_number(argument, file) for argument in node.args)
-        if left is None or right is None or (strength == 4 and 4 in (left.strength, right.strength)):
+        if left is None or right is None or (precedence == 4 and 4 in (left.precedence, right.precedence)):
             return None
         exact = left.exact and right.exact and sign not in ("/", "//", "%")
-        # The right operand of a sign that groups to the left needs brackets at the same strength.
-        return Numbers(f"{_wrapped(left, strength)} {sign} {_wrapped(right, strength + 1)}", strength, exact)
+        # The operators are left-associative: a right operand of the same precedence needs parentheses.
+        return Numbers(
+            f"{_parenthesized(left, precedence)} {sign} {_parenthesized(right, precedence + 1)}", precedence, exact
+        )
     if name in _SIGNS and len(node.args) == 1:
-        sign, strength = _SIGNS[name]
+        sign, precedence = _SIGNS[name]
         operand = _number(node.args[0], file)
-        return Numbers(f"{sign}{_wrapped(operand, strength)}", strength, operand.exact) if operand is not None else None
+        return (
+            Numbers(f"{sign}{_parenthesized(operand, precedence)}", precedence, operand.exact)
+            if operand is not None
+            else None
+        )
     return None
 
 
-def _wrapped(part: Numbers, strength: int) -> str:
-    return part.text if part.strength >= strength else f"({part.text})"
+def _parenthesized(part: Numbers, precedence: int) -> str:
+    return part.text if part.precedence >= precedence else f"({part.text})"
 
 
 def _number(node: ast.AST, file: File) -> Numbers | None:
@@ -237,20 +247,20 @@ def _number(node: ast.AST, file: File) -> Numbers | None:
     value = file.value(node)
     if value is None or value.kind != SCALAR:
         return None
-    strength = 12 if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else 0
-    return Numbers(file.text(node), strength, value.dtype in ("int", "bool"))
+    precedence = 12 if isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)) else 0
+    return Numbers(file.text(node), precedence, value.dtype in ("int", "bool"))
 
 
 def _a(value: Value) -> str:
     words = value.described()
-    return f"{'an' if words[:1].lower() in 'aeio' else 'a'} {words}"
+    return f"{'an' if words.startswith((EMBER, 'MLX')) else 'a'} {words}"
 
 
-def report(rule: Rule, way: Callable[[Any, File], Forced | None], node: Any, file: File) -> None:
-    """Report what a way of forcing finds in a node, unless the node is in a loop, where EMB209 reports it."""
+def report(rule: Rule, detect: Callable[[Any, File], Forced | None], node: Any, file: File) -> None:
+    """Report what a detector finds in a node, unless the node is in a loop, where EMB209 reports it."""
     if file.allowed is not None or (file.loops and loops_reported(file)):
         return
-    forced = way(node, file)
+    forced = detect(node, file)
     if forced is not None:
         _report(rule, forced, file)
 

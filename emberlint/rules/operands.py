@@ -1,4 +1,4 @@
-"""The operands of an operator, for rules about integers."""
+"""Operands of an operator, for rules about integers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from emberlint.inference.values import Value
 
 
 def operands(node: ast.BinOp | ast.AugAssign) -> tuple[ast.expr, ast.expr]:
-    """The two sides of an operator; of ``x += y``, the target and the value."""
+    """Left and right operand; for ``x += y``, the target and the value."""
     return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
 
 
 def integer_array(node: ast.BinOp | ast.AugAssign, file: File) -> Value | None:
-    """The array among the operands of an operator between integers; ``None`` for any other operator."""
+    """Array operand of an operator between integers; ``None`` for any other operator."""
     left, right = operands(node)
     one, other = file.value(left), file.value(right)
     if one is None or other is None or one.dtype != "int" or other.dtype != "int":

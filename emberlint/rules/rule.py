@@ -1,4 +1,4 @@
-"""A rule, as its module defines it and as the registry finds it."""
+"""``Rule``, and the registry that loads rules by their code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Rule:
-    """A rule: its code, a name of words and hyphens, its subject in a few words, and the best fix it has.
+    """A rule: its code, a hyphenated name, a short summary, and the kind of fix it has.
 
-    ``fix`` is ``safe``, ``unsafe``, ``sometimes`` (safe or not, as the case is) or empty. Rules about purity and
-    portability (EMB1 to EMB4) see frontends only, but for those that say ``everywhere``; the others see every file.
-    ``files`` says which files a rule is about, by their paths relative to the root.
+    ``fix`` is ``safe``, ``unsafe``, ``sometimes`` (safe or unsafe, depending on the code) or empty. Rules about purity
+    and portability (EMB1 to EMB4) see only frontends unless they set ``everywhere``; the other rules see every file.
+    ``files`` says which files a rule applies to, by their paths relative to the root.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Rule:
     def on(
         self, *events: type, named: Named | None = None, given: int = ALL, host: bool = False
     ) -> Callable[[Check], Check]:
-        """A decorator that makes a function a check of the rule, for nodes and events of these classes.
+        """Decorator that makes a function a check of the rule, for nodes and events of these classes.
 
-        Of calls, attributes and names, it is shown those that ``named`` accepts, and calls only if they have what
-        ``given`` says. Where all checks say ``host``, only functions that can have to do with host values are visited.
+        The check sees calls, attributes and names that ``named`` accepts, and only calls that match ``given``. If all
+        checks set ``host``, only functions that may involve host values are visited.
         """
 
         def subscribe(check: Check) -> Check:
@@ -59,19 +59,19 @@ class Rule:
         return subscribe
 
     def project(self, check: Callable[[Project], None]) -> Callable[[Project], None]:
-        """A decorator that makes a function the rule's check of a whole project."""
+        """Decorator that makes a function the rule's check of a whole project."""
         self.project_check = check
         return check
 
     @property
     def optional(self) -> bool:
-        """Whether it runs only when it is selected by its whole code."""
+        """Whether the rule runs only when it is selected by its full code."""
         return self.code in optional_codes()
 
 
 @cache
 def load(code: str) -> Rule:
-    """The rule with a code."""
+    """Rule with this code."""
     module = importlib.import_module(f"emberlint.rules.{rule_modules()[code]}")
     rule: Rule = module.RULE
     if rule.code != code:

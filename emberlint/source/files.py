@@ -1,4 +1,4 @@
-"""Files on disk: read without waiting, written in one step."""
+"""Files on disk: nonblocking reads, atomic writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 import sys
 from typing import Any
 
-# The tree of a larger source would not fit into memory.
+# The syntax tree of a larger source may not fit into memory.
 LARGEST = 1 << 26
 _LEAST = 1 << 16
 _SPECIAL = {
@@ -20,24 +20,24 @@ _SPECIAL = {
 
 
 def read(path: str, limit: int = LARGEST) -> bytes:
-    """The bytes of a regular file; ``OSError`` for anything else, and for a file of more than ``limit`` bytes.
+    """Bytes of a regular file; ``OSError`` for anything else, and for a file of more than ``limit`` bytes.
 
-    It never waits: a file may have become a FIFO since it was listed. Of a file that grows, it is about as much as
-    there was when it was opened.
+    It never blocks, because a file may have become a FIFO since it was listed. A growing file is read up to about its
+    size when it was opened.
     """
-    with open(path, "rb", opener=_open_without_waiting) as file:
+    with open(path, "rb", opener=_open_nonblocking) as file:
         status = os.fstat(file.fileno())
         require_regular(path, status, limit)
-        # Some file systems report no size for files that have content.
+        # Some file systems report size 0 for files that have content.
         return file.read(max(status.st_size, _LEAST))
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def require_regular(path: str, status: os.stat_result, limit: int = LARGEST) -> None:
-    """Raise ``OSError`` unless a status is that of a regular file of at most ``limit`` bytes."""
+    """Raise ``OSError`` unless ``status`` is that of a regular file of at most ``limit`` bytes."""
     if not stat.S_ISREG(status.st_mode):
         kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "unknown type")
         raise OSError(errno.EINVAL, f"Not a regular file ({kind})", path)
@@ -46,7 +46,7 @@ def require_regular(path: str, status: os.stat_result, limit: int = LARGEST) -> 
 
 
 def read_json(path: str) -> Any:
-    """The value of a JSON file; ``OSError`` if it cannot be read, ``ValueError`` if it is no JSON."""
+    """Value of a JSON file; ``OSError`` if it cannot be read, ``ValueError`` if it is not JSON."""
     import json
 
     try:
@@ -56,7 +56,7 @@ def read_json(path: str) -> Any:
 
 
 def write(path: str, data: bytes) -> None:
-    """Replace a file's content in one step; an ``OSError`` says that the file cannot be written."""
+    """Replace a file's content atomically; ``OSError`` if it cannot be written."""
     from emberlint import atomic
 
     try:

@@ -1,4 +1,4 @@
-"""The dotted names of files, from the packages that they are in."""
+"""Dotted module names of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 
 
 def module_of(path: str) -> tuple[str, str]:
-    """The dotted names of a file's module and of the package that relative imports in it start from."""
+    """Dotted names of a file's module and of the package that its relative imports start from."""
     folder, name = os.path.split(path)
     package = _package_at(os.getcwd(), folder)
     stem = name[:-3] if name.endswith(".py") else name
@@ -18,7 +18,7 @@ def module_of(path: str) -> tuple[str, str]:
 
 @cache
 def _package_at(start: str, folder: str) -> str:
-    """The package of a folder, as seen from another."""
+    """Package of a folder that is relative to ``start``."""
     return _package(os.path.normpath(os.path.join(start, folder)))
 
 

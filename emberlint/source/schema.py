@@ -1,4 +1,4 @@
-"""The shape of JSON that people may have edited: what it must hold, and where it does not."""
+"""Validation of JSON that people may have edited."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 
 
 class Each:
-    """An object with any keys, whose values have one shape."""
+    """An object with any keys, whose values all have one shape."""
 
     def __init__(self, shape: Any) -> None:
         self.shape = shape
 
 
 class Fields:
-    """An object with these keys at least, each with its shape; ``optional`` ones may be left out."""
+    """An object with at least these keys, each with its shape; ``optional`` ones may be missing."""
 
     def __init__(self, required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> None:
         self.required = required
@@ -25,7 +25,7 @@ class Fields:
 
 
 def fault(value: Any, shape: Any, where: str) -> str:
-    """The first place in a value that has another shape, as a message; empty if there is none.
+    """Message about the first part of a value that does not have its shape; empty if there is none.
 
     A shape is a type, ``Each``, ``Fields`` or a list with the shape of its elements. ``where`` names the value.
 
@@ -59,6 +59,6 @@ def _at(where: str, key: str) -> str:
     return f"{where}[{json.dumps(key)}]"
 
 
-def _wrong(where: str, wanted: str, value: Any) -> str:
+def _wrong(where: str, expected: str, value: Any) -> str:
     text = json.dumps(value)
-    return f"{where} must be {wanted}, got {text if len(text) <= 60 else text[:57] + '...'}"
+    return f"{where} must be {expected}, got {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,4 +1,4 @@
-"""The sources that findings point into."""
+"""Sources of the files that findings refer to."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from emberlint.source.text import Source
 
 
 class Sources:
-    """The sources that findings point into, read when first asked for; ``texts`` are the bytes of those that were.
+    """Sources by path, read on first use; ``texts`` holds the bytes of files that were read already.
 
-    What can no longer be read is empty.
+    The source of a file that can no longer be read is empty.
     """
 
     def __init__(self, texts: Mapping[str, bytes] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The text of a source file: its bytes, how they are encoded, where lines begin, and which words it has."""
+"""Text of a source file: its bytes, encoding, lines and words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOM = b"\xef\xbb\xbf"
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _IMPORT = re.compile(rb"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n\r#]*)|import[ \t]+([^\n\r#]+))")
 _DOT = ord(".")
-# The bytes that may come after a text that is looked for: what ends a word, the same but for a dot, and any.
+# Bytes that may follow a searched text: the end of a word, the same without a dot, and any byte.
 ENDS = frozenset(i for i in range(128) if not chr(i).isalnum() and chr(i) != "_")
 UNDOTTED = ENDS - {_DOT}
 ANY = frozenset(range(256))
@@ -23,9 +23,9 @@ _LINE = re.compile(rb"\r\n|\r|\n")
 
 
 class Source:
-    """The text of a file as UTF-8, without a byte order mark: what ``ast`` counts columns in.
+    """Text of a file as UTF-8 without a byte order mark, in which ``ast`` counts columns.
 
-    ``encoding`` and ``bom`` say how the file itself holds it; ``encode`` turns the text back into the file's bytes.
+    ``encoding`` and ``bom`` describe the file itself; ``encode`` converts text back to the file's bytes.
     """
 
     def __init__(self, data: bytes, path: str = "<string>") -> None:
@@ -39,41 +39,41 @@ class Source:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The offset of each line's first byte, and that of the text's end."""
+        """Offset of the first byte of each line, and of the end of the text."""
         data = self.data
-        # A stream gives lines faster, but knows one of the three line endings only.
+        # A stream splits lines faster, but only at ``\n``.
         lines = data.splitlines(keepends=True) if b"\r" in data else BytesIO(data)
         return [0, *accumulate(map(len, lines))]
 
     @cached_property
     def is_ascii(self) -> bool:
-        """Whether a byte is a character."""
+        """Whether the text is ASCII, so that each byte is a character."""
         return self.data.isascii()
 
     @cached_property
     def has_walrus(self) -> bool:
-        """Whether ``:=`` is in the text."""
+        """Whether the text contains ``:=``."""
         return b":=" in self.data
 
     @cached_property
     def newline(self) -> str:
-        """The line ending of the first line, which insertions follow."""
+        """Line ending of the first line, which insertions use."""
         match = _LINE.search(self.data)
         return match[0].decode() if match else "\n"
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a place given by its line (from 1) and its column in bytes (from 0)."""
+        """Offset of a line (from 1) and column in bytes (from 0)."""
         return self.starts[line - 1] + column
 
     def place(self, offset: int) -> tuple[int, int]:
-        """The line (from 1) and column in bytes (from 0) of an offset."""
+        """Line (from 1) and column in bytes (from 0) of an offset."""
         from bisect import bisect_right
 
         line = bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1]
 
     def line(self, number: int) -> str:
-        """The text of a line, without its ending; empty outside of the file."""
+        """Text of a line without its ending; empty outside of the file."""
         known = self._lines
         if number not in known:
             starts = self.starts
@@ -84,7 +84,7 @@ class Source:
         return known[number]
 
     def words(self, start: int, end: int) -> list[bytes]:
-        """The words between two offsets, in comments and strings too."""
+        """Words between two offsets, including those in comments and strings."""
         return self.data[start:end].translate(_SPACED).split()
 
     def places(
@@ -95,9 +95,9 @@ class Source:
         after: frozenset[int] = ENDS,
         before: frozenset[int] = ENDS,
     ) -> Iterator[int]:
-        """The offsets between two others at which a text is a word, in comments and strings too.
+        """Offsets at which a text is a whole word, including those in comments and strings.
 
-        It is no word where anything but ``before`` comes before it, or anything but ``after`` after it.
+        The byte before it must be in ``before``, and the byte after it in ``after``.
         """
         data, length = self.data, len(self.data)
         place = data.find(text, start, end)
@@ -108,13 +108,13 @@ class Source:
             place = data.find(text, next, end)
 
     def uses(self, text: bytes, start: int = 0, end: int | None = None, after: frozenset[int] = ENDS) -> Iterator[int]:
-        """The offsets at which a text is a word and not an attribute."""
+        """Offsets at which a text is a whole word and not an attribute."""
         return self.places(text, start, end, after, UNDOTTED)
 
     def imports(self) -> Iterator[tuple[bytes | Any, ...]]:
-        """The text of each import: the module and the names of ``from``, or the names alone; in strings too.
+        """Parts of each import: module and names of a ``from`` import, and names of a plain one.
 
-        Three each, ``None`` for those of the other kind.
+        The parts of the other form are ``None``. Imports in strings are included.
         """
         data = self.data
         end = 0
@@ -128,14 +128,14 @@ class Source:
             place = data.find(b"import", place + 6)
 
     def encode(self, data: bytes) -> bytes:
-        """The bytes that a file of this encoding holds for a text in UTF-8."""
+        """Encode UTF-8 text with the encoding of the file."""
         if self.encoding != "utf-8":
             data = data.decode().encode(self.encoding)
         return BOM + data if self.bom else data
 
 
 def _encoding(data: bytes) -> str:
-    """The encoding that a comment in the first two lines names, as PEP 263 has it."""
+    """Encoding that a comment in the first two lines declares (PEP 263)."""
     for line in data.split(b"\n", 2)[:2]:
         match = _COOKIE.match(line)
         if match:

@@ -1,4 +1,4 @@
-"""The tree that Python makes of a text, and questions about it: names as they are written, the names that are bound."""
+"""Syntax trees: parsing, dotted names, bound names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from emberlint.source.text import Source
 
-# What ``parse`` raises for a file that is no Python, and ``Source`` for one in no known encoding.
+# Exceptions of ``parse`` for invalid Python, and of ``Source`` for an unknown encoding.
 PARSE_ERRORS = (SyntaxError, LookupError, UnicodeError)
 
 _BOUND = {ast.arg: "arg", ast.MatchMapping: "rest"}
 
 
 def parse(source: Source) -> ast.Module:
-    """The tree of a source; whatever Python says against it is a ``SyntaxError``."""
+    """Syntax tree of a source; any error of the parser is raised as ``SyntaxError``."""
     data: Any = source.data if source.encoding == "utf-8" else source.data.decode()
     try:
         with warnings.catch_warnings():
@@ -28,7 +28,7 @@ def parse(source: Source) -> ast.Module:
 
 
 def dotted(node: Any) -> str:
-    """A dotted name as it is written; empty for anything else."""
+    """Dotted name as it is written; empty for any other expression."""
     parts = []
     while type(node) is ast.Attribute:
         parts.append(node.attr)
@@ -65,7 +65,7 @@ def is_wrapped(node: Any) -> bool:
 
 
 def stored(body: list[ast.stmt]) -> set[str]:
-    """The names that statements bind, those of nested blocks included."""
+    """Names that statements bind, including those in nested blocks."""
     names: set[str] = set()
     stack: list[Any] = list(body)
     while stack:
@@ -105,10 +105,10 @@ def _names(target: Any, names: set[str]) -> None:
 def binders(
     name: str, tree: ast.AST, near: Callable[[Any], bool], resolve: Callable[[ast.ImportFrom], str]
 ) -> set[str]:
-    """What binds a name in a file, in whatever scope: the full names of imports, an empty one for what is none.
+    """Full names of the imports that bind a name in any scope of a file; an empty string for any other binding.
 
-    ``near`` says whether the lines of a statement have the name at all, ``resolve`` is the full name of the module that
-    a ``from`` import names.
+    ``near`` says whether the lines of a statement contain the name; ``resolve`` is the full name of the module of a
+    ``from`` import.
     """
     found: set[str] = set()
     stack: list[Any] = [tree]
@@ -116,7 +116,7 @@ def binders(
         node = stack.pop()
         kind = type(node)
         if isinstance(node, ast.stmt) and not near(node):
-            stack += getattr(node, "decorator_list", ())  # which come before its lines
+            stack += getattr(node, "decorator_list", ())  # decorators come before the lines of the statement
             continue
         if kind is ast.Import:
             for alias in node.names:
@@ -143,7 +143,7 @@ def has_keyword(node: ast.Call, name: str) -> bool:
 
 
 def last_part(node: ast.expr) -> ast.expr:
-    """The part of a condition whose truth decides last; that of the others in ``and`` and ``or`` was asked before."""
+    """Last operand of ``and`` and ``or``; the truth values of the other operands are tested separately."""
     while type(node) is ast.BoolOp:
         node = node.values[-1]
     return node

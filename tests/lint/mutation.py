@@ -50,14 +50,14 @@ _DEEP = [("(", ")"), ("[", "]"), ("-", ""), ("not ", ""), ("f(", ")"), ("x if x 
 
 
 def sources(roots: list[Path] | None = None) -> list[Path]:
-    """The files to damage: the standard library's, in a fixed order, none of them large."""
+    """Files to damage: small files of the standard library, in a fixed order."""
     roots = roots or [Path(sysconfig.get_path("stdlib"))]
     files = [file for root in roots for file in root.rglob("*.py") if "site-packages" not in file.parts]
     return sorted(file for file in files if 200 < file.stat().st_size < 20_000)
 
 
 def mutants(count: int, seed: int = 0, roots: list[Path] | None = None) -> Iterator[tuple[str, bytes]]:
-    """As many damaged files as asked for, each with a name that tells where it comes from."""
+    """``count`` damaged files, each with a name that says where it comes from."""
     files = sources(roots)
     for number in range(count):
         draw = random.Random(f"{seed} {number}")
@@ -72,7 +72,7 @@ def mutants(count: int, seed: int = 0, roots: list[Path] | None = None) -> Itera
 
 
 def truncated(data: bytes, draw: random.Random) -> bytes:
-    """The file up to some byte."""
+    """The file up to a random byte."""
     return data[: draw.randrange(len(data) + 1)]
 
 
@@ -85,7 +85,7 @@ def without_tokens(data: bytes, draw: random.Random) -> bytes:
 
 
 def with_swapped_tokens(data: bytes, draw: random.Random) -> bytes:
-    """The file with pairs of tokens in each other's place."""
+    """The file with pairs of tokens swapped."""
     spans = _tokens(data)
     for _ in range(draw.randint(1, 3)):
         if len(spans) < 2:
@@ -98,7 +98,7 @@ def with_swapped_tokens(data: bytes, draw: random.Random) -> bytes:
 
 
 def with_keywords(data: bytes, draw: random.Random) -> bytes:
-    """The file with words of the language where they do not belong."""
+    """The file with keywords at random places."""
     for _ in range(draw.randint(1, 4)):
         at = draw.randrange(len(data) + 1)
         data = data[:at] + f" {draw.choice(_KEYWORDS)} ".encode() + data[at:]
@@ -114,7 +114,7 @@ def with_unicode(data: bytes, draw: random.Random) -> bytes:
 
 
 def with_bytes(data: bytes, draw: random.Random) -> bytes:
-    """The file with null bytes and bytes that are no text."""
+    """The file with null bytes and invalid UTF-8."""
     for _ in range(draw.randint(1, 4)):
         at = draw.randrange(len(data) + 1)
         data = data[:at] + bytes([draw.choice([0, 0, 0x80, 0xC3, 0xFF, draw.randrange(256)])]) + data[at:]
@@ -122,32 +122,32 @@ def with_bytes(data: bytes, draw: random.Random) -> bytes:
 
 
 def with_depth(data: bytes, draw: random.Random) -> bytes:
-    """The file with an expression nested far deeper than anyone writes."""
+    """The file with a very deeply nested expression."""
     before, after = draw.choice(_DEEP)
     depth = draw.choice([50, 90, 150, 1000, 20_000])
     return data + b"\nx = " + before.encode() * depth + b"1" + after.encode() * depth + b"\n"
 
 
 def with_operators(data: bytes, draw: random.Random) -> bytes:
-    """The file with a sum or a chain of attributes of very many links."""
+    """The file with a very long sum or chain of attributes."""
     link = draw.choice([b" + 1", b".T", b"[0]", b"()", b" and y", b" < 2"])
     return data + b"\nx = y" + link * draw.choice([100, 1000, 20_000]) + b"\n"
 
 
 def with_blocks(data: bytes, draw: random.Random) -> bytes:
-    """The file with blocks inside blocks."""
+    """The file with nested blocks."""
     head = draw.choice(["if x:", "for i in x:", "while x:", "def f():", "class C:", "with x:", "try:"])
     lines = [" " * i + head for i in range(draw.choice([10, 30, 98, 150]))]
     return data + b"\n" + "\n".join([*lines, " " * len(lines) + "pass"]).encode() + b"\n"
 
 
 def with_header(data: bytes, draw: random.Random) -> bytes:
-    """The file with a first line that names an encoding, its own or another."""
+    """The file with a first line that declares an encoding, right or wrong."""
     return draw.choice(_HEADERS) + data
 
 
 def with_lines(data: bytes, draw: random.Random) -> bytes:
-    """The file with lines dropped, doubled, indented or ended in another way."""
+    """The file with lines dropped, doubled, indented or with other line endings."""
     lines = data.split(b"\n")
     for _ in range(draw.randint(1, 8)):
         at = draw.randrange(len(lines))
@@ -175,7 +175,7 @@ MUTATIONS = [
 
 
 def _tokens(data: bytes) -> list[tuple[int, int]]:
-    """The spans of the tokens, in bytes; of the words and signs where the file has no tokens any more."""
+    """Byte spans of the tokens; of words and punctuation if the file cannot be tokenized."""
     try:
         tokens = list(tokenize.tokenize(io.BytesIO(data).readline))
         text = data.decode()

@@ -1,10 +1,10 @@
-"""Real packages after ``emberlint port --from numpy``: the share of their own tests that pass, by engine.
+"""Run the tests of real packages after ``emberlint port --from numpy``, on each engine.
 
     pip download --no-deps --dest wheels numpy-financial==1.0.0 transforms3d==0.4.2 scikit-fuzzy==0.5.0
     for wheel in wheels/*.whl; do unzip -q "$wheel" -d packages; done
     EMBERLINT_PACKAGES=packages python tests/lint/porting.py
 
-The packages are copied first. Their tests stay as they are; the default dtype is float64, as NumPy's is.
+The packages are copied first. Their tests are not ported. The default dtype is float64, as in NumPy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLUGIN = "from ember_ml import ops\n\nops.set_default_dtype('float64')\n"
 
 
 def passed(folder: Path, package: str, engine: str) -> tuple[int, int]:
-    """How many of a package's tests pass on an engine, and how many there are that are not skipped."""
+    """Number of a package's tests that pass on an engine, and number of those that are not skipped."""
     paths = os.pathsep.join([str(folder), *(path or os.getcwd() for path in sys.path)])
     environment = {**os.environ, "EMBER_ML_BACKEND": engine, "PYTHONPATH": paths, "MPLBACKEND": "agg"}
     command = [
@@ -48,7 +48,7 @@ def passed(folder: Path, package: str, engine: str) -> tuple[int, int]:
 def main() -> int:
     source = os.environ.get("EMBERLINT_PACKAGES")
     if not source:
-        print("EMBERLINT_PACKAGES names the folder that the packages are unpacked in", file=sys.stderr)
+        print("EMBERLINT_PACKAGES must be the folder with the unpacked packages", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="porting-") as name:
         folder = Path(name)

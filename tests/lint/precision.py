@@ -1,20 +1,20 @@
-"""How well kinds are inferred, measured on sites of real packages that were labelled beforehand.
+"""Precision and recall of type inference, measured on labelled sites of real packages.
 
     pip download --no-deps --dest wheels numpy-financial==1.0.0 transforms3d==0.4.2 scikit-fuzzy==0.5.0
     for wheel in wheels/*.whl; do unzip -q "$wheel" -d packages; done
     EMBERLINT_PACKAGES=packages python tests/lint/precision.py
 
 ``labels/sites.csv`` holds the sites: 170 of each package, drawn at random (seeded by name and version) from all
-operands of operators, comparisons and conditions, arguments, receivers, things iterated over, indexed, assigned into
-and returned, outside of tests. ``label`` is what the site's value is: ``tensor`` (an array or NumPy scalar that came
-out of one), ``other``, or ``either`` (an array in some calls and a number, list or None in others, as a parameter
-without a fixed type is). ``how`` is ``run`` where the package's own tests and doctests execute the site: then the
-types that were recorded decide. Elsewhere it is ``read``: the code and its documentation decide. NumPy scalars that
-are constants (``np.finfo(...).eps``) are ``other``.
+operands of operators, comparisons and conditions, arguments, receivers, and expressions that are iterated over,
+indexed, assigned into or returned, outside of tests. ``label`` is the type of the site's value: ``tensor`` (an array,
+or a NumPy scalar computed from one), ``other``, or ``either`` (an array in some calls and a number, list or None in
+others, such as a parameter without a fixed type). ``how`` is ``run`` if the package's own tests and doctests execute
+the site; the label is then the recorded type. Otherwise it is ``read``: the label is based on the code and its
+documentation. NumPy scalars that are constants (``np.finfo(...).eps``) are ``other``.
 
-A prediction of ``tensor`` for a tensor is a hit, for another value a false alarm; a tensor of which the linter knows
-nothing, or believes something else, is a miss. Sites that are ``either`` do not count. Half of the sites, by a digest
-of the place, are held back from tuning.
+A prediction of ``tensor`` for a tensor is a hit, for another value a false alarm. A tensor that the linter does not
+infer as one is a miss. Sites with the label ``either`` do not count. Half of the sites, chosen by a digest of their
+location, are held out from tuning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LABELS = ("tensor", "other", "either")
 
 
 class Site(NamedTuple):
-    """An expression of a package: its place, a digest of its text, and its label."""
+    """An expression of a package: its location, a digest of its text, and its label."""
 
     package: str
     version: str
@@ -59,7 +59,7 @@ class Site(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether the site belongs to the half that is held back."""
+        """Whether the site belongs to the half that is held out."""
         place = ":".join(map(str, (self.package, self.file, *self.span)))
         return int(hashlib.sha256(place.encode()).hexdigest(), 16) % 2 == 1
 
@@ -73,7 +73,7 @@ def sites() -> list[Site]:
 
 
 def path_of(site: Site) -> Path | None:
-    """The file that a site is in, where the package is unpacked or installed."""
+    """File of a site, if the package is unpacked or installed."""
     folder = os.environ.get("EMBERLINT_PACKAGES")
     if folder and (Path(folder) / site.file).is_file():
         return Path(folder) / site.file
@@ -85,7 +85,7 @@ def path_of(site: Site) -> Path | None:
 
 
 def available() -> list[Site]:
-    """The sites whose text is at hand, and the very text that was labelled."""
+    """Sites whose file is available with the text that was labelled."""
     texts: dict[Path, list[bytes]] = {}
     found = []
     for site in sites():
@@ -109,7 +109,7 @@ def _segment(lines: list[bytes], site: Site) -> bytes:
 
 
 def measured(some: list[Site]) -> Counter[str]:
-    """How many sites were hits, false alarms, misses and rightly passed over."""
+    """Number of hits, false alarms, misses and correct rejections."""
     known: dict[Path, dict[tuple[int, int, int, int], bool]] = {}
     count: Counter[str] = Counter()
     for site in some:
@@ -123,7 +123,7 @@ def measured(some: list[Site]) -> Counter[str]:
         elif site.label == "tensor":
             count["hit" if predicted else "miss"] += 1
         else:
-            count["false alarm" if predicted else "passed over"] += 1
+            count["false alarm" if predicted else "correct rejection"] += 1
     return count
 
 
@@ -143,18 +143,18 @@ def _span(node: ast.AST) -> tuple[int, int, int, int]:
 
 
 def precision(count: Counter[str]) -> float:
-    """The share of alarms that are right."""
+    """Fraction of predicted tensors that are tensors."""
     return count["hit"] / (count["hit"] + count["false alarm"])
 
 
 def recall(count: Counter[str]) -> float:
-    """The share of tensors that are known."""
+    """Fraction of tensors that are predicted."""
     return count["hit"] / (count["hit"] + count["miss"])
 
 
 def main() -> int:
     some = available()
-    for name, half in (("tuning", False), ("held back", True)):
+    for name, half in (("tuning", False), ("held out", True)):
         for package in [*dict.fromkeys(site.package for site in some), None]:
             chosen = [site for site in some if site.held == half and package in (site.package, None)]
             count = measured(chosen)

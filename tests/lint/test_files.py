@@ -1,4 +1,4 @@
-"""What a folder may hold besides source files: each is one line of warning, and the rest is checked."""
+"""Paths that cannot be read: each is one line of warning, and the rest is checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="links, FIFOs and soc
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a file that has one finding, and the current one."""
+    """Current folder with a file that has one finding."""
     configuration.load.cache_clear()
     tmp_path.chmod(0o755)
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
@@ -56,7 +56,7 @@ def link_to_fifo(path: Path) -> None:
 
 def unix_socket(path: Path) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as bound:
-        bound.bind(path.name)  # the whole path may be longer than the name of a socket can be
+        bound.bind(path.name)  # the full path may exceed the maximum length of a socket name
 
 
 def device(path: Path) -> None:
@@ -81,7 +81,7 @@ ODDITIES = {
 
 @pytest.mark.parametrize("named", [False, True], ids=["in a folder", "named"])
 @pytest.mark.parametrize(("make", "reason"), ODDITIES.items(), ids=[make.__name__ for make in ODDITIES])
-def test_what_cannot_be_read_is_a_warning(
+def test_unreadable_paths_are_warnings(
     make: Callable[[Path], None], reason: str, named: bool, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make(folder / "a.py")
@@ -89,12 +89,12 @@ def test_what_cannot_be_read_is_a_warning(
     printed = capsys.readouterr()
     assert printed.err == WARNING.format("a.py", reason)
     assert printed.out.startswith("bad.py:1:8: EMB101 ")
-    assert printed.out.endswith("1 finding in 1 file; 1 can be mended with --fix; 1 path was not checked.\n")
+    assert printed.out.endswith("1 finding in 1 file; 1 fixable with --fix; 1 path was not checked.\n")
 
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Root may read everything, so another user tries."""
+    """Run as another user, because root may read everything."""
     if os.geteuid():
         yield
         return
@@ -106,8 +106,8 @@ def unprivileged() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_may_not_be_read_is_a_warning(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["."])  # so that every module is loaded, which another user may not be allowed to read
+def test_paths_without_permission_are_warnings(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["."])  # load every module first, because the other user may not be allowed to read them
     if kind == "file":
         path = folder / "a.py"
         path.write_text(BAD, encoding="utf-8")
@@ -159,7 +159,7 @@ def test_a_file_that_changes_after_it_was_listed_is_a_warning(
 def test_a_file_that_vanishes_after_it_was_linted(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rules about the project read a file again, for the comments in it."""
+    """Project rules read a file again, for its suppressions."""
     (folder / "pyproject.toml").write_text('[tool.emberlint]\nselect = ["EMB111"]\n', encoding="utf-8")
     stray = folder / "shop" / "torch"
     stray.mkdir(parents=True)
@@ -214,7 +214,7 @@ def test_a_file_that_is_written_after_it_was_read_is_read_again(folder: Path, mo
     assert len(runner.run(["."], config).findings) == 2
 
 
-def test_names_that_are_not_text(folder: Path) -> None:
+def test_names_that_do_not_decode(folder: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     try:
         (folder / name).mkdir()
@@ -238,7 +238,7 @@ def test_links_to_folders_are_not_followed(folder: Path, capsys: pytest.CaptureF
     assert (printed.err, "1 finding in 1 file" in printed.out) == ("", True)
 
 
-def test_what_is_excluded_is_no_warning(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_excluded_paths_are_not_warnings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fifo(folder / "a.py")
     (folder / "pyproject.toml").write_text('[tool.emberlint]\nexclude = ["a.py"]\n', encoding="utf-8")
     assert main(["bad.py", "."]) == 1
@@ -268,7 +268,7 @@ def test_port_warns_as_well(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert (folder / "bad.py").read_text(encoding="utf-8") == "from ember_ml import ops\nx = ops.pi\n"
 
 
-def test_fix_writes_what_it_can(
+def test_fix_writes_the_writable_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "a.py").write_text(BAD, encoding="utf-8")
@@ -285,10 +285,10 @@ def test_fix_writes_what_it_can(
     assert printed.err == "emberlint: warning: a.py: cannot be written: No space left on device\n"
     assert (folder / "a.py").read_text(encoding="utf-8") == BAD
     assert (folder / "bad.py").read_text(encoding="utf-8") == ""
-    assert printed.out.endswith("1 finding in 1 file; 1 can be mended with --fix; 1 mended.\n")
+    assert printed.out.endswith("1 finding in 1 file; 1 fixable with --fix; 1 fixed.\n")
 
 
-def test_a_baseline_is_not_written_from_half_of_the_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_is_not_written_if_a_path_is_unreadable(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "update"]) == 0
     before = (folder / "emberlint-baseline.json").read_bytes()
     fifo(folder / "a.py")
@@ -297,11 +297,11 @@ def test_a_baseline_is_not_written_from_half_of_the_files(folder: Path, capsys: 
     assert main(["baseline", "update"]) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith(WARNING.format("a.py", "Not a regular file (FIFO)"))
-    assert "the baseline is not written" in printed.err
+    assert "the baseline was not written" in printed.err
     assert (folder / "emberlint-baseline.json").read_bytes() == before
 
 
-def test_what_was_not_checked_is_not_stale(folder: Path) -> None:
+def test_unchecked_entries_are_not_stale(folder: Path) -> None:
     assert main(["baseline", "update"]) == 0
     (folder / "bad.py").unlink()
     fifo(folder / "bad.py")

@@ -1,4 +1,4 @@
-"""Fixes: edits that meet wait, insertions are shared, bytes that are not touched stay as they are."""
+"""Fixes: overlapping edits wait, equal insertions are made once, other bytes do not change."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from emberlint.source.text import Source
 
 
 def finding(*edits: Edit) -> Finding:
-    return Finding("EMB102", "mended", "<string>", 1, 0, 1, 1, Fix(edits, SAFE, "mend"))
+    return Finding("EMB102", "message", "<string>", 1, 0, 1, 1, Fix(edits, SAFE, "title"))
 
 
-def test_edits_that_meet_wait() -> None:
+def test_overlapping_edits_wait() -> None:
     source = Source(b"abc + def\n")
     one, two, three = finding(Edit(0, 3, "x")), finding(Edit(2, 5, "y")), finding(Edit(6, 9, "z"))
     after, done = fixes.applied(source, [one, two, three])
@@ -84,7 +84,7 @@ def test_whole_files(before: bytes, after: bytes) -> None:
     assert fixes.fixed(done.data, "module.py", UNUSED).data == after
 
 
-def test_unsafe_fixes_are_asked_for() -> None:
+def test_unsafe_fixes_are_applied_on_request() -> None:
     before = b"import numpy as np\n\n\ndef f(x):\n    return np.expand_dims(np.exp(x), 1)\n"
     config = Config(select=("EMB101", "EMB102"), matrix="")
     after = b"from ember_ml import ops\n\n\ndef f(x):\n    return ops.expand_dims(ops.exp(x), 1)\n"

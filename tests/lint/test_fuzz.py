@@ -1,4 +1,4 @@
-"""Damaged files: the linter says that they do not parse and nothing else, and its fixes never break one that does.
+"""Damaged files: the linter reports only that they do not parse, and its fixes keep valid files valid.
 
 ``EMBERLINT_FUZZ=10000`` damages that many files; ``EMBERLINT_FIX_TREE`` names a folder whose files are fixed in memory.
 """
@@ -33,7 +33,7 @@ def parses(data: bytes, name: str) -> bool:
 
 
 def damaged_sources() -> list[Path]:
-    """Files of this project's own tests, which use every engine, beside those of the standard library."""
+    """Files of this project's tests, which use every engine, and of the standard library."""
     return [Path(__file__).parent, Path(sysconfig.get_path("stdlib")) / "importlib"]
 
 
@@ -45,14 +45,14 @@ def test_damaged_files_are_reported_and_nothing_else(part: int) -> None:
             assert found == {"EMB001"}, name
 
 
-def test_fixes_of_damaged_files_parse_and_end() -> None:
+def test_fixes_of_damaged_files_terminate_and_parse() -> None:
     for name, data in mutation.mutants(COUNT // 5, seed=99, roots=damaged_sources()):
         once = fixes.fixed(data, "damaged.py", CONFIG, unsafe=True).data
         assert not parses(data, "damaged.py") or parses(once, "damaged.py"), name
 
 
 def tree() -> list[Path]:
-    """Files to fix: all of a folder that is named, else some of the engines' own code."""
+    """Files to fix: all files of a given folder, or some of the engines' own files."""
     named = os.environ.get("EMBERLINT_FIX_TREE")
     folder = Path(named or sysconfig.get_path("purelib"))
     files = sorted(file for file in folder.rglob("*.py") if named or file.stat().st_size < 30_000)

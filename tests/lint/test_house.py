@@ -1,4 +1,4 @@
-"""Our own house: no finding in the library, with the settings in ``pyproject.toml`` and no baseline."""
+"""The project itself has no findings, with the settings in ``pyproject.toml`` and no baseline."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_no_findings(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert formats.rendered(run.findings, "concise") == ""
 
 
-def test_the_frontend_imports_no_engine_whatever_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rule that the settings may not loosen: what a program imports first loads no engine."""
+def test_the_frontend_imports_no_engine_whatever_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings cannot relax this rule: importing the frontend loads no engine."""
     monkeypatch.chdir(ROOT)
     config = configuration.Config(root=str(ROOT), select=("EMB101", "EMB109", "EMB112", "EMB114"))
     for folder in (

@@ -1,4 +1,4 @@
-"""Emberlint inside of other programs: pre-commit and flake8."""
+"""Integrations of emberlint: pre-commit and flake8."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_flake8(tmp_path: Path) -> None:
     assert list(Plugin(ast.parse("x = 1"), ["x = 1"]).run()) == []
 
 
-def test_pre_commit_hooks_name_what_exists() -> None:
+def test_pre_commit_hooks_have_valid_options() -> None:
     text = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
     assert re.findall(r"^- id: (.+)$", text, re.MULTILINE) == ["emberlint", "emberlint-fix"]
     entries = re.findall(r"^  entry: (.+)$", text, re.MULTILINE)

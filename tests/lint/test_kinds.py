@@ -1,4 +1,4 @@
-"""What is known of values: kinds by annotation, call, assignment and control flow; nothing on what is not known."""
+"""Type inference by annotation, call, assignment and control flow; no findings on unknown values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ember_ml.ops import linearalg, stats as st
 
 
 def kind_of(body: str, parameters: str = "", name: str = "y") -> str:
-    """The kind and engine of the last read of a name in a function's body; ``?`` if it is unknown."""
+    """Kind and engine of the last read of a name in a function's body; ``?`` if unknown."""
     text = (
         HEAD + f"def f({parameters}):\n" + textwrap.indent(textwrap.dedent(body), "    ") + f"\n    shown({name}, np)\n"
     )
@@ -213,9 +213,9 @@ def test_reasons_lead_to_the_origin() -> None:
     traversal.run(file)
     value = next(value for node, value in file.known.items() if file.text(node) == "(x + 1).T")
     assert file.reasons(value) == (
-        "line 3: `(x + 1).T` is read from a tensor: NumPy array",
+        "line 3: `(x + 1).T` is an attribute of a tensor: NumPy array",
         "line 3: `x + 1` is computed from a tensor: NumPy array",
-        "line 2: `np.zeros(3)` is what this call answers: NumPy array",
+        "line 2: `np.zeros(3)` is the result of this call: NumPy array",
     )
 
 
@@ -228,7 +228,7 @@ def test_a_long_way_from_the_origin_is_told_in_part() -> None:
 
 
 @pytest.mark.parametrize("folder", ["ember_ml/ops", "ember_ml/backend", "tests/lint/fixtures"])
-def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
+def test_skipped_statements_have_no_findings(folder: str) -> None:
     codes = selected(Config(select=("ALL",)))
     for path in sorted((ROOT / folder).rglob("*.py")):
         source = Source(path.read_bytes(), str(path))
@@ -258,11 +258,11 @@ def test_what_is_skipped_as_cold_holds_no_finding(folder: str) -> None:
 def test_a_message_is_one_line() -> None:
     data = b"import numpy as np\n\nx = (np.\n     pi)\n"
     messages = [finding.message for finding in linter.lint(data, "m.py", Config(select=("EMB103",))).findings]
-    assert messages == ["`np. pi` is numpy's; use `ops.pi`"]
+    assert messages == ["`np. pi` belongs to numpy; use `ops.pi`"]
 
 
 def kind_in(text: str, name: str, module: str = "") -> str:
-    """The kind and engine of the last read of a name in a module; ``?`` if it is unknown."""
+    """Kind and engine of the last read of a name in a module; ``?`` if unknown."""
     source = Source(textwrap.dedent(text).encode())
     package = module.rpartition(".")[0]
     file = State(source, parse(source), Config(), module=module, package=package, thorough=True)
@@ -276,7 +276,7 @@ def kind_in(text: str, name: str, module: str = "") -> str:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        # OpenVINO's tensors are buffers that are filled through NumPy; those of CUTLASS are known to its compiler only.
+        # OpenVINO's tensors are buffers that are filled through NumPy; those of CUTLASS exist only in its compiler.
         ("import openvino as ov\nt = ov.Tensor(kind, shape)\nshown(t)", "t"),
         ("import openvino as ov\nt = ov.Tensor(kind, shape)\nshown(t.data)", "t.data"),
         ("from cutlass import cute\ndef f(m: cute.Tensor):\n    return shown(m)", "m"),
@@ -287,7 +287,7 @@ def kind_in(text: str, name: str, module: str = "") -> str:
         ("import torch\nx = torch.UntypedStorage(3)\nshown(x)", "x"),
     ],
 )
-def test_buffers_of_others_are_no_tensors(text: str, name: str) -> None:
+def test_buffers_of_other_libraries_are_not_tensors(text: str, name: str) -> None:
     assert kind_in(text, name) == "?"
 
 
@@ -315,7 +315,7 @@ def test_tensors_of_the_file_s_own_package_are_tensors() -> None:
         ("return x.shape, other.release(), shown(x, torch)", "tensor torch"),
     ],
 )
-def test_parameters_that_are_used_as_arrays_are(body: str, kind: str) -> None:
+def test_parameters_used_as_arrays_are_arrays(body: str, kind: str) -> None:
     assert kind_in(f"import torch\ndef f(x):\n    {body}\n", "x") == kind
 
 
@@ -334,13 +334,13 @@ def test_parameters_that_are_used_as_arrays_are(body: str, kind: str) -> None:
         ("array-like", "?"),
     ],
 )
-def test_parameters_that_are_documented_as_arrays_are(written: str, kind: str) -> None:
+def test_parameters_documented_as_arrays_are_arrays(written: str, kind: str) -> None:
     text = f'import numpy as np\ndef f(x):\n    """A function.\n\n    x : {written}\n    """\n    return shown(x, np)\n'
     assert kind_in(text, "x") == kind
 
 
-def test_the_truth_of_a_condition_is_that_of_its_last_part() -> None:
-    """Each part before it was asked on its own, so a tensor is reported where it is, and once."""
+def test_the_truth_value_of_a_condition_is_that_of_its_last_operand() -> None:
+    """The other operands are tested separately, so each tensor is reported once, where it is."""
     source = textwrap.dedent("""
         import torch
         def f(x: torch.Tensor, a: int, b: int):

@@ -1,4 +1,4 @@
-"""Ports: what is rewritten and how, what stays, that the result computes the same, and what the report says."""
+"""Ports: rewritten code, unchanged code, equal results, and the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from emberlint.config import Config
 
 
 def after(text: str, origin: str = "numpy") -> str:
-    """A program's body after its port, without its imports."""
+    """Body of a ported program, without its imports."""
     imports = {"numpy": "import numpy as np\n", "torch": "import torch\n"}[origin]
     data = (imports + textwrap.dedent(text)).encode()
     done = port.ported(data, "program.py", origin, Config())
@@ -32,7 +32,7 @@ TORCH = "def f(x: torch.Tensor, y: torch.Tensor):\n    return {}\n"
 
 
 @pytest.mark.parametrize(
-    ("before", "wanted"),
+    ("before", "expected"),
     [
         ("np.exp(x)", "ops.exp(x)"),
         ("np.sum(x, 0)", "ops.sum(x, axis=0)"),
@@ -73,8 +73,8 @@ TORCH = "def f(x: torch.Tensor, y: torch.Tensor):\n    return {}\n"
         ("np.finfo(x.dtype.type).eps", "ops.finfo(x.dtype).eps"),
     ],
 )
-def test_numpy(before: str, wanted: str) -> None:
-    assert after(FUNCTION.format(before)).partition("return ")[2] == wanted
+def test_numpy(before: str, expected: str) -> None:
+    assert after(FUNCTION.format(before)).partition("return ")[2] == expected
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_numpy(before: str, wanted: str) -> None:
         "np.empty(3, dtype=object)",
     ],
 )
-def test_what_is_not_understood_stays(text: str) -> None:
+def test_code_that_is_not_understood_stays(text: str) -> None:
     kept = after(FUNCTION.format(text)).partition("return ")[2]
     assert kept.replace("ops.int64", "np.int64") == text
 
 
 @pytest.mark.parametrize(
-    ("before", "wanted"),
+    ("before", "expected"),
     [
         ("torch.cat([x, y], dim=1)", "ops.concat([x, y], axis=1)"),
         ("x.unsqueeze(0)", "ops.expand_dims(x, 0)"),
@@ -143,16 +143,16 @@ def test_what_is_not_understood_stays(text: str) -> None:
         ("x.unfold(0, 2, 1)", "x.unfold(0, 2, 1)"),
     ],
 )
-def test_torch(before: str, wanted: str) -> None:
-    assert after(TORCH.format(before), "torch").partition("return ")[2] == wanted
+def test_torch(before: str, expected: str) -> None:
+    assert after(TORCH.format(before), "torch").partition("return ")[2] == expected
 
 
-def test_host_maths_goes_to_python() -> None:
+def test_host_maths_becomes_python() -> None:
     text = after("def f(x: np.ndarray):\n    return np.prod(x.shape), np.sqrt(x.ndim)\n")
     assert "math.prod(x.shape), math.sqrt(x.ndim)" in text
 
 
-def test_the_engine_is_imported_no_more() -> None:
+def test_the_import_of_the_engine_is_removed() -> None:
     data = b"import numpy as np\n\n\ndef f(x):\n    return np.exp(np.asarray(x)).sum()\n"
     done = port.ported(data, "program.py", "numpy", Config())
     assert done.after == b"from ember_ml import ops\n\n\ndef f(x):\n    return ops.sum(ops.exp(ops.asarray(x)))\n"
@@ -160,7 +160,7 @@ def test_the_engine_is_imported_no_more() -> None:
     assert port.share([done], 0) < port.share([done], 1) == 1
 
 
-def test_other_engines_are_left_alone() -> None:
+def test_other_engines_do_not_change() -> None:
     data = b"import numpy as np\nimport torch\n\na = torch.exp(torch.ones(3))\nb = np.exp(np.ones(3))\n"
     done = port.ported(data, "program.py", "numpy", Config()).after.decode()
     assert "torch.exp(torch.ones(3))" in done
@@ -204,10 +204,10 @@ def test_the_program_computes_the_same(tmp_path: Path, capsys: pytest.CaptureFix
     before.write_text(PROGRAM)
     ported.write_text(PROGRAM)
     assert cli.main(["port", str(ported), "--from", "numpy"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("1 of 1 files rewritten")
-    assert "Portable sites, an estimate:" in said
-    assert "set_default_dtype" in said
+    printed = capsys.readouterr().out
+    assert printed.startswith("1 of 1 files rewritten")
+    assert "Estimated portable sites:" in printed
+    assert "set_default_dtype" in printed
     assert "numpy" not in ported.read_text()
     check = """
         import numpy as np, before, program
@@ -235,14 +235,14 @@ def test_diff_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert program.read_text() == PROGRAM
 
 
-def test_report_says_what_a_person_must_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_lists_what_remains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "program.py"
     program.write_text("import numpy as np\n\n\ndef f(x: np.ndarray):\n    x[0] = 1\n    return np.roots(x)\n")
     assert cli.main(["port", str(program), "--from", "numpy"]) == 0
-    said = capsys.readouterr().out
-    assert "EMB301 item assignment: 1" in said
-    assert f"{program}:6" in said
-    assert "`np.roots` has no operation" in said
+    printed = capsys.readouterr().out
+    assert "EMB301 item assignment: 1" in printed
+    assert f"{program}:6" in printed
+    assert "`np.roots` has no equivalent operation" in printed
 
 
 def test_constants_are_bound_to_an_engine_until_they_are_ported() -> None:
@@ -253,12 +253,12 @@ def test_constants_are_bound_to_an_engine_until_they_are_ported() -> None:
     assert (done.sites, done.bound) == ((4, 3), (4, 1))
 
 
-def test_rules_about_backends_leave_a_port_alone() -> None:
+def test_a_port_ignores_rules_about_backends() -> None:
     done = port.ported(b"import numpy as np\nnp.save('x.npy', 1)\n", "program.py", "numpy", Config())
     assert {finding.code for finding in done.left} == {"EMB101", "EMB102"}
 
 
-def test_tests_stay_unless_asked_for(tmp_path: Path) -> None:
+def test_tests_are_ported_on_request(tmp_path: Path) -> None:
     test = tmp_path / "tests" / "test_it.py"
     test.parent.mkdir()
     test.write_text("import numpy as np\n\nX = np.exp(1.0)\nY = np.zeros(3)\n")
@@ -276,7 +276,7 @@ def test_a_wrong_engine_or_path_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(find_spec("numpy_financial") is None, reason="numpy-financial is not installed")
 def test_numpy_financial(tmp_path: Path) -> None:
-    """Its own tests pass after the port, on NumPy; those with Decimal need arrays of objects, which are no tensors."""
+    """Its own tests pass after the port, on NumPy, except those with Decimal, which need arrays of objects."""
     import shutil
 
     spec = find_spec("numpy_financial")
@@ -293,7 +293,7 @@ def test_numpy_financial(tmp_path: Path) -> None:
     assert "passed" in done.stdout
 
 
-def test_a_file_that_does_not_parse_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_does_not_parse_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "broken.py"
     path.write_text("import numpy as np\nx = np.exp(\n", encoding="utf-8")
     assert cli.main(["port", "--from", "numpy", str(path)]) == 1

@@ -1,4 +1,4 @@
-"""The labelled sites are in order, and kinds are inferred as well as promised wherever the packages are at hand."""
+"""The labelled sites are valid, and inference is as precise as documented where the packages are available."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import precision
 import pytest
 
 
-def test_labels_are_in_order() -> None:
+def test_labels_are_valid() -> None:
     sites = precision.sites()
     assert len({(site.package, site.file, site.span) for site in sites}) == len(sites)
     assert {site.label for site in sites} == set(precision.LABELS)
@@ -20,7 +20,7 @@ def test_labels_are_in_order() -> None:
         assert (site.line, site.column) < (site.end_line, site.end_column)
 
 
-def test_half_is_held_back() -> None:
+def test_half_is_held_out() -> None:
     sites = precision.sites()
     held = sum(site.held for site in sites)
     assert 0.4 < held / len(sites) < 0.6
@@ -29,8 +29,8 @@ def test_half_is_held_back() -> None:
 @pytest.mark.parametrize("package", ["numpy-financial", "transforms3d", "scikit-fuzzy"])
 def test_inference(package: str) -> None:
     some = [site for site in precision.available() if site.package == package]
-    wanted = sum(site.package == package for site in precision.sites())
-    if len(some) < wanted:
+    expected = sum(site.package == package for site in precision.sites())
+    if len(some) < expected:
         pytest.skip(
             f"{package} is not at hand in the version that was labelled; EMBERLINT_PACKAGES names a folder with it"
         )

@@ -2,7 +2,7 @@
 
 The rules themselves are the list. ``fixtures/<code>/`` holds ``bad*.py`` and ``good*.py``, or folders ``bad`` and
 ``good`` for rules about several files; ``bad.txt`` is the exact output for what is bad (``EMBERLINT_UPDATE=1`` writes
-it anew). A ``pyproject.toml`` there configures the run.
+it). A ``pyproject.toml`` there configures the run.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def test_good(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_rule
 def test_fix(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a rule has fixes, they mend something; applied twice they change nothing more, and the file parses."""
+    """Fixes resolve a finding, the file parses afterwards, and applying them again changes nothing."""
     rule = rules.load(code)
     found = [finding for finding in findings_of(code, "bad", monkeypatch) if finding.code == code]
     safeties = {finding.fix.safety for finding in found if finding.fix is not None} - {"suggestion"}
     if code == "EMB004":
-        return  # its fix is of the baseline file, not of the source
-    wanted = {"": set(), "safe": {"safe"}, "unsafe": {"unsafe"}}.get(rule.fix)
-    assert safeties == wanted if wanted is not None else safeties
+        return  # its fix changes the baseline file, not the source
+    expected = {"": set(), "safe": {"safe"}, "unsafe": {"unsafe"}}.get(rule.fix)
+    assert safeties == expected if expected is not None else safeties
     config = config_of(code)
     for path in {finding.path for finding in found if finding.fix is not None}:
         module, package = module_of(path)
@@ -104,7 +104,7 @@ def test_fix(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("call", "concerned"), [("roll(x, 1, axis=())", True), ("roll(x, 1, axis=0)", False)])
 @pytest.mark.parametrize("by_keyword", [True, False])
-def test_what_was_measured_concerns_an_argument_however_it_is_given(
+def test_a_measured_difference_applies_to_positional_and_keyword_arguments(
     call: str, concerned: bool, by_keyword: bool
 ) -> None:
     keyword = ast.parse(call, mode="eval").body.keywords[0]  # type: ignore[attr-defined]

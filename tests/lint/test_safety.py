@@ -1,4 +1,4 @@
-"""Safe fixes: a program with them answers what it answered before, in value, dtype, shape and error."""
+"""Safe fixes do not change a program's results: values, dtypes, shapes and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = Config(select=("EMB1", "EMB2", "EMB3"), ignore=("EMB101",))
 
 
 def fixed(expression: str, *, unsafe: bool = False) -> str:
-    """An expression after the safe fixes, or all, in a function with parameters of all kinds."""
+    """Expression after the safe fixes, or all fixes, in a function with parameters of all types."""
     before = f"{HEAD}def f({PARAMETERS}):\n    return {expression}\n"
     after = fixes.fixed(before.encode(), "module.py", CONFIG, unsafe=unsafe).data.decode()
     return after.rpartition("    return ")[2].rstrip("\n")
@@ -32,12 +32,12 @@ def fixed(expression: str, *, unsafe: bool = False) -> str:
 @pytest.mark.parametrize(
     "expression",
     [
-        # Python's float is float32 in ember, and other spellings of dtypes are none.
+        # Python's float is float32 in ember, and other spellings of dtypes are not accepted.
         "np.sum(x, dtype=float)",
         'np.sum(x, dtype="f4")',
-        # A complex array is no real one there.
+        # The operation does not cast a complex array to a real dtype.
         'np.sum(x, dtype="float32")',
-        # What is not known may be None, text, or an object.
+        # An unknown value may be None, text, or an object.
         "np.ndim(u)",
         "np.shape(u)",
         "np.all(u)",
@@ -46,7 +46,7 @@ def fixed(expression: str, *, unsafe: bool = False) -> str:
         'np.unique(np.array(["a", "b"]))',
         "np.unique(np.zeros(3, dtype=object))",
         "np.ravel(np.zeros(3, object))",
-        # Arrays as options, and options that mean something else.
+        # Arrays as options, and options with another meaning.
         "np.roll(x, x)",
         "np.reshape(x, None)",
         "np.squeeze(x, axis=0)",
@@ -55,7 +55,7 @@ def fixed(expression: str, *, unsafe: bool = False) -> str:
         "np.full_like(x, 300)",
         "np.pad(x, -1)",
         "np.hsplit(x, n)",
-        # Another order, another container, another error.
+        # Results with another order, another container or another error.
         "np.unique_values(x)",
         "np.broadcast_arrays(x, x)",
         "np.meshgrid(x, x)",
@@ -63,13 +63,13 @@ def fixed(expression: str, *, unsafe: bool = False) -> str:
         "torch.bincount(t)",
         "torch.unravel_index(t, (2, 3))",
         "torch.zeros(3, dtype=torch.get_default_dtype())",
-        # NumPy's scalars have dtypes and methods.
+        # NumPy scalars have dtypes and methods.
         "x * np.sqrt(2.0)",
         "x / np.prod(x.shape)",
         "np.prod(x.shape).astype(int)",
         "np.abs(b)",
         "~np.isnan(a)",
-        # What `math` does not take.
+        # Arguments that `math` does not accept.
         "np.isnan(1j)",
         "np.isnan(x.shape)",
         "np.abs((1, -2))",
@@ -79,27 +79,27 @@ def fixed(expression: str, *, unsafe: bool = False) -> str:
         "float(np.log(2.0, 3.0))",
         "float(np.sin(True))",
         "int(np.ceil(n))",
-        # Only functions know `correction`, and MLX has none.
+        # Only functions have `correction`, and MLX does not have it at all.
         "x.std(ddof=1)",
         "np.ma.std(x, ddof=1)",
         "mx.std(m, ddof=1)",
-        # A mask, and not a question.
+        # A mask, and not a condition.
         "x == None",
         "np.where(x == None, 0, x)",
-        # Ember's dtypes equal their names.
+        # Ember's dtypes are equal to their names.
         "u == np.float32",
         "type(u) == np.float64",
         "t.dtype == np.float32",
         "u.dtype == np.float32",
         "a is np.nan",
         "u if a is not np.inf else np.inf",
-        # The answer goes on, and not its truth alone.
+        # The result itself is used, and not only its truth value.
         "ops.greater(n, 1) or a",
         "1 if ops.subtract(b, True) else 2",
         "1 if ops.equal(ops.multiply(n, n), 0) else 2",
     ],
 )
-def test_what_may_differ_is_no_safe_fix(expression: str) -> None:
+def test_expressions_that_may_differ_have_no_safe_fix(expression: str) -> None:
     assert fixed(expression) == expression
 
 
@@ -133,7 +133,7 @@ def test_what_may_differ_is_no_safe_fix(expression: str) -> None:
         ("1 if b and ops.logical_or(n, 1) else 2", "1 if b and (n or 1) else 2"),
     ],
 )
-def test_what_cannot_differ_is_one(before: str, after: str) -> None:
+def test_expressions_that_cannot_differ_have_a_safe_fix(before: str, after: str) -> None:
     assert fixed(before) == after
 
 
@@ -167,17 +167,17 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_safe_fixes_answer_the_same(call: str) -> None:
+def test_safe_fixes_keep_the_results(call: str) -> None:
     after = fixed(call)
     with ember_ml.use_backend("numpy"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for x in ARRAYS:
-            wanted, found = (_answer(_compiled(text), x) for text in (call, after))
-            if isinstance(wanted, Exception):
-                assert isinstance(found, _builtin(wanted)), (after, x, found)
+            expected, found = (_result(_compiled(text), x) for text in (call, after))
+            if isinstance(expected, Exception):
+                assert isinstance(found, _builtin(expected)), (after, x, found)
             else:
                 assert not isinstance(found, Exception), (after, x, found)
-                _assert_same(found, wanted)
+                _assert_same(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_safe_fixes_answer_the_same(call: str) -> None:
         "mx.random.categorical(m)",
     ],
 )
-def test_what_has_another_meaning_stays(expression: str) -> None:
+def test_functions_with_another_meaning_stay(expression: str) -> None:
     assert fixed(expression, unsafe=True) == expression
 
 
@@ -220,10 +220,10 @@ def test_unsafe_fixes_keep_the_values(call: str) -> None:
     with ember_ml.use_backend("mlx" if "m" in call.partition(".")[0] else "torch"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = {"torch": torch, "mx": mx, "ops": ember_ml.ops, "t": t, "m": mx.array(t.numpy())}
-        wanted, found = (eval(text, dict(names)) for text in (call, after))
-    if isinstance(wanted, (str, tuple)):
-        assert type(found) is type(wanted)
-    for one, other in zip(*(part if isinstance(part, tuple) else (part,) for part in (found, wanted)), strict=True):
+        expected, found = (eval(text, dict(names)) for text in (call, after))
+    if isinstance(expected, (str, tuple)):
+        assert type(found) is type(expected)
+    for one, other in zip(*(part if isinstance(part, tuple) else (part,) for part in (found, expected)), strict=True):
         np.testing.assert_equal(np.shape(one), np.shape(other))
         if not isinstance(other, str):
             np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
@@ -236,7 +236,7 @@ def _compiled(expression: str) -> Callable[..., Any]:
     return function
 
 
-def _answer(function: Callable[..., Any], x: Any) -> Any:
+def _result(function: Callable[..., Any], x: Any) -> Any:
     try:
         with np.errstate(all="ignore"):
             return function(x, 2, 2.5)
@@ -245,20 +245,20 @@ def _answer(function: Callable[..., Any], x: Any) -> Any:
 
 
 def _builtin(error: Exception) -> type:
-    """The class by which a program catches an error that does not know whose it is."""
+    """Built-in class of an error."""
     return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
 
 
-def _assert_same(found: Any, wanted: Any) -> None:
-    if isinstance(wanted, (tuple, list)):
-        assert type(found) is type(wanted)
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
+def _assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, (tuple, list)):
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
             _assert_same(one, other)
         return
-    assert np.asarray(found).dtype == np.asarray(wanted).dtype
-    assert np.shape(found) == np.shape(wanted)
-    np.testing.assert_allclose(found, wanted, rtol=1e-3 if np.asarray(wanted).dtype == "float16" else 1e-6)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-3 if np.asarray(expected).dtype == "float16" else 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_the_tensor_of_another_library_keeps_its_methods(library: str, after: st
 @pytest.mark.parametrize(
     "form", ["not {}", "1 if not {} else 2", "1 if {} and b else 2", "1 if b or {} else 2", "[n for n in [1] if {}]"]
 )
-def test_conditions_keep_their_brackets(connective: str, form: str, backend: str) -> None:
+def test_conditions_keep_their_parentheses(connective: str, form: str, backend: str) -> None:
     before = form.format(f"ops.{connective}(n, ops.greater(n, 1))")
     after = fixed(before)
     assert "logical" not in after
@@ -306,13 +306,13 @@ def test_dtypes_are_compared_on_every_engine(backend: str) -> None:
         "from ember_ml import ops\ndel ops\n\n\ndef f():\n    return np.pi\n",
     ],
 )
-def test_a_name_that_the_file_binds_is_not_taken(body: str) -> None:
+def test_a_name_that_the_file_binds_is_not_used(body: str) -> None:
     before = f"import numpy as np\n{body}"
     after = fixes.fixed(before.encode(), "module.py", CONFIG).data.decode()
-    answers = []
+    results = []
     for text in (before, after):
         names: dict[str, Any] = {}
         exec(text, names)
-        answers.append(names["f"]())
+        results.append(names["f"]())
     assert after != before
-    assert answers[0] == answers[1]
+    assert results[0] == results[1]

@@ -1,4 +1,4 @@
-"""Sources: encodings, line endings, places."""
+"""Sources: encodings, line endings, positions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_lines() -> None:
     assert Source(b"a\r\nb\r\n").newline == "\r\n"
 
 
-def test_words_are_found_whole() -> None:
+def test_only_whole_words_are_found() -> None:
     source = Source("np = inp + np.pi\nénp, np_, x.np, [np]".encode())
     data = source.data
     places = [0, data.index(b"np.pi"), data.index(b".np") + 1, data.index(b"[np") + 1]
@@ -81,12 +81,12 @@ def test_encodings_round_trip(data: bytes) -> None:
         b"return\n  indented\n",
     ],
 )
-def test_what_does_not_parse_is_one_finding(data: bytes) -> None:
+def test_a_file_that_does_not_parse_is_one_finding(data: bytes) -> None:
     found = linter.lint(data, "bad.py", Config()).findings
     assert [finding.code for finding in found] == ["EMB001"]
 
 
-def test_deep_nesting_is_no_crash() -> None:
+def test_deep_nesting_does_not_crash() -> None:
     data = b"import numpy as np\nx = " + b" + ".join([b"np.pi"] * 2000) + b"\n"
     found = {finding.code for finding in linter.lint(data, "deep.py", Config()).findings}
     assert "EMB001" in found or "EMB103" in found

@@ -1,4 +1,4 @@
-"""Files that emberlint keeps between runs: whatever JSON they hold, a run ends with findings or a clear message."""
+"""Files that emberlint keeps between runs: whatever their content, a run ends with findings or a clear message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from emberlint.lint import cache, runner
 from emberlint.source import files
 from emberlint.source.schema import fault
 
-# "a\0b" and lone surrogates are text in JSON that no path can be.
+# "a\0b" and lone surrogates are valid in JSON but not in a path.
 TEXTS = st.sampled_from(["", "EMB101", "bad.py", "a\0b", "\ud800", "/", "version"]) | st.text(max_size=4)
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | TEXTS,
@@ -33,7 +33,7 @@ many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two findings in one file, and the current one."""
+    """Current folder with two findings in one file."""
     configuration.load.cache_clear()
     (tmp_path / "bad.py").write_text("import numpy as np\nx = np.pi\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text('[tool.emberlint]\nselect = ["EMB0", "EMB1"]\n', encoding="utf-8")
@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each value inside of another, itself included."""
+    """Path to each value inside of another, including itself."""
     yield path
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -54,7 +54,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """A copy of a value with another in one place of it."""
+    """Copy of a value with one part replaced."""
     if not path:
         return new
     changed = copy.deepcopy(value)
@@ -66,14 +66,14 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def saved(project: Path) -> Path:
-    """The one file of the cache."""
+    """The only file of the cache."""
     (path,) = (project / cache.FOLDER).glob("*.json")
     return path
 
 
 @many
 @given(data=st.data())
-def test_a_cache_of_any_shape_is_made_anew(data: st.DataObject, project: Path) -> None:
+def test_an_invalid_cache_is_rebuilt(data: st.DataObject, project: Path) -> None:
     config = configuration.load(".")
     expected = runner.run(["."], config).findings
     assert len(expected) == 2
@@ -82,11 +82,11 @@ def test_a_cache_of_any_shape_is_made_anew(data: st.DataObject, project: Path) -
     place = data.draw(st.sampled_from(list(places(whole))))
     path.write_text(json.dumps(replaced(whole, place, data.draw(VALUES))), encoding="utf-8")
     assert runner.run(["."], config).findings == expected
-    assert runner.run(["."], config).cached == 1, "it was written anew"
+    assert runner.run(["."], config).cached == 1, "the cache was rebuilt"
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, '{"a": ' * 100_000, "1" * 5_000, "NaN", "\x00", "{}", "[[]]"])
-def test_a_cache_of_any_text_is_made_anew(text: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cache_that_is_not_json_is_rebuilt(text: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["."]) == 1
     expected = capsys.readouterr()
     saved(project).write_text(text, encoding="utf-8")
@@ -95,7 +95,7 @@ def test_a_cache_of_any_text_is_made_anew(text: str, project: Path, capsys: pyte
 
 
 def run_with(baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command with a baseline: it works or says what is wrong, and leaves a file alone that is no baseline."""
+    """Run every command with a baseline: it works or reports an error, and does not change a file that is not one."""
     before = baseline.read_bytes()
     named = ["--baseline", str(baseline)]
     capsys.readouterr()
@@ -103,16 +103,16 @@ def run_with(baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
         baseline.write_bytes(before)
         (baseline.parent / "bad.py").write_text("import numpy as np\nx = np.pi\n", encoding="utf-8")
         status = main([*command, *named])
-        told = capsys.readouterr().err
-        assert "internal error" not in told, command
+        printed = capsys.readouterr().err
+        assert "internal error" not in printed, command
         if status == 2:
-            assert str(baseline) in told
+            assert str(baseline) in printed
             assert baseline.read_bytes() == before
 
 
 @many
 @given(data=st.data())
-def test_a_baseline_of_any_shape_is_used_or_refused(
+def test_a_baseline_of_any_shape_is_used_or_rejected(
     data: st.DataObject, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = project / "known.json"
@@ -126,7 +126,7 @@ def test_a_baseline_of_any_shape_is_used_or_refused(
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "1" * 5_000, "NaN", "\x00", "{}", "[[]]", "[tool.emberlint]\n"])
-def test_a_baseline_of_any_text_is_refused(text: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_that_is_not_json_is_rejected(text: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = project / "known.json"
     path.write_text(text, encoding="utf-8")
     run_with(path, capsys)
@@ -146,7 +146,7 @@ def test_a_baseline_of_any_text_is_refused(text: str, project: Path, capsys: pyt
         ),
     ],
 )
-def test_a_baseline_that_is_refused_says_where(
+def test_the_error_about_a_baseline_says_where(
     entry: Any, message: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / "known.json").write_text(json.dumps({"version": 1, "findings": {"f00": entry}}), encoding="utf-8")
@@ -157,9 +157,9 @@ def test_a_baseline_that_is_refused_says_where(
 def test_a_baseline_of_another_version_is_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "known.json").write_text('{"version": 2, "findings": {}}', encoding="utf-8")
     assert main(["baseline", "update", "--baseline", "known.json"]) == 2
-    told = capsys.readouterr().err
-    assert "known.json is no baseline of version 1" in told
-    assert "remove it" in told
+    printed = capsys.readouterr().err
+    assert "known.json must be a baseline of version 1" in printed
+    assert "remove it" in printed
 
 
 MATRIX = {
@@ -194,7 +194,7 @@ MATRIX = {
 
 
 def run_with_matrix(table: Any, project: Path) -> tuple[int, str]:
-    """The exit status, and the name of the file that the matrix is in; a matrix is read once by its name."""
+    """Exit status, and the name of the file with the matrix, which is new because a matrix is cached by its path."""
     path = project / f"matrix{len(list(project.iterdir()))}.json"
     path.write_text(json.dumps(table), encoding="utf-8")
     (project / "bad.py").write_text(
@@ -217,16 +217,16 @@ def test_a_matrix_is_used(project: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @many
 @given(data=st.data())
-def test_a_matrix_of_any_shape_is_used_or_refused(
+def test_a_matrix_of_any_shape_is_used_or_rejected(
     data: st.DataObject, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = data.draw(st.sampled_from(list(places(MATRIX))))
     status, name = run_with_matrix(replaced(MATRIX, place, data.draw(VALUES)), project)
-    told = capsys.readouterr().err
-    assert "internal error" not in told
-    assert status == 1 or name in told
+    printed = capsys.readouterr().err
+    assert "internal error" not in printed
+    assert status == 1 or name in printed
 
 
-def test_the_matrix_of_this_release_has_the_shape_that_others_must_have() -> None:
+def test_the_matrix_of_this_release_is_valid() -> None:
     table = files.read_json(matrix.path_of(Config()))
     assert fault(table, matrix.SHAPE, "matrix") == ""

@@ -1,4 +1,4 @@
-"""The parts of emberlint: each imports only what is below it, and a rule sees a file and not the pass over it."""
+"""The layers of emberlint: each part imports only lower ones, and rules do not use the state of the pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import emberlint
 
 ROOT = Path(emberlint.__file__).parent
 
-# From the bottom to the top. Every import counts: those inside of functions, and those for type checkers.
+# From the bottom to the top. Every import counts, including those in functions and those for type checkers.
 LAYERS = (
     {"atomic"},
     {"codes", "findings", "output", "source"},
@@ -31,7 +31,7 @@ LAYERS = (
 
 
 def module_name(path: Path) -> str:
-    """The name of a file's module below ``emberlint``; empty for the package itself."""
+    """Name of a file's module below ``emberlint``; empty for the package itself."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -40,7 +40,7 @@ MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
 def imported(nodes: Iterator[ast.AST] | list[ast.stmt]) -> Iterator[str]:
-    """The modules below ``emberlint`` that some nodes import."""
+    """Modules below ``emberlint`` that some nodes import."""
     for node in nodes:
         assert not isinstance(node, ast.ImportFrom) or node.level == 0
         if isinstance(node, ast.Import):
@@ -61,7 +61,7 @@ def test_every_part_has_a_layer() -> None:
     assert parts == set().union(*LAYERS)
 
 
-def test_a_part_imports_what_is_below_it() -> None:
+def test_a_part_imports_only_lower_layers() -> None:
     wrong = []
     for module, path in MODULES.items():
         if not module:
@@ -73,7 +73,7 @@ def test_a_part_imports_what_is_below_it() -> None:
     assert wrong == []
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
+def test_there_are_no_circular_imports() -> None:
     graph = {
         module: set(imported(ast.parse(path.read_bytes()).body)) - {module, ""} for module, path in MODULES.items()
     }
@@ -81,12 +81,12 @@ def test_modules_import_each_other_in_no_circle() -> None:
 
 
 @pytest.mark.parametrize("package", sorted({path.parent for path in MODULES.values()}), ids=lambda path: path.name)
-def test_a_folder_says_what_belongs_there(package: Path) -> None:
+def test_every_package_has_a_docstring(package: Path) -> None:
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_bytes())) or ""
     assert text.partition("\n")[0].endswith(".")
 
 
-def test_rules_see_the_file_and_not_the_pass() -> None:
+def test_rules_do_not_use_the_state_of_the_pass() -> None:
     rules = [path for module, path in MODULES.items() if module.startswith("rules.")]
     assert len(rules) > 50
     assert [path.name for path in rules if "inference.state" in path.read_text(encoding="utf-8")] == []

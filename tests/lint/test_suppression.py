@@ -1,4 +1,4 @@
-"""Comments that silence findings."""
+"""Comments that suppress findings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_per_file_ignores() -> None:
     assert codes("import numpy\n", CONFIG._replace(per_file_ignores=(("other/*", ("EMB1",)),))) == ["EMB101"]
 
 
-def test_rules_about_the_project_are_silenced_where_they_report(tmp_path: Path) -> None:
+def test_project_rules_are_suppressed_where_they_report(tmp_path: Path) -> None:
     ops, torch = tmp_path / "shop" / "ops", tmp_path / "shop" / "backend" / "torch"
     for folder in (ops, torch):
         folder.mkdir(parents=True)

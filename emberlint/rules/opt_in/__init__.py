@@ -1,1 +1,1 @@
-"""Rules that run only when they are selected by their whole code."""
+"""Rules that run only when they are selected by their full code."""

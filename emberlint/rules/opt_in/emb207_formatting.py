@@ -5,7 +5,7 @@ Finds a tensor in an f-string, in `print`, `str`, `repr`, `format`, in `"..." % 
 logging call. Opt-in: select EMB207.
 
 ## Why
-The text needs the values, so the tensor is evaluated and copied to the host, also where nobody reads the log.
+The text needs the values, so the tensor is evaluated and copied to the host, even if nobody reads the log.
 
 ## Example
 ```python
@@ -39,13 +39,13 @@ _LEVELS = ("debug", "info", "warning", "error", "critical", "exception", "log")
 
 @RULE.on(ast.FormattedValue)
 def check_fields(node: ast.FormattedValue, file: File) -> None:
-    """The fields of an f-string."""
+    """Report fields of an f-string."""
     _report(node.value, node.value, "an f-string", file)
 
 
 @RULE.on(ast.Call)
 def check_call(node: ast.Call, file: File) -> None:
-    """``print`` and its like, ``"...".format(x)``, and logging."""
+    """Report ``print`` and similar builtins, ``"...".format(x)``, and logging."""
     function = node.func
     if file.is_builtin(function, "print", "str", "repr", "format", "ascii"):
         word = f"`{function.id}`"  # type: ignore[attr-defined]
@@ -61,7 +61,7 @@ def check_call(node: ast.Call, file: File) -> None:
 
 @RULE.on(ast.BinOp)
 def check_percent(node: ast.BinOp, file: File) -> None:
-    """``"..." % x``."""
+    """Report ``"..." % x``."""
     if type(node.op) is ast.Mod and _is_text(node.left, file):
         for part in node.right.elts if type(node.right) is ast.Tuple else [node.right]:
             _report(part, part, "`%`", file)
@@ -85,6 +85,6 @@ def _report(node: ast.expr, part: ast.expr, where: str, file: File) -> None:
         file.report(
             RULE,
             node,
-            f"`{file.text(part)}` in {where} is evaluated and copied to the host for its text",
+            f"`{file.text(part)}` in {where} is evaluated and copied to the host",
             because=value,
         )

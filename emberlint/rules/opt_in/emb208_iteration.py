@@ -5,8 +5,8 @@ Finds `for row in x`, `list(x)`, `tuple(x)`, `enumerate(x)`, `zip(x, ...)`, `map
 `*x`, where `x` is a tensor. Opt-in: select EMB208.
 
 ## Why
-Each turn makes a small tensor and a call of its own; a compiler unrolls the loop, so that a longer tensor is another
-program.
+Each iteration creates a small tensor and calls the engine. A compiler unrolls the loop, so a longer tensor needs
+another program.
 
 ## Example
 ```python
@@ -21,7 +21,7 @@ def norms(x: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-No fix. `axis=` of the operation, `ops.vectorized_map`, `ops.map`, `ops.scan` and `ops.unstack` stand for the loop.
+No fix. Replace the loop with `axis=` of the operation, `ops.vectorized_map`, `ops.map`, `ops.scan` or `ops.unstack`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _BUILTINS = ("list", "tuple", "enumerate", "zip", "map", "filter", "reversed", "
 
 @RULE.on(Iteration)
 def check(node: ast.expr, file: File) -> None:
-    """What a loop, a comprehension or a star goes through."""
+    """Report loops, comprehensions and stars over a tensor."""
     _report(node, "iteration over", file)
 
 
 @RULE.on(ast.Call)
 def check_builtin(node: ast.Call, file: File) -> None:
-    """What ``list`` and its like go through."""
+    """Report builtins that iterate over a tensor."""
     if file.is_builtin(node.func, *_BUILTINS):
         for argument in node.args:
             _report(argument, f"`{node.func.id}` of", file)  # type: ignore[attr-defined]
@@ -57,5 +57,5 @@ def _report(node: ast.expr, what: str, file: File) -> None:
         return
     value = tensor(node, file)
     if value is not None:
-        message = f"{what} `{file.text(node)}` makes a tensor of each element; use `axis=` or `ops.vectorized_map`"
+        message = f"{what} `{file.text(node)}` creates a tensor for each element; use `axis=` or `ops.vectorized_map`"
         file.report(RULE, node, message, because=value)

@@ -1,12 +1,12 @@
-"""An operator between tensors.
+"""An operator on a tensor.
 
 ## What it does
 Finds `+ - * / // % ** @ & | ^ ~ << >>`, unary minus and comparisons where an operand is a tensor. Opt-in: select
 EMB350.
 
 ## Why
-The operator is the engine's own and follows its promotion: int64 with float32 is float64 on NumPy and float32
-elsewhere. The operation follows one dtype rule.
+The operator uses the engine's own type promotion: int64 with float32 is float64 on NumPy and float32 elsewhere. The
+operation uses the same dtype rule on every engine.
 
 ## Example
 ```python
@@ -21,7 +21,7 @@ def mean(x: Tensor, y: Tensor) -> Tensor:
 ```
 
 ## Fix safety
-Unsafe: the dtype changes where the engine's promotion is another.
+Unsafe: the dtype changes where the engine's promotion differs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RULE = Rule("EMB350", "native-operator", "native operator on a tensor", fix="uns
 
 @RULE.on(ast.BinOp)
 def check_binary(node: ast.BinOp, file: File) -> None:
-    """Signs between two operands."""
+    """Report binary operators."""
     found = BINARY.get(type(node.op))
     if found is not None:
         _report(node, found.operation, found.sign, [node.left, node.right], file)
@@ -48,7 +48,7 @@ def check_binary(node: ast.BinOp, file: File) -> None:
 
 @RULE.on(ast.UnaryOp)
 def check_unary(node: ast.UnaryOp, file: File) -> None:
-    """Signs before an operand."""
+    """Report unary operators."""
     found = UNARY.get(type(node.op))
     if found is not None:
         _report(node, found.operation, found.sign, [node.operand], file)
@@ -56,7 +56,7 @@ def check_unary(node: ast.UnaryOp, file: File) -> None:
 
 @RULE.on(ast.Compare)
 def check_comparison(node: ast.Compare, file: File) -> None:
-    """Comparisons of two."""
+    """Report comparisons of two operands."""
     found = COMPARED.get(type(node.ops[0])) if len(node.ops) == 1 else None
     if found is not None and not (type(node.comparators[0]) is ast.Constant and node.comparators[0].value is None):
         _report(node, found.operation, found.sign, [node.left, node.comparators[0]], file)
@@ -71,7 +71,7 @@ def _report(node: ast.expr, name: str, sign: str, operands: list[ast.expr], file
     ops, edits = import_name("ember_ml.ops", file)
     text = f"{ops}.{name}({', '.join(_bare(part, file) for part in operands)})"
     fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"call `ops.{name}`")
-    file.report(RULE, node, f"`{sign}` follows the engine's own promotion; use `ops.{name}`", fix=fix, because=value)
+    file.report(RULE, node, f"`{sign}` uses the engine's own type promotion; use `ops.{name}`", fix=fix, because=value)
 
 
 def _bare(node: ast.expr, file: File) -> str:

@@ -1,14 +1,14 @@
-"""An operation with a parameter or a result that is not annotated.
+"""An operation with a missing annotation.
 
 ## What it does
 
-In the files of an `ops/` folder: reports a public function at the top of the module with a parameter or a result that
-has no annotation.
+In the files of an `ops/` folder, reports a public module-level function with a parameter or a result that has no
+annotation.
 
 ## Why
 
-The annotations are the contract: the dispatcher reads from them which arguments become tensors, and type checkers
-what a call answers.
+The annotations are the contract: dispatch reads from them which arguments become tensors, and type checkers read what a
+call returns.
 
 ## Example
 
@@ -26,7 +26,7 @@ def scaled(x: TensorLike, factor: float) -> Tensor:
 
 ## Fix safety
 
-There is no fix. The rule is opt-in, since type checkers say the same of all functions.
+There is no fix. The rule is opt-in, because type checkers report the same for all functions.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ import ast
 from emberlint.inference.file import File
 from emberlint.rules import Rule
 
-RULE = Rule("EMB505", "annotation-missing", "an operation with a parameter or a result that is not annotated")
+RULE = Rule("EMB505", "annotation-missing", "an operation with a missing annotation")
 
 
 @RULE.on(ast.FunctionDef)
 def check(node: ast.FunctionDef, file: File) -> None:
-    """Public functions at the top of a module of operations."""
+    """Report public module-level functions without annotations."""
     if not is_operation(node, file):
         return
     arguments = node.args
@@ -52,7 +52,7 @@ def check(node: ast.FunctionDef, file: File) -> None:
             file.report(
                 RULE,
                 argument,
-                f"`{argument.arg}` of `{node.name}` has no annotation, so it reaches every backend as it is",
+                f"`{argument.arg}` of `{node.name}` has no annotation, so every backend receives it unchanged",
             )
     if node.returns is None:
         name = ast.Name(node.name)
@@ -62,6 +62,6 @@ def check(node: ast.FunctionDef, file: File) -> None:
 
 
 def is_operation(node: ast.FunctionDef, file: File) -> bool:
-    """Whether a function is a public one at the top of a module under `ops/`."""
+    """Whether a function is a public module-level function under `ops/`."""
     folders = file.where.split("/")[:-1]
     return "ops" in folders and file.function is None and file.klass is None and not node.name.startswith("_")

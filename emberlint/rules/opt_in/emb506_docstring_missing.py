@@ -2,11 +2,11 @@
 
 ## What it does
 
-In the files of an `ops/` folder: reports a public function at the top of the module that has no docstring.
+In the files of an `ops/` folder, reports a public module-level function that has no docstring.
 
 ## Why
 
-The documented function is the contract: what the result is, and an example that runs on every engine.
+The documented function is the contract: a description of the result, and an example that runs on every engine.
 
 ## Example
 
@@ -25,7 +25,7 @@ def scaled(x: TensorLike, factor: float) -> Tensor:
 
 ## Fix safety
 
-There is no fix. The rule is opt-in, since other tools say the same of all functions.
+There is no fix. The rule is opt-in, because other tools report the same for all functions.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ RULE = Rule("EMB506", "docstring-missing", "an operation without a docstring")
 
 @RULE.on(ast.FunctionDef)
 def check(node: ast.FunctionDef, file: File) -> None:
-    """Public functions at the top of a module of operations."""
+    """Report public module-level functions without a docstring."""
     if is_operation(node, file) and ast.get_docstring(node, clean=False) is None:
         name = ast.Name(node.name)
         name.lineno, name.col_offset = node.lineno, node.col_offset + 4
         name.end_lineno, name.end_col_offset = node.lineno, node.col_offset + 4 + len(node.name.encode())
-        file.report(RULE, name, f"`{node.name}` has no docstring; its first line says what the result is")
+        file.report(RULE, name, f"`{node.name}` has no docstring; describe the result in its first line")

@@ -3,7 +3,8 @@
 ## What it does
 
 In a package with `ops/`, `backend/<engine>/` and `testing/samples/`, reports an operation with a required parameter
-that is not a tensor and that the samples of its category do not name. Calls of operations on tensors only are generated.
+that is not a tensor and that the samples of its category do not name. Calls of operations on tensors only are
+generated.
 
 ## Why
 

@@ -263,6 +263,8 @@ class Job:
         try:
             os.setsid()
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            # A shell starts background jobs with SIGINT ignored, and some tests send it.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
                 os.dup2(nothing, stream)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.errors import AxisError
+from ember_ml.errors import axis_error
 
 # NumPy's limit, which holds on every engine for tensors made of nested sequences.
 MAX_AXES = 64
@@ -18,21 +18,21 @@ def axis_of(axis: int, ndim: int) -> int:
     2
     """
     if not -ndim <= axis < ndim:
-        raise AxisError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+        raise axis_error(axis, ndim)
     return axis % ndim
 
 
 def check_matrix(x: Any) -> None:
     """Reject a tensor with fewer than two axes."""
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
 
 
 def check_square(x: Any) -> None:
     """Reject a tensor whose last two axes do not have one length."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")
+        raise ValueError(f"x must be square in its last two axes, got shape {list(x.shape)}")
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
@@ -44,7 +44,7 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     named: Any = range(ndim) if axis is None else (axis,) if hasattr(axis, "__index__") else axis
     axes = tuple(axis_of(one, ndim) for one in named)
     if len(set(axes)) < len(axes):
-        raise ValueError(f"axis {axis} names an axis twice")
+        raise ValueError(f"axis must name each axis once, got {axis}")
     return axes
 
 
@@ -59,24 +59,26 @@ def check_recurrent(
 ) -> int:
     """The axis of time, if these can be the sequences, weights, biases and first states of a recurrent layer."""
     if len(x.shape) != 3:
-        raise ValueError(f"a batch of sequences has three axes, and {list(x.shape)} are not those of one")
+        raise ValueError(
+            f"x must have 3 axes, (batch, time, features) or (time, batch, features), got shape {list(x.shape)}"
+        )
     axis = axis_of(axis, 3)
     if axis == 2:
-        raise ValueError("the last axis of sequences is that of features, and not that of time")
+        raise ValueError("axis must be 0 or 1, as the last axis has the features, got 2")
     if not x.shape[axis]:
-        raise ValueError(f"a sequence has at least one step: axis {axis} of {list(x.shape)} is empty")
+        raise ValueError(f"x must have at least 1 step along axis {axis}, got shape {list(x.shape)}")
     batch, features, size = x.shape[1 - axis], x.shape[2], weight_hh.shape[0] if len(weight_hh.shape) else 0
     width = gates * size
     if tuple(weight_ih.shape) != (features, width) or tuple(weight_hh.shape) != (size, width):
         raise ValueError(
-            f"sequences {list(x.shape)} and weights {list(weight_ih.shape)} and {list(weight_hh.shape)} do not go "
-            f"together: the weights have the shapes (features, {gates} * size) and (size, {gates} * size)"
+            f"weight_ih and weight_hh must have shapes (features, {gates} * size) and (size, {gates} * size), got "
+            f"{list(weight_ih.shape)} and {list(weight_hh.shape)} for x of shape {list(x.shape)}"
         )
     for values, wanted in ((biases, (width,)), (states, (batch, size))):
         for one in values:
             if one is not None and tuple(one.shape) != wanted:
-                what = "a bias" if values is biases else "a state"
-                raise ValueError(f"{what} has the shape {list(wanted)}, not {list(one.shape)}")
+                what = "bias" if values is biases else "the state"
+                raise ValueError(f"{what} must have shape {list(wanted)}, got {list(one.shape)}")
     return axis
 
 
@@ -84,13 +86,16 @@ def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length:
     """Raise unless these can be the targets, predictions, lengths and blank of ``ctc_loss``."""
     if y_pred.ndim != 3 or y_true.ndim != 2:
         raise ValueError(
-            "ctc_loss takes targets with axes (batch, length) and predictions with axes (batch, time, classes), "
-            f"not shapes {list(y_true.shape)} and {list(y_pred.shape)}"
+            "y_true must have axes (batch, length) and y_pred axes (batch, time, classes), got shapes "
+            f"{list(y_true.shape)} and {list(y_pred.shape)}"
         )
     batch, times, classes = y_pred.shape
     if y_true.shape[0] != batch or tuple(target_length.shape) != (batch,) or tuple(output_length.shape) != (batch,):
-        raise ValueError(f"ctc_loss takes {batch} targets and lengths for {batch} predictions")
+        raise ValueError(
+            f"y_true, target_length and output_length must have one entry for each of {batch} predictions, got shapes "
+            f"{list(y_true.shape)}, {list(target_length.shape)} and {list(output_length.shape)}"
+        )
     if not 0 <= mask_index < classes:
-        raise ValueError(f"mask_index {mask_index} is none of {classes} classes")
+        raise ValueError(f"mask_index must be from 0 to {classes - 1}, got {mask_index}")
     if times == 0:
-        raise ValueError("ctc_loss takes predictions for at least one time")
+        raise ValueError(f"y_pred must have at least 1 time, got shape {list(y_pred.shape)}")

@@ -175,7 +175,7 @@ def definition_of(name: str) -> Callable[..., Any]:
     """The body of an operation, for a backend whose own function serves only some of its inputs."""
     definition = REGISTRY[name].definition
     if definition is None:
-        raise LookupError(f"{name} has no body")
+        raise LookupError(f"{name} must have a body, got a signature alone")
     return definition
 
 

@@ -38,11 +38,13 @@ def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
 def _whole(x1: mx.array, x2: mx.array) -> mx.array:
     """The product of integers by sums: MLX multiplies matrices of floats only."""
     if not x1.ndim or not x2.ndim:
-        raise ValueError("matrix products are of tensors with one axis or more")
+        raise ValueError(f"x1 and x2 must have at least 1 axis, got shapes {list(x1.shape)} and {list(x2.shape)}")
     rows = x1[None, :] if x1.ndim == 1 else x1
     columns = x2[:, None] if x2.ndim == 1 else x2
     if rows.shape[-1] != columns.shape[-2]:
-        raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
+        raise ValueError(
+            f"the shapes of x1 and x2 must fit for a matrix product, got {list(x1.shape)} and {list(x2.shape)}"
+        )
     products = rows[..., :, :, None] * columns[..., None, :, :]
     shape = (*products.shape[:-2], products.shape[-1])
     answer = products.sum(-2).astype(x1.dtype) if products.size else mx.zeros(shape, x1.dtype)
@@ -52,7 +54,7 @@ def _whole(x1: mx.array, x2: mx.array) -> mx.array:
 
 def diagonal(x: mx.array, /, *, offset: int = 0) -> mx.array:
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     m, n = x.shape[-2:]
     if not -m < offset < n:
         return mx.zeros((*x.shape[:-2], 0), x.dtype)
@@ -155,9 +157,11 @@ def _together(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     """A square matrix and a right side of columns, with one batch."""
     a, b = _square(x1), _wide(x2[:, None] if x2.ndim == 1 else x2)
     if not b.size:
-        raise NotImplementedError("MLX decomposes no matrices without elements")
+        raise NotImplementedError("matrices must have elements")
     if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
-        raise ValueError(f"a matrix of shape {list(x1.shape)} and a right side of shape {list(x2.shape)} do not fit")
+        raise ValueError(
+            f"the shapes of the matrix and the right side must fit, got {list(x1.shape)} and {list(x2.shape)}"
+        )
     batch = mx.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return mx.broadcast_to(a, (*batch, *a.shape[-2:])), mx.broadcast_to(b, (*batch, *b.shape[-2:]))
 
@@ -205,7 +209,7 @@ def lu_factor(x: mx.array, /) -> LUFactorResult:
 @ruled
 def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+        raise ValueError(f"mode must be 'reduced' or 'complete', got {mode!r}")
     a = _matrix(x)
     m, n = a.shape[-2:]
     if mode == "complete" and m > n:
@@ -265,7 +269,7 @@ def eigvals(x: mx.array, /) -> mx.array:
 
 def _general(x: mx.array) -> tuple[mx.array, mx.array | None]:
     if x.dtype == mx.float64:
-        raise UnsupportedError("the eigenvalues of float64 matrices are complex128, which the mlx engine has not")
+        raise UnsupportedError("x must not be float64 on the mlx backend, which has no complex128 for its eigenvalues")
     return _finite(_square(x), "eigenvalues")
 
 
@@ -303,7 +307,7 @@ def _finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array, mx.a
         sound = mx.isfinite(mx.tril(x) if lower else x).all((-2, -1), keepdims=True)
         return mx.where(sound, x, mx.zeros_like(x)), mx.logical_not(sound)
     if not np.isfinite(seen).all() and not (lower and np.isfinite(np.tril(seen)).all()):
-        raise LinAlgError(f"the {what} did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError(f"x must be finite, got NaN or infinities, for which the {what} did not converge")
     return x, None
 
 
@@ -371,22 +375,22 @@ def _halved(answer: mx.array, x: mx.array) -> mx.array:
 def _matrix(x: mx.array) -> mx.array:
     """A matrix that MLX decomposes: halves as float32, and none without elements, which the reference takes."""
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     if not x.size:
-        raise NotImplementedError("MLX decomposes no matrices without elements")
+        raise NotImplementedError("matrices must have elements")
     return _wide(x)
 
 
 def _square(x: mx.array) -> mx.array:
     if x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")
+        raise ValueError(f"x must be square in its last two axes, got shape {list(x.shape)}")
     return _matrix(x)
 
 
 def _real(x: mx.array) -> mx.array:
     """A real matrix; a complex one is left to the reference."""
     if x.dtype == mx.complex64:
-        raise NotImplementedError("MLX has no such decomposition of complex matrices")
+        raise NotImplementedError("x must be real")
     return x
 
 
@@ -405,7 +409,9 @@ def _settled(*answers: mx.array) -> tuple[mx.array, ...]:
         try:
             mx.eval(*answers)
         except RuntimeError as error:
-            raise LinAlgError(f"the matrix is singular, or did not converge: {error}") from error
+            raise LinAlgError(
+                f"x must be an invertible matrix, got a singular one, or the computation did not converge: {error}"
+            ) from error
         except ValueError:
             # Compiled code has no values yet.
             pass

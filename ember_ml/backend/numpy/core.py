@@ -9,7 +9,7 @@ import numpy as np
 
 from ember_ml import tree
 from ember_ml.backend.numpy.sequences import assembled, held
-from ember_ml.dtypes import as_dtype, default_dtype, holds, shown
+from ember_ml.dtypes import as_dtype, default_dtype, holds, shown, written
 from ember_ml.errors import AxisError, LinAlgError
 
 TENSORS = (np.ndarray, np.generic)
@@ -50,14 +50,14 @@ def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = Non
     known = _KNOWN.get(array.dtype)
     if known is None:
         tree.depth(value)  # what contains itself has an error of its own
-        raise TypeError(f"cannot make a tensor of {array.dtype} values, as a {type(value).__name__} gives them")
+        raise TypeError(f"the values of a tensor must be numbers or tensors, got {written(value)}")
     if known is not array.dtype:
         # NumPy has two integers of 64 bits, which are equal; other engines know the one.
         array = array.view(known)
     if dtype is None or known is dtype:
         return array
     if known.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"cannot cast {known} to {dtype}: take the real part first")
+        raise TypeError(f"dtype must be complex for {known} values, got {dtype}; take the real part first")
     return array.astype(dtype)
 
 
@@ -73,9 +73,7 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(
-            f"cannot make a tensor of a nested sequence with rows of different lengths: {error}"
-        ) from error
+        raise ValueError("the rows of a nested sequence must have one length, got several") from error
     leaf = value
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
@@ -99,7 +97,7 @@ def _long(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Numbers of which some are integers of more than 64 bits, as floats."""
     kinds = set(map(type, array.ravel().tolist()))
     if not kinds <= {bool, int, float, complex}:
-        raise TypeError("cannot make a tensor of a sequence that holds something else than numbers or tensors")
+        raise TypeError("the values of a sequence must be numbers or tensors, got others")
     return array.astype(np.complex128 if complex in kinds else np.float64)
 
 
@@ -111,7 +109,7 @@ def _is_far(array: np.ndarray[Any, Any]) -> bool:
 def _held(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Python's numbers for a dtype, which can hold all of them."""
     if array.dtype.kind == "c" and dtype.kind != "c":
-        raise TypeError(f"{dtype.name} cannot hold complex numbers")
+        raise TypeError(f"dtype must be complex for complex numbers, got {dtype.name}")
     if dtype.kind not in "iu" or not array.size:
         return array
     if array.dtype == np.float64 and _is_far(array):
@@ -125,7 +123,7 @@ def _held(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) -> np.n
 
 
 def _not_held(dtype: np.dtype[Any], number: Any) -> ValueError:
-    return ValueError(f"{dtype.name} cannot hold {shown(number)}")
+    return ValueError(f"values must fit into {dtype.name}, got {shown(number)}")
 
 
 def _from_foreign(value: Any) -> np.ndarray[Any, Any]:
@@ -179,7 +177,7 @@ def devices() -> list[str]:
 def find_device(name: Any) -> str:
     """The engine's own object for a device name."""
     if name != "cpu":
-        raise ValueError(f"the numpy engine has no device {str(name)!r}; available: cpu")
+        raise ValueError(f"device must be one of cpu on the numpy backend, got {str(name)!r}")
     return "cpu"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ember_ml import backend as backends
 from ember_ml import dispatch, ops
 from ember_ml.dispatch.fast import ENGINES
-from ember_ml.dtypes import KIND_RANK
+from ember_ml.dtypes import KIND_RANK, with_article
 
 if TYPE_CHECKING:
     from ember_ml.nn.tensor.tensor import EmberTensor
@@ -111,22 +111,25 @@ def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             return answer
         if answer.shape != self.shape:
             raise ValueError(
-                f"{operation.__name__} of a tensor of shape {self.shape} and this value has shape {answer.shape}, "
-                "and cannot be assigned to the tensor"
+                f"{operation.__name__}: the result must have the shape of the tensor that it is assigned to, "
+                f"{list(self.shape)}, got {list(answer.shape)}"
             )
-        self.native = kept(self, answer)
+        self.native = kept(self, answer, operation.__name__)
         return self
 
     return _named(assign, operation)
 
 
-def kept(x: Any, value: Any) -> Any:
+def kept(x: Any, value: Any, name: str) -> Any:
     """The native tensor of ``value`` in the dtype of ``x``, which must be of no lower kind."""
     own, given = x.dtype, value.dtype
     if own is given:
         return value.native
     if KIND_RANK[given.kind] > KIND_RANK[own.kind]:
-        raise TypeError(f"{given.name} values cannot be assigned to a {own.name} tensor; cast it with astype first")
+        raise TypeError(
+            f"{name}: a result that is assigned to {with_article(own.name)} tensor must not be of a higher kind, got "
+            f"{given.name}; cast the tensor with astype first"
+        )
     return value.astype(own).native
 
 

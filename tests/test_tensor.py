@@ -259,10 +259,10 @@ def test_tensors_of_two_engines(home: Backend) -> None:
         for mixed in (lambda y=y: x + y, lambda y=y: ops.concat([x, y]), lambda y=y: tensor.where(x > 0, x, y)):
             with pytest.raises(TypeError, match=f"{home.name} and {other.name}.*to_backend"):
                 mixed()
-        with pytest.raises(TypeError, match="indexing: tensors must be of one engine, got numpy and "):
+        with pytest.raises(TypeError, match="indexing: tensors must be of one engine"):
             x[on(other, [0])]
         if other.name != "numpy":
-            with pytest.raises(TypeError, match="add: tensors must be of one engine, got numpy and "):
+            with pytest.raises(TypeError, match="add: tensors must be of one engine"):
                 x + y.native
         same(x + y.to_backend(home.name), X + Y)
 

@@ -983,7 +983,7 @@ def test_mistakes_are_explained(backend: Backend) -> None:
         mine.predict(X[:0])
     with pytest.raises(ValueError, match="metrics must have different names, got accuracy, accuracy"):
         trainer(metrics=["accuracy", "accuracy"])
-    with pytest.raises(ValueError, match="after 1 update or more"):
+    with pytest.raises(ValueError, match="every must be >= 1, got 0"):
         training.Checkpoint("x", every=0)
     for wrong in (
         lambda: training.EarlyStopping(patience=-1),

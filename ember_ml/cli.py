@@ -135,13 +135,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"a count must be an integer >= 1, got {text!r}")
     return int(text)
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**64:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 2**64 - 1")
+        raise argparse.ArgumentTypeError(f"a seed must be an integer from 0 to 2**64 - 1, got {text!r}")
     return int(text)
 
 
@@ -303,7 +303,7 @@ def _demo(options: argparse.Namespace) -> int:
                 raise
             complain(f"{name} is left out: {error}", 0)
     if not runs:
-        raise EmberError("no engine ran the demo")
+        raise EmberError("demo: at least one engine must run, got none")
     try:
         demo.plot(runs, f"{options.model} on handwritten digits, seed {options.seed}", options.plot)
         picture = f"the loss curves are in {options.plot}"

@@ -154,7 +154,7 @@ def plot(runs: Sequence[Run], title: str, path: str) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("a picture needs matplotlib: pip install 'ember-ml[plot]'") from error
+        raise ImportError("plotting requires matplotlib: pip install 'ember-ml[plot]'") from error
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     heights = [3, 2] if len(runs) > 1 else [1]
     upper, *others = panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import reprlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -111,7 +112,7 @@ def as_dtype(value: object) -> EmberDType:
     """The ``EmberDType`` for an ``EmberDType``, a name, a Python type or an engine's dtype object."""
     found = find(value)
     if found is None:
-        raise TypeError(f"{value!r} is not a dtype; known names: {', '.join(DTYPES)}")
+        raise TypeError(f"dtype must be one of {', '.join(DTYPES)}, got {written(value)}")
     return found
 
 
@@ -126,7 +127,7 @@ def default_float() -> EmberDType:
 def set_default_float(dtype: EmberDType) -> None:
     """Make ``dtype`` the dtype of Python floats."""
     if dtype.kind != "real floating":
-        raise TypeError(f"the default dtype must be a real floating dtype, not {dtype.name}")
+        raise TypeError(f"dtype must be a real floating dtype, got {dtype.name}")
     _defaults["float"] = dtype
 
 
@@ -164,7 +165,7 @@ def of_kind(kind: str | tuple[str, ...]) -> tuple[EmberDType, ...]:
     kinds = (kind,) if isinstance(kind, str) else kind
     unknown = [k for k in kinds if k not in KINDS]
     if unknown:
-        raise ValueError(f"unknown dtype kind {unknown[0]!r}; known kinds: {', '.join(KINDS)}")
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {unknown[0]!r}")
     names = {basic for k in kinds for basic in KINDS[k]}
     return tuple(d for d in DTYPES.values() if d.kind in names)
 
@@ -208,7 +209,7 @@ def promote(a: EmberDType, b: EmberDType) -> EmberDType:
     """Dtype that ``a`` and ``b`` are promoted to."""
     common = PROMOTION[a.name, b.name]
     if common is None:
-        raise TypeError(f"{a.name} and {b.name} have no common integer dtype; cast one of them first")
+        raise TypeError(f"dtypes must have a common one, got {a.name} and {b.name}; cast one of them first")
     return common
 
 
@@ -343,3 +344,35 @@ def describe(value: Any) -> str:
     found = find(dtype)
     name = str(dtype) if found is None else found.name
     return f"{name}{list(shape)}"
+
+
+# All of a sequence may be more than memory holds, or without end.
+_SHORT = reprlib.Repr()
+_SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxdict = _SHORT.maxset = 60
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
+_SHORT.maxlevel = 3
+_TEXTS = (str, bytes, list, tuple, dict, set, builtins.bool)
+
+
+def written(value: Any) -> str:
+    """An argument as it was given, if that is short, else what it is; for messages.
+
+    >>> written("mean"), written((2, 3)), written(object())
+    ("'mean'", '(2, 3)', 'an object')
+    """
+    text = _SHORT.repr(value) if value is None or isinstance(value, _TEXTS) else ""
+    if 0 < len(text) <= 60 and "..." not in text:
+        return text
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    text = describe(value)
+    return with_article(text) if text == type(value).__name__ else text
+
+
+def with_article(noun: str) -> str:
+    """A noun with "a" or "an" before it.
+
+    >>> with_article("int64"), with_article("uint8"), with_article("str")
+    ('an int64', 'a uint8', 'a str')
+    """
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"

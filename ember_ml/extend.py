@@ -30,6 +30,8 @@ from ember_ml.dispatch import (
     wrap,
 )
 from ember_ml.dispatch.checks import unchecked
+from ember_ml.dispatch.errors import called_as
+from ember_ml.dispatch.errors import rename as rename_error
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dispatch.wrapping import register as register_wrapper
 from ember_ml.shapes.axes import axis_of
@@ -43,6 +45,7 @@ __all__ = [
     "axis_of",
     "backend_of",
     "backend_of_wrapped",
+    "called_as",
     "current_backend",
     "holds_wrapped",
     "is_tensor",
@@ -51,6 +54,7 @@ __all__ = [
     "operation_of",
     "process_backend",
     "register_wrapper",
+    "rename_error",
     "unchecked",
     "unwrap",
     "wrap",

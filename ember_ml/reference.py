@@ -1,7 +1,7 @@
 """The generated parts of the documentation: ``python -m ember_ml.reference`` writes them, with ``--check`` compares.
 
-``docs/operations.md`` is written whole. In other pages, what stands between ``<!-- table: NAME -->`` and
-``<!-- end -->`` is replaced by the table of that name.
+``docs/operations.md`` and ``docs/messages.md`` are written whole. In other pages, the text between
+``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced by the table of that name.
 """
 
 from __future__ import annotations
@@ -88,6 +88,13 @@ def measured() -> str:
     return summary(measuring.read(LOCK))
 
 
+def messages() -> str:
+    """The page of samples of wrong use, with the messages that they give."""
+    from ember_ml.tools import mistakes  # slow to import
+
+    return mistakes.page()
+
+
 TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "rules": rules, "measured": measured}
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -96,9 +103,10 @@ _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 def pages(root: Path) -> Iterator[tuple[Path, str]]:
     """Every page that holds something generated, with the text that it should have."""
     yield root / "docs" / "operations.md", operations()
+    yield root / "docs" / "messages.md", messages()
     for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
         text = path.read_text(encoding="utf-8")
-        if path.name != "operations.md" and _MARKED.search(text):
+        if path.name not in ("operations.md", "messages.md") and _MARKED.search(text):
             yield path, _MARKED.sub(lambda match: match[1] + TABLES[match[2]]() + match[4], text)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
+from ember_ml.dtypes import with_article
+
 # A tensor, or tensors in nested containers. Operations take it as it is.
 Tree: TypeAlias = Any
 
@@ -138,11 +140,13 @@ def _check_alike(tree: Tree, other: Tree) -> None:
     """Both are leaves, or containers of one kind with the same keys or length."""
     for kind in _CONTAINERS:
         if isinstance(tree, kind) != isinstance(other, kind):
-            raise ValueError(f"the structure changed: a {_kind(other)} where there was a {_kind(tree)}")
+            raise ValueError(
+                f"the structure must stay the same, got {with_article(_kind(other))} for {with_article(_kind(tree))}"
+            )
     if isinstance(tree, dict) and tree.keys() != other.keys():
-        raise ValueError(f"the structure changed: keys {list(other)} where there were {list(tree)}")
+        raise ValueError(f"the structure must stay the same, got keys {list(other)} for {list(tree)}")
     if isinstance(tree, (list, tuple)) and len(tree) != len(other):
-        raise ValueError(f"the structure changed: {len(other)} values where there were {len(tree)}")
+        raise ValueError(f"the structure must stay the same, got {len(other)} values for {len(tree)}")
 
 
 def _kind(tree: Tree) -> str:

@@ -119,7 +119,7 @@ def test_activations_are_found_by_name(backend: Backend) -> None:
     assert ops.get_activation(len) is len
     x = ops.asarray([-1.0, 2.0])
     assert ops.get_activation(None)(x) is x
-    with pytest.raises(ValueError, match=r"unknown activation 'rleu'; known: .*\brelu\b.*\bthreshold\b"):
+    with pytest.raises(ValueError, match="get_activation: name must be one of linear, tanh, relu, relu6, leaky_re"):
         ops.get_activation("rleu")
 
 

@@ -236,7 +236,7 @@ CHOICES: dict[str, Callable[[str, Path, pytest.MonkeyPatch], Any]] = {
 def test_an_internal_engine_cannot_be_chosen(name: str, way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with use_backend("numpy"):
         assert transform.grad(ops.square)(3.0).item() == 6.0  # loads the internal engine
-    with pytest.raises(BackendNotFoundError, match=f"unknown backend '{name}'"):
+    with pytest.raises(BackendNotFoundError, match=f"must be a known one, got '{name}'"):
         CHOICES[way](name, home, monkeypatch)
     assert way == "file" or not (home / ".ember" / "backend").exists()
 
@@ -584,16 +584,16 @@ def test_a_block_does_not_decorate_an_asynchronous_generator() -> None:
     async def answers() -> Any:
         yield get_backend()
 
-    with pytest.raises(TypeError, match="with block inside answers"):
+    with pytest.raises(TypeError, match="use_backend: a decorated function must not be an asynchronous generator,"):
         use_backend("numpy")(answers)
 
 
 @pytest.mark.parametrize("name", [None, 3, ["numpy"], b"numpy"])
 def test_a_name_is_a_string(name: Any) -> None:
     set_backend("numpy")
-    with pytest.raises(TypeError, match="a backend is named by a string, such as 'numpy', not"):
+    with pytest.raises(TypeError, match="the name of a backend must be a string, such as 'numpy', got "):
         set_backend(name)
-    with pytest.raises(TypeError, match="a backend is named by a string"), use_backend(name):
+    with pytest.raises(TypeError, match="a backend"), use_backend(name):
         pytest.fail("entered")
     assert backends.process_backend() is backends.load("numpy")
 
@@ -838,7 +838,7 @@ def test_another_distribution_adds_an_engine(site: Path, tmp_path: Path) -> None
         "Beads [5.0, 6.0] [5.0, 6.0] [16.0, 25.0]",
         "abacus abacus",
         "float32 table ['table'] float32",
-        f"the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}",
+        f"sqrt: the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}",
     ]
     assert lines[7] == "['defined', 'missing', 'own'] ['add', 'multiply']"
     assert lines[8].endswith("in ember_ml.ops.add(beads-float32[2], str) on the abacus backend")
@@ -1017,7 +1017,7 @@ def test_a_broken_engine_does_not_hide_that_an_operation_is_missing(site: Path, 
         print(error)
     """
     message = printed(code, tmp_path, PYTHONPATH=str(site))
-    assert message == f"the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}"
+    assert message == f"sqrt: the abacus backend has no sqrt; these have it: {', '.join(ENGINES)}"
 
 
 def test_reloading_in_this_process_keeps_the_choice() -> None:

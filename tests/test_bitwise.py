@@ -141,13 +141,13 @@ def test_nothing_is_filled_up_with_zeros(backend: Backend) -> None:
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"])
 def test_floats_have_no_bits(backend: Backend, name: str) -> None:
     for x, y in ([1.0], [2]), ([1], 2.0), ([1], [2j]):
-        with pytest.raises(TypeError, match="kind"):
+        with pytest.raises(TypeError, match="the dtype must be "):
             getattr(ops, name)(x, y)
 
 
 @pytest.mark.parametrize("name", ["left_shift", "right_shift", "count_ones", "rotate_left", "get_bit"])
 def test_bool_has_no_places(backend: Backend, name: str) -> None:
-    with pytest.raises(TypeError, match="kind"):
+    with pytest.raises(TypeError, match="the dtype must be integer, got bool"):
         getattr(ops, name)(
             [True], *([] if name == "count_ones" else [[1] if "_b" in name or "rot" in name else [True]])
         )
@@ -156,7 +156,7 @@ def test_bool_has_no_places(backend: Backend, name: str) -> None:
 def test_counts_that_the_dtype_cannot_hold_are_value_errors(backend: Backend) -> None:
     x = ops.asarray(np.array([1, 2], np.uint8))
     for wrong in (-1, 256):
-        with pytest.raises(ValueError, match="cannot hold"):
+        with pytest.raises(ValueError, match="left_shift: numbers must fit into uint8, got"):
             ops.left_shift(x, wrong)
 
 
@@ -197,7 +197,7 @@ def test_waves_interfere_as_the_reduction_says(backend: Backend) -> None:
 def test_waves_that_do_not_interfere(backend: Backend) -> None:
     with pytest.raises(ValueError, match="mode"):
         ops.binary_wave_interference([[1], [2]], mode="nand")
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="binary_wave_interference: waves must hold at least 1 wave, got none"):
         ops.binary_wave_interference([])
     with pytest.raises(TypeError):
         ops.binary_wave_interference([[1.0], [2.0]])
@@ -212,7 +212,7 @@ def test_propagation_goes_both_ways(backend: Backend) -> None:
 
 @pytest.mark.parametrize("duty", [-0.1, 1.1, float("nan")])
 def test_a_duty_cycle_is_a_fraction(backend: Backend, duty: float) -> None:
-    with pytest.raises(ValueError, match="duty cycle"):
+    with pytest.raises(ValueError, match="duty_cycle must be from 0 to 1, got "):
         ops.create_duty_cycle(8, duty)
 
 
@@ -221,7 +221,7 @@ def test_waves_have_a_length_and_a_period(backend: Backend) -> None:
         ops.create_duty_cycle(-1, 0.5)
     with pytest.raises(ValueError, match="length"):
         ops.generate_blocky_sin(-1, 2)
-    with pytest.raises(ValueError, match="half period"):
+    with pytest.raises(ValueError, match="generate_blocky_sin: half_period must be >= 1, got 0"):
         ops.generate_blocky_sin(8, 0)
 
 

@@ -73,7 +73,7 @@ def test_cond_answers_tensors(backend: Backend) -> None:
 
 
 def test_cond_takes_a_scalar_predicate(backend: Backend) -> None:
-    with pytest.raises(ValueError, match="no dimensions"):
+    with pytest.raises(ValueError, match=r"cond: the predicate must be 0-d, got shape \[1\]"):
         control.cond(ops.asarray([True]), ops.negative, ops.square, 1.0)
     for wrong in ("yes", None, {}, object()):
         with pytest.raises(TypeError):
@@ -128,7 +128,7 @@ def test_while_loop_keeps_the_structure(backend: Backend) -> None:
     assert isinstance(named, State)
     with pytest.raises(ValueError, match="structure"):
         ops.while_loop(lambda x, y: True, lambda x, y: x, (1, 2))
-    with pytest.raises(ValueError, match="steps"):
+    with pytest.raises(ValueError, match="while_loop: maximum_iterations must be >= 0, got -1"):
         ops.while_loop(lambda x: True, ops.negative, 1, -1)
 
 
@@ -138,7 +138,7 @@ def test_fori_loop_takes_bounds_of_any_kind(backend: Backend) -> None:
     for wrong in (1.5, "1", None, ops.asarray(1.0)):
         with pytest.raises(TypeError):
             ops.fori_loop(0, wrong, lambda i, x: x, 1)
-    with pytest.raises(ValueError, match="no dimensions"):
+    with pytest.raises(ValueError, match=r"fori_loop: lower and upper must be 0-d, got shape \[1\]"):
         ops.fori_loop(0, ops.asarray([3]), lambda i, x: x, 1)
 
 
@@ -205,7 +205,7 @@ def test_scan_says_what_does_not_fit(backend: Backend) -> None:
 @pytest.mark.parametrize("answer", [None, 1.0, (1.0,), [1.0, 2.0, 3.0], "ab"])
 @pytest.mark.parametrize("count", [0, 2])
 def test_scan_takes_functions_that_answer_pairs(backend: Backend, count: int, answer: Any) -> None:
-    with pytest.raises(TypeError, match="a pair, the next carry and a y, not"):
+    with pytest.raises(TypeError, match="f must return a pair, the next carry and a y, got "):
         ops.scan(lambda carry, x: answer, 0.0, ops.ones(count))
     with pytest.raises(TypeError, match="a pair"):
         ops.scan(lambda carry, x: ops.ones(2), 0.0, ops.ones(count))

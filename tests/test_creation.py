@@ -176,11 +176,11 @@ class TestAsarray:
         ],
     )
     def test_numbers_out_of_range_are_value_errors(self, backend: Backend, number: float, dtype: str | None) -> None:
-        with pytest.raises(ValueError, match="cannot hold"):
+        with pytest.raises(ValueError, match="values must fit into "):
             ops.asarray(number, dtype=dtype)
-        with pytest.raises(ValueError, match="cannot hold"):
+        with pytest.raises(ValueError, match="values must fit into "):
             ops.full(2, number, dtype=dtype)
-        with pytest.raises(ValueError, match="cannot hold"):
+        with pytest.raises(ValueError, match="must fit into"):
             ops.full_like([1, 2], number, dtype=dtype)
 
     def test_ragged_rows_are_a_value_error(self, backend: Backend) -> None:
@@ -392,7 +392,7 @@ def test_complex_numbers_beside_a_default_of_float64(backend: Backend) -> None:
 def test_an_imaginary_part_is_not_dropped(dtype: str, backend: Backend) -> None:
     x = ops.asarray([1 + 2j, 3j])
     for value in (x, ops.to_numpy(x), [x, x], list(ops.to_numpy(x)), EmberTensor(x)):
-        with pytest.raises(TypeError, match=f"cannot cast .*complex64 to .*{dtype}: take the real part first"):
+        with pytest.raises(TypeError, match=f"dtype must be complex for complex64 values, got {dtype}; take"):
             ops.asarray(value, dtype=dtype)
     with pytest.raises(TypeError, match="take the real part first"):
         ops.full(2, x[0], dtype=dtype)
@@ -401,7 +401,7 @@ def test_an_imaginary_part_is_not_dropped(dtype: str, backend: Backend) -> None:
 
 def test_devices(backend: Backend) -> None:
     assert ops.zeros(2, device="cpu").tolist() == [0.0, 0.0]
-    with pytest.raises(ValueError, match="available"):
+    with pytest.raises(ValueError, match="zeros: device must be one of cpu"):
         ops.zeros(2, device="abacus")
 
 

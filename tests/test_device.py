@@ -67,7 +67,7 @@ def test_an_absent_device_raises_and_says_which_there_are(backend: Backend, wron
     before = backend.device
     assert not ops.is_available(wrong)
     for use in (ops.set_default_device, lambda name: ops.to_device([1.0], name), ops.synchronize, ops.memory_info):
-        with pytest.raises(ValueError, match=r"available: cpu"):
+        with pytest.raises(ValueError, match="device must be one of cpu"):
             use(wrong)
     assert backend.device is before
 
@@ -104,9 +104,9 @@ def test_falling_back_is_asked_for_and_warned_about_once(backend: Backend) -> No
 def test_the_preferred_device_is_the_first_that_exists(backend: Backend) -> None:
     assert ops.prefer_device("abacus", "cpu", "cuda") == "cpu"
     assert ops.prefer_device("cuda", "mps", "cpu") in ops.get_available_devices()
-    with pytest.raises(ValueError, match=r"abacus, slate; available: cpu"):
+    with pytest.raises(ValueError, match=r"prefer_device: one of the names must be a device that is here \(cpu\),"):
         ops.prefer_device("abacus", "slate")
-    with pytest.raises(ValueError, match="available: cpu"):
+    with pytest.raises(ValueError, match=r"prefer_device: one of the names must be a device that is here \(cpu\),"):
         ops.prefer_device()
 
 
@@ -211,7 +211,7 @@ DRAWS = [o for o in MAKERS if o.category == "random"]
 
 @pytest.mark.parametrize("operation", PLACED, ids=lambda operation: operation.name)
 def test_an_operation_refuses_an_absent_device(operation: Operation, backend: Backend) -> None:
-    with pytest.raises(ValueError, match="no device 'abacus'; available: cpu"):
+    with pytest.raises(ValueError, match="device must be one of cpu"):
         with_device(operation, calls(operation)[0].map(ops.asarray), "abacus")
 
 

@@ -197,12 +197,12 @@ def test_large_integers_beside_tensors(operation: Operation, portable: bool, bac
 def test_integers_that_no_tensor_holds(backend: Backend) -> None:
     for number in (1 << 63, -1 << 70, HUGE):
         for wrong in (lambda n: ops.add(n, 1), lambda n: ops.asarray(n), lambda n: ops.full((2,), n)):
-            with pytest.raises(ValueError, match="hold"):
+            with pytest.raises(ValueError, match="must fit into"):
                 wrong(number)
     for dtype in ("bfloat16", "float32"):
         assert host(ops.asarray(1 << 70, dtype=dtype)).item() == host(ops.full((), -1 << 70, dtype=dtype)).item() * -1
         for make in (lambda d: ops.asarray(HUGE, dtype=d), lambda d: ops.full((2,), HUGE, dtype=d)):
-            with pytest.raises(ValueError, match="hold"):
+            with pytest.raises(ValueError, match="must fit into"):
                 make(dtype)
     assert host(ops.add(1 << 70, 1.0)).item() == 2.0**70
 
@@ -212,7 +212,7 @@ def test_operators_with_large_integers(backend: Backend) -> None:
     assert (half + (1 << 70)).tolist() == ((1 << 70) + half).tolist() == [2.0**70]
     assert (half < 1 << 70).tolist() == [True]
     for wrong in (lambda: byte + 300, lambda: 300 - byte, lambda: byte == -1, lambda: half * HUGE, lambda: HUGE / half):
-        with pytest.raises(ValueError, match="cannot hold"):
+        with pytest.raises(ValueError, match="numbers must fit into"):
             wrong()
 
 
@@ -229,10 +229,10 @@ def test_operators_with_large_integers(backend: Backend) -> None:
 def test_sequences_of_numbers_that_a_dtype_cannot_hold(
     numbers: Any, dtype: str | None, error: type[Exception], backend: Backend
 ) -> None:
-    with pytest.raises(error, match=r"hold|too large"):
+    with pytest.raises(error, match=r"must fit into|too large|must be complex"):
         ops.asarray(numbers, dtype=dtype)
     if dtype is None:
-        with pytest.raises(error, match=r"hold|too large"):
+        with pytest.raises(error, match=r"must fit into|too large"):
             ops.add(ops.ones(2), numbers)
 
 
@@ -344,7 +344,7 @@ def test_a_sequence_computes_where_its_tensors_live(name: str) -> None:
 def test_any_sequence_of_numbers_is_read_as_a_list(sequence: Any, backend: Backend) -> None:
     for answer in (ops.asarray(sequence), ops.positive(sequence), nn.tensor.EmberTensor(sequence)):
         assert ops.dtype(answer) == "float32"
-    with pytest.raises(ValueError, match="uint8 cannot hold 300"):
+    with pytest.raises(ValueError, match="asarray: values must fit into uint8, got 300"):
         ops.asarray(deque([300]), dtype="uint8")
 
 
@@ -374,7 +374,7 @@ def test_kept_operations_take_what_fits(backend: Backend) -> None:
     assert dtype_name(poured(half, 3)) == "float16"
     assert dtype_name(poured(ops.cast([1], "int8"), ops.asarray([1]))) == "int8"
     for lower, higher in (([1], [1.5]), ([1.0], [1j]), ([True], [2]), ([1], 1.5)):
-        with pytest.raises(TypeError, match="cannot put"):
+        with pytest.raises(TypeError, match="tensor must not be of a higher kind, go"):
             poured(lower, higher)
 
 
@@ -396,7 +396,7 @@ def test_indices_masks_and_dtypes_arrive_as_what_they_are(backend: Backend) -> N
     assert seen[2] is None
     looked_at([1.0], np.array([3], np.uint8), np.array([0.0, 2.0]))
     assert [dtype_name(value) for value in seen[:2]] == ["int64", "bool"]
-    with pytest.raises(TypeError, match="integers for at"):
+    with pytest.raises(TypeError, match="looked_at: at must be integers, got float32"):
         looked_at([1.0], [0.5], True)
 
 

@@ -133,7 +133,7 @@ def test_result_type_of_tensors_dtypes_and_numbers(backend: Backend) -> None:
     assert isinstance(ops.result_type(1), EmberDType)
     with pytest.raises(TypeError, match="uint64"):
         ops.result_type("uint64", "int8")
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="result_type: arrays_and_dtypes must hold at least 1 tensor, dtype or nu"):
         ops.result_type()
 
 
@@ -400,7 +400,7 @@ def test_complex128_on_an_engine_without_it_is_unsupported() -> None:
     pytest.importorskip("mlx.core")
     with (
         ember_ml.use_backend("mlx"),
-        pytest.raises(UnsupportedError, match="mlx engine has no complex128"),
+        pytest.raises(UnsupportedError, match=r"mlx engine has .* got complex128"),
     ):
         ops.cast([1.0], "complex128")
 

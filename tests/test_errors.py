@@ -228,7 +228,7 @@ def test_a_shape_that_no_tensor_can_have_is_a_value_error(shape: int | tuple[int
 
 def test_the_engines_own_error_stays_visible() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(ValueError, match="size of tensor a") as caught:
+    with pytest.raises(ValueError, match=r"add: the shapes of x and y must broadcast, got \[2\] and \[3") as caught:
         ops.add(torch.ones(2), torch.ones(3))
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -241,7 +241,7 @@ def test_a_note_names_operation_dtypes_shapes_and_engine(backend: Backend) -> No
 
 
 def test_a_note_shows_values_that_are_no_tensors(backend: Backend) -> None:
-    with pytest.raises(ValueError, match="cannot hold") as caught:
+    with pytest.raises(ValueError, match="add: numbers must fit into int8, got 1000") as caught:
         ops.add(ops.cast([1], "int8"), 1000)
     assert caught.value.__notes__ == [f"in ember_ml.ops.add(int8[1], 1000) on the {backend.name} backend"]
     with pytest.raises(TypeError) as caught_too:

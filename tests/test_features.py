@@ -172,7 +172,7 @@ def test_features_have_names(backend: Backend) -> None:
         assert list(table.fit(data).get_feature_names_out()) == ["scaled__x0", "scaled__x1", "rest__pca0"]
     assert features.Whitening("pca").fit(data).get_feature_names_out(given)[1] == "whitening1"
     assert features.Whitening().fit(data).get_feature_names_out(given) == given
-    with pytest.raises(ValueError, match="6 features, not 1"):
+    with pytest.raises(ValueError, match="MinMaxScaler: input_features must be 6 names, as many as were fitted to"):
         features.MinMaxScaler().fit(data).get_feature_names_out(["one"])
     with pytest.raises(features.NotFittedError):
         features.PCA(2).get_feature_names_out()
@@ -319,7 +319,7 @@ def test_names_of_columns_are_kept_and_compared(model: Any, backend: Backend, tm
         for one in (fitted, features.load(tmp_path / "model.safetensors"), pickle.loads(pickle.dumps(fitted))):
             assert one.get_feature_names_out() == one.get_feature_names_out(names)
             close(one.transform(Frame(data, names)), host(one.transform(data)), 0)
-            with pytest.raises(ValueError, match=r"the columns are f, e, d, c, b, a; .* fitted to a, b, c, d, e, f"):
+            with pytest.raises(ValueError, match="x must have the columns that were fitted to, a, b, c, d, e, f,"):
                 one.transform(Frame(data[:, ::-1], names[::-1]))
     # As in scikit-learn, columns with other names than strings have none.
     assert not hasattr(fitted.fit(Frame(data, list(range(6)))), "feature_names_in_")
@@ -327,7 +327,7 @@ def test_names_of_columns_are_kept_and_compared(model: Any, backend: Backend, tm
     if hasattr(model, "partial_fit"):
         portions = clone(model).partial_fit(Frame(data[:100], names)).partial_fit(data[100:])
         assert portions.feature_names_in_ == names
-        with pytest.raises(ValueError, match="fitted to a, b, c, d, e, f"):
+        with pytest.raises(ValueError, match="a, b, c, d, e, f"):
             portions.partial_fit(Frame(data, names[::-1]))
 
 
@@ -345,7 +345,7 @@ def test_principal_components_of_missing_values_are_refused(solver: str, value: 
     data = rows("float32")
     data[3, 1] = data[:, 4] = value
     for wrong in (features.PCA(2, svd_solver=solver), features.Whitening()):
-        with pytest.raises(ValueError, match="finite numbers, and features 1, 4 have NaN or infinities"):
+        with pytest.raises(ValueError, match="x must be finite, got NaN or infinities in the features 1, 4"):
             wrong.fit(data)
         assert not wrong.__sklearn_is_fitted__()
 
@@ -359,7 +359,7 @@ def test_scalers_are_not_fitted_to_infinities(
     data = rows("float32", nan=nan)
     for place, value in enumerate(values):
         data[place, 1] = data[place, 4] = value
-    with pytest.raises(ValueError, match="finite numbers or NaN, and features 1, 4 have infinities"):
+    with pytest.raises(ValueError, match="x must be finite or NaN, got infinities in the features 1, 4"):
         kind().fit(data)
     fitted = kind().fit(rows("float32"))
     # What is transformed later may be anything.
@@ -375,7 +375,7 @@ def test_counts_may_be_numbers_of_numpy(backend: Backend, tmp_path: Path) -> Non
         assert features.load(tmp_path / "model.safetensors").n_components == 2
     share = features.PCA(np.float32(0.9)).fit(data)
     assert share.n_components_ == features.PCA(0.9).fit(data).n_components_
-    with pytest.raises(TypeError, match="not True"):
+    with pytest.raises(TypeError, match="PCA: n_components must be an integer, a share of the variance or None, g"):
         features.PCA(True).fit(data)
 
 
@@ -397,17 +397,17 @@ def test_scikit_learn_takes_them_for_its_own(model: Any, backend: Backend) -> No
 @every_kind
 def test_what_is_not_fitted_says_so(model: Any, backend: Backend) -> None:
     fresh = clone(model)
-    with pytest.raises(features.NotFittedError, match="not fitted"):
+    with pytest.raises(features.NotFittedError, match="it must be"):
         fresh.transform(rows())
     with pytest.raises(ValueError, match="row for each sample"):
         fresh.fit([1.0, 2.0])
-    with pytest.raises(ValueError, match="no samples"):
+    with pytest.raises(ValueError, match="at least 1 row"):
         fresh.fit(np.zeros((0, 3)))
-    with pytest.raises(TypeError, match="real features"):
+    with pytest.raises(TypeError, match="x must be real"):
         fresh.fit(np.ones((4, 4), "complex64"))
     assert not fresh.__sklearn_is_fitted__()
     fresh.fit(rows())
-    with pytest.raises(ValueError, match="was fitted to 6 features, not 5"):
+    with pytest.raises(ValueError, match="x must have 6 columns, as many as were fitted to, got 5"):
         fresh.transform(rows()[:, :5])
 
 
@@ -426,11 +426,11 @@ def test_wrong_settings_are_value_errors(backend: Backend) -> None:
         with pytest.raises(ValueError, match=r".+"):
             wrong.fit(data)
         assert not wrong.__sklearn_is_fitted__()
-    with pytest.raises(TypeError, match="not 'mle'"):
+    with pytest.raises(TypeError, match="PCA: n_components must be an integer, a share of the variance or None, g"):
         features.PCA("mle").fit(data)
-    with pytest.raises(ValueError, match="unknown norm"):
+    with pytest.raises(ValueError, match="Normalizer: norm must be one of 'l1', 'l2', 'max', got 'l3'"):
         features.Normalizer("l3").fit_transform(data)
-    with pytest.raises(ValueError, match="has no setting 'colour'"):
+    with pytest.raises(ValueError, match="got 'colour'"):
         features.PCA().set_params(colour="red")
     assert features.PCA().set_params(n_components=2).n_components == 2
 
@@ -443,7 +443,7 @@ def test_integers_become_the_default_float(backend: Backend) -> None:
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
     ops.save(tmp_path / "x.safetensors", {"x": ops.asarray([1.0])})
-    with pytest.raises(ValueError, match="no fitted transformation"):
+    with pytest.raises(ValueError, match="load: path must hold a fitted transformation of features, got "):
         features.load(tmp_path / "x.safetensors")
 
 

@@ -206,7 +206,7 @@ def test_metadata_is_kept(backend: Backend, suffix: str, tmp_path: Path) -> None
     for wrong in ({"a": 1}, {1: "a"}, "text", [("a", "b")]):
         with pytest.raises(TypeError, match="strings"):
             ops.save(path, ops.ones(2), wrong)
-    with pytest.raises(ValueError, match="taken"):
+    with pytest.raises(ValueError, match="save: the keys of metadata must not be 'ember_ml', which is reserved"):
         ops.save(path, ops.ones(2), {"ember_ml": "x"})
 
 
@@ -454,7 +454,7 @@ def test_a_write_that_fails_leaves_everything_as_it_was(
 ) -> None:
     path = tmp_path / f"x.{suffix}"
     ops.save(path, ops.zeros(2))
-    with pytest.raises(TypeError, match="not a object at b"):
+    with pytest.raises(TypeError, match="save: the values of tree must be tensors, numbers, strings and nested co"):
         ops.save(path, {"a": ops.ones(2), "b": object()})
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", failure(OSError("disk full")))
@@ -589,10 +589,10 @@ def test_checkpoints_that_are_not_there(backend: Backend, tmp_path: Path) -> Non
         with pytest.raises(FileNotFoundError, match="there is none"):
             ops.load_checkpoint(place)
     ops.save_checkpoint(tmp_path, {}, 3)
-    with pytest.raises(FileNotFoundError, match=r"checkpoint 4 .*: 3"):
+    with pytest.raises(FileNotFoundError, match="load_checkpoint: directory_or_path must hold checkpoint 4, got "):
         ops.load_checkpoint(tmp_path, 4)
     for wrong in ({"step": -1}, {"keep": 0}):
-        with pytest.raises(ValueError, match="cannot"):
+        with pytest.raises(ValueError, match=r"must be >= (0|1), got"):
             ops.save_checkpoint(tmp_path, {}, **wrong)
     with pytest.raises(TypeError):
         ops.save_checkpoint(tmp_path, {}, 1.5)  # type: ignore[arg-type]

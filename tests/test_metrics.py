@@ -158,7 +158,7 @@ def test_weights_of_steps_hide_padding(backend: Backend) -> None:
 
 def test_weights_that_do_not_fit() -> None:
     for metric in (metrics.Accuracy(), metrics.F1(), metrics.AUC(), metrics.MeanSquaredError(), metrics.R2()):
-        with pytest.raises(ValueError, match=r"weights of shape \(3,\)"):
+        with pytest.raises(ValueError, match=r"weights must have the first axes of \[2\], got shape \[3"):
             metric([1, 0], [0.0, 1.0], [1.0, 1.0, 1.0])
 
 
@@ -171,7 +171,7 @@ def test_own_metrics_need_not_know_of_weights() -> None:
             return sum(row[0] for row in rows)
 
     assert Count()([1, 2], [1.0, 2.0]) == 2.0
-    with pytest.raises(TypeError, match="Count takes no weights"):
+    with pytest.raises(TypeError, match="Count: sample_weight must be None, as measure has no argument for it"):
         Count()([1, 2], [1.0, 2.0], [1.0, 1.0])
 
 
@@ -242,9 +242,9 @@ def test_a_column_of_classes_is_classes(backend: Backend) -> None:
 def test_rows_of_another_width_are_refused(backend: Backend) -> None:
     hot = np.eye(5, dtype="float32")[LABELS]
     for metric in (metrics.Accuracy(), metrics.TopKAccuracy(2), metrics.F1("macro"), metrics.AUC()):
-        with pytest.raises(ValueError, match=r"\(120, 5\).*\(120, 4\)|\(120, 4\).*\(120, 5\)"):
+        with pytest.raises(ValueError, match=r"y_true and y_pred must have one shape, got \[120, 5\] an"):
             metric(hot, SCORES)
-    with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
+    with pytest.raises(ValueError, match=r"\[3\].*\[2\]"):
         metrics.AUC()([1, 0, 1], [[0.1], [0.2]])
 
 
@@ -257,7 +257,7 @@ def test_sequences_of_classes_count_element_by_element(backend: Backend) -> None
 
 
 def test_one_score_tells_two_classes_apart(backend: Backend) -> None:
-    hint = "other classes than 0 and 1"
+    hint = "classes must be 0 or 1 for one score each"
     for metric in (metrics.Accuracy(), metrics.BinaryAccuracy(), metrics.AUC()):
         for classes in ([0, 1, 2], [0.0, 1.0, 2.0], [0.0, 1.0, math.nan], [[0], [1], [2]]):
             scores = [0.1, 0.6, 0.7] if np.ndim(classes) == 1 else [[0.1], [0.6], [0.7]]
@@ -269,7 +269,7 @@ def test_one_score_tells_two_classes_apart(backend: Backend) -> None:
             assert metric(classes, scores, [1.0, 2.0, 0.0]) == 1.0, "what has no weight may be anything"
     for metric in (metrics.F1(), metrics.Precision("macro"), metrics.Recall()):
         for wrong in (2, 2.0, math.nan):
-            with pytest.raises(ValueError, match="beyond the 2"):
+            with pytest.raises(ValueError, match="classes must be below 2"):
                 metric([0, 1, wrong], [0.1, 0.6, 0.7])
     with pytest.raises(ValueError, match=hint):
         metrics.Accuracy()([0, 1, -1], [0.1, 0.6, 0.7])
@@ -292,8 +292,8 @@ def test_classes_without_a_score(backend: Backend) -> None:
     scores = PROBABILITIES[:3]
     for wrong in (4, -1):
         for metric, hint in (
-            (metrics.AUC(), "beyond the 4 that have"),
-            (metrics.F1("macro"), "beyond the 4 that were"),
+            (metrics.AUC(), "classes must be below 4, the number of scores"),
+            (metrics.F1("macro"), "classes must be below 4, got others"),
         ):
             with pytest.raises(ValueError, match=hint):
                 metric([0, 1, wrong], scores)
@@ -332,7 +332,7 @@ def test_edges(backend: Backend) -> None:
 
 
 def test_mistakes_are_explained() -> None:
-    with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
+    with pytest.raises(ValueError, match=r"BinaryAccuracy: y_true and y_pred must have one shape, got \[3\] and"):
         metrics.BinaryAccuracy()([1, 0, 1], [0.5, 0.5])
     with pytest.raises(TypeError) as caught:
         metrics.Accuracy()([1, 0], {"scores": [0.5, 0.5]})
@@ -341,15 +341,15 @@ def test_mistakes_are_explained() -> None:
         metrics.SparseCategoricalAccuracy()([1, 0], [0.5, 0.5])
     with pytest.raises(ValueError, match="4 classes"):
         metrics.Precision()(LABELS, SCORES)
-    with pytest.raises(ValueError, match="beyond the 2"):
+    with pytest.raises(ValueError, match="Precision: classes must be below 2, got others; say how many there are"):
         metrics.Precision("macro")(LABELS, PREDICTED)
     with pytest.raises(ValueError, match="average"):
         metrics.F1("median")
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="k must be >= 1, got 0"):
         metrics.TopKAccuracy(0)
     with pytest.raises(ValueError, match="accuracy, binary_accuracy"):
         metrics.get_metric("charm")
-    for wrong, hint in ((metrics.Accuracy, r"write Accuracy\(\)"), (max, "not <built-in"), (None, "not None")):
+    for wrong, hint in ((metrics.Accuracy, r"write Accuracy\(\)"), (max, "got a builtin"), (None, "got None")):
         with pytest.raises(TypeError, match=hint):
             metrics.get_metric(wrong)  # type: ignore[arg-type]
     assert repr(metrics.get_metric("top_k_accuracy")) == "TopKAccuracy(k=5)"
@@ -361,7 +361,7 @@ def test_classes_beyond_yes_and_no_have_no_threshold(classes: list[int], backend
     scores = np.array([0.9, 0.1, 0.2, 0.8], "float32")
     metric = metrics.Accuracy()
     metric.update(classes, scores)
-    with pytest.raises(ValueError, match="other classes than 0 and 1"):
+    with pytest.raises(ValueError, match="Accuracy: classes must be 0 or 1 for one score each, got others"):
         metric.compute()
     # Nothing but padding may be anything.
     weights = np.array([1.0, 0.0, 1.0, 0.0], "float32")

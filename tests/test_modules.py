@@ -175,9 +175,9 @@ def test_nested_containers(backend: Backend) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (lambda: [Linear(1, 1), 3], "ambiguous"),
-        (lambda: {"a": Linear(1, 1), "b": None}, "ambiguous"),
-        (lambda: [Parameter(1.0)], "attribute of its own"),
+        (lambda: [Linear(1, 1), 3], "in an attribute must hold modules alone or none"),
+        (lambda: {"a": Linear(1, 1), "b": None}, "in an attribute must hold modules alone or none"),
+        (lambda: [Parameter(1.0)], "parameters must each be an attribute, got a list of them"),
     ],
 )
 def test_ambiguous_containers(value: Any, message: str) -> None:
@@ -205,7 +205,7 @@ def test_private_names_are_free(backend: Backend) -> None:
 
 
 def test_parameters_are_floating(backend: Backend) -> None:
-    with pytest.raises(TypeError, match=r"floating, not int64\[2\]"):
+    with pytest.raises(TypeError, match=r"Parameter: value must be floating to be trained, got int64\[2\]; a Buff"):
         Parameter([1, 2])
     module = Module()
     module.steps = Parameter([1, 2], trainable=False)
@@ -256,7 +256,7 @@ def test_rows(backend: Backend) -> None:
     assert list(row) == [layers[3], *layers[:3]]
     row[0] = layers[0]
     assert row[0] is layers[0]
-    with pytest.raises(IndexError, match="4 modules"):
+    with pytest.raises(IndexError, match="ModuleList: an index must be from -4 to 3, got 4"):
         row[4]
     assert len(Sequential(*layers)[:2]) == 2
 
@@ -268,7 +268,7 @@ def test_dictionaries(backend: Backend) -> None:
     assert parts.items() == list(zip(parts.keys(), parts.values(), strict=True))
     assert "a" in parts
     assert len(parts) == 2
-    with pytest.raises(KeyError, match="there are: a, b"):
+    with pytest.raises(KeyError, match="ModuleDict: key must be one of a, b, got 'c"):
         parts["c"]
 
 
@@ -289,21 +289,21 @@ def test_keys_of_dictionaries_may_be_numbers(backend: Backend) -> None:
         assert same.heads["2"] is same.heads[2]
         assert same.heads["other"][True] is dict(same.heads["other"].items())[True]
         assert 3 not in same.heads
-    with pytest.raises(KeyError, match="no module 3; there are: 2, 5, other"):
+    with pytest.raises(KeyError, match="ModuleDict: key must be one of 2, 5, other, got 3"):
         model.heads[3]
-    with pytest.raises(ValueError, match=r"keys 2 and '2' have one name"):
+    with pytest.raises(ValueError, match="2 and '2'"):
         model.heads["2"] = Linear(3, 2)
     del model.heads[2]
     model.heads["2"] = Linear(3, 2)
     assert model.heads.keys() == [5, "other", "2"]
-    with pytest.raises(KeyError, match="no module 7"):
+    with pytest.raises(KeyError, match="got 7"):
         del model.heads[7]
 
 
 def test_a_class_is_no_module() -> None:
     with pytest.raises(TypeError, match=r"write ReLU\(\.\.\.\)"):
         Sequential(nn.ReLU)
-    with pytest.raises(TypeError, match="not 3"):
+    with pytest.raises(TypeError, match="Sequential: a module must be a Module or a function, got 3"):
         Sequential(3)
 
 
@@ -312,7 +312,7 @@ def test_assign(backend: Backend) -> None:
     new = ops.zeros((3,))
     tower.assign({"blocks.1.scale": new})
     assert tower.blocks[1].scale is new
-    with pytest.raises(KeyError, match=r"has no tensor 'blocks\.7\.scale'"):
+    with pytest.raises(KeyError, match=r"Tower: a path must be that of a tensor, one of blocks\.0\.scale, blocks"):
         tower.assign({"blocks.7.scale": new})
 
 
@@ -336,7 +336,7 @@ def test_freezing(backend: Backend) -> None:
     assert list(tower.parameters()) == [p for p in everything if not p.startswith("blocks.0")]
     assert list(tower.parameters(trainable=None)) == everything
     assert list(tower.state_dict()) == PATHS
-    with pytest.raises(ValueError, match="no parameter of Tower matches 'tail'"):
+    with pytest.raises(ValueError, match=r"Tower: pattern must match a parameter, one of blocks\.0\.scale, blocks"):
         tower.freeze("tail")
     assert not Linear(1, 1, bias=False).freeze().parameters()
     module = Module()
@@ -357,9 +357,9 @@ def test_an_answer_of_several_parts_is_named_as_such(backend: Backend) -> None:
 def test_a_state_is_a_dictionary(backend: Backend) -> None:
     layer = Linear(2, 2)
     for state, hint in (
-        (layer, r"not a Linear; state_dict\(\)"),
-        ("a.safetensors", r"not a str; load\(path\)"),
-        (3, "int$"),
+        (layer, r"got a Linear; state_dict\(\)"),
+        ("a.safetensors", r"got 'a.safetensors'; load\(path\)"),
+        (3, "got 3"),
     ):
         with pytest.raises(TypeError, match=hint):
             layer.load_state_dict(state)  # type: ignore[arg-type]
@@ -390,7 +390,7 @@ def test_loading_complains_of_everything_at_once(backend: Backend) -> None:
     state["blocks.2.scale"] = state["tail"] = ops.ones((1,))
     state["blocks.1.linear.weight"] = ops.ones((3, 4))
     state["heads.right.bias"] = ops.ones(())
-    with pytest.raises(ValueError, match="does not fit Tower") as caught:
+    with pytest.raises(ValueError, match="Tower: state must fit the module") as caught:
         tower.load_state_dict(state)
     assert str(caught.value).splitlines()[1:] == [
         "missing: blocks.0.scale, heads.left.bias",
@@ -435,7 +435,7 @@ def test_files(suffix: str, backend: Backend, tmp_path: Path) -> None:
             assert type(other.blocks[0].scale) is ember_ml.backend.load(name).tensors[0]
         for path, tensor in tower.tensors().items():
             np.testing.assert_array_equal(host(other.tensors()[path]), host(tensor))
-    with pytest.raises(ValueError, match="does not fit Linear"):
+    with pytest.raises(ValueError, match="Linear: state must fit the module"):
         Linear(1, 1).load(tmp_path / f"tower{suffix}")
 
 
@@ -553,7 +553,7 @@ def test_any_error_is_noted(backend: Backend) -> None:
         with pytest.raises(KeyError) as caught:
             nn.Lambda(fail)(value)
         assert caught.value.__notes__ == [f"in Lambda given {shown}"]
-    with pytest.raises(NotImplementedError, match="Module has no forward"):
+    with pytest.raises(NotImplementedError, match="Module: a subclass of Module must define forward, got none"):
         Module()(1)
 
 
@@ -703,6 +703,6 @@ def test_pickles_keep_every_digit(backend: Backend) -> None:
 @pytest.mark.parametrize("dtype", ["int32", "bool", "uint8"])
 def test_weights_do_not_become_integers(backend: Backend, dtype: str) -> None:
     layer = Linear(2, 2)
-    with pytest.raises(TypeError, match=f"not {dtype}"):
+    with pytest.raises(TypeError, match=f"dtype must be floating, got {dtype}"):
         layer.astype(dtype)
     assert ops.to_dtype_str(layer.weight.dtype) == "float32"

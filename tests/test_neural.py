@@ -421,7 +421,7 @@ def test_gradients_where_they_are_easily_lost() -> None:
 
 
 def test_a_depthwise_kernel_has_axes_of_channels(backend: Backend) -> None:
-    with pytest.raises(ValueError, match=r"two of channels, not a shape of \[2, 1\]"):
+    with pytest.raises(ValueError, match="depthwise_conv: kernel must have spatial axes and two of channels, got"):
         ops.depthwise_conv(ops.ones((1, 4, 1)), ops.ones((2, 1)))
 
 
@@ -431,5 +431,5 @@ def test_a_depthwise_kernel_has_axes_of_channels(backend: Backend) -> None:
 def test_groups_divide_channels_and_filters(
     channels: int, kernel: tuple[int, ...], groups: int, backend: Backend
 ) -> None:
-    with pytest.raises(ValueError, match=f"{channels} channels and {kernel[-1]} filters do not make {groups} groups"):
+    with pytest.raises(ValueError, match=f"the channels, {channels}, and the filters, {kernel[-1]}, got {groups}"):
         ops.conv(ops.ones((1, 5, channels)), ops.ones(kernel), groups=groups)

@@ -389,15 +389,15 @@ def test_parameters_come_in_many_forms(backend: Backend) -> None:
     optimizer.update({"w": {"x": x}}, {"w": {"x": x}})
     assert list(optimizer.tensors()) == ["step", "learning_rate", "w.x.momentum", "w.x.variance"]
     assert optim.SGD().update({}, {}) == {}
-    with pytest.raises(ValueError, match="one path"):
+    with pytest.raises(ValueError, match="parameters must have different paths, their keys joined by dots, got a"):
         optim.SGD().update({"a.b": x, "a": {"b": x}}, {"a.b": x, "a": {"b": x}})
-    with pytest.raises(ValueError, match="gradients of v, which are no parameters; those are w"):
+    with pytest.raises(ValueError, match="which are"):
         optim.SGD().update({"w": x}, {"v": x})
     with pytest.raises(ValueError, match="structure"):
         optim.SGD().update([x], [x, x])
-    with pytest.raises(TypeError, match="w is int64"):
+    with pytest.raises(TypeError, match="must be real floating, got int64 for w"):
         optim.SGD().update({"w": ops.asarray([1])}, {"w": ops.asarray([1])})
-    with pytest.raises(ValueError, match=r"b has the shape \(1,\).*Grouped"):
+    with pytest.raises(ValueError, match=r"got b of shape \[1\].*Grouped"):
         optim.Muon().update({"b": x}, {"b": x})
 
 
@@ -429,9 +429,9 @@ def test_rates_are_numbers_tensors_and_functions(backend: Backend) -> None:
     assert x["x"].tolist() == [-1.25]
     assert optimizer.learning_rate == 0.25
     assert "learning_rate" not in optimizer.tensors()
-    with pytest.raises(ValueError, match="at least 0"):
+    with pytest.raises(ValueError, match=r"Adam: learning_rate must be >= 0, got -1\.0"):
         optim.Adam(-1.0)
-    with pytest.raises(ValueError, match="no 'wrong'"):
+    with pytest.raises(ValueError, match="SGD: a state key must be 'step', 'learning_rate' or a path, got 'wrong'"):
         optimizer.assign({"wrong": x})
     lion = optim.Lion(schedules.cosine(0.1, 5))
     assert repr(lion).startswith("Lion(learning_rate=cosine(rate=0.1, steps=5), beta_1=0.9")
@@ -577,9 +577,9 @@ def test_groups_have_optimisers_of_their_own(backend: Backend) -> None:
     other = optim.Grouped([(lambda path, p: p.ndim == 2, optim.Muon(0.1)), (lambda path, p: True, optim.AdamW(0.01))])
     other.assign(both.tensors())
     assert other.step == 1
-    with pytest.raises(ValueError, match="no optimiser of the group takes b"):
+    with pytest.raises(ValueError, match="Grouped: an optimizer must take every parameter, got none for b"):
         optim.Grouped([(lambda path, p: path == "a", optim.SGD())]).init({"b": ops.ones(1)})
-    with pytest.raises(ValueError, match="no 'x'"):
+    with pytest.raises(ValueError, match="Grouped: a state key must begin with the number of an optimizer, from 0"):
         both.assign({"x": ops.ones(1)})
 
 
@@ -718,7 +718,7 @@ def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
 def test_gradients_of_a_model_are_a_dictionary(backend: Backend) -> None:
     model = modules.Linear(2, 1)
     pair = ember_ml.transform.value_and_grad(lambda model: ops.sum(model([[1.0, 2.0]])))(model)
-    for grads, hint in ((pair, "not a tuple; value_and_grad answers the value and them"), ([], "not a list$")):
+    for grads, hint in ((pair, "got a tuple; value_and_grad answers the value and them"), ([], r"got \[\]")):
         with pytest.raises(TypeError, match=hint):
             optim.SGD(0.1).update(model, grads)
 
@@ -726,13 +726,13 @@ def test_gradients_of_a_model_are_a_dictionary(backend: Backend) -> None:
 def test_gradients_of_another_shape_are_refused(backend: Backend) -> None:
     """They would be stretched over the parameter, or the parameter over them."""
     for optimizer in (optim.SGD(0.1), optim.Adam(0.1).init({"w": ops.ones((2, 2))})):
-        with pytest.raises(ValueError, match=r"w is float32\[2\], and the parameter float32\[2, 2\]"):
+        with pytest.raises(ValueError, match="the gradient of w must have the shape of the parameter, float"):
             optimizer.update({"w": ops.ones((2, 2))}, {"w": ops.ones((2,))})
 
 
 @pytest.mark.parametrize("value", [{"w": 1.0}, [1.0], "fast", None])
 def test_a_learning_rate_of_another_kind(value: Any) -> None:
-    with pytest.raises(TypeError, match="a learning rate is a number or a schedule, not a"):
+    with pytest.raises(TypeError, match="learning_rate must be a number or a schedule, got "):
         optim.Adam(value)
 
 
@@ -843,7 +843,9 @@ def test_a_parameter_of_another_shape_needs_a_new_state(backend: Backend, name: 
     optimizer = getattr(optim, name)(0.1, **({"momentum": 0.9} if name == "SGD" else {}))
     optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
     model[0] = modules.Linear(4, sizes[1])
-    with pytest.raises(ValueError, match=rf"0\.weight is float32\[4, {sizes[1]}\].*\[4, {sizes[0]}\]; .*new optimiser"):
+    with pytest.raises(
+        ValueError, match=rf"0\.weight must have the shape \[4, {sizes[0]}\].*\[4, {sizes[1]}\]; .*new optimizer"
+    ):
         optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
 
 
@@ -855,11 +857,11 @@ def test_a_state_of_another_shape_does_not_fit(backend: Backend, name: str) -> N
         state = getattr(optim, name)(0.1, **options).init(begin).tensors()
         optimizer = getattr(optim, name)(0.1, **options)
         optimizer.assign(state)
-        with pytest.raises(ValueError, match=r"the state w\.\w+ of this optimiser is float32\[.* was assigned"):
+        with pytest.raises(ValueError, match=r"the state w\."):
             optimizer.update(later, later)
     lacking = getattr(optim, name)(0.1, **options)
     lacking.assign({"step": ops.asarray(0), "learning_rate": ops.asarray(0.1), "w.other": ops.ones(3)})
-    with pytest.raises(ValueError, match="none was assigned"):
+    with pytest.raises(ValueError, match=r"the state w\."):
         lacking.update(small, small)
 
 

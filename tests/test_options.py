@@ -139,5 +139,5 @@ def test_options_of_a_wrong_kind_are_named(operation: Operation, parameter: Para
     arguments = bound_on(operation, lambda array: backend.convert(array, None, backend.device))
     for wrong in WRONG[parameter.role]:
         if wrong is not None or not parameter.optional:
-            with pytest.raises(TypeError, match=rf"{operation.name} takes .* for {parameter.name}, not "):
+            with pytest.raises(TypeError, match=rf"{operation.name}: {parameter.name} must be .*, got "):
                 answer(operation, arguments, parameter.name, wrong)

@@ -651,12 +651,15 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "bounds that are not finite": (lambda: random.uniform(3, 0.0, float("inf")), "inf"),
     "low equal to high": (lambda: random.randint(3, 5, 5), "5"),
     "low above high in truncated": (lambda: random.truncated_normal(3, 0.0, 1.0, 2.0, 1.0), "2.0"),
-    "bounds off in float32": (lambda: random.truncated_normal(3, 0.0, 1.0, 5.0, 6.0), "float32 .* 5.0 to 6.0"),
+    "bounds off in float32": (lambda: random.truncated_normal(3, 0.0, 1.0, 5.0, 6.0), "float32 .* low=5.0, high=6.0"),
     "bounds off in float16": (
         lambda: random.truncated_normal(3, 0.0, 1.0, -9.0, -6.0, dtype="float16"),
-        "-9.0 to -6.0",
+        "low=-9.0, high=-6.0",
     ),
-    "bounds off in float64": (lambda: random.truncated_normal(3, 0.0, 1.0, 8.0, 9.0, dtype="float64"), "8.0 to 9.0"),
+    "bounds off in float64": (
+        lambda: random.truncated_normal(3, 0.0, 1.0, 8.0, 9.0, dtype="float64"),
+        "low=8.0, high=9.0",
+    ),
     "bounds beyond the dtype": (lambda: random.randint(3, 0, 300, dtype="uint8"), "300"),
     "shape of a key": (lambda: random.uniform(3, key=ops.asarray([1, 2, 3])), "3"),
     "dtype of a key": (lambda: random.uniform(3, key=ops.asarray([1.0, 2.0])), "float32"),
@@ -670,8 +673,8 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "too many to choose": (lambda: random.choice(3, 4, replace=False), "4"),
     "nothing to choose from": (lambda: random.choice(0, 4), "0"),
     "too few keys": (lambda: random.split(random.key(1), -2), "-2"),
-    "an axis to choose along": (lambda: random.choice(ops.ones((2, 3)), 4, axis=2), "axis 2"),
-    "a number to choose from": (lambda: random.choice(2.5, 4), "axis 0"),
+    "an axis to choose along": (lambda: random.choice(ops.ones((2, 3)), 4, axis=2), "axis must be from -2 to 1"),
+    "a number to choose from": (lambda: random.choice(2.5, 4), "axis must not be given for a 0-d tensor"),
 }
 
 

@@ -174,12 +174,12 @@ def test_a_cell_of_ones_own_takes_its_own_steps(backend: Backend) -> None:
 @pytest.mark.parametrize(
     ("shapes", "options", "match"),
     [
-        ([(2, 3), (3, 8), (2, 8)], {}, "three axes"),
-        ([(2, 0, 3), (3, 8), (2, 8)], {}, "at least one step"),
-        ([(2, 5, 4), (3, 8), (2, 8)], {}, r"\[2, 5, 4\] and weights \[3, 8\]"),
-        ([(2, 5, 3), (3, 8), (2, 7)], {}, "do not go together"),
-        ([(2, 5, 3), (3, 8), (2, 8), (7,)], {}, "a bias has the shape"),
-        ([(2, 5, 3), (3, 8), (2, 8), (8,), (8,), (2, 3)], {}, "a state has the shape"),
+        ([(2, 3), (3, 8), (2, 8)], {}, r"lstm: x must have 3 axes, \(batch, time, features\) or \(time, batch, fe"),
+        ([(2, 0, 3), (3, 8), (2, 8)], {}, r"lstm: x must have at least 1 step along axis 1, got shape \[2, 0, 3\]"),
+        ([(2, 5, 4), (3, 8), (2, 8)], {}, r"lstm: weight_ih and weight_hh must have shapes \(features, 4 \* size"),
+        ([(2, 5, 3), (3, 8), (2, 7)], {}, r"lstm: weight_ih and weight_hh must have shapes \(features, 4 \* size"),
+        ([(2, 5, 3), (3, 8), (2, 8), (7,)], {}, r"lstm: bias must have shape \[8\], got \[7\]"),
+        ([(2, 5, 3), (3, 8), (2, 8), (8,), (8,), (2, 3)], {}, r"lstm: the state must have shape \[2, 2\], got \[2"),
         ([(2, 5, 3), (3, 8), (2, 8)], {"axis": 2}, "features"),
     ],
 )
@@ -201,7 +201,7 @@ def test_dropout_between_layers(backend: Backend) -> None:
 
 
 def test_states_of_the_wrong_number(backend: Backend) -> None:
-    with pytest.raises(ValueError, match=r"\[2, 2, 4\], not \[1, 2, 4\]"):
+    with pytest.raises(ValueError, match=r"GRUCell: the state must have shape \[2, 2, 4\], got \[1, 2, 4\]"):
         nn.GRU(3, 4, 2)(ops.ones((2, 5, 3)), ops.zeros((1, 2, 4)))
 
 
@@ -209,12 +209,12 @@ def test_states_of_the_wrong_number(backend: Backend) -> None:
     ("make", "message"),
     [
         (lambda x, h: nn.LSTM(3, 4)(x, h), "pair of h and c"),
-        (lambda x, h: nn.GRU(3, 4)(x, (h, h)), "state of GRUCell is h"),
+        (lambda x, h: nn.GRU(3, 4)(x, (h, h)), "GRUCell: the state must be one tensor, h, got a tuple"),
         (lambda x, h: nn.LSTMCell(3, 4)(x[:, 0], h[0]), "pair of h and c"),
-        (lambda x, h: nn.GRU(3, 4)(x, h[:, :1]), r"\[1, 2, 4\], not \[1, 1, 4\]"),
-        (lambda x, h: nn.LSTM(3, 4)(x, (h, h[..., :2])), r"\[1, 2, 4\], not \[1, 2, 2\]"),
-        (lambda x, h: nn.LSTM(3, 4, num_layers=0), "at least 1 layer"),
-        (lambda x, h: nn.LSTM(3, 4, dropout=1.5), "probability"),
+        (lambda x, h: nn.GRU(3, 4)(x, h[:, :1]), r"GRUCell: the state must have shape \[1, 2, 4\], got \[1, 1, 4"),
+        (lambda x, h: nn.LSTM(3, 4)(x, (h, h[..., :2])), r"LSTMCell: the state must have shape \[1, 2, 4\], got"),
+        (lambda x, h: nn.LSTM(3, 4, num_layers=0), "LSTM: num_layers must be >= 1, got 0"),
+        (lambda x, h: nn.LSTM(3, 4, dropout=1.5), r"LSTM: dropout must be from 0 to 1, got 1\.5"),
     ],
 )
 def test_states_are_not_taken_for_others(make: Any, message: str, backend: Backend) -> None:

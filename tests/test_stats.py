@@ -92,9 +92,9 @@ def test_infinities_are_ordinary_values_of_order_statistics(backend: Backend) ->
 
 def test_levels_outside_of_their_range_are_value_errors(backend: Backend) -> None:
     for run, q in [(ops.quantile, 1.5), (ops.quantile, [0.5, -0.1]), (ops.quantile, NAN), (ops.percentile, 100.5)]:
-        with pytest.raises(ValueError, match="between 0 and"):
+        with pytest.raises(ValueError, match="q must be from 0 to 1"):
             run(SAMPLE, q)
-    with pytest.raises(ValueError, match="unknown method"):
+    with pytest.raises(ValueError, match=r"method must be one of .* got 'hazen'"):
         ops.quantile(SAMPLE, 0.5, method="hazen")
     with pytest.raises(ValueError, match="different lengths"):
         ops.quantile(SAMPLE, [[0.5], [0.1, 0.2]])
@@ -168,7 +168,7 @@ def test_averages_are_numpy(backend: Backend) -> None:
         assert_close(host(total), expected_total, 1e-4)
     with pytest.raises(ValueError, match="axis"):
         ops.average(SAMPLE, weights=[1.0, 2.0])
-    with pytest.raises(ValueError, match="fit"):
+    with pytest.raises(ValueError, match="average: weights must have one value per element along axis 0, got shap"):
         ops.average(SAMPLE, axis=0, weights=[1.0, 2.0])
 
 
@@ -210,7 +210,7 @@ def test_nothing_has_no_extremes(backend: Backend, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["nanargmax", "nanargmin"])
 def test_nan_alone_has_no_extremes(backend: Backend, name: str) -> None:
-    with pytest.raises(ValueError, match="all are NaN"):
+    with pytest.raises(ValueError, match="x must have a number that is not NaN along axis 1, got NaN only"):
         getattr(ops, name)([[1.0, NAN], [NAN, NAN]], axis=1)
 
 

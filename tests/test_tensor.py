@@ -132,7 +132,7 @@ def test_methods_are_operations(home: Backend) -> None:
     same(x.flatten(), X.ravel())
     with pytest.raises(TypeError, match="mean"):
         x.mean(0, False, 1)
-    with pytest.raises(TypeError, match="axis twice"):
+    with pytest.raises(TypeError, match=r"mean\(\) got multiple values for argument 'axis'"):
         x.mean(0, axis=0)
 
 
@@ -205,13 +205,13 @@ def test_assigning_operators_keep_dtype_and_shape(home: Backend) -> None:
     n = on(home, N)
     n += on(home, N.astype(np.int64))
     same(n, N * 2)
-    with pytest.raises(TypeError, match="float32 values cannot be assigned to a int32 tensor"):
+    with pytest.raises(TypeError, match="add: a result that is assigned to an int32 tensor must not be of a highe"):
         n += 0.5
     with pytest.raises(TypeError, match="astype"):
         n /= 2
     row = on(home, X[:1])
     for other in (on(home, X), X.tolist()):
-        with pytest.raises(ValueError, match=r"shape \(1, 3\) and this value has shape \(2, 3\)"):
+        with pytest.raises(ValueError, match="add: the result must have the shape of the tensor that it is assign"):
             row += other
     square = on(home, np.eye(2, dtype=np.float32) * 2)
     square @= square
@@ -259,10 +259,10 @@ def test_tensors_of_two_engines(home: Backend) -> None:
         for mixed in (lambda y=y: x + y, lambda y=y: ops.concat([x, y]), lambda y=y: tensor.where(x > 0, x, y)):
             with pytest.raises(TypeError, match=f"{home.name} and {other.name}.*to_backend"):
                 mixed()
-        with pytest.raises(TypeError, match="two engines"):
+        with pytest.raises(TypeError, match="indexing: tensors must be of one engine"):
             x[on(other, [0])]
         if other.name != "numpy":
-            with pytest.raises(TypeError, match="two engines"):
+            with pytest.raises(TypeError, match="add: tensors must be of one engine"):
                 x + y.native
         same(x + y.to_backend(home.name), X + Y)
 
@@ -291,7 +291,7 @@ def test_numpy_gives_way(home: Backend) -> None:
     same(np.radians(x), np.radians(X), 1e-6)
     same(np.invert(on(home, N)), ~N)
     same(Y.astype(np.float64) * x, Y.astype(np.float64) * X)
-    with pytest.raises(TypeError, match=r"numpy.add.reduce does not take.*x.numpy\(\)"):
+    with pytest.raises(TypeError, match=r"numpy\.add\.reduce: arguments must not be EmberTensors, got one; x\.num"):
         np.add.reduce(x)
     array = X.copy()
     with pytest.raises(TypeError, match="out"):
@@ -477,7 +477,7 @@ def test_containers(home: Backend) -> None:
     for other in (7, None, "a", {}, object()):
         assert other not in x
     for wrong in (lambda: len(x.sum()), lambda: iter(x.sum())):
-        with pytest.raises(TypeError, match="no dimensions"):
+        with pytest.raises(TypeError, match="the tensor must have at least 1 axis, got a 0-d tensor"):
             wrong()
 
 
@@ -489,18 +489,18 @@ def test_numbers(home: Backend) -> None:
     assert (x.tolist(), on(home, N).tolist()) == (2.5, N.tolist())
     assert f"{x:.2f} {n}" == f"2.50 {n!r}"
     assert f"{on(home, N):>200}" == f"{on(home, N)!r:>200}"
-    with pytest.raises(TypeError, match=r"'\.2f' is for numbers, and this tensor has shape \(2, 3\)"):
+    with pytest.raises(TypeError, match=r"format: the tensor must be 0-d for '\.2f', got shape \[2, 3\]"):
         f"{on(home, X):.2f}"
     with pytest.raises(TypeError, match=r"EmberTensor\.__pow__\(\) takes 2"):
         pow(n, 2, 3)
     for wrong in (lambda: float(on(home, X)), lambda: int(on(home, [1])), lambda: operator.index(x), lambda: float(z)):
         with pytest.raises(TypeError):
             wrong()
-    with pytest.raises(TypeError, match="bool tensor is no index"):
+    with pytest.raises(TypeError, match="index: the tensor must be of integers, got bool"):
         operator.index(on(home, True))
     with pytest.raises(ValueError, match="any"):
         bool(on(home, [True, False]))
-    with pytest.raises(ValueError, match="one element"):
+    with pytest.raises(ValueError, match="item: the tensor must have 1 element"):
         on(home, X).item()
     assert [on(home, X).item(*place) for place in ((1,), (-1,), (1, 0), ((0, 2),), (np.int64(3),))] == [
         X.item(1), X.item(-1), X.item(1, 0), X.item(0, 2), X.item(3)

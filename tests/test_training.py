@@ -155,7 +155,7 @@ def test_losses_by_name_operation_and_function(backend: Backend) -> None:
         assert float(get_loss(loss)(found, true)) == 2.5
     hinge = get_loss("hinge_loss")
     assert float(hinge(ops.asarray([3.0]), ops.asarray([1.0]))) == 0.0, "the truth is given as the truth"
-    with pytest.raises(ValueError, match="no loss 'relu'"):
+    with pytest.raises(ValueError, match="Trainer: loss must be a function or one of binary_crossentropy, categor"):
         get_loss("relu")
     with pytest.raises(TypeError, match="3"):
         get_loss(3)  # type: ignore[arg-type]
@@ -207,7 +207,7 @@ def test_early_stopping_restores_the_best() -> None:
     assert stopping.watch.best == 0.7
     for path, x in mine.model.tensors().items():
         np.testing.assert_array_equal(x, kept[1][path])
-    with pytest.raises(ValueError, match="no figure 'charm'"):
+    with pytest.raises(ValueError, match="EarlyStopping: monitor must be one of loss, accuracy, learning_rate, se"):
         trainer(training.EarlyStopping("charm")).fit(X, Y)
     with pytest.raises(ValueError, match="mode"):
         training.EarlyStopping(mode="up")
@@ -346,10 +346,10 @@ def test_one_metric_and_one_callback(backend: Backend) -> None:
     history = mine.fit(X, Y, validation_data=[X, Y])
     assert {"accuracy", "val_accuracy"} <= set(history.names())
     for options, hint in (
-        ({"optimizer": "adam"}, "optimiser.*'adam'"),
+        ({"optimizer": "adam"}, "optimizer must .* got 'adam'"),
         ({"optimizer": optim.Adam}, r"write Adam\(...\)"),
         ({"optimizer": optim.Adam(), "callbacks": [training.EarlyStopping]}, r"write EarlyStopping\(...\)"),
-        ({"optimizer": optim.Adam(), "callbacks": [print]}, "Callback is wanted"),
+        ({"optimizer": optim.Adam(), "callbacks": [print]}, "callbacks must be Callback instances"),
         ({"optimizer": optim.Adam(), "metrics": [training.Accuracy]}, r"write Accuracy\(\)"),
     ):
         with pytest.raises(TypeError, match=hint):
@@ -364,7 +364,7 @@ def test_a_checkpoint_takes_the_dtype_of_the_model(backend: Backend, tmp_path: P
     assert {ops.dtype(x).name for x in again.model.tensors().values()} == {"float64"}
     assert {ops.dtype(x).name for p, x in again.optimizer.tensors().items() if "weight" in p} == {"float64"}
     again.fit(X, Y, resume=tmp_path, epochs=2)
-    with pytest.raises(ValueError, match=r"figures of the metrics \['accuracy'\], and the metrics here are"):
+    with pytest.raises(ValueError, match=r"Trainer: metrics must be those of the checkpoint, \['accuracy'\], got"):
         trainer(metrics=["accuracy", "auc"]).restore(tmp_path)
 
 
@@ -385,7 +385,7 @@ def test_the_best_of_a_checkpoint_takes_the_dtype_of_the_model(backend: Backend,
 
 def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
     modules.Linear(4, 3).save(tmp_path / "checkpoint-00000001.safetensors")
-    with pytest.raises(ValueError, match="something else"):
+    with pytest.raises(ValueError, match="Trainer: directory must hold a checkpoint of a Trainer, got "):
         trainer().restore(tmp_path)
 
 
@@ -399,13 +399,13 @@ def test_weights_go_on_after_a_resume(tmp_path: Path) -> None:
 
 def test_an_empty_iterator_is_no_validation(backend: Backend) -> None:
     """A generator gives its batches once: figures that are not there must not be taken for measured ones."""
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ValueError, match="Trainer: x must have at least 1 batch, got none; an iterator is empty a"):
         trainer().fit(X, Y, epochs=2, validation_data=iter([(X, Y)]))
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ValueError, match="Trainer: x must have at least 1 batch, got none; an iterator is empty a"):
         trainer().evaluate(iter([]))
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ValueError, match="x must have at least 1 example"):
         trainer().evaluate(X[:0], Y[:0])
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ValueError, match="x must have at least 1 example"):
         trainer().fit(X, Y, validation_data=(X[:0], Y[:0]))
 
 
@@ -431,11 +431,11 @@ def test_checkpoints_are_kept_and_taken_up(backend: Backend, tmp_path: Path) -> 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     trainer(training.Checkpoint(tmp_path)).fit(X, Y)
     small = training.Trainer(modules.Sequential(modules.Linear(4, 3)), LOSS, optim.Adam())
-    with pytest.raises(ValueError, match=r"another model.*unknown: 3.bias, 3.weight.*another shape: 0.bias, 0.weight"):
+    with pytest.raises(ValueError, match=r"Trainer: the checkpoint must be of this model, got unknown: 3\.bias, 3"):
         small.restore(tmp_path)
     other = trainer()
     other.optimizer = optim.SGD(0.1, 0.9)
-    with pytest.raises(ValueError, match=r"another optimiser.*lacking: 0.bias.velocity.*unknown: 0.bias.momentum"):
+    with pytest.raises(ValueError, match="optimiser"):
         other.restore(tmp_path)
     again = trainer()
     again.optimizer = optim.Adam(optim.schedules.constant(0.5))
@@ -855,7 +855,7 @@ def test_other_parameters_are_frozen_when_a_run_goes_on(tmp_path: Path) -> None:
     mine = trainer(training.Checkpoint(tmp_path))
     mine.model.freeze("0")
     mine.fit(X, Y)
-    with pytest.raises(ValueError, match=r"or other parameters were frozen; lacking: 0.bias.momentum"):
+    with pytest.raises(ValueError, match="Trainer: the checkpoint must be of this optimiser, or other parameters"):
         trainer().restore(tmp_path)
 
 
@@ -905,7 +905,7 @@ def test_a_history_is_drawn(tmp_path: Path) -> None:
     assert [axes.get_title() for axes in figure.axes] == ["loss", "loss", "accuracy"]
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert all(tick == int(tick) for axes in figure.axes[1:] for tick in axes.get_xticks())
-    with pytest.raises(KeyError, match="no figure 'charm'"):
+    with pytest.raises(KeyError, match="History: a name must be one of loss, accuracy, val_loss, val_accuracy, le"):
         history["charm"]
     assert "loss" in history
     assert "charm" not in history
@@ -991,19 +991,19 @@ def test_mistakes_are_explained(backend: Backend) -> None:
     mine = trainer()
     with pytest.raises(ValueError, match=r"\(50, 4\), \(3,\)"):
         mine.fit(X, Y[:3])
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="Trainer: batch_size must be >= 1, got 0"):
         mine.fit(X, Y, batch_size=0)
-    with pytest.raises(TypeError, match="int"):
+    with pytest.raises(TypeError, match="Trainer: x must be arrays or an iterable of batches, got 3"):
         mine.fit(3)
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ValueError, match="x must have at least 1 batch"):
         mine.fit([], epochs=1)
     with pytest.raises(ValueError, match="empty after its first epoch"):
         mine.fit(iter([(X, Y)]), epochs=2)
-    with pytest.raises(ValueError, match="no data"):
+    with pytest.raises(ValueError, match="x must have at least 1 example"):
         mine.predict(X[:0])
-    with pytest.raises(ValueError, match="one name: accuracy, accuracy"):
+    with pytest.raises(ValueError, match="metrics must have different names, got accuracy, accuracy"):
         trainer(metrics=["accuracy", "accuracy"])
-    with pytest.raises(ValueError, match="after 1 update or more"):
+    with pytest.raises(ValueError, match="every must be >= 1, got 0"):
         training.Checkpoint("x", every=0)
     for wrong in (
         lambda: training.EarlyStopping(patience=-1),
@@ -1012,9 +1012,9 @@ def test_mistakes_are_explained(backend: Backend) -> None:
         lambda: training.TensorBoard("x", every=0),
         lambda: training.FailOnNaN(every=0),
     ):
-        with pytest.raises(ValueError, match=r"not (-1|-0\.1|0)$"):
+        with pytest.raises(ValueError, match=r"got (-1|-0\.1|0)$"):
             wrong()
-    with pytest.raises(ValueError, match="monitor or every"):
+    with pytest.raises(ValueError, match="monitor and every must not both"):
         training.Checkpoint("x", every=1, monitor="loss")
     assert mine.model.training, "a failure leaves no trace in the model"
 
@@ -1022,18 +1022,18 @@ def test_mistakes_are_explained(backend: Backend) -> None:
 def test_what_is_given_to_fit_is_looked_at(backend: Backend) -> None:
     mine = trainer()
     for options, kind, hint in (
-        ({"epochs": -1}, ValueError, "epochs is at least 0, not -1"),
-        ({"epochs": 1.5}, TypeError, "epochs is an integer, not 1.5"),
-        ({"epochs": "2"}, TypeError, "epochs is an integer, not '2'"),
-        ({"batch_size": 2.5}, TypeError, "batch_size is an integer, not 2.5"),
-        ({"batch_size": None}, TypeError, "batch_size is an integer, not None"),
-        ({"batch_size": -3}, ValueError, "batch_size is at least 1, not -3"),
-        ({"verbose": 3}, ValueError, "verbose is 0, 1, 2 or None, not 3"),
+        ({"epochs": -1}, ValueError, "epochs must be >= 0, got -1"),
+        ({"epochs": 1.5}, TypeError, "epochs must be an integer, got 1.5"),
+        ({"epochs": "2"}, TypeError, "epochs must be an integer, got '2'"),
+        ({"batch_size": 2.5}, TypeError, "batch_size must be an integer, got 2.5"),
+        ({"batch_size": None}, TypeError, "batch_size must be an integer, got None"),
+        ({"batch_size": -3}, ValueError, "batch_size must be >= 1, got -3"),
+        ({"verbose": 3}, ValueError, "verbose must be 0, 1, 2 or None, got 3"),
     ):
         with pytest.raises(kind, match=hint):
             mine.fit(X, Y, **options)
     for measure in (partial(mine.evaluate, y=Y), mine.predict):
-        with pytest.raises(TypeError, match=r"batch_size is an integer, not 2\.5"):
+        with pytest.raises(TypeError, match=r"batch_size must be an integer, got 2\.5"):
             measure(X, batch_size=2.5)
     assert not mine.history.steps
     assert len(mine.fit(X, Y, epochs=np.int64(2), batch_size=np.int32(25), verbose=False).steps) == 4
@@ -1042,28 +1042,28 @@ def test_what_is_given_to_fit_is_looked_at(backend: Backend) -> None:
 def test_single_examples_are_no_batches(backend: Backend) -> None:
     """Pairs of an example and its class have no axis that counts, so that each would be taken for a batch."""
     for pairs in (list(zip(X, Y, strict=True)), [(x, {"class": y}) for x, y in zip(X, Y, strict=True)]):
-        with pytest.raises(ValueError, match="a single number in place of a batch"):
+        with pytest.raises(ValueError, match=r"Trainer: without y, x must be an iterable of batches \(x, y\), who"):
             trainer().fit(pairs)
-        with pytest.raises(ValueError, match="a single number in place of a batch"):
+        with pytest.raises(ValueError, match=r"Trainer: without y, x must be an iterable of batches \(x, y\), who"):
             trainer().evaluate(pairs)
 
 
 def test_a_target_that_is_not_there_is_missed(backend: Backend) -> None:
     for measure in (trainer().fit, trainer().evaluate):
-        with pytest.raises(ValueError, match="the loss needs what is true, and there is no y"):
+        with pytest.raises(ValueError, match="Trainer: y must be given for this loss, got None"):
             measure(X)
-        with pytest.raises(ValueError, match="the loss needs what is true, and there is no y"):
+        with pytest.raises(ValueError, match="Trainer: y must be given for this loss, got None"):
             measure(iter([X]))
-    with pytest.raises(ValueError, match="the loss needs what is true, and there is no y"):
+    with pytest.raises(ValueError, match="Trainer: y must be given"):
         trainer().fit(X, Y, validation_data=(X,))
-    with pytest.raises(ValueError, match=r"an iterable of batches \(x, y\).*; if it is data itself, y is missing"):
+    with pytest.raises(ValueError, match=r"an iterable of batches \(x, y\).*; if x is data itself, y is missing"):
         trainer().fit(X[:, :3].tolist())
     own = training.Trainer(modules.Linear(4, 4), lambda p, _: ops.mean(ops.square(p)), optim.SGD(0.1))
     assert own.fit(X).steps, "a loss of one's own need not have a target"
 
 
 def test_a_loss_that_is_not_there_says_which_are() -> None:
-    with pytest.raises(ValueError, match=r"no loss .cross_entropy. .*: binary_crossentropy, .*mse"):
+    with pytest.raises(ValueError, match="Trainer: loss must be a function or one of binary_crossentropy, categor"):
         training.Trainer(modules.Linear(4, 3), "cross_entropy", optim.SGD(0.1))
 
 
@@ -1073,7 +1073,7 @@ def test_a_loss_of_ones_own_without_weights_says_so(backend: Backend) -> None:
 
     mine = training.Trainer(modules.Linear(4, 3), loss, optim.SGD(0.1))
     for measure in (mine.fit, mine.evaluate):
-        with pytest.raises(TypeError, match="the loss takes no weights: it has no third argument for them"):
+        with pytest.raises(TypeError, match="Trainer: sample_weight must be None for a loss without a third argum"):
             measure(X, Y, sample_weight=COUNTS)
     assert mine.fit(X, Y).steps
 
@@ -1092,9 +1092,9 @@ def test_another_loss_is_asked_as_the_first_was(compile: bool, backend: Backend)
         assert mine.fit(x, y, sample_weight=COUNTS).steps
     mine.loss = lambda prediction, target: ops.mean(prediction)
     for measure in (mine.fit, mine.evaluate):
-        with pytest.raises(TypeError, match="the loss takes no weights"):
+        with pytest.raises(TypeError, match="Trainer: sample_weight must be None for a loss without a third argum"):
             measure(x, y, sample_weight=COUNTS)
-    with pytest.raises(ValueError, match=r"no loss .mean."):
+    with pytest.raises(ValueError, match="Trainer: loss must be a function or one of binary_crossentropy, categor"):
         mine.loss = "mean"
 
 
@@ -1175,7 +1175,7 @@ def test_metrics_may_come_and_go(backend: Backend) -> None:
 
 @pytest.mark.parametrize("model", [lambda x: x, modules.Linear, None, {"weight": 1.0}])
 def test_a_model_is_a_module(model: Any) -> None:
-    hint = r"write Linear\(...\)" if model is modules.Linear else "a Module is wanted"
+    hint = r"write Linear\(...\)" if model is modules.Linear else "model must be a Module, got"
     with pytest.raises(TypeError, match=hint):
         training.Trainer(model, LOSS, optim.SGD(0.1))
 
@@ -1224,14 +1224,14 @@ def test_callbacks_may_be_others_when_a_run_goes_on(backend: Backend, tmp_path: 
 def test_figures_are_those_of_their_metrics_when_a_run_goes_on(backend: Backend, tmp_path: Path) -> None:
     trainer(training.Checkpoint(tmp_path, every=2), metrics=["accuracy", training.TopKAccuracy(2)]).fit(X, Y)
     for metrics in ([training.TopKAccuracy(2), "accuracy"], ["accuracy"]):
-        with pytest.raises(ValueError, match=r"figures of the metrics \['accuracy'.*here are"):
+        with pytest.raises(ValueError, match=r"Trainer: metrics must be those of the checkpoint, \['accuracy', 't"):
             trainer(metrics=metrics).fit(X, Y, resume=tmp_path)
 
 
 def test_an_epoch_goes_on_with_batches_of_its_own_size(backend: Backend, tmp_path: Path) -> None:
     """Others would leave out examples, or take some twice."""
     trainer(training.Checkpoint(tmp_path, every=2)).fit(X, Y, batch_size=20)
-    with pytest.raises(ValueError, match="within an epoch of batches of 20; it cannot go on with 10"):
+    with pytest.raises(ValueError, match="Trainer: batch_size must be that of the checkpoint, 20, to go on within"):
         trainer().fit(X, Y, batch_size=10, resume=tmp_path)
     assert len(trainer().fit(X, Y, batch_size=20, resume=tmp_path).steps) == 3
     trainer(training.Checkpoint(tmp_path / "whole")).fit(X, Y, batch_size=20)

@@ -241,7 +241,7 @@ class TestErrors:
     def test_values_that_are_no_numbers(self, backend: Backend) -> None:
         x = ops.asarray(X)
         for f in (lambda x: x, lambda x: ops.argmax(x), lambda x: (ops.sum(x), 1), lambda x: None, lambda x: {"a": x}):
-            with pytest.raises(TypeError, match="answers"):
+            with pytest.raises(TypeError, match="grad: the function must return"):
                 grad(f)(x)
         with pytest.raises(TypeError, match="real"):
             grad(lambda z: ops.sum(z))(ops.asarray([1j]))
@@ -253,7 +253,7 @@ class TestErrors:
             grad(total, "x")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="argnums"):
             grad(total, ())
-        with pytest.raises(ValueError, match="twice"):
+        with pytest.raises(ValueError, match=r"grad: argnums must name each argument once, got \(0, -2\)"):
             grad(lambda x, y: 1.0, (0, -2))(ops.asarray(X), ops.asarray(X))
 
     @pytest.mark.parametrize("left", [float, lambda x: x.item(), lambda x: x.tolist(), lambda x: 2.0, lambda x: True])
@@ -315,7 +315,7 @@ class TestErrors:
         for name in names[:2]:
             with ember_ml.use_backend(name):
                 tensors.append(ops.asarray([1.0]))
-        with pytest.raises(TypeError, match="two engines"):
+        with pytest.raises(TypeError, match=r"grad: tensors must be of one engine, got torch and mlx; ember_ml\.o"):
             grad(lambda t: 1.0)(tensors)
 
     def test_cotangents_that_do_not_fit(self, backend: Backend) -> None:
@@ -520,11 +520,11 @@ class TestVmap:
         x = ops.asarray(X)
         with pytest.raises(ValueError, match="one length"):
             vmap(ops.add)(x, ops.asarray([1.0, 2.0, 3.0]))
-        with pytest.raises(ValueError, match="entries"):
+        with pytest.raises(ValueError, match="vmap: in_axes must have one entry for each of 2 positional argument"):
             vmap(ops.add, in_axes=(0,))(x, x)
         with pytest.raises(ValueError, match="axis 2"):
             vmap(ops.sum, in_axes=2)(x)
-        with pytest.raises(ValueError, match="axis to go along"):
+        with pytest.raises(ValueError, match="vmap: in_axes must map at least 1 argument, got none"):
             vmap(ops.sum, in_axes=None)(x)
         with pytest.raises(ValueError, match="tree of axes"):
             vmap(ops.add, in_axes=(0, (0, 0)))(x, x)
@@ -567,7 +567,7 @@ class TestModelsOfRepeatedFunctions:
         def run() -> Any:
             return vmap(lambda m, x: m(x), (None, 0))(model, x) if is_given else vmap(lambda x: model(x))(x)
 
-        with pytest.raises(ValueError, match=r"assigned 1.running_mean, 1.running_var of a Sequential.*eval"):
+        with pytest.raises(ValueError, match=r"vmap: the function must not assign to a model, got 1\.running_mean"):
             run()
         close(model[1].running_mean, before)
         model.eval()
@@ -668,7 +668,7 @@ class TestCustomGradient:
 
     def test_wrong_number_of_gradients(self, backend: Backend) -> None:
         f = custom_gradient(lambda x: (ops.sin(x), lambda g: (g, g)))
-        with pytest.raises(ValueError, match="2 gradients for 1"):
+        with pytest.raises(ValueError, match="custom_gradient: the gradient function of <lambda> must return 1 gr"):
             grad(lambda x: ops.sum(f(x)))(ops.asarray(X))
 
     @pytest.mark.parametrize("what", ["tensor", "model"])
@@ -685,7 +685,7 @@ class TestCustomGradient:
             return total(scaled(x))
 
         held = model if what == "model" else ops.asarray(2.0)
-        with pytest.raises(ValueError, match=r"scaled closes over a (tensor|Linear) .*argument"):
+        with pytest.raises(ValueError, match="scaled must not close over a "):
             grad(outer)(held, ops.asarray(X))
         close(grad(outer, 1)(held, ops.asarray(X)), 0 * X)
 

@@ -32,9 +32,9 @@ def test_positions_and_axes_are_numbers_of_numpy(backend: Backend) -> None:
 
 @pytest.mark.parametrize("transform", [grad, jacobian, hessian])
 def test_errors_name_the_transform_that_was_asked_for(backend: Backend, transform: Any) -> None:
-    with pytest.raises(TypeError, match=f"{transform.__name__} takes floating tensors"):
+    with pytest.raises(TypeError, match=f"{transform.__name__}: argument 0 must hold floating tensors"):
         transform(ops.sum)(ops.asarray([1]))
-    with pytest.raises(TypeError, match=f"{transform.__name__} takes a function that answers"):
+    with pytest.raises(TypeError, match=f"{transform.__name__}: the function must return"):
         transform(lambda x: "no tensor")(ops.asarray(X))
 
 
@@ -90,11 +90,11 @@ def test_checkpoints_of_functions_that_answer_nothing(backend: Backend) -> None:
 
 def test_rules_that_are_none(backend: Backend) -> None:
     x = ops.asarray(X)
-    with pytest.raises(TypeError, match=r"custom_gradient .* pair of value and gradient function, not"):
+    with pytest.raises(TypeError, match="pair of value and gradient f"):
         custom_gradient(ops.sin)(x)
-    with pytest.raises(TypeError, match=r"custom_gradient .* pair of value and gradient function, not"):
+    with pytest.raises(TypeError, match="custom_gradient: the function must return a pair of value and gradient f"):
         custom_gradient(lambda x: (x, x, x))(x)
-    with pytest.raises(TypeError, match=r"custom_gradient .* function from cotangents to gradients, not NoneType"):
+    with pytest.raises(TypeError, match=r"custom_gradient: .* function from cotangents to gradients, got None"):
         custom_gradient(lambda x: (x, None))(x)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ember_ml.backend import protocol
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
-from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError
+from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError, warn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,7 +162,9 @@ class Backend:
         try:
             return self.names[x.dtype]
         except KeyError:
-            raise UnsupportedError(f"the {self.chosen_as} dtype {x.dtype} has no portable name") from None
+            raise UnsupportedError(
+                f"the dtype must be one of {', '.join(self.dtypes)}, got the {self.name} dtype {x.dtype}"
+            ) from None
 
     def dtype(self, value: object) -> Any:
         """The engine's own dtype object for anything that names one."""
@@ -173,7 +175,9 @@ class Backend:
                 f"it has {', '.join(self.dtypes)}"
             )
         if wanted.name == "float64" and not self.has_float64():
-            raise UnsupportedError(f"the {self.chosen_as} engine has no float64 on {self.device or self.devices()[-1]}")
+            raise UnsupportedError(
+                f"dtype must be one that {self.device or self.devices()[-1]} of the {self.name} engine has, got float64"
+            )
         return self.dtypes[wanted.name]
 
     def own(self, operation: Operation) -> Callable[..., Any] | None:
@@ -286,7 +290,6 @@ def homes() -> dict[str, Home]:
 @cache
 def _third_party() -> dict[str, Home]:
     """The backends that entry points add, under names that are free."""
-    import warnings
     from importlib import metadata  # slow to import, and needed only once a backend is looked for
 
     found: dict[str, Home] = {}
@@ -302,9 +305,7 @@ def _third_party() -> dict[str, Home]:
             owners[point.name] = distribution
             found[point.name] = Home(module, module.partition(".")[0], f"pip install {distribution}")
             continue
-        warnings.warn(
-            f"the backend {point.name!r} that the distribution {distribution} adds is ignored: {reason}", stacklevel=2
-        )
+        warn(f"the backend {point.name!r} that the distribution {distribution} adds is ignored: {reason}")
     return found
 
 
@@ -325,15 +326,17 @@ def _installed(package: str) -> bool:
 
 def load(name: str, source: str = "") -> Backend:
     """The backend of that name, imported on first use; ``source`` says who asked, for the message."""
+    asked = f"{source}: " if source else ""
     if not isinstance(name, str):
-        raise TypeError(f"a backend is named by a string, such as 'numpy', not {name!r}")
+        raise TypeError(f"{asked}the name of a backend must be a string, such as 'numpy', got {name!r}")
     found = None if name in HIDDEN else _state.loaded.get(name)
     if found is not None:
         return found
-    asked = f" ({source})" if source else ""
     home = homes().get(name)
     if home is None:
-        raise BackendNotFoundError(f"unknown backend {name!r}{asked}; {_choices()}{_hint(name)}")
+        raise BackendNotFoundError(
+            f"{asked}the name of a backend must be a known one, got {name!r}{_hint(name)}; {_choices()}"
+        )
     return _import(name, home, asked)
 
 
@@ -353,8 +356,8 @@ def _import(name: str, home: Home, asked: str) -> Backend:
                 raise
             except BaseException as error:  # a module may also end the process as it is imported
                 raise BackendNotFoundError(
-                    f"the {name} backend{asked} failed to import: {type(error).__name__}: {error}; {_choices()}; "
-                    f"to install: {home.install}"
+                    f"{asked}the {name} backend must import, got {type(error).__name__}: {error}; {_choices()}; to "
+                    f"install: {home.install}"
                 ) from error
             _state.loaded[name] = backend
     return _state.loaded[name]
@@ -463,7 +466,8 @@ def kept_choice() -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise BackendNotFoundError(
-            f"the backend choice in {path} cannot be read ({error}); mend or remove that file; {_choices()}"
+            f"the backend choice in {path} must be the name of a backend, got a file that cannot be read ({error}); "
+            f"correct or remove it; {_choices()}"
         ) from error
     return text.strip()
 
@@ -580,8 +584,8 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
 
         if inspect.isasyncgenfunction(function):
             raise TypeError(
-                "use_backend does not decorate asynchronous generators: "
-                f"open a with block inside {function.__name__}, and close it before it yields"
+                f"use_backend: a decorated function must not be an asynchronous generator, got {function.__name__}; "
+                "open a with block inside it, and close it before it yields"
             )
         # A call of these runs nothing of their bodies, so blocks are opened when those run.
         if inspect.iscoroutinefunction(function):

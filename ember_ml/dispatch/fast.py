@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
+from ember_ml.dispatch.errors import called_as
 from ember_ml.dispatch.roles import COUNT, DEVICE, DTYPE, FLAG, INDEX, MASK, SCALAR, TENSOR, TENSOR_ROLES
 from ember_ml.dtypes import (
     DTYPES,
@@ -450,7 +451,7 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
 
 def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], TypeError]:
     """Function that returns the error for arguments that do not fit the signature."""
-    function, name = operation.function, operation.name
+    function = operation.function
 
     def wrong(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
         import inspect  # takes longer to import than this module, and errors are rare
@@ -458,8 +459,8 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
         try:
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as error:
-            return TypeError(f"{name}() {error}")
-        raise AssertionError(f"{name}: the arguments fit its signature")
+            return TypeError(f"{called_as(operation)}() {error}")
+        raise AssertionError(f"{operation.name}: the arguments fit its signature")
 
     return wrong
 

@@ -13,7 +13,7 @@ from ember_ml import backend as backends
 from ember_ml import tree
 from ember_ml.backend import Backend
 from ember_ml.dispatch import wrapping
-from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, hide_frames, written
+from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, called_as, hide_frames, rename
 from ember_ml.dispatch.promotion import promotion_of
 from ember_ml.dispatch.roles import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
 from ember_ml.dispatch.tensor_types import (
@@ -38,11 +38,12 @@ from ember_ml.dtypes import (
     accumulated,
     adapt,
     default_dtype,
-    describe,
     free,
     holds,
     promote,
     shown,
+    with_article,
+    written,
 )
 from ember_ml.errors import EmberError
 
@@ -112,14 +113,17 @@ class GeneralPath:
                 kinds += leaf_types(item)
             else:
                 kinds.append(kind)
-        return common_backend(self.operation.name, kinds)
+        try:
+            return common_backend(kinds)
+        except TypeError as error:
+            raise rename(error, called_as(self.operation)) from None
 
     def operands(self, values: tuple[Any, ...]) -> list[Any]:
         """The values of the parameters that take tensors."""
         found: list[Any] = []
-        for index, _, many, _, _ in self.tensors:
+        for index, _, many, name, _ in self.tensors:
             if many:
-                found += self.items(values[index])
+                found += self.items(values[index], name)
             else:
                 found.append(values[index])
         return found
@@ -129,7 +133,10 @@ class GeneralPath:
         for slot in self.tensors:
             if type(values[slot.at]) in (list, tuple):
                 leaf_types(values[slot.at])  # raises if it is nested too deeply
-        backend = wrapping.backend_of_wrapped(self.operation.name, values)
+        try:
+            backend = wrapping.backend_of_wrapped(self.operation.name, values)
+        except TypeError as error:
+            raise rename(error, called_as(self.operation)) from None
         natives = wrapping.unwrap_all(values, backend)
         if backend.is_host:
             self.check_host(backend, values)
@@ -155,16 +162,16 @@ class GeneralPath:
             for leaf in tree.leaves(values[slot.at]):
                 found = registered(type(leaf))
                 if type(found) is Backend and not issubclass(host.tensors[0], found.kinds):
-                    raise wrapping.mixed_engines(self.operation.name, "numpy", found.chosen_as)
+                    raise wrapping.mixed_engines(called_as(self.operation), "numpy", found.chosen_as)
 
-    def items(self, value: Any) -> Sequence[Any]:
+    def items(self, value: Any, name: str) -> Sequence[Any]:
         """Values of a parameter that takes several."""
         if value is None:
             return ()
         if type(value) in (list, tuple):
             return value  # type: ignore[no-any-return]
         if classify(type(value)) in (NUMBER, UNKNOWN):
-            raise TypeError(f"{self.operation.name} takes a sequence of tensors, not {describe(value)}")
+            raise TypeError(f"{called_as(self.operation)}: {name} must be a sequence of tensors, got {written(value)}")
         return list(value)
 
     def prepare(self, backend: Backend, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -178,8 +185,8 @@ class GeneralPath:
             container, keys = prepared, [index]
             if many:
                 if value is None:
-                    raise TypeError(f"{self.operation.name} takes a sequence of tensors, not None, for {name}")
-                container = prepared[index] = list(self.items(value))
+                    raise TypeError(f"{name} must be a sequence of tensors, got None")
+                container = prepared[index] = list(self.items(value, name))
                 keys = list(range(len(container)))
             for key in keys:
                 item = container[key]
@@ -223,12 +230,12 @@ class GeneralPath:
             value = values[index]
             if isinstance(value, _NO_NUMBERS) or (value is None and not optional):
                 required = "a number" if role == SCALAR else "True or False"
-                raise TypeError(f"{self.operation.name} takes {required} for {name}, not {written(value)}")
+                raise TypeError(f"{name} must be {required}, got {written(value)}")
 
     def to_integer(self, value: Any, name: str) -> Any:
         """``value`` as an integer; some engines accept a tuple of one, or truncate fractions."""
         if not hasattr(type(value), "__index__"):
-            raise TypeError(f"{self.operation.name} takes an integer for {name}, not {describe(value)}")
+            raise TypeError(f"{name} must be an integer, got {written(value)}")
         return _plain(value)
 
     def to_tensor(self, backend: Backend, values: tuple[Any, ...], value: Any, dtype: Any, name: str) -> Any:
@@ -242,9 +249,7 @@ class GeneralPath:
             return value
         if found in (UNKNOWN, NONE):
             tree.depth(value)  # raises its own error for a container that contains itself
-            raise TypeError(
-                f"{self.operation.name} takes tensors, numbers and sequences, not a {type(value).__name__} for {name}"
-            )
+            raise TypeError(f"{name} must be a tensor, a number or a sequence of numbers, got {written(value)}")
         return backend.convert(as_list(value), dtype, self.device(backend, values))
 
     def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
@@ -258,7 +263,7 @@ class GeneralPath:
         x = self.to_tensor(backend, values, value, int64 if empty else None, name)
         dtype = backend.dtype_of(x)
         if dtype.kind not in KINDS["integral"]:
-            raise TypeError(f"{self.operation.name} takes integers for {name}, not {dtype.name}")
+            raise TypeError(f"{name} must be integers, got {dtype.name}")
         return x if dtype.name == "int64" else backend.cast(x, int64)
 
     def to_mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
@@ -301,20 +306,23 @@ class GeneralPath:
         """Reject a dtype that the operation does not support."""
         operation = self.operation
         if dtype.name not in operation.dtypes:
-            kinds = " or ".join(operation.kinds)
-            raise TypeError(f"{operation.name} takes dtypes of kind {kinds}, not {dtype.name}")
+            kinds = " or ".join(_KIND_WORDS.get(kind, kind) for kind in operation.kinds)
+            raise TypeError(f"the dtype must be {kinds}, got {dtype.name}")
 
     def check_fit(self, value: Any, dtype: EmberDType, into: EmberDType) -> None:
         """Reject values of a higher kind than the tensor they are stored in, except 0 and 1 in a bool tensor."""
         if KIND_RANK[dtype.kind] > KIND_RANK[into.kind] and not (
             into.kind == "bool" and type(value) is int and value in (0, 1)
         ):
-            raise TypeError(f"{self.operation.name} cannot put {dtype.name} values into a {into.name} tensor")
+            raise TypeError(
+                f"values for {with_article(into.name)} tensor must not be of a higher kind, got {dtype.name}; cast "
+                "one of them first"
+            )
 
     def check_range(self, number: Any, dtype: EmberDType) -> None:
         """Reject a Python integer that the dtype cannot store."""
         if isinstance(number, int) and not holds(dtype, number):
-            raise ValueError(f"{self.operation.name} was given {shown(number)}, which {dtype.name} cannot hold")
+            raise ValueError(f"numbers must fit into {dtype.name}, got {shown(number)}")
 
     def invoke(self, run: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         """Call ``run`` with the values, positional or by keyword as the signature requires."""
@@ -377,6 +385,15 @@ class GeneralPath:
         opaque = getattr(backend.core, "opaque", None)
         return run(*values) if opaque is None else opaque(self.operation, run, values)
 
+
+# Kinds as messages name them.
+_KIND_WORDS = {
+    "bits": "bool or integer",
+    "integral": "integer",
+    "numeric": "numeric, not bool",
+    "real": "real, not complex",
+    "real numeric": "real and numeric, neither bool nor complex",
+}
 
 _NO_NUMBERS = (str, bytes, list, tuple, dict, set)
 

@@ -175,7 +175,7 @@ def definition_of(name: str) -> Callable[..., Any]:
     """Body of an operation, for a backend whose own function supports only some inputs."""
     definition = REGISTRY[name].definition
     if definition is None:
-        raise LookupError(f"{name} has no body")
+        raise LookupError(f"{name} must have a body, got a signature alone")
     return definition
 
 

@@ -99,12 +99,8 @@ def backend_of(x: Any, host: bool = True) -> Backend | None:
     return numpy if numpy is not None and isinstance(x, numpy.tensors) else None
 
 
-def common_backend(name: str, kinds: Iterable[type]) -> Backend:
-    """The backend of the tensors among arguments of these types, else the active one.
-
-    Args:
-        name: what was called, for the message about tensors of two engines.
-    """
+def common_backend(kinds: Iterable[type]) -> Backend:
+    """The backend of the tensors among arguments of these types, else the active one."""
     found: Backend | None = None
     for kind in kinds:
         one = classify(kind)
@@ -112,7 +108,7 @@ def common_backend(name: str, kinds: Iterable[type]) -> Backend:
             continue
         if found is not None:
             raise TypeError(
-                f"{name} was given tensors of two engines, {found.chosen_as} and {one.chosen_as}; "
+                f"tensors must be of one engine, got {found.chosen_as} and {one.chosen_as}; "
                 f"ember_ml.ops.convert_to_tensor(x) moves either to the active backend ({backends.current().name})"
             )
         found = one

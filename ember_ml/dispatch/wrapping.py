@@ -93,8 +93,8 @@ def backend_of_wrapped(name: str, values: tuple[Any, ...]) -> Backend:
 def mixed_engines(name: str, first: str, second: str) -> TypeError:
     """The error for EmberTensors and tensors of two engines in one call."""
     return TypeError(
-        f"{name} was given tensors of two engines, {first} and {second}; x.to_backend({first!r}) moves an EmberTensor, "
-        "and EmberTensor(x) makes one of a native tensor"
+        f"{name}: tensors must be of one engine, got {first} and {second}; x.to_backend({first!r}) moves an "
+        "EmberTensor, and EmberTensor(x) makes one of a native tensor"
     )
 
 

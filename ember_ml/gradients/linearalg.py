@@ -262,7 +262,9 @@ def _qr(g: Sequence[Any], out: Any, x: Any, *, mode: str = "reduced") -> Any:
     q, r = out
     rows, columns = x.shape[-2:]
     if mode == "complete" and rows > columns:
-        raise UnsupportedError("qr has no gradient in mode 'complete' for matrices with more rows than columns")
+        raise UnsupportedError(
+            "qr: mode must not be 'complete' for the gradient of matrices with more rows than columns"
+        )
     gq = creation.zeros_like(q) if g[0] is None else g[0]
     gr = creation.zeros_like(r) if g[1] is None else g[1]
     if rows >= columns:

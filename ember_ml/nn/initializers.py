@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ember_ml import ops
+from ember_ml.dtypes import written
 from ember_ml.ops import random
 from ember_ml.types import DTypeLike, Shape, Tensor
 
@@ -112,7 +113,7 @@ def variance_scaling(
     fan_in, fan_out = fans(shape)
     counts = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
     if mode not in counts:
-        raise ValueError(f"unknown mode {mode!r}; known: {', '.join(counts)}")
+        raise ValueError(f"variance_scaling: mode must be one of {', '.join(map(repr, counts))}, got {mode!r}")
     stddev = math.sqrt(scale / max(counts[mode], 1.0))
     if distribution == "uniform":
         limit = stddev * math.sqrt(3)
@@ -121,7 +122,9 @@ def variance_scaling(
         return normal(shape, dtype, key, stddev=stddev)
     if distribution == "truncated_normal":
         return truncated_normal(shape, dtype, key, stddev=stddev / _TRUNCATED)
-    raise ValueError(f"unknown distribution {distribution!r}; known: truncated_normal, normal, uniform")
+    raise ValueError(
+        f"variance_scaling: distribution must be 'truncated_normal', 'normal' or 'uniform', got {distribution!r}"
+    )
 
 
 def glorot_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
@@ -196,7 +199,7 @@ def orthogonal(shape: Shape, dtype: DTypeLike | None = None, key: object = None,
     """
     shape = _shape(shape)
     if len(shape) < 2:
-        raise ValueError(f"a matrix has two axes: {list(shape)} is not its shape")
+        raise ValueError(f"orthogonal: shape must have at least 2 axes, got {list(shape)}")
     rows, columns = math.prod(shape[:-1]), shape[-1]
     # Half types are drawn in single precision: their few digits would not be orthogonal.
     drawn = random.normal((max(rows, columns), min(rows, columns)), dtype=_drawn_dtype(dtype), key=key)
@@ -214,7 +217,7 @@ def identity(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *
     """
     shape = _shape(shape)
     if len(shape) != 2:
-        raise ValueError(f"a matrix has two axes: {list(shape)} is not its shape")
+        raise ValueError(f"identity: shape must have 2 axes, got {list(shape)}")
     return ops.multiply(ops.eye(*shape, dtype=dtype), gain)
 
 
@@ -242,21 +245,30 @@ def get_initializer(value: str | float | Initializer) -> Initializer:
     if callable(value):
         return value
     if not isinstance(value, str):
-        raise TypeError(f"an initializer is a name, a function or a number, not a {type(value).__name__}")
+        raise TypeError(f"get_initializer: value must be a name, a function or a number, got {written(value)}")
     if value not in INITIALIZERS:
-        raise ValueError(f"unknown initializer {value!r}; known: {', '.join(INITIALIZERS)}")
+        raise ValueError(f"get_initializer: value must be one of {', '.join(INITIALIZERS)}, got {value!r}")
     return INITIALIZERS[value]
 
 
-def initialized(value: str | float | Initializer, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+def initialized(
+    value: str | float | Initializer, shape: Shape, dtype: DTypeLike | None = None, name: str = "initialized: value"
+) -> Tensor:
     """What the initialiser of that name, or that function or number, makes for a shape; none of another shape.
+
+    Args:
+        name: the layer and the option, for messages.
 
     >>> initialized("ones", (2, 1)).tolist()
     [[1.0], [1.0]]
     """
-    made: Any = get_initializer(value)(shape, dtype)
+    try:
+        initializer = get_initializer(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace("get_initializer: value", name, 1)) from None
+    made: Any = initializer(shape, dtype)
     if tuple(ops.shape(made)) != _shape(shape):
-        raise ValueError(f"an initializer made {list(ops.shape(made))} where {list(_shape(shape))} is wanted")
+        raise ValueError(f"{name} must return shape {list(_shape(shape))}, got {list(ops.shape(made))}")
     return made  # type: ignore[no-any-return]
 
 

@@ -53,12 +53,12 @@ class Wiring:
 
     def __init__(self, units: int, output_dim: int | None = None, seed: int = 0) -> None:
         if units < 1:
-            raise ValueError(f"there is at least 1 neuron, not {units}")
+            raise ValueError(f"{type(self).__name__}: units must be >= 1, got {units}")
         self.units = units
         self.output_dim = units if output_dim is None else output_dim
         self.seed = seed
         if not 1 <= self.output_dim <= units:
-            raise ValueError(f"{units} neurons cannot have {output_dim} motor neurons among them")
+            raise ValueError(f"{type(self).__name__}: output_dim must be from 1 to units={units}, got {output_dim}")
         self.input_dim: int | None = None
         self.adjacency = _matrix(units, units)
         self.sensory_adjacency: list[list[int]] = []
@@ -71,7 +71,9 @@ class Wiring:
             self.sensory_adjacency = _matrix(input_dim, self.units)
             self.connect_inputs(input_dim)
         elif self.input_dim != input_dim:
-            raise ValueError(f"the wiring has {self.input_dim} inputs already, and cannot have {input_dim}")
+            raise ValueError(
+                f"{type(self).__name__}: input_dim must be {self.input_dim}, as it was built before, got {input_dim}"
+            )
         return self
 
     def connect_inputs(self, input_dim: int) -> None:
@@ -87,14 +89,19 @@ class Wiring:
     def add_sensory_synapse(self, source: int, target: int, polarity: int) -> None:
         """Connect an input to a neuron."""
         if self.input_dim is None:
-            raise ValueError("the wiring has no inputs yet; build(input_dim) gives it some")
+            raise ValueError(
+                f"{type(self).__name__}: the wiring must have inputs, got none; build(input_dim) gives it some"
+            )
         self._add(self.sensory_adjacency, source, target, polarity)
 
     def _add(self, matrix: list[list[int]], source: int, target: int, polarity: int) -> None:
         if not (0 <= source < len(matrix) and 0 <= target < self.units):
-            raise ValueError(f"there is no synapse from {source} to {target} among {len(matrix)} and {self.units}")
+            raise ValueError(
+                f"{type(self).__name__}: source must be from 0 to {len(matrix) - 1} and target from 0 to "
+                f"{self.units - 1}, got {source} and {target}"
+            )
         if polarity not in (-1, 1):
-            raise ValueError(f"the polarity of a synapse is 1 or -1, not {polarity!r}")
+            raise ValueError(f"{type(self).__name__}: polarity must be 1 or -1, got {polarity!r}")
         matrix[source][target] = polarity
 
     @property
@@ -149,7 +156,7 @@ class Random(Wiring):
     ) -> None:
         super().__init__(units, output_dim, seed)
         if not 0 <= sparsity_level < 1:
-            raise ValueError(f"the sparsity level is at least 0 and below 1, not {sparsity_level!r}")
+            raise ValueError(f"{type(self).__name__}: sparsity_level must be >= 0 and < 1, got {sparsity_level!r}")
         self.sparsity_level = sparsity_level
         for place in self._places(units):
             self.add_synapse(*divmod(place, units), self._dice.polarity())
@@ -197,7 +204,9 @@ class NCP(Wiring):
             ("motor_fanin", motor_fanin, command_neurons),
         ):
             if not 1 <= fan <= limit:
-                raise ValueError(f"{name} is from 1 to the number of neurons there, {limit}, not {fan}")
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be from 1 to {limit}, the number of neurons there, got {fan}"
+                )
         self.motor = list(range(motor_neurons))
         self.command = list(range(motor_neurons, motor_neurons + command_neurons))
         self.inter = list(range(motor_neurons + command_neurons, self.units))
@@ -249,9 +258,12 @@ class AutoNCP(NCP):
 
     def __init__(self, units: int, output_size: int, sparsity_level: float = 0.5, seed: int = 0) -> None:
         if output_size < 1 or output_size > units - 3:
-            raise ValueError(f"{units} neurons are too few for {output_size} outputs, inter and command neurons")
+            raise ValueError(
+                f"{type(self).__name__}: output_size must be from 1 to units - 3, got output_size={output_size}, "
+                f"units={units}"
+            )
         if not 0.1 <= sparsity_level <= 0.9:
-            raise ValueError(f"the sparsity level is from 0.1 to 0.9, not {sparsity_level!r}")
+            raise ValueError(f"{type(self).__name__}: sparsity_level must be from 0.1 to 0.9, got {sparsity_level!r}")
         self.sparsity_level = sparsity_level
         density = 1 - sparsity_level
         hidden = units - output_size

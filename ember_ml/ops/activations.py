@@ -97,7 +97,7 @@ def celu(x: TensorLike, /, alpha: float = 1.0) -> Tensor:
     [-3.0, 0.0, 2.0]
     """
     if alpha == 0:
-        raise ValueError("celu divides by alpha, which is 0")
+        raise ValueError("alpha must not be 0, got 0")
     return math._in_single(_elu, x, slope=1.0, alpha=alpha, scale=1 / alpha)
 
 
@@ -212,7 +212,7 @@ def hard_tanh(x: TensorLike, /, min_val: float = -1.0, max_val: float = 1.0) -> 
     [-1.0, 0.5, 1.0]
     """
     if min_val > max_val:
-        raise ValueError(f"min_val {min_val} is above max_val {max_val}")
+        raise ValueError(f"min_val must be <= max_val, got min_val={min_val}, max_val={max_val}")
     return math.clip(x, min_val, max_val)
 
 
@@ -252,7 +252,7 @@ def soft_shrink(x: TensorLike, /, threshold: float = 0.5) -> Tensor:
     [-1.5, 0.0, 0.5]
     """
     if threshold < 0:
-        raise ValueError(f"soft_shrink takes a threshold of at least 0, not {threshold}")
+        raise ValueError(f"threshold must be >= 0, got {threshold}")
     inside = comparison.less_equal(math.abs(x), threshold)
     return comparison.where(inside, 0, math.subtract(x, math.clip(x, -threshold, threshold)))
 
@@ -279,7 +279,7 @@ def softplus(x: TensorLike, /, beta: float = 1.0, threshold: float = 20.0) -> Te
     ([0.0, 10000.0], '0.6931')
     """
     if beta == 0:
-        raise ValueError("softplus divides by beta, which is 0")
+        raise ValueError("beta must not be 0, got 0")
     return math._in_single(_softplus, x, beta=beta, threshold=threshold)
 
 
@@ -317,7 +317,7 @@ def squareplus(x: TensorLike, /, b: float = 4.0) -> Tensor:
     [0.5, 1.0, 2.0]
     """
     if b < 0:
-        raise ValueError(f"squareplus takes b of at least 0, not {b}")
+        raise ValueError(f"b must be >= 0, got {b}")
     return math._in_single(_squareplus, x, b=b)
 
 
@@ -424,7 +424,7 @@ def glu(x: TensorLike, /, axis: int = -1) -> Tensor:
 def _glu(x: Any, axis: int) -> Tensor:
     (axis,) = _axes(axis, x.ndim)
     if x.shape[axis] % 2:
-        raise ValueError(f"glu halves an axis, and {x.shape[axis]} elements have no half")
+        raise ValueError(f"axis {axis} must have an even length, got {x.shape[axis]}")
     value, gate = manipulation.split(x, 2, axis)
     return math.multiply(value, _sigmoid(gate))
 
@@ -453,7 +453,7 @@ def get_activation(name: str | _Callable[..., Any] | None) -> _Callable[..., Any
         return name
     known: dict[str, _Callable[..., Any]] = {n: f for n, f in globals().items() if hasattr(f, "__operation__")}
     if name not in known:
-        raise ValueError(f"unknown activation {name!r}; known: {', '.join(['linear', *known])}")
+        raise ValueError(f"get_activation: name must be one of {', '.join(['linear', *known])}, got {name!r}")
     return known[name]
 
 

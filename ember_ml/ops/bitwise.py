@@ -239,7 +239,7 @@ def unpackbits(x: TensorLike, /, axis: int | None = None, count: int | None = No
     bits = manipulation.reshape(bits, (*others, length * width))
     if count is not None:
         if count < -length * width:
-            raise ValueError(f"unpackbits cannot drop {-count} of {length * width} bits")
+            raise ValueError(f"count must not drop more than {length * width} bits, got {count}")
         size = count if count >= 0 else length * width + count
         bits = manipulation.pad(bits[..., :size], [(0, 0)] * len(others) + [(0, max(0, size - length * width))])
     return manipulation.moveaxis(bits, -1, axis)
@@ -247,7 +247,7 @@ def unpackbits(x: TensorLike, /, axis: int | None = None, count: int | None = No
 
 def _check_order(bitorder: str) -> None:
     if bitorder not in ("big", "little"):
-        raise ValueError(f"bitorder is 'big' or 'little', not {bitorder!r}")
+        raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}")
 
 
 def _places(x: TensorLike, width: int, bitorder: str) -> Tensor:
@@ -275,9 +275,9 @@ def binary_wave_interference(waves: Sequence[TensorLike], /, mode: str = "xor") 
     [8, 1]
     """
     if mode not in _MODES:
-        raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
+        raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
     if not waves:
-        raise ValueError("binary_wave_interference needs at least one wave")
+        raise ValueError("waves must hold at least 1 wave, got none")
     return _reduce(_MODES[mode], waves)  # type: ignore[return-value]
 
 
@@ -309,7 +309,7 @@ def create_duty_cycle(
     [1, 1, 0, 0, 0, 0, 0, 0]
     """
     if not 0 <= duty_cycle <= 1:
-        raise ValueError(f"a duty cycle is between 0 and 1, not {duty_cycle}")
+        raise ValueError(f"duty_cycle must be from 0 to 1, got {duty_cycle}")
     ones = round(_length(length) * duty_cycle)
     return dtypes.cast(comparison.less(creation.arange(length, device=device), ones), dtype)
 
@@ -328,12 +328,12 @@ def generate_blocky_sin(
     [1, 1, 0, 0, 1, 1, 0]
     """
     if half_period < 1:
-        raise ValueError(f"a half period is at least 1, not {half_period}")
+        raise ValueError(f"half_period must be >= 1, got {half_period}")
     place = math.remainder(creation.arange(_length(length), device=device), 2 * half_period)
     return dtypes.cast(comparison.less(place, half_period), dtype)
 
 
 def _length(length: int) -> int:
     if length < 0:
-        raise ValueError(f"a wave has a length of at least 0, not {length}")
+        raise ValueError(f"length must be >= 0, got {length}")
     return length

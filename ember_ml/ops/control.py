@@ -81,7 +81,7 @@ def while_loop(
         return _kept(home, now, after)
 
     if maximum_iterations is not None and maximum_iterations < 0:
-        raise ValueError(f"while_loop cannot take {maximum_iterations} steps")
+        raise ValueError(f"maximum_iterations must be >= 0, got {maximum_iterations}")
     if _is_traced(home):
         return _traced_loop(home, test, step, state, maximum_iterations)
     count = 0
@@ -89,7 +89,7 @@ def while_loop(
         going = test(state)
         truth = _truth(going)
         if truth is None and maximum_iterations is None:
-            raise ValueError("while_loop cannot stop on data that a compiler traces; give maximum_iterations")
+            raise ValueError("maximum_iterations must be given in compiled code, where cond cannot stop the loop")
         if truth is None:
             state = _selected(going, step(state), state)
         elif truth:
@@ -153,9 +153,9 @@ def _integer(home: _backends.Backend, bound: Any) -> int | None:
     if type(bound) is int:
         return bound
     if not _is_own(home, bound) or home.dtype_of(bound).kind not in ("signed integer", "unsigned integer"):
-        raise TypeError(f"fori_loop takes integers for its bounds, not {bound!r}")
+        raise TypeError(f"lower and upper must be integers, got {_describe(bound)}")
     if len(bound.shape):
-        raise ValueError(f"fori_loop takes bounds of no dimensions, not of shape {tuple(bound.shape)}")
+        raise ValueError(f"lower and upper must be 0-d, got shape {list(bound.shape)}")
     if _is_traced(home):
         return None
     try:
@@ -188,7 +188,7 @@ def scan(
     (6.0, [1.0, 4.0, 9.0])
     """
     if unroll < 1:
-        raise ValueError(f"scan cannot join {unroll} steps")
+        raise ValueError(f"unroll must be >= 1, got {unroll}")
     home, (carry, xs), _ = _entered("scan", (init, xs))
     count = _length("scan", xs, length)
     if count == 0:
@@ -207,7 +207,7 @@ def _pair(answer: Any) -> Any:
         several = (
             f"a {type(answer).__name__} of {len(answer)}" if isinstance(answer, (list, tuple)) else _describe(answer)
         )
-        raise TypeError(f"scan takes a function that answers a pair, the next carry and a y, not {several}")
+        raise TypeError(f"f must return a pair, the next carry and a y, got {several}")
     return answer
 
 
@@ -230,10 +230,10 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Tree, reverse: bool = 
         return elems
     for x in tensors:
         if not _is_own(home, x) or not -len(x.shape) <= axis < len(x.shape):
-            raise ValueError(f"associative_scan along axis {axis} cannot take {_describe(x)}")
+            raise ValueError(f"elems must have an axis {axis}, got {_describe(x)}")
     counts = {x.shape[axis] for x in tensors}
     if len(counts) > 1:
-        raise ValueError(f"associative_scan takes tensors of one length along axis {axis}, not {sorted(counts)}")
+        raise ValueError(f"elems must have one length along axis {axis}, got {sorted(counts)}")
 
     def joined(left: list[Any], right: list[Any]) -> list[Any]:
         answer = f(_tree.unflatten(elems, left), _tree.unflatten(elems, right))
@@ -364,7 +364,7 @@ def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, 
         if isinstance(owner, _backends.Backend) and owner is not home:
             if home is not None:
                 raise TypeError(
-                    f"{name} was given tensors of two engines, {home.chosen_as} and {owner.chosen_as}; "
+                    f"tensors must be of one engine, got {home.chosen_as} and {owner.chosen_as}; "
                     "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                 )
             home, first = owner, leaf
@@ -414,9 +414,9 @@ def _check_predicate(name: str, pred: Any) -> None:
     if type(pred) in _NUMBERS:
         return
     if not is_tensor(pred):
-        raise TypeError(f"{name} takes a bool, or a tensor of no dimensions, for its predicate, not {_describe(pred)}")
+        raise TypeError(f"the predicate must be a bool or a 0-d tensor, got {_describe(pred)}")
     if len(pred.shape):
-        raise ValueError(f"{name} takes a predicate of no dimensions, not of shape {tuple(pred.shape)}")
+        raise ValueError(f"the predicate must be 0-d, got shape {list(pred.shape)}")
 
 
 def _truth(pred: Any) -> bool | None:
@@ -439,15 +439,15 @@ def _length(name: str, xs: Tree, length: int | None) -> int:
         if leaf is not None:
             shape: Any = getattr(leaf, "shape", ())
             if not len(shape):
-                raise ValueError(f"{name} takes tensors with a first axis to go along, not {_describe(leaf)}")
+                raise ValueError(f"xs must have a first axis to go along, got {_describe(leaf)}")
             counts.add(shape[0])
     if len(counts) != 1:
         raise ValueError(
-            f"{name} takes tensors of one length, not {sorted(counts)}" if counts else f"{name} needs xs or a length"
+            f"xs must have one length, got {sorted(counts)}" if counts else "xs or length must be given, got neither"
         )
     (count,) = counts
     if count < 0:
-        raise ValueError(f"{name} cannot take {count} steps")
+        raise ValueError(f"length must be >= 0, got {count}")
     return count
 
 

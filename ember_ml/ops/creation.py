@@ -355,7 +355,7 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
     ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+        raise ValueError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
     count = len(arrays)
     places = [1, 0, *range(2, count)][:count] if indexing == "xy" and count > 1 else range(count)
     lines = [manipulation.reshape(x, (-1, *[1] * (count - 1 - place))) for x, place in zip(arrays, places, strict=True)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings as _warnings
-
 from ember_ml import backend as _backends
 from ember_ml.dispatch import op
 from ember_ml.dtypes import free
+from ember_ml.errors import warn as _warn
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 
 
@@ -65,11 +64,7 @@ def set_default_device(name: object, fallback: bool = False) -> None:
     if fallback and name is not None and not is_available(name):
         if (backend.name, str(name)) not in _missed:
             _missed.add((backend.name, str(name)))
-            _warnings.warn(
-                f"the {backend.name} engine has no device {str(name)!r}; the CPU is used",
-                UserWarning,
-                stacklevel=2,
-            )
+            _warn(f"set_default_device: the {backend.name} engine has no device {str(name)!r}; the CPU is used")
         name = "cpu"
     backend.device = None if name is None else backend.find_device(name)
 
@@ -111,7 +106,9 @@ def prefer_device(*names: object) -> str:
         if is_available(name):
             return str(name)
     wanted = ", ".join(map(str, names)) or "no name"
-    raise ValueError(f"none of these devices is here: {wanted}; available: {', '.join(get_available_devices())}")
+    raise ValueError(
+        f"one of the names must be a device that is here ({', '.join(get_available_devices())}), got {wanted}"
+    )
 
 
 @op(free, lazy=False, differentiable=False)

@@ -70,7 +70,7 @@ def from_dtype_str(name: object, /) -> EmberDType:
     2
     """
     if not isinstance(name, str | EmberDType):
-        raise TypeError(f"from_dtype_str takes the name of a dtype, not a {type(name).__name__}")
+        raise TypeError(f"name must be the name of a dtype, got {_dtypes.written(name)}")
     return _dtypes.as_dtype(name)
 
 
@@ -108,7 +108,7 @@ def result_type(*arrays_and_dtypes: object) -> EmberDType:
     ember_ml.int8
     """
     if not arrays_and_dtypes:
-        raise ValueError("result_type needs at least one tensor, dtype or number")
+        raise ValueError("arrays_and_dtypes must hold at least 1 tensor, dtype or number, got none")
     numbers = [_number_type(value) for value in arrays_and_dtypes]
     strong = [_dtype_of(value) for value, number in zip(arrays_and_dtypes, numbers, strict=True) if number is None]
     if not strong:
@@ -163,7 +163,7 @@ def finfo(dtype: object, /) -> FloatLimits:
     """
     real = _dtypes.real_of(_dtype_of(dtype))
     if real.name not in _FORMATS:
-        raise TypeError(f"finfo takes a floating dtype, not {real.name}; iinfo has the limits of integers")
+        raise TypeError(f"dtype must be floating, got {real.name}; iinfo has the limits of integers")
     digits, exponent = _FORMATS[real.name]
     eps = _math.ldexp(1.0, 1 - digits)
     largest = _math.ldexp(2.0 - eps, exponent)
@@ -183,7 +183,7 @@ def iinfo(dtype: object, /) -> IntegerLimits:
         return IntegerLimits(found.bits, half - 1, -half, found)
     if found.kind == "unsigned integer":
         return IntegerLimits(found.bits, (1 << found.bits) - 1, 0, found)
-    raise TypeError(f"iinfo takes an integer dtype, not {found.name}; finfo has the limits of floats")
+    raise TypeError(f"dtype must be an integer dtype, got {found.name}; finfo has the limits of floats")
 
 
 @op(free, differentiable=False)

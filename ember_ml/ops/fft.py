@@ -212,7 +212,7 @@ _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 def _opposite(norm: str) -> str:
     if norm not in _OPPOSITE:
-        raise ValueError(f"norm is backward, forward or ortho, not {norm!r}")
+        raise ValueError(f"norm must be 'backward', 'forward' or 'ortho', got {norm!r}")
     return _OPPOSITE[norm]
 
 
@@ -279,10 +279,10 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, devic
 
 def _frequencies(steps: Any, n: int, d: float, dtype: Any) -> Tensor:
     if n < 1:
-        raise ValueError(f"a transform has at least one element, not {n}")
+        raise ValueError(f"n must be >= 1, got {n}")
     own = default_float() if dtype is None else as_dtype(dtype)
     if own.kind != "real floating":
-        raise TypeError(f"frequencies are real floating numbers, not {own.name}")
+        raise TypeError(f"dtype must be real floating, got {own.name}")
     wide = dtypes.cast(steps, "float64" if own.bits == 64 else "float32")
     return dtypes.cast(math.multiply(wide, 1 / (n * d)), own)
 
@@ -347,7 +347,7 @@ def stft(
     signal: Any = _single(x)
     _check_stretches(sequence_length, sequence_stride, fft_length)
     if signal.ndim == 0:
-        raise ValueError("stft needs at least one dimension")
+        raise ValueError("x must have at least 1 axis, got a 0-d tensor")
     if center:
         half = fft_length // 2
         signal = manipulation.pad(signal, [(0, 0)] * (signal.ndim - 1) + [(half, half)], "reflect")
@@ -381,11 +381,11 @@ def istft(
     _check_stretches(sequence_length, sequence_stride, fft_length)
     if spectra.ndim < 2 or spectra.shape[-2] == 0 or spectra.shape[-1] != fft_length // 2 + 1:
         raise ValueError(
-            f"istft takes the shape (..., stretches, {fft_length // 2 + 1}), not {tuple(spectra.shape)}, "
-            f"for an fft_length of {fft_length}"
+            f"x must have shape (..., frames, {fft_length // 2 + 1}) for fft_length={fft_length}, got "
+            f"{list(spectra.shape)}"
         )
     if length is not None and length < 0:
-        raise ValueError(f"length is at least 0, not {length}")
+        raise ValueError(f"length must be >= 0, got {length}")
     stretches = irfft(spectra, n=fft_length)
     factors = _window(window, sequence_length, fft_length, stretches)
     total = _overlapped(math.multiply(stretches, factors), sequence_stride)
@@ -400,9 +400,9 @@ def istft(
 
 def _check_stretches(sequence_length: int, sequence_stride: int, fft_length: int) -> None:
     if not 0 < sequence_length <= fft_length:
-        raise ValueError(f"sequence_length is from 1 to fft_length ({fft_length}), not {sequence_length}")
+        raise ValueError(f"sequence_length must be from 1 to fft_length={fft_length}, got {sequence_length}")
     if sequence_stride < 1:
-        raise ValueError(f"sequence_stride is at least 1, not {sequence_stride}")
+        raise ValueError(f"sequence_stride must be >= 1, got {sequence_stride}")
 
 
 _WINDOWS = {"hann": creation.hanning, "hamming": creation.hamming}
@@ -415,13 +415,13 @@ def _window(window: Any, length: int, fft_length: int, like: Any) -> Any:
         window = creation.ones(length, **place)
     elif isinstance(window, str):
         if window not in _WINDOWS:
-            raise ValueError(f"window is hann, hamming, a tensor or None, not {window!r}")
+            raise ValueError(f"window must be 'hann', 'hamming', a tensor or None, got {window!r}")
         # A periodic window is a symmetric window of one more point without the last.
         window = _WINDOWS[window](length + 1, **place)[:-1]
     else:
         window = creation.asarray(window, **place)
     if tuple(window.shape) != (length,):
-        raise ValueError(f"the window has the shape {tuple(window.shape)}, not ({length},)")
+        raise ValueError(f"window must have shape [{length}], got {list(window.shape)}")
     before = (fft_length - length) // 2
     return manipulation.pad(window, (before, fft_length - length - before)) if length < fft_length else window
 
@@ -494,15 +494,15 @@ _INVERSE = {2: 3, 3: 2}
 def _cosine(x: Any, kind: int, n: int | None, axis: int, norm: str) -> Tensor:
     _opposite(norm)
     if kind not in _COSINES:
-        raise ValueError(f"the type of a cosine transform is 1, 2, 3 or 4, not {kind!r}")
+        raise ValueError(f"type must be 1, 2, 3 or 4, got {kind!r}")
     _axis(axis, x.ndim)
     if n is not None and n < 1:
-        raise ValueError(f"a transform has at least one element, not {n}")
+        raise ValueError(f"n must be >= 1, got {n}")
     row: Any = _resized(manipulation.moveaxis(_single(x), axis, -1), n)
     length = row.shape[-1]
     least = 2 if kind == 1 else 1
     if length < least:
-        raise ValueError(f"a cosine transform of type {kind} needs at least {least} elements, not {length}")
+        raise ValueError(f"x must have at least {least} elements along axis for type {kind}, got {length}")
     period = 2 * (length - 1 if kind == 1 else length)
     if norm == "ortho" and kind in (1, 3):
         row = _with_ends(row, _math.sqrt(2), both=kind == 1)

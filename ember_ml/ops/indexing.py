@@ -89,7 +89,7 @@ def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, *, ax
     shape = _shape(x)
     axis = _axis(axis, len(shape))
     if len(_shape(indices)) != len(shape):
-        raise ValueError(f"put_along_axis takes indices with {len(shape)} axes, not {len(_shape(indices))}")
+        raise ValueError(f"indices must have {len(shape)} axes, as x has, got {len(_shape(indices))}")
     index = _grids(shape, x)
     index[axis] = indices
     return index_update(x, tuple(index), values)
@@ -122,14 +122,16 @@ def gather_nd(x: TensorLike, indices: Indices, /, *, batch_dims: int = 0) -> Ten
     """
     shape, places = _shape(x), _shape(indices)
     if not places or batch_dims + places[-1] > len(shape) or not 0 <= batch_dims < len(places):
-        raise ValueError(f"gather_nd cannot take coordinates of shape {places} from a tensor of shape {shape}")
+        raise ValueError(
+            f"indices must have coordinates of x along their last axis, got shapes {list(places)} and {list(shape)}"
+        )
     batch, inner, rest = (
         shape[:batch_dims],
         shape[batch_dims : batch_dims + places[-1]],
         shape[batch_dims + places[-1] :],
     )
     if places[:batch_dims] != batch:
-        raise ValueError(f"the batch axes {places[:batch_dims]} of the indices are not those of the tensor, {batch}")
+        raise ValueError(f"indices must have the batch axes of x, {list(batch)}, got {list(places[:batch_dims])}")
     place = _place(indices, inner)
     if batch_dims:
         first = math.multiply(_count(_math.prod(batch), x), _math.prod(inner))
@@ -160,11 +162,11 @@ def scatter(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: in
     if mode == "min":
         return scatter_min(x, indices, updates, axis=axis)
     if mode not in ("set", "multiply", "mean"):
-        raise ValueError(f"scatter has the modes set, add, multiply, max, min and mean, not {mode!r}")
+        raise ValueError(f"mode must be 'set', 'add', 'multiply', 'max', 'min' or 'mean', got {mode!r}")
     shape = _shape(x)
     axis = _axis(axis, len(shape))
     if len(_shape(indices)) != 1:
-        raise ValueError(f"scatter takes indices with one axis, not {len(_shape(indices))}")
+        raise ValueError(f"indices must have 1 axis, got {len(_shape(indices))}")
     if mode == "set":
         return index_update(x, (_builtins.slice(None),) * axis + (indices,), updates)
     updates = manipulation.broadcast_to(updates, (*shape[:axis], _shape(indices)[0], *shape[axis + 1 :]))
@@ -173,7 +175,7 @@ def scatter(x: TensorLike, indices: Indices, updates: TensorLike, /, *, axis: in
     if mode == "multiply":
         return math.multiply(x, manipulation.moveaxis(segment_prod(updates, indices, shape[axis]), 0, axis))
     if as_dtype(_of(x).dtype).kind not in KINDS["floating"]:
-        raise TypeError(f"the mean of updates is floating and does not fit into {as_dtype(_of(x).dtype).name}")
+        raise TypeError(f"x must be floating for mode='mean', got {as_dtype(_of(x).dtype).name}")
     means = manipulation.moveaxis(segment_mean(updates, indices, shape[axis]), 0, axis)
     counts = segment_sum(creation.ones_like(indices), indices, shape[axis])
     counts = manipulation.reshape(counts, (-1, *(1,) * (len(shape) - axis - 1)))
@@ -222,10 +224,12 @@ def tensor_scatter_nd_update(x: TensorLike, indices: Indices, updates: TensorLik
     """
     shape, places = _shape(x), _shape(indices)
     if not places or places[-1] > len(shape):
-        raise ValueError(f"coordinates of shape {places} do not lie in a tensor of shape {shape}")
+        raise ValueError(
+            f"indices must have coordinates of x along their last axis, got shapes {list(places)} and {list(shape)}"
+        )
     inner, rest = shape[: places[-1]], shape[places[-1] :]
     if _shape(updates) != places[:-1] + rest:
-        raise ValueError(f"the updates have shape {_shape(updates)}, not {places[:-1] + rest}")
+        raise ValueError(f"updates must have shape {list(places[:-1] + rest)}, got {list(_shape(updates))}")
     place = manipulation.reshape(_place(indices, inner), (-1,))
     rows = manipulation.reshape(x, (_math.prod(inner), *rest))
     updates = manipulation.reshape(updates, (_math.prod(places[:-1]), *rest))
@@ -398,7 +402,7 @@ def digitize(x: TensorLike, bins: TensorLike, /, right: bool = False) -> Tensor:
     """
     (count,) = _shape(bins) if len(_shape(bins)) == 1 else (None,)
     if count is None:
-        raise ValueError(f"digitize takes bins with one axis, not {len(_shape(bins))}")
+        raise ValueError(f"bins must have 1 axis, got {len(_shape(bins))}")
     if count < 2:
         return searchsorted(bins, x, side="left" if right else "right")
     rising = comparison.all(comparison.less_equal(_of(bins)[:-1], _of(bins)[1:]))
@@ -454,7 +458,7 @@ def histogram(
     )
     if weights is not None:
         if _shape(weights) != _shape(x):
-            raise ValueError(f"the weights have shape {_shape(weights)}, not {_shape(x)}")
+            raise ValueError(f"weights must have the shape of x, {list(_shape(x))}, got {list(_shape(weights))}")
         weights = masked_select(manipulation.ravel(control.stop_gradient(weights)), within)
     place = math.subtract(searchsorted(edges, masked_select(flat, within), side="right"), 1)
     counts = bincount(math.minimum(place, count - 1), weights, minlength=count)
@@ -572,7 +576,7 @@ def top_k(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: b
     shape = _shape(x)
     axis = _axis(axis, len(shape))
     if not 0 <= k <= shape[axis]:
-        raise ValueError(f"top_k cannot take {k} of {shape[axis]} elements")
+        raise ValueError(f"k must be from 0 to {shape[axis]}, the length of axis {axis}, got {k}")
     first = (_builtins.slice(None),) * axis + (_builtins.slice(0, k),)
     places = _of(argsort(x, axis=axis, descending=largest))[first]
     return take_along_axis(x, places, axis=axis), places
@@ -769,7 +773,7 @@ def multi_hot(x: Indices, num_classes: int, axis: int = -1, dtype: DTypeLike | N
     [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
     if not _shape(x):
-        raise ValueError("multi_hot takes a tensor with at least one axis")
+        raise ValueError("x must have at least 1 axis, got a 0-d tensor")
     axis = _axis(axis, len(_shape(x)))
     hits = comparison.equal(manipulation.expand_dims(x, axis=-1), _count(num_classes, x))
     found = manipulation.moveaxis(comparison.any(hits, axis=-2), -1, axis)
@@ -882,16 +886,18 @@ def _corner(x: Any, start: Any, sizes: tuple[int, ...]) -> Any:
     ndim = len(start) if isinstance(start, (tuple, list)) else _math.prod(_shape(start))
     if not len(shape) == ndim == len(sizes):
         raise ValueError(
-            f"{ndim} positions and {len(sizes)} sizes do not make a block of a tensor with {len(shape)} axes"
+            f"start and sizes must have one entry for each of {len(shape)} axes, got {ndim} and {len(sizes)}"
         )
     if any(size > whole or size < 0 for size, whole in zip(sizes, shape, strict=True)):
-        raise ValueError(f"a block of shape {sizes} does not fit into a tensor of shape {shape}")
+        raise ValueError(f"the block must fit into x of shape {list(shape)}, got shape {list(sizes)}")
     if not isinstance(start, (tuple, list)) or not all(isinstance(i, int) for i in start):
         return _from_front(creation.asarray(start, dtype=int64, device=device.get_device(x)), shape)
     firsts = [i + whole if i < 0 else i for i, whole in zip(start, shape, strict=True)]
     for first, size, whole in zip(firsts, sizes, shape, strict=True):
         if not 0 <= first <= whole - size:
-            raise IndexError(f"a block of shape {sizes} at {tuple(start)} leaves a tensor of shape {shape}")
+            raise IndexError(
+                f"the block must lie within x of shape {list(shape)}, got shape {list(sizes)} at {list(start)}"
+            )
     return tuple(_builtins.slice(first, first + size) for first, size in zip(firsts, sizes, strict=True))
 
 
@@ -908,13 +914,13 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
     except TypeError:
         edges = creation.asarray(bins, dtype=dtype, device=device.get_device(flat))
         if _shape(edges) == (0,):
-            raise ValueError("histogram: bins must have at least one edge, got none") from None
+            raise ValueError("bins must have at least 1 edge, got none") from None
         falls = len(_shape(edges)) != 1 or comparison.any(comparison.less(_of(edges)[1:], _of(edges)[:-1]))
         if bool(falls):
-            raise ValueError("the edges of bins must rise, in one axis") from None
+            raise ValueError("bins must be edges that increase, along 1 axis") from None
         return edges
     if count < 1:
-        raise ValueError(f"histogram needs at least one bin, not {count}")
+        raise ValueError(f"bins must be >= 1, got {count}")
     if ends is not None:
         low, high = map(float, ends)
     elif _shape(flat)[0]:
@@ -922,7 +928,7 @@ def _edges(flat: Any, bins: Any, ends: tuple[float, float] | None) -> Tensor:
     else:
         low, high = 0.0, 1.0
     if not (_math.isfinite(low) and _math.isfinite(high) and low <= high):
-        raise ValueError(f"bins cannot range from {low} to {high}")
+        raise ValueError(f"range must be finite and increase, got {low} to {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
     step = (high - low) / count
@@ -934,4 +940,4 @@ def _check_kth(x: Any, kth: int | Sequence[int], axis: int) -> None:
     size = _shape(x)[_axis(axis, len(_shape(x)))]
     for k in map(_operator.index, (kth,) if isinstance(kth, int) else kth):
         if not -size <= k < size:
-            raise ValueError(f"there is no element {k} in an axis of {size}")
+            raise ValueError(f"kth must be from {-size} to {size - 1} for an axis of length {size}, got {k}")

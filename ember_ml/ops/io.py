@@ -82,12 +82,12 @@ def save_checkpoint(directory_or_path: object, tree: Tree, step: int | None = No
     'checkpoint-00000012.safetensors'
     """
     if keep is not None and keep < 1:
-        raise ValueError(f"save_checkpoint cannot keep {keep} files")
+        raise ValueError(f"keep must be >= 1, got {keep}")
     pattern = _pattern(directory_or_path)
     found = _numbered(pattern)
     number = (max(found, default=-1) + 1) if step is None else step
     if number < 0:
-        raise ValueError(f"a checkpoint cannot have the number {number}")
+        raise ValueError(f"step must be >= 0, got {number}")
     path = pattern.with_name(f"{pattern.stem}-{number:08d}{pattern.suffix}")
     path.parent.mkdir(parents=True, exist_ok=True)
     save(path, tree)
@@ -120,7 +120,7 @@ def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
     if not found or (step is not None and step not in found):
         there = f"numbers there are: {', '.join(str(number) for number in sorted(found))}" if found else "there is none"
         wanted = "checkpoint" if step is None else f"checkpoint {step}"
-        raise FileNotFoundError(f"no {wanted} at {directory_or_path}; {there}")
+        raise FileNotFoundError(f"directory_or_path must hold {wanted}, got {str(directory_or_path)!r}; {there}")
     return load(found[max(found) if step is None else step])
 
 

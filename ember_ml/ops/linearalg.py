@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import accumulated, floating, free, indexed, kept, measured, promoted
+from ember_ml.dtypes import written as _written
 from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
 from ember_ml.ops._halves import dtype_of as _dtype
@@ -156,7 +157,10 @@ def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     _axis(axis, _rank(x1))
     _axis(axis, _rank(x2))
     if _shape(x1)[axis] != _shape(x2)[axis]:
-        raise ValueError(f"vectors of {_shape(x1)[axis]} and of {_shape(x2)[axis]} components have no product")
+        raise ValueError(
+            f"both vectors must have as many components along axis {axis}, got {_shape(x1)[axis]} and "
+            f"{_shape(x2)[axis]}"
+        )
     if axis >= 0 and _rank(x1) != _rank(x2):
         x1, x2 = manipulation.broadcast_arrays(x1, x2)
     return stats.sum(math.multiply(_conjugate(x1), x2), axis=axis, dtype=_dtype(x1))
@@ -177,7 +181,10 @@ def tensordot(
     """
     left, right = _paired_axes(x1, x2, axes)
     if [_shape(x1)[i] for i in left] != [_shape(x2)[i] for i in right]:
-        raise ValueError(f"axes {axes} of shapes {list(_shape(x1))} and {list(_shape(x2))} have different lengths")
+        raise ValueError(
+            f"axes must name axes of one length in both tensors, got {axes} for shapes {list(_shape(x1))} and "
+            f"{list(_shape(x2))}"
+        )
     rows = [i for i in range(_rank(x1)) if i not in left]
     columns = [i for i in range(_rank(x2)) if i not in right]
     shape = [_shape(x1)[i] for i in rows] + [_shape(x2)[i] for i in columns]
@@ -191,11 +198,14 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
     """The summed axes of each tensor, as nonnegative numbers."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
-            raise ValueError(f"there are no {axes} axes to sum over in shapes {list(x1.shape)} and {list(x2.shape)}")
+            raise ValueError(
+                f"axes must be from 0 to the number of axes of both tensors, got {axes} for shapes {list(x1.shape)} "
+                f"and {list(x2.shape)}"
+            )
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     left, right = ([one] if isinstance(one, int) else list(one) for one in axes)
     if len(left) != len(right):
-        raise ValueError(f"axes {axes} are not as many of one tensor as of the other")
+        raise ValueError(f"axes must name as many axes of x1 as of x2, got {axes}")
     return [_axis(i, x1.ndim) for i in left], [_axis(i, x2.ndim) for i in right]
 
 
@@ -230,28 +240,30 @@ def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
 def _terms(equation: str, operands: Sequence[Any]) -> tuple[list[str], str]:
     """Labels of each operand and of the result, with a separate label for each axis covered by ``...``."""
     if not isinstance(equation, str):
-        raise TypeError(f"einsum takes an equation like 'ij,jk->ik' first, not a {type(equation).__name__}")
+        raise TypeError(f"equation must be a string like 'ij,jk->ik', got {_written(equation)}")
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise TypeError(f"the equation {equation!r} names {len(terms)} operands, {len(operands)} are given")
+        raise TypeError(
+            f"operands must be as many as equation names, {len(terms)} in {equation!r}, got {len(operands)}"
+        )
     named = [term.replace("...", "") for term in terms]
     letters = "".join(named) + right.replace("...", "")
     if not letters.isalpha() and letters:
-        raise ValueError(f"the equation {equation!r} has names that are no letters")
+        raise ValueError(f"equation must name axes by letters, got {equation!r}")
     extra = [x.ndim - len(name) if "..." in term else 0 for term, name, x in zip(terms, named, operands, strict=True)]
     # These characters are not letters, so they cannot occur in an equation.
     dots = "".join(chr(0x2460 + i) for i in range(max(extra, default=0)))
     found = [term.replace("...", dots[len(dots) - n :]) for term, n in zip(terms, extra, strict=True)]
     for term, labels, n, x in zip(terms, found, extra, operands, strict=True):
         if n < 0 or len(labels) != x.ndim:
-            raise ValueError(f"{term!r} does not name the axes of an operand of shape {list(x.shape)}")
+            raise ValueError(f"equation must name every axis of an operand, got {term!r} for shape {list(x.shape)}")
     if not arrow:
         once = "".join(sorted(one for one in set(letters) if letters.count(one) == 1))
         return found, dots + once
     output = right.replace("...", dots)
     if len(set(output)) < len(output) or not set(output) <= set("".join(found)):
-        raise ValueError(f"the answer of {equation!r} names an axis twice, or one that no operand has")
+        raise ValueError(f"equation must name each axis of the result once, and as an operand does, got {equation!r}")
     return found, output
 
 
@@ -261,7 +273,9 @@ def _sizes(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, int]:
     for labels, x in zip(terms, operands, strict=True):
         for label, size in zip(labels, x.shape, strict=True):
             if sizes.setdefault(label, size) != size and 1 not in (size, sizes[label]):
-                raise ValueError(f"einsum was given {sizes[label]} and {size} as lengths of one axis")
+                raise ValueError(
+                    f"equation must name axes of one length by one letter, got lengths {sizes[label]} and {size}"
+                )
             if sizes[label] == 1:
                 sizes[label] = size
     return sizes
@@ -331,10 +345,10 @@ def multi_dot(arrays: Sequence[TensorLike], /) -> Tensor:
     [[55, 66]]
     """
     if len(arrays) < 2:
-        raise ValueError(f"multi_dot takes two matrices or more, not {len(arrays)}")
+        raise ValueError(f"arrays must be at least 2, got {len(arrays)}")
     ranks = [_rank(x) for x in arrays]
     if set(ranks[1:-1]) - {2} or {ranks[0], ranks[-1]} - {1, 2}:
-        raise ValueError("multi_dot takes matrices, and vectors at its ends only")
+        raise ValueError("arrays must have 2 axes, or 1 if first or last")
     matrices: list[Any] = list(arrays)
     if ranks[0] == 1:
         matrices[0] = manipulation.reshape(arrays[0], (1, -1))
@@ -391,7 +405,9 @@ def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     _axis(axis, _rank(x1))
     _axis(axis, _rank(x2))
     if _shape(x1)[axis] != 3 or _shape(x2)[axis] != 3:
-        raise ValueError(f"vector products are of 3 components, not {_shape(x1)[axis]} and {_shape(x2)[axis]}")
+        raise ValueError(
+            f"both vectors must have 3 components along axis {axis}, got {_shape(x1)[axis]} and {_shape(x2)[axis]}"
+        )
     if _rank(x1) != _rank(x2) and axis >= 0:
         x1, x2 = manipulation.broadcast_arrays(x1, x2)
     ahead, behind = (manipulation.roll(x1, -step, axis=axis) for step in (1, 2))
@@ -436,7 +452,7 @@ def matrix_power(x: TensorLike, n: int, /) -> Tensor:
     _check_square(x)
     if n < 0:
         if not dtypes.isdtype(_dtype(x), ("real floating", "complex floating")):
-            raise TypeError(f"matrices of {_dtype(x).name} have no negative powers; cast them to a floating dtype")
+            raise TypeError(f"n must be >= 0 for {_dtype(x).name} matrices, got {n}; cast them to a floating dtype")
         return matrix_power(inv(x), -n)
     if n == 0:
         return _identity(x)
@@ -464,13 +480,13 @@ def norm(x: TensorLike, /, ord: int | float | str | None = None, axis: Axis = No
         if ord is None:
             return vector_norm(x, keepdims=keepdims)
         if _rank(x) not in (1, 2):
-            raise ValueError(f"a tensor with {_rank(x)} axes is neither vector nor matrix; give axis")
+            raise ValueError(f"axis must be given for a tensor with {_rank(x)} axes, got None")
         axis = tuple(range(_rank(x)))
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     if len(axes) == 1:
         return vector_norm(x, axis=axes[0], ord=2 if ord is None else _number(ord), keepdims=keepdims)
     if len(axes) != 2:
-        raise ValueError(f"norms are of one axis or of two, not of {len(axes)}")
+        raise ValueError(f"axis must name 1 or 2 axes, got {len(axes)}")
     places = _axes(axes, _rank(x))
     answer = matrix_norm(manipulation.moveaxis(x, places, (-2, -1)), ord="fro" if ord is None else ord)
     return manipulation.expand_dims(answer, axis=sorted(places)) if keepdims else answer
@@ -478,7 +494,7 @@ def norm(x: TensorLike, /, ord: int | float | str | None = None, axis: Axis = No
 
 def _number(ord: Any) -> Any:
     if isinstance(ord, str):
-        raise ValueError(f"vectors have no norm {ord!r}")
+        raise ValueError(f"ord must be a number, inf or -inf for vectors, got {ord!r}")
     return ord
 
 
@@ -538,7 +554,7 @@ def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: int | float | 
         along = stats.sum(math.abs(wide), axis=-2 if ord in (1, -1) else -1)
         answer = stats.max(along, axis=-1) if ord > 0 else stats.min(along, axis=-1)
     else:
-        raise ValueError(f"matrices have no norm {ord!r}")
+        raise ValueError(f"ord must be one of 'fro', 'nuc', inf, -inf, 1, -1, 2, -2 for matrices, got {ord!r}")
     return _like(x, manipulation.expand_dims(answer, axis=(-2, -1)) if keepdims else answer)
 
 
@@ -557,7 +573,7 @@ def cond(x: TensorLike, /, p: int | float | str | None = None) -> Tensor:
     if p in (None, 2, -2):
         values = svdvals(wide)
         if not _shape(values)[-1]:
-            raise ValueError("a matrix without elements has no condition")
+            raise ValueError(f"x must have elements, got shape {list(_shape(x))}")
         most, least = values[..., 0], values[..., -1]
         answer = math.divide(least, most) if p == -2 else math.divide(most, least)
         return _like(x, comparison.where(comparison.isnan(answer), _math.inf, answer))
@@ -751,7 +767,7 @@ def solve_triangular(
     """
     _check_square(a)
     if not _rank(b):
-        raise ValueError("solve_triangular: b must have one axis or more, got a 0-d tensor")
+        raise ValueError("b must have at least 1 axis, got a 0-d tensor")
     wide, right = _wide(a), _wide(b)
     if _rank(b) == 1:
         return _like(
@@ -806,7 +822,7 @@ def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqR
     wide, right = _wide(a), _wide(b)
     columns = right[:, None] if _rank(b) == 1 else right
     if columns.shape[-2] != _shape(a)[-2]:
-        raise ValueError(f"a matrix of shape {list(_shape(a))} and a right side of shape {list(_shape(b))} do not fit")
+        raise ValueError(f"a and b must have as many rows, got shapes {list(_shape(a))} and {list(_shape(b))}")
     parts = svd(wide, full_matrices=False)
     rtol = _tolerance(a, rcond)
     u, s, vh = map(control.stop_gradient, parts)
@@ -1138,7 +1154,7 @@ def orthogonal(shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = Non
     True
     """
     if isinstance(shape, int) or len(shape) < 2:
-        raise ValueError(f"a matrix has two axes: {shape} is not its shape")
+        raise ValueError(f"shape must have at least 2 axes, got {shape}")
     *batch, m, n = shape
     kind = None if dtype is None else dtypes.to_dtype_str(dtype)
     wide = "float32" if kind in ("float16", "bfloat16") else kind
@@ -1173,9 +1189,9 @@ def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
     _check_matrix(x)
     _check_matrix(y)
     if _shape(x)[-1] != _shape(y)[-1]:
-        raise ValueError(f"points of {_shape(x)[-1]} and of {_shape(y)[-1]} coordinates have no distance")
+        raise ValueError(f"x and y must have points of as many coordinates, got {_shape(x)[-1]} and {_shape(y)[-1]}")
     if p < 0:
-        raise ValueError(f"distances are by norms of positive order, not {p}")
+        raise ValueError(f"p must be > 0, got {p}")
     if is_by_product(x, y, p):
         return _like(x, _by_product(_wide(x), _wide(y)))
     apart = math.subtract(_wide(x)[..., :, None, :], _wide(y)[..., None, :, :])

@@ -69,7 +69,7 @@ def huber_loss(y_true: TensorLike, y_pred: TensorLike, *, delta: float = 1.0, re
     [0.5, 2.5]
     """
     if delta <= 0:
-        raise ValueError(f"huber_loss takes a delta above 0, not {delta}")
+        raise ValueError(f"delta must be > 0, got {delta}")
     return math._in_single(_huber_loss, y_true, y_pred, delta=delta, reduction=reduction)
 
 
@@ -233,7 +233,10 @@ def _sparse_categorical_crossentropy(
     (axis,) = _axes(axis, y_pred.ndim)
     rest = tuple(n for i, n in enumerate(y_pred.shape) if i != axis)
     if tuple(y_true.shape) != rest:
-        raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
+        raise ValueError(
+            f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
+            f"{list(y_pred.shape)}"
+        )
     logs = _log_probabilities(y_pred, logits, axis)
     losses: Any = -_picked(logs, manipulation.expand_dims(y_true, axis=axis), axis)
     losses = manipulation.squeeze(losses, axis)
@@ -341,7 +344,7 @@ def triplet_loss(
     2.0
     """
     if not p > 0:
-        raise ValueError(f"triplet_loss takes a norm p above 0, not {p}")
+        raise ValueError(f"p must be > 0, got {p}")
     return math._in_single(
         _triplet_loss, anchor, positive, negative, margin=margin, p=p, axis=axis, reduction=reduction
     )
@@ -350,8 +353,8 @@ def triplet_loss(
 def _triplet_loss(
     anchor: Any, positive: Any, negative: Any, margin: float, p: float, axis: int, reduction: str
 ) -> Tensor:
-    _check_shapes(anchor, positive)
-    _check_shapes(anchor, negative)
+    _check_shapes(anchor, positive, "anchor and positive")
+    _check_shapes(anchor, negative, "anchor and negative")
     near, far = _distance(anchor, positive, p, axis), _distance(anchor, negative, p, axis)
     return _reduced(activations.relu(near - far + margin), reduction)
 
@@ -510,10 +513,10 @@ def _error(y_true: Any, y_pred: Any) -> Any:
     return math.subtract(y_true, y_pred)
 
 
-def _check_shapes(x: Any, y: Any) -> None:
+def _check_shapes(x: Any, y: Any, names: str = "y_true and y_pred") -> None:
     """Raise unless the shapes are equal or one is zero-dimensional: broadcasting rows against columns is a mistake."""
     if tuple(x.shape) != tuple(y.shape) and x.ndim and y.ndim:
-        raise ValueError(f"a loss takes tensors of one shape, not {list(x.shape)} and {list(y.shape)}")
+        raise ValueError(f"{names} must have one shape, got {list(x.shape)} and {list(y.shape)}")
 
 
 def _reduced(losses: Any, reduction: str) -> Tensor:
@@ -523,7 +526,7 @@ def _reduced(losses: Any, reduction: str) -> Tensor:
         return stats.sum(losses)
     if reduction == "none":
         return losses  # type: ignore[no-any-return]
-    raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+    raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
 
 
 def _smoothed(y_true: Any, smoothing: float, classes: int) -> Any:
@@ -536,7 +539,7 @@ def _smoothed(y_true: Any, smoothing: float, classes: int) -> Any:
 
 def _check_smoothing(smoothing: float) -> None:
     if not 0 <= smoothing <= 1:
-        raise ValueError(f"label_smoothing is from 0 to 1, not {smoothing}")
+        raise ValueError(f"label_smoothing must be from 0 to 1, got {smoothing}")
 
 
 def _log_probabilities(y_pred: Any, logits: bool, axis: int) -> Any:

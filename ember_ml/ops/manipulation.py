@@ -189,7 +189,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     for each in lengths:
         for i, length in enumerate(each, rank - len(each)):
             if length < 0 or (length != 1 and common[i] not in (1, length)):
-                raise ValueError(f"shapes {', '.join(map(str, lengths))} do not go together")
+                raise ValueError(f"shapes must broadcast, got {', '.join(map(str, lengths))}")
             if length != 1:
                 common[i] = length
     return tuple(common)
@@ -300,7 +300,7 @@ def split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis: int 
     _axis(axis, ndim(x))
     length, sections = shape(x)[axis], indices_or_sections
     if isinstance(sections, int) and (sections < 1 or length % sections):
-        raise ValueError(f"an axis of length {length} does not split into {sections} equal parts")
+        raise ValueError(f"indices_or_sections must divide the length of the axis, {length}, got {sections}")
     return array_split(x, sections, axis)
 
 
@@ -349,7 +349,7 @@ def dsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[T
 
 def _check_rank(x: TensorLike, least: int) -> None:
     if ndim(x) < least:
-        raise ValueError(f"needs at least {least} dimensions, not {ndim(x)}")
+        raise ValueError(f"x must have at least {least} axes, got {ndim(x)}")
 
 
 @op(kept)
@@ -437,7 +437,7 @@ def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """
     rank = ndim(x)
     if len(axes) != 2:
-        raise ValueError(f"rot90 turns in the plane of two axes, not {len(axes)}")
+        raise ValueError(f"axes must be 2, got {len(axes)}")
     first, second = _axes(axes, rank)
     quarter = k % 4
     if quarter == 1:
@@ -554,7 +554,7 @@ def space_to_depth(x: TensorLike, /, block_size: int, *, data_format: str = "cha
     batch, rows, columns, channels = _image_shape(x, data_format)
     b = block_size
     if b < 1 or rows % b or columns % b:
-        raise ValueError(f"{rows} by {columns} pixels cannot be cut into blocks of {b} by {b}")
+        raise ValueError(f"block_size must be >= 1 and divide height and width, {rows} and {columns}, got {b}")
     if data_format == "channels_first":
         cut = reshape(x, (batch, channels, rows // b, b, columns // b, b))
         return reshape(permute_dims(cut, (0, 3, 5, 1, 2, 4)), (batch, b * b * channels, rows // b, columns // b))
@@ -575,7 +575,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, *, data_format: str = "cha
     batch, rows, columns, channels = _image_shape(x, data_format)
     b = block_size
     if b < 1 or channels % (b * b):
-        raise ValueError(f"{channels} channels cannot be laid out as blocks of {b} by {b}")
+        raise ValueError(f"block_size must be >= 1, and its square divide the channels, {channels}, got {b}")
     depth = channels // (b * b)
     if data_format == "channels_first":
         cut = reshape(x, (batch, b, b, depth, rows, columns))
@@ -587,7 +587,7 @@ def depth_to_space(x: TensorLike, /, block_size: int, *, data_format: str = "cha
 def _image_shape(x: TensorLike, data_format: str) -> tuple[int, int, int, int]:
     """Batch, rows, columns and channels of a batch of images."""
     if ndim(x) != 4:
-        raise ValueError(f"a batch of images has four dimensions, not {ndim(x)}")
+        raise ValueError(f"x must have 4 axes, got {ndim(x)}")
     _check_format(data_format)
     batch, *lengths = shape(x)
     rows, columns, channels = lengths if data_format == "channels_last" else (*lengths[1:], lengths[0])
@@ -596,7 +596,7 @@ def _image_shape(x: TensorLike, data_format: str) -> tuple[int, int, int, int]:
 
 def _check_format(data_format: str) -> None:
     if data_format not in ("channels_last", "channels_first"):
-        raise ValueError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
+        raise ValueError(f"data_format must be 'channels_last' or 'channels_first', got {data_format!r}")
 
 
 @op(kept)
@@ -627,7 +627,7 @@ def extract_patches(
     """
     _check_format(data_format)
     if padding not in ("valid", "same"):
-        raise ValueError(f"padding is 'valid' or 'same', not {padding!r}")
+        raise ValueError(f"padding must be 'valid' or 'same', got {padding!r}")
     if ndim(images) == 3:
         patches = extract_patches(expand_dims(images), size, strides, dilation_rate, padding, data_format)
         return squeeze(patches, 0)
@@ -652,7 +652,7 @@ def extract_patches(
 def _pair(value: int | Sequence[int]) -> tuple[int, int]:
     first, second = (value, value) if isinstance(value, int) else value
     if first < 1 or second < 1:
-        raise ValueError(f"sizes, strides and dilations are positive, not {value}")
+        raise ValueError(f"size, strides and dilation_rate must be > 0, got {value}")
     return first, second
 
 

@@ -1321,7 +1321,7 @@ def _polyval(p: Any, x: Any) -> Tensor:
 
 def _interp(x: Any, xp: Any, fp: Any, *, left: float | None, right: float | None, period: float | None) -> Tensor:
     if xp.ndim != 1 or xp.shape != fp.shape or xp.shape[0] == 0:
-        raise ValueError(f"interp takes rows xp and fp of one length, not of shapes {xp.shape} and {fp.shape}")
+        raise ValueError(f"xp and fp must have 1 axis and one length, got shapes {list(xp.shape)} and {list(fp.shape)}")
     if period is not None:
         x, xp, fp = _unrolled(x, xp, fp, _builtins.abs(period))
         left = right = None
@@ -1339,7 +1339,7 @@ def _interp(x: Any, xp: Any, fp: Any, *, left: float | None, right: float | None
 def _unrolled(x: Any, xp: Any, fp: Any, period: float) -> tuple[Any, Any, Any]:
     """Points within one period, sorted, with one neighbor from the period before and one from the period after."""
     if period == 0:
-        raise ValueError("interp takes a period that is not zero")
+        raise ValueError("period must not be 0, got 0")
     xp = remainder(xp, period)
     order = indexing.argsort(xp)
     xp, fp = xp[order], fp[order]
@@ -1359,19 +1359,22 @@ def _along(row: Any, x: Any, axis: int) -> Any:
 
 def _spacings(f: Any, given: tuple[Any, ...], axes: tuple[int, ...], edge_order: int) -> list[Any]:
     if edge_order not in (1, 2):
-        raise ValueError(f"edge_order is 1 or 2, not {edge_order}")
+        raise ValueError(f"edge_order must be 1 or 2, got {edge_order}")
     for axis in axes:
         if f.shape[axis] < edge_order + 1:
-            raise ValueError(f"gradient needs at least {edge_order + 1} values along axis {axis}")
+            raise ValueError(
+                f"f must have at least {edge_order + 1} values along axis {axis} for edge_order={edge_order}, got "
+                f"{f.shape[axis]}"
+            )
     if not given:
         return [None] * len(axes)
     if len(given) == 1 and given[0].ndim == 0:
         return list(given) * len(axes)
     if len(given) != len(axes):
-        raise TypeError(f"gradient takes no spacing, one number, or one spacing per axis, not {len(given)}")
+        raise TypeError(f"spacings must be none, one number, or one per axis, got {len(given)}")
     for axis, spacing in zip(axes, given, strict=True):
         if spacing.ndim > 1 or (spacing.ndim == 1 and spacing.shape[0] != f.shape[axis]):
-            raise ValueError(f"the coordinates along axis {axis} must be a row of {f.shape[axis]}")
+            raise ValueError(f"the coordinates along axis {axis} must have shape [{f.shape[axis]}]")
     return list(given)
 
 
@@ -1407,7 +1410,7 @@ def _edge(values: list[Any], near: Any, far: Any) -> Any:
 def _diff(x: Any, axis: int, n: int, prepend: Any, append: Any) -> Tensor:
     axis = _axis(axis, x.ndim)
     if n < 0:
-        raise ValueError(f"diff takes a number of times that is not negative, not {n}")
+        raise ValueError(f"n must be >= 0, got {n}")
     pieces = [_piece(piece, x, axis) for piece in (prepend, x, append) if piece is not None]
     found: Tensor = manipulation.concatenate(pieces, axis=axis) if n and len(pieces) > 1 else x
     take = comparison.not_equal if as_dtype(x.dtype).kind == "bool" else subtract

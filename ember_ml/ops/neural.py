@@ -112,7 +112,7 @@ def depthwise_conv(
     """
     shape = _shape(kernel)
     if len(shape) < 3:
-        raise ValueError(f"the kernel has spatial axes and two of channels, not a shape of {list(shape)}")
+        raise ValueError(f"kernel must have spatial axes and two of channels, got shape {list(shape)}")
     flat = manipulation.reshape(kernel, (*shape[:-2], 1, shape[-2] * shape[-1]))
     return conv(x, flat, strides, padding, data_format, dilation_rate, shape[-2])
 
@@ -443,7 +443,7 @@ def dropout(x: TensorLike, /, rate: float, *, training: bool = True, key: object
     [2.0, 4.0, 0.0, 8.0]
     """
     if not 0 <= rate <= 1:
-        raise ValueError(f"the rate is a probability, not {rate!r}")
+        raise ValueError(f"rate must be from 0 to 1, got {rate!r}")
     if not training or rate == 0:
         return x  # type: ignore[return-value]
     if rate == 1:
@@ -573,7 +573,7 @@ def unfold(
     """
     shape = _shape(x)
     if len(shape) != 4:
-        raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(shape)}")
+        raise ValueError(f"x must have axes (batch, channels, height, width), got shape {list(shape)}")
     found = _windows.windows(shape[2:], kernel_size, stride, padding, dilation)
     padded: Any = manipulation.pad(x, ((0, 0), (0, 0), *found.pads)) if any(map(any, found.pads)) else x
     parts = [padded[(..., *cut)] for cut in _windows.cuts(found)]
@@ -589,7 +589,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 def _adaptive(x: Any, *, output_size: Any, data_format: str, reduce: _Callable[..., Tensor]) -> Tensor:
     rank = len(_windows.spatial(x.shape, data_format))
     first = 1 if _windows.is_last(data_format) else 2
-    for axis, count in enumerate(_windows.several(output_size, rank, "output sizes"), first):
+    for axis, count in enumerate(_windows.several(output_size, rank, "output_size"), first):
         shape = _shape(x)
         size = shape[axis]
         starts = [i * size // count for i in range(count)]
@@ -670,7 +670,7 @@ def _group_normalization(x: Any, scale: Any, offset: Any, *, groups: int, axis: 
     (place,) = _axes(axis, x.ndim)
     shape = _shape(x)
     if place == 0 or groups < 1 or shape[place] % groups:
-        raise ValueError(f"axis {axis} of {list(shape)} does not hold {groups} groups of channels")
+        raise ValueError(f"axis {axis} must have a length that groups={groups} divides, got shape {list(shape)}")
     rest = tuple(i for i in range(1, len(shape)) if i != place)
     sizes = tuple(1 if i in rest else n for i, n in enumerate(shape))
 
@@ -702,7 +702,7 @@ def _along(values: Any, x: Any, axes: tuple[int, ...]) -> Tensor:
     """One value per index along the axes of ``x``, reshaped to broadcast with it."""
     wanted = tuple(x.shape[axis] for axis in sorted(axes))
     if _shape(values) != wanted:
-        raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
+        raise ValueError(f"values along the axes {list(axes)} must have shape {list(wanted)}, got {list(values.shape)}")
     return manipulation.reshape(values, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
 
 
@@ -753,7 +753,7 @@ def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
     # NumPy scalars would promote float32 to float64.
     order, epsilon = float(order), float(epsilon)
     if order <= 0:
-        raise ValueError(f"the order of a norm is positive, not {order!r}")
+        raise ValueError(f"order must be > 0, got {order!r}")
     axes = _axes(axis, x.ndim)
     size = math.abs(x)
     if order == _math.inf:
@@ -773,12 +773,16 @@ def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, inter
     shape = _shape(x)
     half = shape[-1] // 2
     if shape[-1] % 2 or place == len(shape) - 1:
-        raise ValueError(f"the last axis holds pairs, and is not that of the positions: {list(shape)}, axis {axis}")
+        raise ValueError(
+            f"x must have pairs along its last axis, which must not be axis, got shape {list(shape)} and axis={axis}"
+        )
     home = device.get_device(x)
     if positions is None:
         positions = creation.arange(shape[place], dtype="int64", device=home)
     if _shape(positions) not in ((shape[place],), (shape[0], shape[place])):
-        raise ValueError(f"positions {list(positions.shape)} do not go with axis {axis} of {list(shape)}")
+        raise ValueError(
+            f"positions must have shape [{shape[axis]}] or a batch of such rows, got {list(positions.shape)}"
+        )
     spread = [1] * len(shape)
     spread[place] = shape[place]
     if positions.ndim == 2:

@@ -52,7 +52,7 @@ def set_seed(seed: int) -> None:
     >>> first == random_uniform(3).tolist()
     True
     """
-    _threefry.set_seed(seed)
+    _threefry.set_seed(_checked_seed(seed, "seed"))
 
 
 @op(free, lazy=False, differentiable=False)
@@ -82,7 +82,7 @@ def random_bits(
     draw = _Draw(shape, device, key)
     kind = _as_dtype("uint32" if dtype is None else dtype)
     if kind.kind not in _KINDS["bits"]:
-        raise TypeError(f"random bits are integers, not {kind.name}")
+        raise TypeError(f"dtype must be an integer dtype or bool, got {kind.name}")
     return draw.made(_sampling.bits, kind.bits, kind.name, dtype=kind.name)
 
 
@@ -112,11 +112,13 @@ def random_uniform(
     kind = draw.floating(dtype)
     if draw.are_numbers(low, high) and low == 0 and high == 1:
         return draw.made(_sampling.fractions, kind, dtype=kind)
-    draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
-    draw.check("high - low is finite", lambda low, high: high - low < _math.inf, low=low, high=high)
+    draw.check("low must be < high", lambda low, high: low < high, low=low, high=high)
+    draw.check("high - low must be finite", lambda low, high: high - low < _math.inf, low=low, high=high)
     if not draw.are_numbers(low, high):
         return draw.between(draw.made(_sampling.fractions, kind, dtype=kind), low, high, kind)
-    draw.check(f"{kind} holds the bounds", lambda low, high: _sampling.hold(kind, low, high), low=low, high=high)
+    draw.check(
+        f"low and high must fit into {kind}", lambda low, high: _sampling.hold(kind, low, high), low=low, high=high
+    )
     low, high = _sampling.rounded(low, kind), _sampling.rounded(high, kind)
     return draw.made(
         _sampling.fractions_between, kind, draw.wide(kind), low, high, _sampling.before(high, kind), dtype=kind
@@ -143,7 +145,7 @@ def random_normal(
     """
     draw = _Draw(shape, device, key, mean, stddev)
     mean, stddev = draw.parameters
-    draw.check("stddev is not negative", lambda stddev: stddev >= 0, stddev=stddev)
+    draw.check("stddev must be >= 0", lambda stddev: stddev >= 0, stddev=stddev)
     return draw.placed(_sampling.normals, mean, stddev, dtype)
 
 
@@ -174,14 +176,16 @@ def truncated_normal(
     """
     draw = _Draw(shape, device, key, mean, stddev)
     mean, stddev = draw.parameters
-    draw.check("stddev is not negative", lambda stddev: stddev >= 0, stddev=stddev)
+    draw.check("stddev must be >= 0", lambda stddev: stddev >= 0, stddev=stddev)
     low, high = _bound(low), _bound(high)
-    draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
+    draw.check("low must be < high", lambda low, high: low < high, low=low, high=high)
     ends = tuple(_math.erf(x / _math.sqrt(2)) / 2 for x in (low, high))
     kind = "float64" if draw.floating(dtype) == "float64" else "float32"
     if not -4 <= low <= 4 and not -4 <= high <= 4 and ends[1] - ends[0] < 16 * dtypes.finfo(kind).eps:
         more = "; float64 has more" if kind == "float32" else ""
-        raise ValueError(f"{kind} has too few numbers to draw from {low} to {high} deviations off the mean{more}")
+        raise ValueError(
+            f"low and high must have enough numbers of {kind} between them, got low={low}, high={high}{more}"
+        )
     return draw.placed(_sampling.truncated_normals, mean, stddev, dtype, low, high, *ends)
 
 
@@ -205,7 +209,7 @@ def random_bernoulli(
     """
     draw = _Draw(shape, device, key, p)
     (p,) = draw.parameters
-    draw.check("p is a probability", _is_probability, p=p)
+    draw.check("p must be from 0 to 1", _is_probability, p=p)
     return draw.made(_sampling.trials, p, dtype="bool" if dtype is None else _as_dtype(dtype).name)
 
 
@@ -230,8 +234,8 @@ def random_binomial(
     """
     draw = _Draw(shape, device, key, n, p)
     n, p = draw.parameters
-    draw.check("n is a whole number from 0 to 2**53", _is_count, n=n)
-    draw.check("p is a probability", _is_probability, p=p)
+    draw.check("n must be an integer from 0 to 2**53", _is_count, n=n)
+    draw.check("p must be from 0 to 1", _is_probability, p=p)
     return draw.made(_sampling.binomials, _Each(n), _Each(p), draw.wide(), dtype=_name(dtype, "int64"))
 
 
@@ -255,8 +259,8 @@ def random_gamma(
     """
     draw = _Draw(shape, device, key, alpha, beta)
     alpha, beta = draw.parameters
-    draw.check("alpha is positive", _is_positive, alpha=alpha)
-    draw.check("beta is positive", _is_positive, beta=beta)
+    draw.check("alpha must be > 0 and finite", _is_positive, alpha=alpha)
+    draw.check("beta must be > 0 and finite", _is_positive, beta=beta)
     return draw.made(_sampling.gammas, _Each(alpha), _Each(beta), draw.wide(), dtype=draw.floating(dtype))
 
 
@@ -281,8 +285,8 @@ def random_beta(
     """
     draw = _Draw(shape, device, key, a, b)
     a, b = draw.parameters
-    draw.check("a is positive", _is_positive, a=a)
-    draw.check("b is positive", _is_positive, b=b)
+    draw.check("a must be > 0 and finite", _is_positive, a=a)
+    draw.check("b must be > 0 and finite", _is_positive, b=b)
     answer = draw.made(_sampling.betas, _Each(a), _Each(b), draw.wide(), dtype=draw.floating(dtype))
     return control.stop_gradient(answer)
 
@@ -306,7 +310,7 @@ def random_exponential(
     """
     draw = _Draw(shape, device, key, scale)
     (scale,) = draw.parameters
-    draw.check("scale is not negative", _is_scale, scale=scale)
+    draw.check("scale must be >= 0", _is_scale, scale=scale)
     return draw.placed(_sampling.exponentials, 0.0, scale, dtype)
 
 
@@ -330,7 +334,7 @@ def random_poisson(
     """
     draw = _Draw(shape, device, key, lam)
     (lam,) = draw.parameters
-    draw.check("lam is from 0 to 2**52", lambda lam: (lam >= 0) & _is_at_most(lam, 2**52), lam=lam)
+    draw.check("lam must be from 0 to 2**52", lambda lam: (lam >= 0) & _is_at_most(lam, 2**52), lam=lam)
     return draw.made(_sampling.poissons, _Each(lam), draw.wide(), dtype=_name(dtype, "int64"))
 
 
@@ -354,7 +358,7 @@ def random_laplace(
     """
     draw = _Draw(shape, device, key, loc, scale)
     loc, scale = draw.parameters
-    draw.check("scale is not negative", _is_scale, scale=scale)
+    draw.check("scale must be >= 0", _is_scale, scale=scale)
     return draw.placed(_sampling.laplaces, loc, scale, dtype)
 
 
@@ -378,7 +382,7 @@ def random_gumbel(
     """
     draw = _Draw(shape, device, key, loc, scale)
     loc, scale = draw.parameters
-    draw.check("scale is not negative", _is_scale, scale=scale)
+    draw.check("scale must be >= 0", _is_scale, scale=scale)
     return draw.placed(_sampling.gumbels, loc, scale, dtype)
 
 
@@ -396,10 +400,10 @@ def random_categorical(logits: TensorLike, num_samples: int = 1, *, key: Key = N
     """
     *batch, size = manipulation.shape(logits) or (0,)
     if not size:
-        raise ValueError("there is no class to choose from")
+        raise ValueError("logits must have at least 1 class along the last axis, got none")
     draw = _Draw((*batch, num_samples), None, key, logits)
     (logits,) = draw.parameters
-    draw.check("logits are below inf, and one of each row above -inf", _are_logits, logits=logits)
+    draw.check("logits must be below inf, and one of each row above -inf", _are_logits, logits=logits)
     return draw.made(_sampling.categories, _All(logits), size, draw.wide(), dtype="int64", whole=True)
 
 
@@ -422,7 +426,8 @@ def random_multivariate_normal(
     *others, rows, columns = (0, 0, *manipulation.shape(cov))[-max(2, len(manipulation.shape(cov))) :]
     if not size == rows == columns:
         raise ValueError(
-            f"a mean of shape {manipulation.shape(mean)} has no covariance of shape {manipulation.shape(cov)}"
+            f"mean and cov must have shapes (..., n) and (..., n, n), got {list(manipulation.shape(mean))} and "
+            f"{list(manipulation.shape(cov))}"
         )
     lead = (shape,) if isinstance(shape, int) else tuple(shape)
     full = (*lead, *manipulation.broadcast_shapes(tuple(batch), tuple(others)), size)
@@ -456,11 +461,11 @@ def random_dirichlet(
     """
     sizes = manipulation.shape(alpha)
     if not sizes or not sizes[-1]:
-        raise ValueError(f"alpha has a last axis of at least one class, not the shape {tuple(sizes)}")
+        raise ValueError(f"alpha must have at least 1 class along its last axis, got shape {list(sizes)}")
     lead = (shape,) if isinstance(shape, int) else tuple(shape)
     draw = _Draw((*lead, *sizes), device, key, alpha)
     (alpha,) = draw.parameters
-    draw.check("alpha is positive", _is_positive, alpha=alpha)
+    draw.check("alpha must be > 0 and finite", _is_positive, alpha=alpha)
     kind = draw.floating(dtype)
     answer = draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)
     return control.stop_gradient(answer)
@@ -489,11 +494,16 @@ def random_randint(
     low, high = draw.parameters
     kind = _as_dtype("int64" if dtype is None else dtype)
     if kind.kind not in _KINDS["integral"]:
-        raise TypeError(f"random integers have an integer dtype, not {kind.name}")
+        raise TypeError(f"dtype must be an integer dtype, got {kind.name}")
     least = 0 if kind.kind == "unsigned integer" else -1 << kind.bits - 1
     beyond = least + (1 << kind.bits)
-    draw.check(f"{kind.name} holds the bounds", lambda low, high: _within(low, high, least, beyond), low=low, high=high)
-    draw.check("low is below high", lambda low, high: low < high, low=low, high=high)
+    draw.check(
+        f"low and high must be integers that fit into {kind.name}",
+        lambda low, high: _within(low, high, least, beyond),
+        low=low,
+        high=high,
+    )
+    draw.check("low must be < high", lambda low, high: low < high, low=low, high=high)
     return draw.made(_sampling.integers, low, high, dtype=kind.name)
 
 
@@ -510,7 +520,7 @@ def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: K
     if type(x) is not int:
         return shuffle(x, key=key)
     if x < 0:
-        raise ValueError(f"there are no {x} integers to permute")
+        raise ValueError(f"x must be >= 0, got {x}")
     return _Draw(x, device, key).made(_sampling.order, max(x - 1, 1).bit_length(), dtype="int64", whole=True)
 
 
@@ -564,9 +574,9 @@ def random_choice(
     lead = (shape,) if isinstance(shape, int) else tuple(shape)
     count = _math.prod(lead)
     if size <= 0 and count:
-        raise ValueError(f"there is nothing to choose from: {size}")
+        raise ValueError(f"a must have at least 1 element, got {size}")
     if not replace and count > size:
-        raise ValueError(f"{size} cannot be chosen from {count} times and not be put back")
+        raise ValueError(f"shape must hold at most {size} elements for replace=False, got {count}")
     chosen = _chosen(size, lead, replace, p, device, key)
     answer: Tensor = chosen if type(x) is int else _taken(x, chosen, axis)
     return answer
@@ -591,7 +601,7 @@ def key(seed: int) -> Tensor:
     >>> key(2**32 + 5).tolist()
     [1, 5]
     """
-    return _as_tensor(_backends.current(), _threefry.words(_integer(seed, "a seed")), None)
+    return _as_tensor(_backends.current(), _threefry.words(_checked_seed(seed, "key: seed")), None)
 
 
 def split(key: Key, num: int = 2) -> Tensor:
@@ -601,7 +611,7 @@ def split(key: Key, num: int = 2) -> Tensor:
     True
     """
     if num < 0:
-        raise ValueError(f"there are no {num} keys")
+        raise ValueError(f"split: num must be >= 0, got {num}")
     home = _backend(key)
     device = _dispatch.common_device(home, (key,))
     words = _words(home, key, device)
@@ -624,9 +634,9 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     xp = home.random
     value: Any = data
     if not isinstance(_dispatch.classify(type(data)), _backends.Backend):
-        value = _integer(data, "what is folded into a key")
+        value = _integer(data, "fold_in: data")
     elif home.dtype_of(data).kind not in _KINDS["integral"] or tuple(value.shape):
-        raise TypeError(f"what is folded into a key is an integer, not {_describe(data)}")
+        raise TypeError(f"fold_in: data must be an integer, got {_describe(data)}")
     else:
         value = xp.known(data) if xp.is_host(device) else None
     if value is None:
@@ -712,7 +722,7 @@ class Generator:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        seed = _threefry.fresh_seed() if seed is None else _integer(seed, "a seed")
+        seed = _threefry.fresh_seed() if seed is None else _checked_seed(seed, "Generator: seed")
         self._stream = _threefry.Stream(_threefry.words(seed))
 
     def key(self) -> Tensor:
@@ -743,13 +753,20 @@ def _integer(value: Any, what: str) -> int:
     try:
         return value if type(value) is int else _operator.index(value)
     except TypeError:
-        raise TypeError(f"{what} is an integer, not {_describe(value)}") from None
+        raise TypeError(f"{what} must be an integer, got {_describe(value)}") from None
+
+
+def _checked_seed(seed: Any, what: str) -> int:
+    number = _integer(seed, what)
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"{what} must be an integer from 0 to 2**64 - 1, got {number}")
+    return number
 
 
 def _bound(value: Any) -> float:
     """A number or a zero-dimensional tensor as a Python float."""
     if tuple(getattr(value, "shape", ())):
-        raise TypeError(f"bounds are numbers, not {_describe(value)}")
+        raise TypeError(f"low and high must be numbers, got {_describe(value)}")
     return float(value)
 
 
@@ -762,13 +779,13 @@ def _within(low: Any, high: Any, least: int, beyond: int) -> Any:
 
 def _checked_state(state: Any, names: tuple[str, ...]) -> dict[str, int]:
     if not isinstance(state, dict) or set(state) != set(names) or not all(type(v) is int for v in state.values()):
-        raise ValueError(f"a state has the integers {', '.join(names)}, not {state!r}")
+        raise ValueError(f"set_state: state must hold the integers {', '.join(names)}, got {state!r}")
     return state
 
 
 def _backend(*values: Any) -> _backends.Backend:
     """The engine of the tensors among the values, else the active one."""
-    return _dispatch.common_backend("a random draw", map(type, values))
+    return _dispatch.common_backend(map(type, values))
 
 
 def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
@@ -776,7 +793,7 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
     if type(key) in (int, list, tuple):
         return _threefry.words(key)
     if getattr(key, "shape", None) is None or getattr(key, "dtype", None) is None:
-        raise TypeError(f"a key is an integer, two of them, or a tensor, not {_describe(key)}")
+        raise TypeError(f"key must be an integer, two of them, or a tensor, got {_describe(key)}")
     if not isinstance(_dispatch.classify(type(key)), _backends.Backend):
         # A NumPy array is read directly, whichever engine is active.
         home = _backends.load("numpy")
@@ -784,9 +801,9 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
         if not key.shape and home.dtype_of(key).kind in _KINDS["integral"]:
             return _threefry.words(int(key))
     if home.dtype_of(key).kind not in _KINDS["integral"]:
-        raise ValueError(f"a key holds integers, not {_describe(key)}")
+        raise ValueError(f"key must hold integers, got {_describe(key)}")
     if tuple(key.shape) != (2,):
-        raise ValueError(f"a key has the shape (2,), not {_describe(key)}: {key}")
+        raise ValueError(f"key must have shape [2], got {_describe(key)}")
     xp = home.random
     values = xp.known(key) if xp.is_host(device) or home.is_host else None
     return xp.pair_of(key) if values is None else _threefry.words(values.tolist())
@@ -809,13 +826,13 @@ def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, devi
     (p,) = draw.parameters
     lengths = tuple(getattr(p, "shape", ()))
     if lengths != (size,):
-        raise ValueError(f"p has one probability for each of {size}, not the shape {lengths}")
+        raise ValueError(f"p must have one probability for each of {size}, got shape {list(lengths)}")
     # Probabilities in 16-bit floats sum to 1 less exactly.
     slack = {"float16": 1e-3, "bfloat16": 1e-2}.get(_as_dtype(p.dtype).name, 1e-4)
-    draw.check("p are probabilities that sum to 1", lambda p: _are_probabilities(p, slack), p=p)
+    draw.check("p must be probabilities that sum to 1", lambda p: _are_probabilities(p, slack), p=p)
     if replace:
         return draw.made(_sampling.choices, _All(p, (1, size)), draw.wide(), dtype="int64", whole=True)
-    draw.check(f"{count} can be chosen", lambda p: (p > 0).sum() >= count, p=p)
+    draw.check(f"p must be > 0 for at least {count} elements", lambda p: (p > 0).sum() >= count, p=p)
     ordered = draw.made(_sampling.ranks, _All(p), draw.wide(), dtype="int64", whole=True)
     return manipulation.reshape(ordered[:count], shape)
 
@@ -873,7 +890,7 @@ def _float_of(dtype: Any, parameters: Sequence[Parameter]) -> str:
             kind = own if kind is None else _promote(kind, own)
     kind = _default_float() if kind is None else kind
     if kind.kind != "real floating":
-        raise TypeError(f"random numbers of this distribution have a real floating dtype, not {kind.name}")
+        raise TypeError(f"dtype must be real floating, got {kind.name}")
     return kind.name
 
 
@@ -901,7 +918,7 @@ class _Draw:
     def __init__(self, shape: Shape, device: Any, key: Key, *parameters: Parameter) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if self.shape and min(self.shape) < 0:
-            raise ValueError(f"a shape has no negative lengths: {self.shape}")
+            raise ValueError(f"shape must have lengths >= 0, got {self.shape}")
         self.count = _math.prod(self.shape)
         self.home = _backend(key, *parameters)
         self.xp = self.home.random
@@ -996,7 +1013,7 @@ class _Draw:
     def fitting(self, answer: Tensor) -> Tensor:
         """``result``, checked to have the requested shape, which parameters may have broadcast."""
         if tuple(answer.shape) != self.shape:
-            raise ValueError(f"parameters of shape {tuple(answer.shape)} do not fit into the shape {self.shape}")
+            raise ValueError(f"parameters must broadcast to shape {list(self.shape)}, got {list(answer.shape)}")
         return answer
 
     def tensor(self, value: Parameter, dtype: str) -> Any:
@@ -1033,12 +1050,12 @@ class _Draw:
                 if value is None:
                     return
                 if value.dtype.kind == "c":
-                    raise TypeError(f"{name} is real, not {_describe(value)}")
+                    raise TypeError(f"{name} must be real, got {_describe(value)}")
             values[name] = value
         sound = holds(**values)
         if not (sound if type(sound) is bool else sound.all()):
-            shown = ", ".join(f"{name}={value}" for name, value in values.items())
-            raise ValueError(f"{rule}: not so with {shown}")
+            shown = ", ".join(f"{name}={value}" if len(values) > 1 else f"{value}" for name, value in values.items())
+            raise ValueError(f"{rule}, got {shown}")
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -100,10 +100,13 @@ def _spread(weights: Any, x: Any, axis: Axis) -> Any:
     if tuple(weights.shape) == tuple(x.shape):
         return weights
     if axis is None:
-        raise ValueError("average needs axis where the weights have another shape than the tensor")
+        raise ValueError("axis must be given where weights have another shape than x, got None")
     axes = _axes(axis, x.ndim)
     if tuple(weights.shape) != tuple(x.shape[i] for i in axes):
-        raise ValueError(f"weights of shape {list(weights.shape)} do not fit axis {axis} of shape {list(x.shape)}")
+        raise ValueError(
+            f"weights must have one value per element along axis {axis}, got shapes {list(weights.shape)} and "
+            f"{list(x.shape)}"
+        )
     order = sorted(range(len(axes)), key=axes.__getitem__)
     shape = [n if i in axes else 1 for i, n in enumerate(x.shape)]
     spread = manipulation.reshape(manipulation.permute_dims(weights, order), shape)
@@ -213,7 +216,7 @@ def _quantile(
     x: Any, q: Any, axis: Axis, keepdims: bool, method: str, *, scale: float = 1.0, skip_nan: bool = False
 ) -> Tensor:
     if method not in _METHODS:
-        raise ValueError(f"unknown method {method!r}; known methods: {', '.join(_METHODS)}")
+        raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
     flat, shape = _joined(x, axis, keepdims)
     count = flat.shape[-1]
     traced = _is_traced(q)
@@ -245,12 +248,12 @@ def _levels(q: Any, scale: float) -> tuple[list[float], tuple[int, ...]]:
         return _levels(q.tolist(), scale)[0], tuple(q.shape)
     if not isinstance(q, list | tuple | range):
         if not 0 <= q <= scale:
-            raise ValueError(f"q must be between 0 and {scale:g}, not {q}")
+            raise ValueError(f"q must be from 0 to {scale:g}, got {q}")
         return [float(q)], ()
     rows = [_levels(row, scale) for row in q]
     shapes = {shape for _, shape in rows}
     if len(shapes) > 1:
-        raise ValueError("q is a nested sequence with rows of different lengths")
+        raise ValueError("q must be a number or a sequence of numbers, got rows of different lengths")
     return [level for levels, _ in rows for level in levels], (len(rows), *(shapes.pop() if shapes else ()))
 
 
@@ -502,7 +505,7 @@ def cov(
 def _variables(x: Any, rowvar: bool) -> Any:
     """Matrix with one variable per row."""
     if x.ndim > 2:
-        raise ValueError(f"the variables must be the rows or columns of a matrix, not of a tensor with {x.ndim} axes")
+        raise ValueError(f"x must have at most 2 axes, got {x.ndim}")
     if x.ndim < 2:
         x = manipulation.reshape(x, (1, -1))
     elif not rowvar:
@@ -517,7 +520,8 @@ def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
         if given is not None:
             if tuple(given.shape) != (variables.shape[1],):
                 raise ValueError(
-                    f"{variables.shape[1]} observations need as many weights, not shape {list(given.shape)}"
+                    f"weights must have one value for each of {variables.shape[1]} observations, got shape "
+                    f"{list(given.shape)}"
                 )
             given = dtypes.cast(given, real_of(_dtype(variables)))
             weights = given if weights is None else math.multiply(weights, given)
@@ -826,7 +830,7 @@ def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
 def _first(x: Any, wanted: Any, axis: int | None, keepdims: bool) -> Tensor:
     """Index along ``axis`` of the first element of ``x`` that equals ``extreme``."""
     if bool(comparison.any(comparison.isnan(wanted))):  # emberlint: ignore[EMB201] an error depends on it
-        raise ValueError(f"there is no largest or smallest element along axis {axis}: all are NaN")
+        raise ValueError(f"x must have a number that is not NaN along axis {axis}, got NaN only")
     found = dtypes.cast(comparison.equal(x, wanted), "int8")
     return indexing.argmax(found, axis=axis, keepdims=keepdims)
 

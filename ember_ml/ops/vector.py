@@ -79,7 +79,7 @@ def compute_energy_stability(wave: TensorLike, /, window_size: int = 100, *, axi
     """
     row: Any = manipulation.moveaxis(_wide(wave), axis, -1)
     if window_size < 1:
-        raise ValueError(f"window_size is at least 1, not {window_size}")
+        raise ValueError(f"window_size must be >= 1, got {window_size}")
     *batch, length = row.shape
     count = length // window_size
     if count < 2:
@@ -157,7 +157,7 @@ def partial_interference(wave1: TensorLike, wave2: TensorLike, /, window_size: i
     [1.0, 1.0, 0.0]
     """
     if window_size < 1:
-        raise ValueError(f"window_size is at least 1, not {window_size}")
+        raise ValueError(f"window_size must be >= 1, got {window_size}")
     windows = [manipulation.sliding_window(row, window_size, -1) for row in _rows(wave1, wave2, axis)]
     strength = _strength(*windows)
     return manipulation.moveaxis(_like(wave1, strength), -1, axis)

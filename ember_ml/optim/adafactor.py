@@ -40,12 +40,12 @@ class Adafactor(Optimizer):
     ) -> None:
         super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
         if not beta_2_decay <= 0:
-            raise ValueError(f"beta_2_decay is at most 0, not {beta_2_decay}")
+            raise ValueError(f"{type(self).__name__}: beta_2_decay must be <= 0, got {beta_2_decay}")
         self.beta_2_decay = beta_2_decay
-        self.eps_1 = None if eps_1 is None else at_least_zero("eps_1", eps_1)
-        self.eps_2 = at_least_zero("eps_2", eps_2)
-        self.clip_threshold = above_zero("clip_threshold", clip_threshold)
-        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.eps_1 = None if eps_1 is None else at_least_zero(self, "eps_1", eps_1)
+        self.eps_2 = at_least_zero(self, "eps_2", eps_2)
+        self.clip_threshold = above_zero(self, "clip_threshold", clip_threshold)
+        self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
     def start(self, parameter: Any) -> Tensors:
         if parameter.ndim < 2:

@@ -33,10 +33,10 @@ class Adagrad(Optimizer):
         clip_norm: float | None = None,
     ) -> None:
         super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
-        self.rate_decay = at_least_zero("rate_decay", rate_decay)
-        self.initial_accumulator = at_least_zero("initial_accumulator", initial_accumulator)
-        self.eps = at_least_zero("eps", eps)
-        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.rate_decay = at_least_zero(self, "rate_decay", rate_decay)
+        self.initial_accumulator = at_least_zero(self, "initial_accumulator", initial_accumulator)
+        self.eps = at_least_zero(self, "eps", eps)
+        self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
     def start(self, parameter: Any) -> Tensors:
         return {"squares": state_like(parameter, self.initial_accumulator)}

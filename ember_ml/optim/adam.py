@@ -41,10 +41,10 @@ class Adam(Optimizer):
         clip_norm: float | None = None,
     ) -> None:
         super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
-        self.beta_1 = fraction("beta_1", beta_1)
-        self.beta_2 = fraction("beta_2", beta_2)
-        self.eps = at_least_zero("eps", eps)
-        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.beta_1 = fraction(self, "beta_1", beta_1)
+        self.beta_2 = fraction(self, "beta_2", beta_2)
+        self.eps = at_least_zero(self, "eps", eps)
+        self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
         self.amsgrad = amsgrad
 
     def memory(self) -> tuple[str, ...]:

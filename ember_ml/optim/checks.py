@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 
-def at_least_zero(name: str, value: float) -> float:
+def at_least_zero(optimizer: object, name: str, value: float) -> float:
     if not value >= 0:
-        raise ValueError(f"{name} is at least 0, not {value}")
+        raise ValueError(f"{type(optimizer).__name__}: {name} must be >= 0, got {value}")
     return value
 
 
-def above_zero(name: str, value: float) -> float:
+def above_zero(optimizer: object, name: str, value: float) -> float:
     if not value > 0:
-        raise ValueError(f"{name} is above 0, not {value}")
+        raise ValueError(f"{type(optimizer).__name__}: {name} must be > 0, got {value}")
     return value
 
 
-def fraction(name: str, value: float) -> float:
+def fraction(optimizer: object, name: str, value: float) -> float:
     if not 0 <= value < 1:
-        raise ValueError(f"{name} is at least 0 and below 1, not {value}")
+        raise ValueError(f"{type(optimizer).__name__}: {name} must be >= 0 and < 1, got {value}")
     return value

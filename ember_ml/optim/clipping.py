@@ -26,7 +26,7 @@ def clip_by_global_norm(grads: Tree, limit: float) -> Tree:
     >>> clip_by_global_norm([ops.asarray([30.0]), ops.asarray([40.0])], 5.0)[1].tolist()
     [4.0]
     """
-    _check(limit)
+    _check("clip_by_global_norm", limit)
     if not _given(grads):
         return grads
     factor = _factor(global_norm(grads), limit)
@@ -39,7 +39,7 @@ def clip_by_norm(grads: Tree, limit: float) -> Tree:
     >>> [g.tolist() for g in clip_by_norm([ops.asarray([0.5]), ops.asarray([-40.0])], 5.0)]
     [[0.5], [-5.0]]
     """
-    _check(limit)
+    _check("clip_by_norm", limit)
     return _map(lambda gradient: _scaled(gradient, _factor(ops.sqrt(_squares(gradient)), limit)), grads)
 
 
@@ -49,7 +49,7 @@ def clip_by_value(grads: Tree, limit: float) -> Tree:
     >>> clip_by_value([ops.asarray([-7.0, 0.25])], 0.5)[0].tolist()
     [-0.5, 0.25]
     """
-    _check(limit)
+    _check("clip_by_value", limit)
     return _map(lambda gradient: ops.clip(gradient, -limit, limit), grads)
 
 
@@ -75,6 +75,6 @@ def _map(f: Any, grads: Tree) -> Tree:
     return tree.map(lambda gradient: None if gradient is None else f(gradient), grads)
 
 
-def _check(limit: float) -> None:
+def _check(function: str, limit: float) -> None:
     if not limit > 0:
-        raise ValueError(f"gradients are clipped to a limit above 0, not {limit}")
+        raise ValueError(f"{function}: limit must be > 0, got {limit}")

@@ -25,7 +25,7 @@ class Grouped:
     def __init__(self, groups: Iterable[tuple[Choice, Optimizer]]) -> None:
         self.groups = list(groups)
         if not self.groups:
-            raise ValueError("Grouped needs at least one optimiser")
+            raise ValueError("Grouped: optimizers must hold at least 1 pair, got none")
 
     @property
     def learning_rate(self) -> float:
@@ -51,7 +51,7 @@ class Grouped:
             plan = optimizer._plan(own, {path: slopes.pop(path) for path in own if path in slopes})
             plans += [] if plan is None else [(optimizer, plan)]
         if slopes:
-            raise ValueError(f"gradients of {', '.join(slopes)}, which are no parameters")
+            raise ValueError(f"Grouped: grads must be of parameters, got one of {', '.join(slopes)}")
         new = dict(parameters)
         is_tree = isinstance(model, (dict, list, tuple))
         if plans:
@@ -77,7 +77,10 @@ class Grouped:
         for key, value in values.items():
             number, _, rest = key.partition(".")
             if not number.isdecimal() or int(number) >= len(parts):
-                raise ValueError(f"the state of {len(parts)} optimisers has no {key!r}")
+                raise ValueError(
+                    f"Grouped: a state key must begin with the number of an optimizer, from 0 to {len(parts) - 1}, "
+                    f"got {key!r}"
+                )
             parts[int(number)][rest] = value
         for optimizer, part in zip(optimizers, parts, strict=True):
             optimizer.assign(part)
@@ -105,6 +108,6 @@ class Grouped:
         for path, parameter in parameters.items():
             number = next((i for i, (choice, _) in enumerate(self.groups) if choice(path, parameter)), None)
             if number is None:
-                raise ValueError(f"no optimiser of the group takes {path}")
+                raise ValueError(f"Grouped: an optimizer must take every parameter, got none for {path}")
             parts[number][path] = parameter
         return parts

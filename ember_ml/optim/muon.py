@@ -55,13 +55,15 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
         if adjust not in _ADJUSTMENTS:
-            raise ValueError(f"Muon adjusts the rate by {', '.join(map(repr, _ADJUSTMENTS))}, not {adjust!r}")
-        self.momentum = at_least_zero("momentum", momentum)
+            raise ValueError(
+                f"{type(self).__name__}: adjust must be one of {', '.join(map(repr, _ADJUSTMENTS))}, got {adjust!r}"
+            )
+        self.momentum = at_least_zero(self, "momentum", momentum)
         self.nesterov = nesterov
-        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
         self.coefficients = coefficients
-        self.eps = above_zero("eps", eps)
-        self.steps = int(at_least_zero("steps", steps))
+        self.eps = above_zero(self, "eps", eps)
+        self.steps = int(at_least_zero(self, "steps", steps))
         self.adjust = adjust
         self.dtype = dtype
 
@@ -69,8 +71,9 @@ class Muon(Optimizer):
         super().check(path, parameter)
         if parameter.ndim != 2:
             raise ValueError(
-                f"Muon updates matrices; {path} has the shape {tuple(parameter.shape)}. Grouped gives it to another: "
-                "Grouped([(lambda path, p: p.ndim == 2, Muon()), (lambda path, p: True, AdamW())])"
+                f"{type(self).__name__}: parameters must be matrices, got {path} of shape {list(parameter.shape)}. "
+                "Grouped gives it to another: Grouped([(lambda path, p: p.ndim == 2, Muon()), (lambda path, p: True, "
+                "AdamW())])"
             )
 
     def memory(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ember_ml import ops, tree
 from ember_ml.backend import use_backend
-from ember_ml.dtypes import KINDS, describe
+from ember_ml.dtypes import KINDS, describe, written
 from ember_ml.extend import Backend, backend_of, current_backend
 from ember_ml.interrupts import uninterrupted
 from ember_ml.optim.clipping import clip_by_global_norm, clip_by_value
@@ -68,8 +68,8 @@ class Optimizer:
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
     ) -> None:
-        self.clip_value = _positive(clip_value, "clip_value")
-        self.clip_norm = _positive(clip_norm, "clip_norm")
+        self.clip_value = _positive(self, "clip_value", clip_value)
+        self.clip_norm = _positive(self, "clip_norm", clip_norm)
         self._step: Any = None
         self._rate: Any = None
         self._schedule: Schedule | None = None
@@ -102,13 +102,13 @@ class Optimizer:
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
         """The new parameter, and what to remember of it."""
-        raise NotImplementedError(f"{type(self).__name__} has no rule")
+        raise NotImplementedError(f"{type(self).__name__}: a subclass of Optimizer must define rule, got none")
 
     def check(self, path: str, parameter: Any) -> None:
         """Raise an error if the rule cannot serve this parameter."""
         dtype = ops.dtype(parameter)
         if dtype.kind not in KINDS["real floating"]:
-            raise TypeError(f"{type(self).__name__} updates real floating parameters; {path} is {dtype.name}")
+            raise TypeError(f"{type(self).__name__}: parameters must be real floating, got {dtype.name} for {path}")
 
     @property
     def learning_rate(self) -> float:
@@ -124,10 +124,12 @@ class Optimizer:
             return
         if isinstance(value, (str, dict, list, tuple)) or value is None:
             hint = "; the parameters are given to update" if isinstance(value, (dict, list, tuple)) else ""
-            raise TypeError(f"a learning rate is a number or a schedule, not a {type(value).__name__}{hint}")
+            raise TypeError(
+                f"{type(self).__name__}: learning_rate must be a number or a schedule, got {written(value)}{hint}"
+            )
         number = float(value)
         if not number >= 0:
-            raise ValueError(f"a learning rate is at least 0, not {number}")
+            raise ValueError(f"{type(self).__name__}: learning_rate must be >= 0, got {number}")
         self._schedule = None
         known = self._rate if type(self._rate) is not float else None
         like = self._step if known is None else known
@@ -171,7 +173,9 @@ class Optimizer:
             return tree.unflatten(model, list({**parameters, **self._update(parameters, flat(grads))}.values()))
         if type(grads) is not dict and not isinstance(grads, Mapping):
             hint = "; value_and_grad answers the value and them" if isinstance(grads, tuple) else ""
-            raise TypeError(f"the gradients of a model are a dictionary by path, not a {type(grads).__name__}{hint}")
+            raise TypeError(
+                f"{type(self).__name__}: grads must be a dictionary from path to tensor, got {written(grads)}{hint}"
+            )
         self._update(model.parameters(), grads, model)
         return None
 
@@ -211,7 +215,9 @@ class Optimizer:
             elif key == STEP:
                 self._step = value
             elif key != RATE:
-                raise ValueError(f"the state of an optimiser has no {key!r}; it has {STEP!r}, {RATE!r}, and paths")
+                raise ValueError(
+                    f"{type(self).__name__}: a state key must be {STEP!r}, {RATE!r} or a path, got {key!r}"
+                )
             elif self._schedule is None:
                 self._rate = value
         used = set(self._ages.values())
@@ -318,13 +324,16 @@ class Optimizer:
         """
         paths = [path for path, slope in grads.items() if slope is not None and path in parameters]
         if len(paths) != len(grads):
-            _check_paths(parameters, grads)
+            _check_paths(self, parameters, grads)
         if not paths:
             return None
         values, slopes = [parameters[path] for path in paths], [grads[path] for path in paths]
         for path, value, slope in zip(paths, values, slopes, strict=True):
             if value.shape != slope.shape:
-                raise ValueError(f"the gradient of {path} is {describe(slope)}, and the parameter {describe(value)}")
+                raise ValueError(
+                    f"{type(self).__name__}: the gradient of {path} must have the shape of the parameter, "
+                    f"{describe(value)}, got {describe(slope)}"
+                )
         if not self._states.keys() >= grads.keys():
             self._prepare({path: parameters[path] for path in paths})
         self._follow(paths, values)
@@ -375,8 +384,8 @@ class Optimizer:
                 shape = self._checked(path, value)
             if tuple(shape) != tuple(value.shape):
                 raise ValueError(
-                    f"{path} is {describe(value)}, and the state of this optimiser is for one of shape {list(shape)}; "
-                    "a parameter that takes the place of another needs a new optimiser"
+                    f"{type(self).__name__}: {path} must have the shape {list(shape)}, for which the optimizer has a "
+                    f"state, got {describe(value)}; a parameter that takes the place of another needs a new optimizer"
                 )
             # Engines cannot always compare theirs with anything else.
             if old is not new and (type(old) is not type(new) or old != new):
@@ -394,9 +403,7 @@ class Optimizer:
             held = self._states[path].get(name)
             if held is None or tuple(held.shape) != tuple(x.shape):
                 found = "none" if held is None else describe(held)
-                raise ValueError(
-                    f"the state {path}.{name} of this optimiser is {describe(x)}, and {found} was assigned"
-                )
+                raise ValueError(f"{type(self).__name__}: the state {path}.{name} must be {describe(x)}, got {found}")
         return value.shape
 
     def _ruled(self, paths: list[str], values: list[Any], gradients: list[Any]) -> Plan:
@@ -479,7 +486,9 @@ def flat(model: Any) -> Tensors:
     places = [(".".join(map(str, path)), value) for path, value in tree.places(model)]
     found = dict(places)
     if len(found) < len(places):
-        raise ValueError(f"two parameters have one path, their keys joined by dots: {', '.join(p for p, _ in places)}")
+        raise ValueError(
+            f"parameters must have different paths, their keys joined by dots, got {', '.join(p for p, _ in places)}"
+        )
     return found
 
 
@@ -487,18 +496,19 @@ def _is_nested(model: dict[str, Any]) -> bool:
     return any(type(value) in (dict, list, tuple) for value in model.values())
 
 
-def _check_paths(parameters: Tensors, grads: Mapping[str, Any]) -> None:
+def _check_paths(optimizer: Optimizer, parameters: Tensors, grads: Mapping[str, Any]) -> None:
     """Raise an error if there is a gradient of something that is no parameter."""
     unknown = [path for path in grads if path not in parameters]
     if unknown:
         raise ValueError(
-            f"gradients of {', '.join(unknown)}, which are no parameters; those are {', '.join(parameters)}"
+            f"{type(optimizer).__name__}: grads must be of parameters, which are {', '.join(parameters)}; "
+            f"got one of {', '.join(unknown)}"
         )
 
 
-def _positive(limit: float | None, name: str) -> float | None:
+def _positive(optimizer: Optimizer, name: str, limit: float | None) -> float | None:
     if limit is not None and not limit > 0:
-        raise ValueError(f"{name} is above 0, not {limit}")
+        raise ValueError(f"{type(optimizer).__name__}: {name} must be > 0, got {limit}")
     return limit
 
 

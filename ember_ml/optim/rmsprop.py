@@ -37,11 +37,11 @@ class RMSprop(Optimizer):
         clip_norm: float | None = None,
     ) -> None:
         super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
-        self.rho = fraction("rho", rho)
-        self.eps = at_least_zero("eps", eps)
-        self.momentum = at_least_zero("momentum", momentum)
+        self.rho = fraction(self, "rho", rho)
+        self.eps = at_least_zero(self, "eps", eps)
+        self.momentum = at_least_zero(self, "momentum", momentum)
         self.centered = centered
-        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
     def memory(self) -> tuple[str, ...]:
         wanted = {"variance": True, "mean": self.centered, "velocity": bool(self.momentum)}

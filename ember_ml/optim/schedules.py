@@ -69,7 +69,7 @@ def step(rate: float, every: int, factor: float = 0.1) -> Schedule:
     >>> [step(1.0, every=2, factor=0.5)(n) for n in range(5)]
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
-    _check_steps(every)
+    _check_steps("step: every", every)
     return lambda n: rate * _functions(n).power(factor, _functions(n).floor(n / every))
 
 
@@ -90,7 +90,7 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     >>> [linear(0.0, 1.0, 4)(n) for n in range(6)]
     [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
     """
-    _check_steps(steps)
+    _check_steps("linear: steps", steps)
     return lambda n: start + (end - start) * _share(n, steps)
 
 
@@ -101,7 +101,7 @@ def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
     >>> [round(cosine(1.0, 4)(n), 3) for n in range(6)]
     [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
     """
-    _check_steps(steps)
+    _check_steps("cosine: steps", steps)
     return lambda n: _wave(n, rate, end, _share(n, steps))
 
 
@@ -130,13 +130,13 @@ def one_cycle(
     >>> [round(one_cycle(1.0, 11, rise=0.5, start_factor=0.5)(n), 2) for n in (0, 4, 5, 10, 20)]
     [0.5, 0.98, 0.98, 0.0, 0.0]
     """
-    _check_steps(steps)
+    _check_steps("one_cycle: steps", steps)
     if not 0 < rise < 1:
-        raise ValueError(f"rise is a share between 0 and 1, not {rise}")
+        raise ValueError(f"one_cycle: rise must be > 0 and < 1, got {rise}")
     start, last = peak * start_factor, steps - 1
     top = rise * steps - 1
     if top <= 0 or last <= top:
-        raise ValueError(f"{steps} updates are too few for a cycle that rises over {rise} of them")
+        raise ValueError(f"one_cycle: steps must be enough for a rise over {rise} of them, got {steps}")
 
     def rate(n: Any) -> Any:
         up = _wave(n, start, peak, _share(n, top))
@@ -154,7 +154,10 @@ def joined(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule
     [1.0, 1.0, 1.0, 0.5, 0.0]
     """
     if len(schedules) != len(boundaries) + 1 or sorted(set(boundaries)) != list(boundaries):
-        raise ValueError("joined takes schedules, and one boundary less, in rising order")
+        raise ValueError(
+            f"joined: boundaries must increase and be one less than schedules, got {len(boundaries)} for "
+            f"{len(schedules)}"
+        )
 
     def rate(n: Any) -> Any:
         found = schedules[0](n)
@@ -181,6 +184,6 @@ def _wave(n: Any, start: float, end: float, share: Any) -> Any:
     return end + (start - end) * (1 + _functions(n).cos(share * math.pi)) / 2
 
 
-def _check_steps(steps: int) -> None:
+def _check_steps(name: str, steps: int) -> None:
     if not steps >= 1:
-        raise ValueError(f"a schedule takes at least one update, not {steps}")
+        raise ValueError(f"{name} must be >= 1, got {steps}")

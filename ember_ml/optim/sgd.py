@@ -35,12 +35,15 @@ class SGD(Optimizer):
         clip_norm: float | None = None,
     ) -> None:
         super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
-        self.momentum = at_least_zero("momentum", momentum)
+        self.momentum = at_least_zero(self, "momentum", momentum)
         self.nesterov = nesterov
-        self.dampening = fraction("dampening", dampening)
-        self.weight_decay = at_least_zero("weight_decay", weight_decay)
+        self.dampening = fraction(self, "dampening", dampening)
+        self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
         if nesterov and (not momentum or dampening):
-            raise ValueError("Nesterov's way needs momentum, and no dampening")
+            raise ValueError(
+                f"{type(self).__name__}: nesterov=True requires momentum > 0 and dampening == 0, got "
+                f"momentum={momentum}, dampening={dampening}"
+            )
 
     def memory(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()

@@ -57,14 +57,14 @@ def words(value: int | Sequence[int]) -> tuple[int, int]:
     """
     pair = (value >> 32, value & MASK) if isinstance(value, int) else tuple(value)
     if len(pair) != 2 or not all(isinstance(word, int) and 0 <= word <= MASK for word in pair):
-        raise ValueError(f"a key is an integer from 0 to 2**64 - 1, or two from 0 to 2**32 - 1, not {value!r}")
+        raise ValueError(f"key must be an integer from 0 to 2**64 - 1, or two from 0 to 2**32 - 1, got {value!r}")
     return pair[0], pair[1]
 
 
 def child(key: Words, quarter: int, number: int) -> Words:
     """Key ``number`` of those that ``quarter`` derives from ``key``."""
     if not 0 <= number < LIMIT:
-        raise ValueError(f"keys are numbered from 0 to 2**62 - 1, not {number}")
+        raise ValueError(f"keys must be numbered from 0 to 2**62 - 1, got {number}")
     return block(key, quarter | number >> 32, number & MASK)
 
 

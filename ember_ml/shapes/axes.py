@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml.errors import AxisError
+from ember_ml.errors import axis_error
 
 
 def axis_of(axis: int, ndim: int) -> int:
@@ -15,7 +15,7 @@ def axis_of(axis: int, ndim: int) -> int:
     2
     """
     if not -ndim <= axis < ndim:
-        raise AxisError(f"axis {axis} is out of range for a tensor with {ndim} axes")
+        raise axis_error(axis, ndim)
     return axis % ndim
 
 
@@ -28,5 +28,5 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     named: Any = range(ndim) if axis is None else (axis,) if hasattr(axis, "__index__") else axis
     axes = tuple(axis_of(one, ndim) for one in named)
     if len(set(axes)) < len(axes):
-        raise ValueError(f"axis {axis} names an axis twice")
+        raise ValueError(f"axis must name each axis once, got {axis}")
     return axes

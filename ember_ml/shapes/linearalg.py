@@ -8,14 +8,14 @@ from typing import Any
 def check_matrix(x: Any) -> None:
     """Reject a tensor with fewer than two axes."""
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
 
 
 def check_square(x: Any) -> None:
     """Reject a tensor whose last two axes do not have one length."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")
+        raise ValueError(f"x must be square in its last two axes, got shape {list(x.shape)}")
 
 
 def is_by_product(x: Any, y: Any, p: float) -> bool:

@@ -9,13 +9,16 @@ def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length:
     """Raise unless these can be the targets, predictions, lengths and blank of ``ctc_loss``."""
     if y_pred.ndim != 3 or y_true.ndim != 2:
         raise ValueError(
-            "ctc_loss takes targets with axes (batch, length) and predictions with axes (batch, time, classes), "
-            f"not shapes {list(y_true.shape)} and {list(y_pred.shape)}"
+            "y_true must have axes (batch, length) and y_pred axes (batch, time, classes), got shapes "
+            f"{list(y_true.shape)} and {list(y_pred.shape)}"
         )
     batch, times, classes = y_pred.shape
     if y_true.shape[0] != batch or tuple(target_length.shape) != (batch,) or tuple(output_length.shape) != (batch,):
-        raise ValueError(f"ctc_loss takes {batch} targets and lengths for {batch} predictions")
+        raise ValueError(
+            f"y_true, target_length and output_length must have one entry for each of {batch} predictions, got shapes "
+            f"{list(y_true.shape)}, {list(target_length.shape)} and {list(output_length.shape)}"
+        )
     if not 0 <= mask_index < classes:
-        raise ValueError(f"mask_index {mask_index} is none of {classes} classes")
+        raise ValueError(f"mask_index must be from 0 to {classes - 1}, got {mask_index}")
     if times == 0:
-        raise ValueError("ctc_loss takes predictions for at least one time")
+        raise ValueError(f"y_pred must have at least 1 time, got shape {list(y_pred.shape)}")

@@ -14,24 +14,26 @@ def check_recurrent(
 ) -> int:
     """The axis of time, if these can be the sequences, weights, biases and first states of a recurrent layer."""
     if len(x.shape) != 3:
-        raise ValueError(f"a batch of sequences has three axes, and {list(x.shape)} are not those of one")
+        raise ValueError(
+            f"x must have 3 axes, (batch, time, features) or (time, batch, features), got shape {list(x.shape)}"
+        )
     axis = axis_of(axis, 3)
     if axis == 2:
-        raise ValueError("the last axis of sequences is that of features, and not that of time")
+        raise ValueError("axis must be 0 or 1, as the last axis has the features, got 2")
     if not x.shape[axis]:
-        raise ValueError(f"a sequence has at least one step: axis {axis} of {list(x.shape)} is empty")
+        raise ValueError(f"x must have at least 1 step along axis {axis}, got shape {list(x.shape)}")
     batch, features, size = x.shape[1 - axis], x.shape[2], weight_hh.shape[0] if len(weight_hh.shape) else 0
     width = gates * size
     if tuple(weight_ih.shape) != (features, width) or tuple(weight_hh.shape) != (size, width):
         raise ValueError(
-            f"sequences {list(x.shape)} and weights {list(weight_ih.shape)} and {list(weight_hh.shape)} do not go "
-            f"together: the weights have the shapes (features, {gates} * size) and (size, {gates} * size)"
+            f"weight_ih and weight_hh must have shapes (features, {gates} * size) and (size, {gates} * size), got "
+            f"{list(weight_ih.shape)} and {list(weight_hh.shape)} for x of shape {list(x.shape)}"
         )
     for values, wanted in ((biases, (width,)), (states, (batch, size))):
         for one in values:
             if one is not None and tuple(one.shape) != wanted:
-                what = "a bias" if values is biases else "a state"
-                raise ValueError(f"{what} has the shape {list(wanted)}, not {list(one.shape)}")
+                what = "bias" if values is biases else "the state"
+                raise ValueError(f"{what} must have shape {list(wanted)}, got {list(one.shape)}")
     return axis
 
 
@@ -40,17 +42,17 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> i
 
     Queries, keys and values are given by their shapes, mask and bias as they are.
     """
-    shown = f"queries {list(query)}, keys {list(key)} and values {list(value)}"
+    shown = f"{list(query)}, {list(key)} and {list(value)}"
     if not len(query) == len(key) == len(value) == 4:
-        raise ValueError(f"attention takes the axes (batch, length, heads, size), not {shown}")
+        raise ValueError(f"query, key and value must have axes (batch, length, heads, size), got shapes {shown}")
     heads, shared = query[2], key[2]
     if key[:3] != value[:3] or query[0] != key[0] or query[3] != key[3] or not heads or not shared or heads % shared:
-        raise ValueError(f"attention cannot bring together {shown}")
+        raise ValueError(f"query, key and value must have shapes that fit each other, got {shown}")
     scores = (query[0], heads, query[1], key[1])
     for name, one in (("mask", mask), ("bias", bias)):
         shape = () if one is None else tuple(one.shape)
         if len(shape) > 4 or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(scores), strict=False)):
-            raise ValueError(f"dot_product_attention: {name} must broadcast to {list(scores)}, got {list(shape)}")
+            raise ValueError(f"{name} must broadcast to {list(scores)}, got {list(shape)}")
     return int(heads // shared)
 
 
@@ -58,10 +60,12 @@ def check_resize(shape: Any, size: Any, interpolation: str, antialias: bool, dat
     """Images of that shape can be resized so."""
     is_last(data_format)
     if len(shape) not in (3, 4) or 0 in tuple(shape)[-3:]:
-        raise ValueError(f"images have a height, a width, channels and at most a batch, not {list(shape)}")
+        raise ValueError(
+            f"images must have shape (batch, height, width, channels) or (height, width, channels), got {list(shape)}"
+        )
     if interpolation not in ("nearest", "bilinear", "bicubic"):
-        raise ValueError(f"the interpolation is nearest, bilinear or bicubic, not {interpolation!r}")
+        raise ValueError(f"interpolation must be 'nearest', 'bilinear' or 'bicubic', got {interpolation!r}")
     if antialias and interpolation == "nearest":
-        raise ValueError("the nearest pixel cannot be antialiased")
+        raise ValueError("antialias must be False for interpolation='nearest', got True")
     if isinstance(size, int) or len(size) != 2 or min(size) < 1:
-        raise ValueError(f"the size is a height and a width, not {size!r}")
+        raise ValueError(f"size must be a height and a width >= 1, got {size!r}")

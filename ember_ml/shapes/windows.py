@@ -23,9 +23,9 @@ class Windows(NamedTuple):
 def windows(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, dilation: Any = 1) -> Windows:
     """The windows of that kernel over axes of these sizes."""
     rank = len(sizes)
-    kernel = several(kernel, rank, "window sizes")
+    kernel = several(kernel, rank, "the window")
     strides = several(strides, rank, "strides")
-    dilation = several(dilation, rank, "dilation rates")
+    dilation = several(dilation, rank, "dilation_rate")
     spans = spans_of(kernel, dilation)
     if padding == "same":
         pads = tuple(_balanced(*axis) for axis in zip(sizes, spans, strides, strict=True))
@@ -36,7 +36,10 @@ def windows(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, dil
         for size, (low, high), span, stride in zip(sizes, pads, spans, strides, strict=True)
     )
     if min(counts) < 1:
-        raise ValueError(f"windows of {list(spans)} do not fit into axes of {list(sizes)} with padding {padding!r}")
+        raise ValueError(
+            f"the window must fit into the padded axes, got windows of {list(spans)} for axes of {list(sizes)} with "
+            f"padding={padding!r}"
+        )
     return Windows(sizes, kernel, spans, strides, dilation, pads, counts)
 
 
@@ -46,10 +49,10 @@ def transposed(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, 
     ``sizes`` of the answer are those of the whole output, ``counts`` those of the input.
     """
     rank = len(sizes)
-    kernel = several(kernel, rank, "window sizes")
+    kernel = several(kernel, rank, "the window")
     strides = several(strides, rank, "strides")
-    dilation = several(dilation, rank, "dilation rates")
-    more = several(0 if extra is None else extra, rank, "output paddings", least=0)
+    dilation = several(dilation, rank, "dilation_rate")
+    more = several(0 if extra is None else extra, rank, "output_padding", least=0)
     spans = spans_of(kernel, dilation)
     if padding == "same":
         spare = [span - stride for span, stride in zip(spans, strides, strict=True)]
@@ -60,7 +63,7 @@ def transposed(sizes: tuple[int, ...], kernel: Any, strides: Any, padding: Any, 
     whole = tuple((size - 1) * stride + span for size, stride, span in zip(sizes, strides, spans, strict=True))
     found = Windows(whole, kernel, spans, strides, dilation, pads, sizes)
     if min(trimmed(found)) < 1:
-        raise ValueError(f"padding {padding!r} leaves nothing of a transposed convolution's {list(whole)}")
+        raise ValueError(f"padding must leave elements of the result of shape {list(whole)}, got {padding!r}")
     return found
 
 
@@ -73,7 +76,7 @@ def pools(sizes: tuple[int, ...], pool_size: Any, strides: Any, padding: Any) ->
     """The windows of a pool, none of them in the padding alone."""
     found = windows(sizes, pool_size, pool_size if strides is None else strides, padding)
     if any(max(pads) >= size for pads, size in zip(found.pads, found.kernel, strict=True)):
-        raise ValueError(f"a pool of {list(found.kernel)} cannot have a padding of its own size or more: {padding!r}")
+        raise ValueError(f"padding must be less than the window, {list(found.kernel)}, got {padding!r}")
     return found
 
 
@@ -105,7 +108,7 @@ def several(value: Any, count: int, name: str, least: int = 1) -> tuple[int, ...
     """One number for each axis, given as such or as one for all."""
     numbers = (value,) * count if isinstance(value, int) else tuple(value)
     if len(numbers) != count or min(numbers, default=least) < least:
-        raise ValueError(f"the {name} are one or {count} integers from {least} on, not {value!r}")
+        raise ValueError(f"{name} must be an integer >= {least}, or {count} of them, got {value!r}")
     return numbers
 
 
@@ -114,11 +117,11 @@ def pads_of(padding: Any, rank: int) -> tuple[tuple[int, int], ...]:
     if padding == "valid":
         padding = 0
     if isinstance(padding, str):
-        raise ValueError(f"the padding is 'valid', 'same', an integer, or one or two for each axis, not {padding!r}")
+        raise ValueError(f"padding must be 'valid', 'same', an integer, or one or two for each axis, got {padding!r}")
     each = (padding,) * rank if isinstance(padding, int) else tuple(padding)
     pads = tuple((one, one) if isinstance(one, int) else tuple(one) for one in each)
     if len(pads) != rank or any(len(pair) != 2 or min(pair) < 0 for pair in pads):
-        raise ValueError(f"the padding is one integer from 0 on, or one or two for each of {rank} axes: {padding!r}")
+        raise ValueError(f"padding must be one integer >= 0, or one or two for each of {rank} axes, got {padding!r}")
     return pads
 
 
@@ -131,17 +134,17 @@ def _balanced(size: int, span: int, stride: int) -> tuple[int, int]:
 def is_last(data_format: str) -> bool:
     """Whether channels are the last axis, or else the second."""
     if data_format not in ("channels_last", "channels_first"):
-        raise ValueError(f"the data format is channels_last or channels_first, not {data_format!r}")
+        raise ValueError(f"data_format must be 'channels_last' or 'channels_first', got {data_format!r}")
     return data_format == "channels_last"
 
 
 def spatial(shape: Any, data_format: str) -> tuple[int, ...]:
     """The sizes of the axes that are neither batch nor channels."""
     if not 3 <= len(shape) <= 5:
-        raise ValueError(f"one to three axes beside batch and channels are needed, not a shape of {list(shape)}")
+        raise ValueError(f"x must have a batch axis, one of channels and 1 to 3 spatial axes, got shape {list(shape)}")
     sizes = tuple(shape[1:-1]) if is_last(data_format) else tuple(shape[2:])
     if 0 in sizes:
-        raise ValueError(f"spatial axes must not be empty, got a shape of {list(shape)}")
+        raise ValueError(f"spatial axes must not be empty, got shape {list(shape)}")
     return sizes
 
 
@@ -150,21 +153,20 @@ def check_kernel(shape: Any, kernel: Any, data_format: str, groups: int, across:
     rank = len(spatial(shape, data_format))
     channels = shape[-1 if is_last(data_format) else 1]
     if len(kernel) != rank + 2:
-        raise ValueError(f"the kernel has {rank} spatial axes and two of channels, not a shape of {list(kernel)}")
+        raise ValueError(f"kernel must have {rank} spatial axes and two of channels, got shape {list(kernel)}")
     if groups < 1 or channels % groups or (kernel[-1] % groups and not across):
-        raise ValueError(f"{channels} channels and {kernel[-1]} filters do not make {groups} groups")
+        raise ValueError(f"groups must divide the channels, {channels}, and the filters, {kernel[-1]}, got {groups}")
     wanted, given = (channels, kernel[-1]) if across else (channels // groups, kernel[-2])
     if given != wanted:
-        raise ValueError(f"the kernel {list(kernel)} takes {given} channels, not {wanted}")
+        raise ValueError(f"x and kernel must have as many channels, got {wanted} and {given} (kernel {list(kernel)})")
 
 
 def folding(shape: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Windows:
     """The windows that columns of that shape come from."""
-    found = windows(several(output_size, 2, "output sizes"), kernel_size, stride, padding, dilation)
+    found = windows(several(output_size, 2, "output_size"), kernel_size, stride, padding, dilation)
     if len(shape) != 3 or shape[1] % prod(found.kernel) or shape[2] != prod(found.counts):
         raise ValueError(
-            f"columns have the axes (batch, channels * {prod(found.kernel)}, {prod(found.counts)}), "
-            f"not a shape of {list(shape)}"
+            f"x must have shape (batch, channels * {prod(found.kernel)}, {prod(found.counts)}), got {list(shape)}"
         )
     return found
 

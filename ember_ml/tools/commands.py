@@ -160,7 +160,7 @@ def _takes_package(parser: argparse.ArgumentParser) -> None:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+        raise argparse.ArgumentTypeError(f"must be an integer > 0, got {text!r}")
     return int(text)
 
 
@@ -170,7 +170,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above zero")
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}")
     return seconds
 
 
@@ -307,10 +307,10 @@ def _check(options: argparse.Namespace) -> int:
     for name in options.ops or ():
         for path, matrix in ((options.lock, lock), (options.matrix, now)):
             if matrix is not None and name not in matrix["operations"]:
-                raise UsageError(f"{path} has no operation {name!r}, so there is nothing to compare")
+                raise UsageError(f"{path}: the matrix must have the operation {name!r} to be compared")
     names = options.ops or [n for n in lock["operations"] if n in known and (now is None or n in now["operations"])]
     if not names and not problems:
-        raise UsageError(f"there is nothing to compare with {options.lock}")
+        raise UsageError(f"{options.lock}: there must be something to compare with it, got nothing")
     if options.sample is not None:
         names = measuring.sample(names, options.sample, options.seed)
     if now is None:

@@ -216,7 +216,7 @@ class _Worker:
         if self._line(_START_LIMIT) != "ready":
             self.close()
             command = " ".join(["python -m ember_ml.tools.workers", ",".join(engines), *modules])
-            raise EmberError(f"a worker process did not start: {command}")
+            raise EmberError(f"a worker process must start, got none from {command}")
 
     def measure(self, name: str, verdicts: dict[str, str]) -> Any:
         """The report of an operation; ``None``, and a further verdict, if the process did not live to tell it."""
@@ -274,7 +274,7 @@ def check_names(names: Iterable[str], known: Collection[str]) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "ember-ml ops list shows all names"
-            raise UsageError(f"no operation is called {name!r}; {hint}")
+            raise UsageError(f"an operation must be one that is known, got {name!r}; {hint}")
 
 
 def read(path: Path) -> Matrix:
@@ -282,18 +282,18 @@ def read(path: Path) -> Matrix:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
+        raise UsageError(f"{path} must be a file, got none") from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UsageError(f"{path} is not a matrix: {error}") from None
+        raise UsageError(f"{path} must be a matrix, got something else: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("operations"), dict):
-        raise UsageError(f"{path} is not a matrix: ember-ml ops measure writes one")
+        raise UsageError(f"{path} must be a matrix, as ember-ml ops measure writes it")
     if found.get("format") != FORMAT:
-        raise UsageError(f"{path} has format {found.get('format')!r}; this version reads {FORMAT}")
+        raise UsageError(f"{path} must have format {FORMAT}, which this version reads, got {found.get('format')!r}")
     if not isinstance(found.get("versions"), dict) or not isinstance(found.get("native"), dict):
-        raise UsageError(f"{path} is not a matrix: it has no versions, or no native functions")
+        raise UsageError(f"{path} must be a matrix with versions and native functions")
     for name, operation in found["operations"].items():
         if not _is_operation(operation):
-            raise UsageError(f"{path} is not a matrix: what it says of {name!r} cannot be read")
+            raise UsageError(f"{path} must be a matrix, got something unreadable for {name!r}")
     return found
 
 

@@ -41,7 +41,7 @@ def entries(category: str | None = None, engines: Sequence[str] | None = None) -
     """Every operation, or those of a category, with their providers on the installed engines or the named ones."""
     known = categories()
     if category is not None and category not in known:
-        raise UsageError(f"no category is called {category!r}; there are {', '.join(known)}")
+        raise UsageError(f"category must be one of {', '.join(known)}, got {category!r}")
     loaded = [backends.load(name) for name in engines or ember_ml.get_available_backends()]
     return [
         Entry(

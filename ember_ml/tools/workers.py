@@ -388,7 +388,7 @@ def known_operations(modules: list[str]) -> dict[str, Operation]:
         try:
             module = importlib.import_module(name)
         except ImportError as error:
-            raise UsageError(f"the module {name} cannot be imported: {error}") from error
+            raise UsageError(f"the module {name} must import, got {error}") from error
         for value in vars(module).values():
             operation = getattr(value, "__operation__", None)
             if operation is not None and operation.module == name:

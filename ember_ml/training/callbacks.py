@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ember_ml.errors import warn
 from ember_ml.training.data import beside
 from emberlint import atomic
 
@@ -55,11 +55,12 @@ _ERRORS = frozenset({"loss", "error", "mse", "mae", "rmse", "perplexity", "cross
 class _Watch:
     """The best value of a figure so far."""
 
-    def __init__(self, monitor: str | None, mode: str, least: float) -> None:
+    def __init__(self, owner: Callback, monitor: str | None, mode: str, least: float) -> None:
+        self.owner = type(owner).__name__
         if mode not in ("auto", "min", "max"):
-            raise ValueError(f"mode is 'auto', 'min' or 'max', not {mode!r}")
+            raise ValueError(f"{self.owner}: mode must be 'auto', 'min' or 'max', got {mode!r}")
         if not least >= 0:
-            raise ValueError(f"a figure is better by at least 0, not {least}")
+            raise ValueError(f"{self.owner}: least must be >= 0, got {least}")
         self.monitor, self.mode, self.least = monitor, mode, least
         self.best = math.nan
 
@@ -67,7 +68,7 @@ class _Watch:
         """Whether the figure is better than ever before, by ``least`` or more; it is the best from now on."""
         name = self.monitor or ("val_loss" if "val_loss" in record else "loss")
         if name not in record:
-            raise ValueError(f"there is no figure {name!r} to watch; there are: {', '.join(record)}")
+            raise ValueError(f"{self.owner}: monitor must be one of {', '.join(record)}, got {name!r}")
         value = record[name]
         gain = value - self.best if self._grows(name) else self.best - value
         # The first is better than none; an infinity is no better than another.
@@ -106,8 +107,8 @@ class EarlyStopping(Callback):
         restore_best: bool = True,
     ) -> None:
         if patience < 0:
-            raise ValueError(f"patience is at least 0 epochs, not {patience}")
-        self.watch = _Watch(monitor, mode, least)
+            raise ValueError(f"{type(self).__name__}: patience must be >= 0, got {patience}")
+        self.watch = _Watch(self, monitor, mode, least)
         self.patience = patience
         self.restore_best = restore_best
         self.waited = 0
@@ -163,14 +164,17 @@ class Checkpoint(Callback):
         mode: str = "auto",
     ) -> None:
         if every is not None and every < 1:
-            raise ValueError(f"a checkpoint is written after 1 update or more, not {every}")
+            raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
         if keep is not None and keep < 1:
-            raise ValueError(f"1 checkpoint or more is kept, not {keep}")
+            raise ValueError(f"{type(self).__name__}: keep must be >= 1, got {keep}")
         if every is not None and monitor is not None:
-            raise ValueError("figures are known after an epoch: give monitor or every, not both")
+            raise ValueError(
+                f"{type(self).__name__}: monitor and every must not both be given, as metrics are known after an "
+                "epoch alone"
+            )
         self.directory = Path(directory)
         self.every, self.keep = every, keep
-        self.watch = _Watch(monitor, mode, 0.0) if monitor else None
+        self.watch = _Watch(self, monitor, mode, 0.0) if monitor else None
         self._is_due = self._is_alone = False
 
     def on_fit_begin(self, trainer: Trainer) -> None:
@@ -207,10 +211,9 @@ def _warn_of_others(path: Path) -> None:
     # Numbers have zeros before them, and longer ones are higher.
     last = max(path.parent.glob(f"{prefix}-*{path.suffix}"), key=lambda other: (len(other.name), other.name))
     if last.name != path.name:
-        warnings.warn(
-            f"{path.parent} has checkpoints of another run, up to {last.name}, which are taken for the latest: resume "
-            f"goes on from there, not from {path.name}. Remove them, or give each run a directory of its own",
-            stacklevel=2,
+        warn(
+            f"Checkpoint: {path.parent} has checkpoints of another run, up to {last.name}, which are taken for the "
+            f"latest: resume goes on from there, not from {path.name}. Remove them, or give each run its own directory"
         )
 
 
@@ -225,7 +228,7 @@ class FailOnNaN(Callback):
 
     def __init__(self, every: int = 1) -> None:
         if every < 1:
-            raise ValueError(f"the loss is looked at after 1 update or more, not {every}")
+            raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
         self.every = every
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
@@ -235,11 +238,10 @@ class FailOnNaN(Callback):
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         self._check(record["loss"], f"epoch {trainer.epoch}")
 
-    @staticmethod
-    def _check(loss: Any, where: str) -> None:
+    def _check(self, loss: Any, where: str) -> None:
         value = float(loss)
         if not math.isfinite(value):
-            raise FloatingPointError(f"the loss of {where} is {value}")
+            raise FloatingPointError(f"{type(self).__name__}: the loss of {where} must be finite, got {value}")
 
 
 class CSVLogger(Callback):
@@ -269,7 +271,7 @@ class TensorBoard(Callback):
 
     def __init__(self, directory: Any, every: int = 10) -> None:
         if every < 1:
-            raise ValueError(f"the loss is written after 1 update or more, not {every}")
+            raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
         self.directory, self.every = str(directory), every
         self.writer: Any = None
 
@@ -277,7 +279,9 @@ class TensorBoard(Callback):
         try:
             from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
         except ImportError as error:
-            raise ImportError("TensorBoard needs tensorboardX: pip install 'ember-ml[tensorboard]'") from error
+            raise ImportError(
+                f"{type(self).__name__} requires tensorboardX: pip install 'ember-ml[tensorboard]'"
+            ) from error
         self.writer = SummaryWriter(self.directory, purge_step=trainer.step or None)
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:

@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from ember_ml import ops, tree
+from ember_ml.dtypes import written
 from ember_ml.extend import unchecked, unwrap
 
 # Examples, what is true of them and, if they have any, their weights.
@@ -35,7 +36,7 @@ class Arrays:
             later: the state of the stream when the others were done, with which it goes on.
         """
         if not self.count:
-            raise ValueError("there are no data: the first axis, which counts the examples, is empty")
+            raise ValueError("Trainer: x must have at least 1 example along its first axis, got none")
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
         if later is not None:
             ops.random.set_state(later)
@@ -76,21 +77,26 @@ class Batches:
             true = tree.leaves(tensors[1])
             if not all(leaf.ndim for leaf in tree.leaves(tensors[0])) or not any(x is None or x.ndim for x in true):
                 raise ValueError(
-                    "there is a single number in place of a batch; without y, data are an iterable of batches "
-                    "(x, y), whose first axes count examples; if it is data itself, y is missing"
+                    "Trainer: without y, x must be an iterable of batches (x, y), whose first axes count examples, "
+                    "got a single number for a batch; if x is data itself, y is missing"
                 )
             yield tensors
         if is_empty:
-            raise ValueError("there are no data: no batches, or an iterator, which is empty after its first epoch")
+            raise ValueError(
+                "Trainer: x must have at least 1 batch, got none; an iterator is empty after its first epoch"
+            )
 
 
 def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> Arrays | Batches:
     """``x``, ``y`` and weights cut into batches, or ``x`` alone as an iterable of batches, on a device."""
     if y is None and not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple)):
         if not isinstance(x, Iterable):
-            raise TypeError(f"data are arrays or an iterable of batches, not a {type(x).__name__}")
+            raise TypeError(f"Trainer: x must be arrays or an iterable of batches, got {written(x)}")
         if weights is not None:
-            raise ValueError("weights of an iterable of batches come with them: (x, y, weights)")
+            raise ValueError(
+                "Trainer: sample_weight must be None for an iterable of batches, which hold their weights: (x, y, "
+                "weights)"
+            )
         return Batches(x, device)
     return Arrays(x, y, batch_size, device, weights)
 
@@ -100,9 +106,9 @@ def whole(name: str, value: Any, least: int) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise TypeError(f"{name} is an integer, not {value!r}") from None
+        raise TypeError(f"Trainer: {name} must be an integer, got {value!r}") from None
     if number < least:
-        raise ValueError(f"{name} is at least {least}, not {number}")
+        raise ValueError(f"Trainer: {name} must be >= {least}, got {number}")
     return number
 
 
@@ -134,7 +140,7 @@ def _count(*parts: Any) -> int:
     counts = {int(leaf.shape[0]) if leaf.ndim else -1 for leaf in leaves}
     if len(counts) != 1 or -1 in counts:
         shapes = ", ".join(str(tuple(leaf.shape)) for leaf in leaves)
-        raise ValueError(f"the first axis counts the examples and must be one number; the shapes are {shapes}")
+        raise ValueError(f"Trainer: the first axes must have one length, the number of examples, got shapes {shapes}")
     return counts.pop()
 
 

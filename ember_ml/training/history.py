@@ -30,7 +30,7 @@ class History:
     def __getitem__(self, name: str) -> list[float]:
         found = [record[name] for record in self.epochs if name in record]
         if not found:
-            raise KeyError(f"no figure {name!r}; there are: {', '.join(self.names()) or 'none yet'}")
+            raise KeyError(f"History: a name must be one of {', '.join(self.names()) or 'none yet'}, got {name!r}")
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -52,7 +52,7 @@ class History:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise ImportError("history.plot() needs matplotlib: pip install 'ember-ml[plot]'") from error
+            raise ImportError("History.plot requires matplotlib: pip install 'ember-ml[plot]'") from error
         panels = [n for n in self.names() if not n.startswith("val_") and n not in ("seconds", "learning_rate")]
         figure = Figure(figsize=(4.5 * (len(panels) + 1), 3.5), layout="constrained")
         axes = figure.subplots(1, len(panels) + 1, squeeze=False)[0]

@@ -15,14 +15,15 @@ from itertools import accumulate
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.dtypes import KINDS
+from ember_ml.dtypes import KINDS, written
+from ember_ml.extend import rename_error
 
 Rows = list[list[float]]
 
 
 def _measure(self: Metric, y_true: Any, y_pred: Any) -> Any:
     """What is to be known of a batch: a tensor of one axis, or a tuple of tensors."""
-    raise NotImplementedError(f"{type(self).__name__} has no measure")
+    raise NotImplementedError(f"{type(self).__name__}: a subclass of Metric must define measure, got none")
 
 
 class Metric:
@@ -57,7 +58,7 @@ class Metric:
 
     def score(self, rows: Rows) -> float:
         """The value, from what was measured of every batch."""
-        raise NotImplementedError(f"{type(self).__name__} has no score")
+        raise NotImplementedError(f"{type(self).__name__}: a subclass of Metric must define score, got none")
 
     def update(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Nothing; one more batch counts.
@@ -67,7 +68,7 @@ class Metric:
         """
         given = () if sample_weight is None else (ops.asarray(sample_weight),)
         if given and len(inspect.signature(self.measure).parameters) < 3:
-            raise TypeError(f"{type(self).__name__} takes no weights: its measure has no argument for them")
+            raise TypeError(f"{type(self).__name__}: sample_weight must be None, as measure has no argument for it")
         true, found = _tensors(y_true), _tensors(y_pred)
         try:
             measured = self.measure(true, found, *given)
@@ -75,6 +76,8 @@ class Metric:
             several = next((type(one).__name__ for one in (true, found) if isinstance(one, (dict, tuple))), None)
             if several is not None and isinstance(error, (AttributeError, TypeError)):
                 error = TypeError(f"{error}; it was given a {several} of tensors, among which its measure must choose")
+            if type(self).__module__ == __name__:
+                rename_error(error, type(self).__name__)
             error.add_note(f"in the metric {self.name!r}")
             raise error
         self._measured = self._measured or []
@@ -121,9 +124,6 @@ class _Share(Metric):
         return part / whole if whole else math.nan
 
 
-_BEYOND = "there are other classes than 0 and 1, which one score for each cannot tell apart"
-
-
 class Accuracy(_Share):
     """The share of predictions that are right; what is predicted follows from the shapes.
 
@@ -148,7 +148,7 @@ class Accuracy(_Share):
 
     def score(self, rows: Rows) -> float:
         if any(beyond for row in rows for beyond in row[2:]):
-            raise ValueError(_BEYOND)
+            raise ValueError(f"{type(self).__name__}: classes must be 0 or 1 for one score each, got others")
         return super().score([row[:2] for row in rows])
 
 
@@ -206,7 +206,7 @@ class TopKAccuracy(_Share):
 
     def __init__(self, k: int = 5) -> None:
         if k < 1:
-            raise ValueError(f"k is at least 1, not {k}")
+            raise ValueError(f"{type(self).__name__}: k must be >= 1, got {k}")
         self.k = k
 
     @property
@@ -236,7 +236,9 @@ class _Classes(Metric):
 
     def __init__(self, average: str = "binary", classes: int | None = None, threshold: float = 0.5) -> None:
         if average not in ("binary", "macro", "weighted", "micro"):
-            raise ValueError(f"average is 'binary', 'macro', 'weighted' or 'micro', not {average!r}")
+            raise ValueError(
+                f"{type(self).__name__}: average must be 'binary', 'macro', 'weighted' or 'micro', got {average!r}"
+            )
         self.average = average
         self.classes = classes
         self.threshold = threshold
@@ -245,7 +247,10 @@ class _Classes(Metric):
         scored = _is_scored(y_true, y_pred)
         count = self.classes or (y_pred.shape[-1] if scored else 2)
         if self.average == "binary" and count != 2:
-            raise ValueError(f"there are {count} classes: average is 'macro', 'weighted' or 'micro' then")
+            raise ValueError(
+                f"{type(self).__name__}: average must be 'macro', 'weighted' or 'micro' for {count} classes, got "
+                "'binary'"
+            )
         true, found = _labels(y_true, y_pred, self.threshold)
         weights = None if weight is None else ops.reshape(spread_weights(weight, found), (-1, 1))
         # Not in the default float, in which large numbers may have no place.
@@ -262,7 +267,10 @@ class _Classes(Metric):
         *totals, beyond = _totals(rows)
         third = len(totals) // 3
         if beyond:
-            raise ValueError(f"there are classes beyond the {third} that were expected; say how many with classes=")
+            raise ValueError(
+                f"{type(self).__name__}: classes must be below {third}, got others; say how many there are with "
+                "classes="
+            )
         classes = list(zip(totals[:third], totals[third : 2 * third], totals[2 * third :], strict=True))
         if self.average == "binary":
             return self.of_class(*classes[1])
@@ -369,7 +377,8 @@ class AUC(Metric):
             beyond = ops.logical_and(beyond, ops.not_equal(ops.expand_dims(weights, axis=1), 0))
         if _number(ops.any(beyond)):
             columns = scores.shape[1]
-            raise ValueError(_BEYOND if columns == 1 else f"there are classes beyond the {columns} that have scores")
+            known = "0 or 1 for one score each" if columns == 1 else f"below {columns}, the number of scores"
+            raise ValueError(f"{type(self).__name__}: classes must be {known}, got others")
         if _number(ops.any(ops.isnan(scores))):
             return math.nan
         true = ops.equal(true, 1)
@@ -495,9 +504,9 @@ def get_metric(metric: str | Metric) -> Metric:
     if not isinstance(metric, str):
         is_class = isinstance(metric, type) and issubclass(metric, Metric)
         hint = f"write {metric.__name__}()" if is_class else "a metric of your own is a subclass of Metric"
-        raise TypeError(f"a metric is a Metric or the name of one, not {metric!r}; {hint}")
+        raise TypeError(f"Trainer: metrics must be Metric instances or names of metrics, got {written(metric)}; {hint}")
     if metric not in _NAMES:
-        raise ValueError(f"no metric {metric!r}; there are: {', '.join(_NAMES)}")
+        raise ValueError(f"Trainer: metrics must be among {', '.join(_NAMES)}, got {metric!r}")
     return _NAMES[metric]()
 
 
@@ -586,7 +595,7 @@ def spread_weights(weight: Any, like: Any) -> Any:
     """A weight for every element of a tensor, from those of its first axes."""
     shape, sizes = tuple(like.shape), tuple(weight.shape)
     if not sizes or sizes != shape[: len(sizes)]:
-        raise ValueError(f"weights of shape {sizes} do not go with {shape}")
+        raise ValueError(f"weights must have the first axes of {list(shape)}, got shape {list(sizes)}")
     dtype = "float64" if "float64" in (ops.dtype(weight).name, ops.dtype(like).name) else "float32"
     weight = ops.reshape(ops.cast(weight, dtype), (*sizes, *(1,) * (len(shape) - len(sizes))))
     return ops.broadcast_to(weight, shape)
@@ -626,11 +635,11 @@ def _ratio(part: float, whole: float) -> float:
 
 def _check_same_shape(y_true: Any, y_pred: Any) -> None:
     if tuple(y_true.shape) != tuple(y_pred.shape):
-        raise ValueError(f"what is true has the shape {tuple(y_true.shape)}, predictions {tuple(y_pred.shape)}")
+        raise ValueError(f"y_true and y_pred must have one shape, got {list(y_true.shape)} and {list(y_pred.shape)}")
 
 
 def _check_one_axis_more(y_true: Any, y_pred: Any) -> None:
     if tuple(y_true.shape) != tuple(y_pred.shape)[:-1]:
         raise ValueError(
-            f"scores have one axis more than classes; theirs are {tuple(y_pred.shape)} and {tuple(y_true.shape)}"
+            f"y_pred must have one axis more than y_true, got {list(y_pred.shape)} and {list(y_true.shape)}"
         )

@@ -26,7 +26,7 @@ class Progress:
 
     def __init__(self, epochs: int, verbose: int | None) -> None:
         if verbose not in (None, 0, 1, 2):
-            raise ValueError(f"verbose is 0, 1, 2 or None, not {verbose!r}")
+            raise ValueError(f"Trainer: verbose must be 0, 1, 2 or None, got {verbose!r}")
         self.epochs = epochs
         self.has_lines = verbose == 2
         self.has_bar = verbose in (None, 1)

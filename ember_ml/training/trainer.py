@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ember_ml import ops, transform, tree
+from ember_ml.dtypes import written
 from ember_ml.extend import activate, backend_of, current_backend, operation_of
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.optim.optimizer import RATE, STEP
@@ -68,16 +69,17 @@ class Trainer:
         *,
         compile: bool = False,
     ) -> None:
-        self.model = _instance(model, "tensors", "a Module")
+        self.model = _instance(model, "tensors", "model must be a Module")
         self.loss = loss
-        self.optimizer = _instance(optimizer, "update", "an optimiser from ember_ml.optim")
+        self.optimizer = _instance(optimizer, "update", "optimizer must be an ember_ml.optim.Optimizer instance")
         given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
         self.metrics = [get_metric(metric) for metric in given or ()]
         names = [metric.name for metric in self.metrics]
         if len(set(names)) < len(names):
-            raise ValueError(f"two metrics have one name: {', '.join(names)}")
+            raise ValueError(f"Trainer: metrics must have different names, got {', '.join(names)}")
         given_callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
-        self.callbacks = [_instance(one, "on_epoch_end", "a Callback") for one in given_callbacks or ()]
+        required = "callbacks must be Callback instances"
+        self.callbacks = [_instance(one, "on_epoch_end", required) for one in given_callbacks or ()]
         self.history = History()
         # How many epochs were done, and updates, in this one and in all.
         self.epoch = self.batch = self.step = 0
@@ -186,7 +188,7 @@ class Trainer:
                 answers.append(self.model(batch))
                 self._settle(answers[-1], ())
             if not answers:
-                raise ValueError("there is nothing to predict")
+                raise ValueError("Trainer: x must have at least 1 batch to predict, got none")
             return tree.map(lambda *parts: ops.concatenate(list(parts)), *answers)
 
     def stop(self) -> None:
@@ -238,7 +240,7 @@ class Trainer:
                     raise
                 return False
             if not isinstance(content, dict) or "progress" not in content:
-                raise ValueError(f"{directory} holds something else than a checkpoint of a Trainer")
+                raise ValueError(f"Trainer: directory must hold a checkpoint of a Trainer, got {str(directory)!r}")
             if self._device is not None:
                 # What metrics and callbacks are given meets tensors that are there.
                 content = tree.map(lambda x: ops.to_device(x, self._device) if ops.is_tensor(x) else x, content)
@@ -282,19 +284,18 @@ class Trainer:
 
     def _check_weights(self, weights: Sequence[Any]) -> None:
         if weights and not self._is_weighted:
-            raise TypeError("the loss takes no weights: it has no third argument for them")
+            raise TypeError("Trainer: sample_weight must be None for a loss without a third argument for weights")
 
     def _check_progress(self, progress: dict[str, Any]) -> None:
         """Raise an error if a checkpoint is of a run that this one cannot go on with."""
         names = [metric.name for metric in self.metrics]
         if progress["metrics"] != names:
-            raise ValueError(
-                f"the checkpoint has figures of the metrics {progress['metrics']}, and the metrics here are {names}"
-            )
+            raise ValueError(f"Trainer: metrics must be those of the checkpoint, {progress['metrics']}, got {names}")
         size = progress["batch_size"]
         if progress["batch"] and None not in (size, self._batch_size) and size != self._batch_size:
             raise ValueError(
-                f"the checkpoint is from within an epoch of batches of {size}; it cannot go on with {self._batch_size}"
+                f"Trainer: batch_size must be that of the checkpoint, {size}, to go on within an epoch, got "
+                f"{self._batch_size}"
             )
 
     def _fit_epoch(
@@ -309,7 +310,10 @@ class Trainer:
                 self._tell()
                 told.step(size_of(batch[0]), partial(self._figures, loss))
             if not self._losses:
-                raise ValueError("there are no data to train on; an iterator is empty after its first epoch")
+                raise ValueError(
+                    "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
+                    "first epoch"
+                )
             losses = self._read_losses()
             record = {"loss": _mean(losses, self._sizes), **{m.name: m.compute() for m in self.metrics}}
             if validation_data is not None:
@@ -513,17 +517,17 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         found = getattr(ops, loss, None)
         if found is None or not _is_loss(found):
             names = [name for name in dir(ops) if _is_loss(getattr(ops, name))]
-            raise ValueError(f"no loss {loss!r} in ember_ml.ops; there are: {', '.join(names)}")
+            raise ValueError(f"Trainer: loss must be a function or one of {', '.join(names)}, got {loss!r}")
         loss = found
     if not callable(loss):
-        raise TypeError(f"a loss is a function or its name, not {loss!r}")
+        raise TypeError(f"Trainer: loss must be a function or the name of one, got {written(loss)}")
     if not _is_loss(loss.func if isinstance(loss, partial) else loss):
         return loss
     is_sum = isinstance(loss, partial) and loss.keywords.get("reduction") == "sum"
 
     def function(prediction: Any, target: Any, weights: Any = None) -> Any:
         if target is None:
-            raise ValueError("the loss needs what is true, and there is no y")
+            raise ValueError("Trainer: y must be given for this loss, got None")
         # Those of ops take the truth first.
         if weights is None:
             return loss(target, prediction)
@@ -607,7 +611,7 @@ def _instance(value: Any, method: str, what: str) -> Any:
     """``value``, if it is an object with a method."""
     if isinstance(value, type) or not hasattr(value, method):
         hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
-        raise TypeError(f"{what} is wanted, not {value!r}{hint}")
+        raise TypeError(f"Trainer: {what}, got {written(value)}{hint}")
     return value
 
 
@@ -620,4 +624,4 @@ def _check_paths(name: str, own: dict[str, Any], found: dict[str, Any]) -> None:
         if paths
     ]
     if complaints:
-        raise ValueError(f"the checkpoint is of another {name}; {'; '.join(complaints)}")
+        raise ValueError(f"Trainer: the checkpoint must be of this {name}, got {'; '.join(complaints)}")

@@ -12,7 +12,7 @@ from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.dispatch import is_tensor
 from ember_ml.dispatch.tensor_types import NUMBERS as _NUMBERS
-from ember_ml.dtypes import KINDS, describe
+from ember_ml.dtypes import KINDS, describe, with_article, written
 from ember_ml.random import threefry
 from ember_ml.transform.captures import captures_of, is_number, is_stateful
 from ember_ml.transform.leaves import as_tensor, engine_of, home_of, parameters, states
@@ -111,8 +111,8 @@ class Call:
             self.tensors.append(x)
         elif strict and leaf is not None:
             raise TypeError(
-                f"{self.name} takes floating tensors to differentiate with respect to, not {describe(leaf)} "
-                f"in argument {position}"
+                f"{self.name}: argument {position} must hold floating tensors to differentiate with respect to, got "
+                f"{describe(leaf)}"
             )
         else:
             self.places.append(STILL)
@@ -131,8 +131,8 @@ class Call:
             for path, x in now.items():
                 if held[path] is not x:
                     raise ValueError(
-                        f"{self.name} cannot differentiate with respect to {path!r} of a {type(state).__name__} twice: "
-                        "another of the models that it is to differentiate with respect to has it as well"
+                        f"{self.name}: a tensor must be differentiated with respect to once, got {path!r} of a "
+                        f"{type(state).__name__} twice: another of the models that are given has it as well"
                     )
 
     def flat(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -141,10 +141,10 @@ class Call:
         if self.has_aux:
             if not isinstance(answer, tuple) or len(answer) != 2:
                 if self.name == "custom_gradient":
-                    wanted = "custom_gradient takes a function that answers a pair of value and gradient function"
+                    wanted = "the function must return a pair of value and gradient function"
                 else:
-                    wanted = "a function with has_aux answers a pair of value and aux"
-                raise TypeError(f"{wanted}, not {_shown(answer)}")
+                    wanted = "the function must return a pair of value and aux for has_aux=True"
+                raise TypeError(f"{self.name}: {wanted}, got {_shown(answer)}")
             answer, self.aux = answer
         outputs: list[Any] = []
 
@@ -153,7 +153,7 @@ class Call:
                 self._check_answer(leaf)
             x = leaf if self.keeps_numbers and type(leaf) in _NUMBERS else as_tensor(self.home, leaf, tensors)
             if x is None and not self.everything:
-                raise TypeError(f"{self.name} takes a function that answers tensors, not {describe(leaf)}")
+                raise TypeError(f"{self.name}: the function must return tensors, got {written(leaf)}")
             if x is None or type(x) in _NUMBERS:
                 return leaf
             outputs.append(x)
@@ -169,9 +169,9 @@ class Call:
         kind, kinds = type(x), self.home.kinds
         if not isinstance(x, kinds) and dispatch.classify(kind) in (dispatch.NUMBER, dispatch.HOST):
             raise TypeError(
-                f"{self.name} takes a function that answers tensors, not a {kind.__name__}, through which no gradient "
-                "flows: float(x), x.item(), to_numpy(x) and the like take numbers out of the engine. ops.asarray makes "
-                "a tensor of a constant, whose gradient is zero"
+                f"{self.name}: the function must return tensors, got {with_article(kind.__name__)}, through which no "
+                "gradient flows: float(x), x.item(), to_numpy(x) and the like take numbers out of the engine. "
+                "ops.asarray makes a tensor of a constant, whose gradient is zero"
             )
 
     def joined(self, *tensors: Any) -> tuple[Any, ...]:
@@ -192,18 +192,17 @@ class Call:
         outputs, passing = self.flat(*tensors)
         if not is_mark(self.structure):
             raise TypeError(
-                f"{self.name} takes a function that answers one number, not a {type(self.structure).__name__}"
-                + (" (has_aux=True passes on what comes with it)" if isinstance(self.structure, tuple) else "")
+                f"{self.name}: the function must return one number, got a {type(self.structure).__name__}"
+                + ("; has_aux=True passes on what comes with it" if isinstance(self.structure, tuple) else "")
             )
         (value,) = outputs
         if len(value.shape):
             raise TypeError(
-                f"{self.name} takes a function that answers a number, not a tensor of shape "
-                f"{tuple(value.shape)}; vjp takes any"
+                f"{self.name}: the function must return a 0-d tensor, got shape {list(value.shape)}; vjp takes any"
             )
         kind = self.home.dtype_of(value).kind
         if kind != "real floating":
-            raise TypeError(f"{self.name} takes a function that answers a real floating number, not {describe(value)}")
+            raise TypeError(f"{self.name}: the function must return a real floating number, got {describe(value)}")
         return outputs, passing
 
     def run(self, tensors: Sequence[Any]) -> Any:
@@ -283,8 +282,9 @@ class Call:
         for state, new in self.assigned:
             if new:
                 raise ValueError(
-                    f"the function that {self.name} runs assigned {', '.join(new)} of a {type(state).__name__}, which "
-                    "can have those of one slice alone; eval() keeps the statistics of a model as they are"
+                    f"{self.name}: the function must not assign to a model, got {', '.join(new)} of a "
+                    f"{type(state).__name__}, which can have those of one slice alone; eval() keeps the statistics of "
+                    "a model as they are"
                 )
 
     def answer(self, outputs: Sequence[Any]) -> Any:
@@ -335,13 +335,18 @@ class Call:
         """``leaf`` as a tensor of the shape and dtype of ``x``."""
         given = as_tensor(self.home, leaf, [x])
         if given is None:
-            raise TypeError(f"{self.name} takes a tensor for each {what}, not {describe(leaf)}")
+            raise TypeError(f"{self.name}: each {what} must be a tensor, got {written(leaf)}")
         if tuple(given.shape) != tuple(x.shape):
-            raise ValueError(f"the {what} has shape {tuple(given.shape)}, not {tuple(x.shape)} as what it belongs to")
+            raise ValueError(
+                f"{self.name}: the {what} must have shape {list(x.shape)}, as what it belongs to, got "
+                f"{list(given.shape)}"
+            )
         if type(leaf) in _NUMBERS:
             return self.home.cast(given, x.dtype)
         if self.home.dtype_of(given) is not self.home.dtype_of(x):
-            raise TypeError(f"the {what} is {describe(given)}; what it belongs to is {describe(x)}")
+            raise TypeError(
+                f"{self.name}: the {what} must be {describe(x)}, as what it belongs to, got {describe(given)}"
+            )
         return given
 
 
@@ -358,7 +363,7 @@ class STILL:
 
 
 # The transforms that answer derivatives.
-_DERIVATIVES = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian"})
+_DERIVATIVES = frozenset({"grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian"})
 
 # Those that may run a function more than once. What it does to models that it captures is to be done once.
 _REPEATED = frozenset({"vjp", "jvp", "jacobian", "hessian", "vmap"})
@@ -366,7 +371,7 @@ _REPEATED = frozenset({"vjp", "jvp", "jacobian", "hessian", "vmap"})
 
 def _shown(answer: Any) -> str:
     """A tuple with its length, anything else by its type."""
-    return f"a tuple of {len(answer)}" if type(answer) is tuple else f"a {type(answer).__name__}"
+    return f"a tuple of {len(answer)}" if type(answer) is tuple else written(answer)
 
 
 def is_mark(place: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.dispatch import is_tensor
+from ember_ml.errors import warn
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
 from ember_ml.random import threefry
@@ -249,10 +249,9 @@ class _Program:
         self.entries.pop(next(iter(self.entries)))
         if not self.is_told:
             self.is_told = True
-            warnings.warn(
-                f"a function was compiled for the {_PROGRAMS + 1}th time, each for other numbers, options or models. A "
-                "number that is another in every call is best given as a tensor, or held in a Buffer",
-                stacklevel=5,
+            warn(
+                f"compile: a function was compiled for the {_PROGRAMS + 1}th time, each for other numbers, options or "
+                "models. A number that is another in every call is best given as a tensor, or held in a Buffer"
             )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import backend as _backends
+from ember_ml.dtypes import written
 from ember_ml.ops import creation, device, manipulation
 from ember_ml.transform.call import Call, named
 from ember_ml.transform.vectorization import is_position, vmap
@@ -31,17 +32,24 @@ def value_and_grad(
     >>> value.tolist(), gradient.tolist()
     (5.0, [2.0, 4.0])
     """
-    positions = _positions(argnums)
+    return named(_value_and_grad("value_and_grad", f, argnums, has_aux), f, "value_and_grad")
+
+
+def _value_and_grad(
+    name: str, f: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool
+) -> Callable[..., Any]:
+    """The same for the transform of that name, which errors tell."""
+    positions = _positions(name, argnums)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = Call("grad", f, args, kwargs, _chosen(positions, args), has_aux=has_aux)
+        call = Call(name, f, args, kwargs, _chosen(name, positions, args), has_aux=has_aux)
         (value,), aux, gradients = call.engine.value_and_grad(call.scalar, call.tensors)
         call.close(aux)
         value = call.answer((value,))
         gradients = call.gradients(gradients)
         return (value, call.aux) if has_aux else value, gradients if isinstance(argnums, Sequence) else gradients[0]
 
-    return named(transformed, f, "value_and_grad")
+    return transformed
 
 
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -55,7 +63,7 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool 
     >>> grad(lambda p: ops.sum(ops.multiply(p["w"], p["w"])))({"w": ops.asarray([1.0, 3.0])})["w"].tolist()
     [2.0, 6.0]
     """
-    both = value_and_grad(f, argnums, has_aux)
+    both = _value_and_grad("grad", f, argnums, has_aux)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
@@ -106,9 +114,11 @@ def jvp(
     ([1.0, 4.0], [2.0, 2.0])
     """
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
-        raise TypeError("jvp takes its primals and its tangents as tuples or lists")
+        raise TypeError(
+            f"jvp: primals and tangents must be tuples or lists, got {written(primals)} and {written(tangents)}"
+        )
     if len(primals) != len(tangents):
-        raise ValueError(f"jvp takes a tangent for each primal, not {len(tangents)} for {len(primals)}")
+        raise ValueError(f"jvp: tangents must be as many as primals, got {len(tangents)} for {len(primals)}")
     call = Call("jvp", f, tuple(primals), {}, tuple(range(len(primals))), has_aux=has_aux, strict=False)
     outputs, moved, aux = call.engine.jvp(call.flat, call.tensors, call.tangents(tangents))
     call.close(aux)
@@ -134,10 +144,10 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
 
 def _jacobian(name: str, f: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
     """The same for the transform of that name, which errors tell."""
-    positions = _positions(argnums)
+    positions = _positions(name, argnums)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = Call(name, f, args, kwargs, _chosen(positions, args))
+        call = Call(name, f, args, kwargs, _chosen(name, positions, args))
         outputs, passing, pull = call.engine.vjp(call.flat, call.tensors)
         call.close(passing)
         # For each output and input, in this order.
@@ -179,20 +189,20 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
     return named(_jacobian("hessian", _jacobian("hessian", f, argnums), argnums), f, "hessian")
 
 
-def _positions(argnums: Any) -> tuple[int, ...]:
+def _positions(name: str, argnums: Any) -> tuple[int, ...]:
     """The positions of the arguments to differentiate with respect to."""
     several = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not several or not all(is_position(i) for i in several):
-        raise TypeError(f"argnums is the position of an argument, or a tuple of positions, not {argnums!r}")
+        raise TypeError(f"{name}: argnums must be the position of an argument or a tuple of positions, got {argnums!r}")
     return tuple(operator.index(i) for i in several)
 
 
-def _chosen(positions: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
+def _chosen(name: str, positions: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
     """The same positions, counted from the front."""
     for i in positions:
         if not -len(args) <= i < len(args):
-            raise TypeError(f"cannot differentiate with respect to argument {i}: {len(args)} positional were given")
+            raise TypeError(f"{name}: argnums must be places of positional arguments, got {i} for {len(args)} of them")
     chosen = tuple(i % len(args) for i in positions)
     if len(set(chosen)) < len(chosen):
-        raise ValueError(f"argnums names one argument twice: {positions}")
+        raise ValueError(f"{name}: argnums must name each argument once, got {positions}")
     return chosen

@@ -9,6 +9,7 @@ from ember_ml import backend as _backends
 from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.backend import Backend, protocol
+from ember_ml.dtypes import with_article
 from ember_ml.transform.captures import is_stateful
 
 
@@ -24,7 +25,7 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
                     home = owner if owner.name in _backends.HIDDEN else home
                 elif home is not None and tree is first:
                     raise TypeError(
-                        f"{name} was given tensors of two engines, {home.chosen_as} and {owner.chosen_as}; "
+                        f"{name}: tensors must be of one engine, got {home.chosen_as} and {owner.chosen_as}; "
                         "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                     )
                 home = home or owner
@@ -62,7 +63,10 @@ def parameters(state: Any, name: str) -> dict[str, Any]:
     """The trainable tensors of a stateful leaf, by path."""
     found = getattr(state, "parameters", None)
     if found is None:
-        raise TypeError(f"{name} cannot differentiate with respect to a {type(state).__name__}: it has no parameters")
+        raise TypeError(
+            f"{name}: a model to differentiate with respect to must have parameters, got "
+            f"{with_article(type(state).__name__)} without"
+        )
     return found()  # type: ignore[no-any-return]
 
 

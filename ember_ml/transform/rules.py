@@ -8,7 +8,7 @@ from typing import Any
 from ember_ml import dispatch
 from ember_ml import tree as _tree
 from ember_ml.dispatch import is_tensor
-from ember_ml.dtypes import describe
+from ember_ml.dtypes import written
 from ember_ml.ops import creation
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
 from ember_ml.transform.captures import captures_of, with_captures
@@ -41,8 +41,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             rule, call.aux = call.aux, None
             if not callable(rule):
                 raise TypeError(
-                    f"custom_gradient takes a function whose second answer is the function from cotangents to "
-                    f"gradients, not {describe(rule)}"
+                    "custom_gradient: the function must return a value and the function from cotangents to "
+                    f"gradients, got {written(rule)} for the second"
                 )
 
             def pulled(cotangents: Sequence[Any]) -> list[Any]:
@@ -50,8 +50,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                 several = list(found) if isinstance(found, (list, tuple)) else [found]
                 if len(several) != len(tensors):
                     raise ValueError(
-                        f"the gradient function of {getattr(f, '__name__', 'f')} answers {len(several)} "
-                        f"gradients for {len(tensors)} tensors"
+                        f"custom_gradient: the gradient function of {getattr(f, '__name__', 'f')} must return "
+                        f"{len(tensors)} gradients, one for each tensor, got {len(several)}"
                     )
                 return [
                     creation.zeros_like(x) if one is None else call.fitted(x, one)
@@ -74,8 +74,8 @@ def _check_captures(f: Callable[..., Any], arguments: Any, call: Call) -> None:
     for what, x in held:
         if is_tensor(x) and is_traced(dispatch.unwrap(x)):
             raise ValueError(
-                f"{getattr(f, '__name__', 'f')} closes over a {what} that a gradient is being taken of, and its rule "
-                "has none for it: give it as an argument, or stop_gradient of it"
+                f"custom_gradient: {getattr(f, '__name__', 'f')} must not close over a {what} that a gradient is "
+                "being taken of, as its rule has none for it: give it as an argument, or stop_gradient of it"
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ember_ml import backend as _backends
 from ember_ml import tree as _tree
-from ember_ml.dtypes import describe
+from ember_ml.dtypes import describe, with_article
 from ember_ml.ops import creation, manipulation
 from ember_ml.transform.call import STILL, Call, is_mark, named, unpacking
 from ember_ml.transform.captures import is_number
@@ -34,11 +34,13 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     [[1.0, 3.0], [2.0, 6.0]]
     """
     if not (in_axes is None or isinstance(in_axes, (list, tuple)) or is_position(in_axes)):
-        raise TypeError(f"in_axes is an axis, None, or a tuple with one for each argument, not {in_axes!r}")
+        raise TypeError(f"vmap: in_axes must be an axis, None, or a tuple with one for each argument, got {in_axes!r}")
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
-            raise ValueError(f"in_axes has {len(in_axes)} entries for {len(args)} positional arguments")
+            raise ValueError(
+                f"vmap: in_axes must have one entry for each of {len(args)} positional arguments, got {len(in_axes)}"
+            )
         axes = list(in_axes) if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)
         call = Call("vmap", unpacking(f), (args, kwargs), {}, (0, 1), strict=False, everything=True)
         spread = _broadcast(axes, list(args)) + _broadcast(0, list(kwargs.values()))
@@ -101,7 +103,9 @@ def _broadcast(axes: Any, tree: Any) -> list[Any]:
         return [axis for key in tree for axis in _broadcast(axes[key], tree[key])]
     if isinstance(axes, (list, tuple)) and isinstance(tree, (list, tuple)) and len(axes) == len(tree):
         return [axis for one, child in zip(axes, tree, strict=True) for axis in _broadcast(one, child)]
-    raise ValueError(f"a tree of axes must begin like the tree it is for: {axes!r} does not fit {type(tree).__name__}")
+    raise ValueError(
+        f"vmap: a tree of axes must begin like the tree it is for, got {axes!r} for {with_article(type(tree).__name__)}"
+    )
 
 
 def is_position(value: Any) -> bool:
@@ -115,11 +119,13 @@ def _mapped_size(tensors: Sequence[Any], axes: Sequence[int | None]) -> int:
     for x, axis in zip(tensors, axes, strict=True):
         if axis is not None:
             if not -len(x.shape) <= axis < len(x.shape):
-                raise ValueError(f"vmap along axis {axis} cannot take {describe(x)}")
+                raise ValueError(f"vmap: a mapped tensor must have an axis {axis}, got {describe(x)}")
             sizes.add(x.shape[axis])
     if len(sizes) != 1:
         raise ValueError(
-            f"vmap takes axes of one length, not {sorted(sizes)}" if sizes else "vmap needs an axis to go along"
+            f"vmap: mapped axes must have one length, got {sorted(sizes)}"
+            if sizes
+            else "vmap: in_axes must map at least 1 argument, got none"
         )
     return int(sizes.pop())
 

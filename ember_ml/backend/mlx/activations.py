@@ -49,7 +49,7 @@ def _gate(x: mx.array) -> mx.array:
 
 def hard_tanh(x: mx.array, /, min_val: float = -1.0, max_val: float = 1.0) -> mx.array:
     if min_val > max_val:
-        raise ValueError(f"min_val {min_val} is above max_val {max_val}")
+        raise ValueError(f"min_val must be <= max_val, got min_val={min_val}, max_val={max_val}")
     return mx.minimum(mx.maximum(x, mx.array(min_val, x.dtype)), mx.array(max_val, x.dtype))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -18,7 +17,7 @@ from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import AxisError, ForkError, PrecisionWarning
+from ember_ml.errors import AxisError, ForkError, PrecisionWarning, warn
 
 # Memory of the constants that loading this backend creates.
 _CONSTANT_BYTES = 4
@@ -122,9 +121,7 @@ _narrowed: set[str] = set()
 def _warn_narrowed(wide: str, narrow: str) -> None:
     if wide not in _narrowed:
         _narrowed.add(wide)
-        warnings.warn(
-            f"MLX has no {wide} on this device: host data in {wide} becomes {narrow}", PrecisionWarning, stacklevel=2
-        )
+        warn(f"MLX has no {wide} on this device: host data in {wide} becomes {narrow}", PrecisionWarning)
 
 
 def scalar_like(number: float, like: mx.array) -> mx.array:
@@ -200,7 +197,7 @@ def find_device(name: Any) -> mx.Device:
         return name
     found = devices()
     if name not in found:
-        raise ValueError(f"the mlx engine has no device {str(name)!r}; available: {', '.join(found)}")
+        raise ValueError(f"device must be one of {', '.join(found)} on the mlx backend, got {str(name)!r}")
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu)
 
 

@@ -31,7 +31,10 @@ def asarray(
         if dtype is not None and obj.dtype != dtype:
             _check_copy(copy, shared=False)
             if obj.dtype == mx.complex64 and dtype != mx.bool_:
-                raise TypeError(f"cannot cast {obj.dtype} to {dtype}: take the real part first")
+                raise TypeError(
+                    f"dtype must be complex for {str(obj.dtype).removeprefix('mlx.core.')} values, got "
+                    f"{str(dtype).removeprefix('mlx.core.')}; take the real part first"
+                )
             return obj.astype(dtype, stream=device)
         return mx.array(obj) if copy else obj
     obj = as_list(obj)

@@ -15,5 +15,8 @@ def cast(x: mx.array, dtype: object, /, *, copy: bool = True, device: mx.Device 
         own = _backends.load("mlx").dtype(dtype)
     given = x.dtype
     if given == mx.complex64 and own not in (mx.complex64, mx.bool_):
-        raise TypeError(f"cannot cast {given} to {own}: take the real part first")
+        raise TypeError(
+            f"dtype must be complex for {str(given).removeprefix('mlx.core.')} values, got "
+            f"{str(own).removeprefix('mlx.core.')}; take the real part first"
+        )
     return x if given == own and not copy else _cast(x, own)

@@ -23,14 +23,16 @@ def _is_double(x: mx.array) -> bool:
 
 def _to_complex(x: mx.array) -> mx.array:
     if _is_double(x):
-        raise UnsupportedError("the mlx engine has no complex128, the dtype of a transform in double precision")
+        raise UnsupportedError(
+            "x must not be float64 or complex128 on the mlx backend, whose transforms are in single precision"
+        )
     return x
 
 
 def _to_real(x: mx.array) -> mx.array:
     if _is_double(x):
         # MLX 0.32 computes it in single precision; NumPy computes it on the host instead.
-        raise NotImplementedError("mlx transforms in single precision only")
+        raise NotImplementedError("x must be in single precision")
     return x
 
 

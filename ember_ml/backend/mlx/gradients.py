@@ -62,7 +62,10 @@ def _run_with_rule(
     def pull(primals: Any, cotangents: Any, outputs: Any) -> Any:
         rule = None if refused else _rule(operation)
         if rule is None:
-            raise UnsupportedError(f"{operation.name} has no gradient on the mlx engine for {args[places[0]].dtype}")
+            raise UnsupportedError(
+                f"an operation must have a gradient on the mlx backend to be differentiated, got {operation.name} of "
+                f"{args[places[0]].dtype}"
+            )
         g, result = [_cotangent(one) for one in cotangents], outputs
         if isinstance(results[-1], mx.array):
             (g,), (result,) = g, outputs

@@ -29,7 +29,7 @@ def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.ar
 
 def take_along_axis(x: mx.array, indices: mx.array, /, *, axis: int = -1) -> mx.array:
     if indices.ndim != x.ndim:
-        raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
+        raise ValueError(f"indices must have {x.ndim} axes, as x has, got {indices.ndim}")
     axis = _axis(axis, x.ndim)
     shape = mx.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
     indices = _check_indices(indices, -x.shape[axis], x.shape[axis])
@@ -128,10 +128,13 @@ def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: m
 
 def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
     if x.ndim != 1 or minlength < 0 or (weights is not None and weights.shape != x.shape):
-        raise ValueError("bincount takes one axis of integers, as many weights, and no negative length")
+        raise ValueError(
+            f"x must have 1 axis and weights the same shape, and minlength must be >= 0, got shapes {list(x.shape)} "
+            f"and {None if weights is None else list(weights.shape)} and minlength={minlength}"
+        )
     ids = to_host(x)
     if ids.min(initial=0) < 0:
-        raise ValueError("bincount counts integers from 0 on")
+        raise ValueError("x must be >= 0, got negative integers")
     if weights is None:
         return from_host(np.bincount(ids, minlength=minlength))
     return segment_sum(weights, x, max(int(ids.max(initial=-1)) + 1, minlength))
@@ -172,7 +175,7 @@ def argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable:
 def top_k(x: mx.array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[mx.array, mx.array]:
     axis = _axis(axis, x.ndim)
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"top_k cannot take {k} of {x.shape[axis]} elements")
+        raise ValueError(f"k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
     first = (slice(None),) * axis + (slice(0, k),)
     if x.dtype.size > 4 or not 0 < k < x.shape[axis]:
         places = argsort(x, axis=axis, descending=largest)[first]
@@ -256,13 +259,13 @@ def _check_indices(indices: mx.array, low: int, high: int) -> mx.array:
         indices = mx.clip(indices, mx.array(low, indices.dtype), mx.array(high - 1, indices.dtype))
     if seen is not None and (seen.min() < low or seen.max() >= high):
         wrong = seen.min() if seen.min() < low else seen.max()
-        raise IndexError(f"index {wrong} is out of range for {high} elements")
+        raise IndexError(f"indices must be from {low} to {high - 1}, got {wrong}")
     return mx.stop_gradient(indices)
 
 
 def _align_updates(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tuple[tuple[Any, ...], mx.array]:
     if indices.ndim != 1:
-        raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
+        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
     axis = _axis(axis, x.ndim)
     updates = mx.broadcast_to(updates, (*x.shape[:axis], indices.size, *x.shape[axis + 1 :]))
     return (slice(None),) * axis + (_check_indices(indices, -x.shape[axis], x.shape[axis]),), updates
@@ -311,10 +314,13 @@ def _product(rows: mx.array, ids: mx.array, data: mx.array) -> mx.array:
 def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, mx.array]:
     """Result for segments without rows, and the ids."""
     if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
-        raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
+        raise ValueError(
+            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
+            f"{list(data.shape)}"
+        )
     count = int(to_host(ids).max(initial=-1)) + 1 if count is None else count
     if count < 0:
-        raise ValueError(f"there are no {count} segments")
+        raise ValueError(f"num_segments must be >= 0, got {count}")
     ids = _check_indices(ids, 0, count)
     if math.isinf(empty) and not mx.issubdtype(data.dtype, mx.floating):
         limits = mx.iinfo(data.dtype)
@@ -358,7 +364,10 @@ def _index_tensor(value: Any) -> mx.array:
     if _is_mask(found):
         return found
     if found.size and not mx.issubdtype(found.dtype, mx.integer):
-        raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
+        raise TypeError(
+            f"an index must be made of integers, slices and masks, got {str(found.dtype).removeprefix('mlx.core.')} "
+            "values"
+        )
     return found.astype(mx.int64)
 
 
@@ -400,7 +409,7 @@ def _check_broadcast(shapes: list[tuple[int, ...]]) -> None:
     try:
         np.broadcast_shapes(*shapes)
     except ValueError as error:
-        raise IndexError(f"indices of shapes {', '.join(map(str, shapes))} do not fit each other") from error
+        raise IndexError(f"indices must have shapes that broadcast, got {', '.join(map(str, shapes))}") from error
 
 
 def _update_by_mask(x: mx.array, part: Part, values: mx.array) -> mx.array:
@@ -412,7 +421,7 @@ def _update_by_mask(x: mx.array, part: Part, values: mx.array) -> mx.array:
     if count != 1:
         seen = _values_or_none(mask) if is_checked() else None
         if seen is not None and seen.sum() != count:
-            raise ValueError(f"{count} values do not fit the {seen.sum()} places of a mask")
+            raise ValueError(f"values must be as many as the mask selects, {seen.sum()}, got {count}")
         if count == 0:
             _spread(values, (*x.shape[:axis], 0, *behind))  # a ValueError if the other axes do not fit
             return mx.array(x)

@@ -41,11 +41,13 @@ def matmul(x1: mx.array, x2: mx.array, /) -> mx.array:
 def _integer_matmul(x1: mx.array, x2: mx.array) -> mx.array:
     """Matrix product of integers as a sum of products. MLX 0.32: matmul supports floating dtypes only."""
     if not x1.ndim or not x2.ndim:
-        raise ValueError("matrix products are of tensors with one axis or more")
+        raise ValueError(f"x1 and x2 must have at least 1 axis, got shapes {list(x1.shape)} and {list(x2.shape)}")
     rows = x1[None, :] if x1.ndim == 1 else x1
     columns = x2[:, None] if x2.ndim == 1 else x2
     if rows.shape[-1] != columns.shape[-2]:
-        raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
+        raise ValueError(
+            f"the shapes of x1 and x2 must fit for a matrix product, got {list(x1.shape)} and {list(x2.shape)}"
+        )
     products = rows[..., :, :, None] * columns[..., None, :, :]
     shape = (*products.shape[:-2], products.shape[-1])
     result = products.sum(-2).astype(x1.dtype) if products.size else mx.zeros(shape, x1.dtype)
@@ -55,7 +57,7 @@ def _integer_matmul(x1: mx.array, x2: mx.array) -> mx.array:
 
 def diagonal(x: mx.array, /, *, offset: int = 0) -> mx.array:
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     m, n = x.shape[-2:]
     if not -m < offset < n:
         return mx.zeros((*x.shape[:-2], 0), x.dtype)
@@ -167,9 +169,11 @@ def _broadcast_pair(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     """Square matrix and right-hand side with columns, broadcast to one batch shape."""
     a, b = _square(x1), _wide(x2[:, None] if x2.ndim == 1 else x2)
     if not b.size:
-        raise NotImplementedError("MLX decomposes no matrices without elements")
+        raise NotImplementedError("matrices must have elements")
     if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
-        raise ValueError(f"a matrix of shape {list(x1.shape)} and a right side of shape {list(x2.shape)} do not fit")
+        raise ValueError(
+            f"the shapes of the matrix and the right side must fit, got {list(x1.shape)} and {list(x2.shape)}"
+        )
     batch = mx.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return mx.broadcast_to(a, (*batch, *a.shape[-2:])), mx.broadcast_to(b, (*batch, *b.shape[-2:]))
 
@@ -217,7 +221,7 @@ def lu_factor(x: mx.array, /) -> LUFactorResult:
 @with_rule
 def qr(x: mx.array, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+        raise ValueError(f"mode must be 'reduced' or 'complete', got {mode!r}")
     a = _matrix(x)
     m, n = a.shape[-2:]
     if mode == "complete" and m > n:
@@ -277,7 +281,7 @@ def eigvals(x: mx.array, /) -> mx.array:
 
 def _eig_input(x: mx.array) -> tuple[mx.array, mx.array | None]:
     if x.dtype == mx.float64:
-        raise UnsupportedError("the eigenvalues of float64 matrices are complex128, which the mlx engine has not")
+        raise UnsupportedError("x must not be float64 on the mlx backend, which has no complex128 for its eigenvalues")
     return _check_finite(_square(x), "eigenvalues")
 
 
@@ -315,7 +319,7 @@ def _check_finite(x: mx.array, what: str, lower: bool = False) -> tuple[mx.array
         sound = mx.isfinite(mx.tril(x) if lower else x).all((-2, -1), keepdims=True)
         return mx.where(sound, x, mx.zeros_like(x)), mx.logical_not(sound)
     if not np.isfinite(seen).all() and not (lower and np.isfinite(np.tril(seen)).all()):
-        raise LinAlgError(f"the {what} did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError(f"x must be finite, got NaN or infinities, for which the {what} did not converge")
     return x, None
 
 
@@ -383,22 +387,22 @@ def _halved(result: mx.array, x: mx.array) -> mx.array:
 def _matrix(x: mx.array) -> mx.array:
     """Matrix that MLX can decompose: half precision as float32. Empty matrices are left to NumPy."""
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     if not x.size:
-        raise NotImplementedError("MLX decomposes no matrices without elements")
+        raise NotImplementedError("matrices must have elements")
     return _wide(x)
 
 
 def _square(x: mx.array) -> mx.array:
     if x.ndim >= 2 and x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"the matrix must be square, not of shape {list(x.shape[-2:])}")
+        raise ValueError(f"x must be square in its last two axes, got shape {list(x.shape)}")
     return _matrix(x)
 
 
 def _real(x: mx.array) -> mx.array:
     """``x``, which must be real; complex matrices are left to NumPy."""
     if x.dtype == mx.complex64:
-        raise NotImplementedError("MLX has no such decomposition of complex matrices")
+        raise NotImplementedError("x must be real")
     return x
 
 
@@ -413,7 +417,9 @@ def _evaluate(*results: mx.array) -> tuple[mx.array, ...]:
         try:
             mx.eval(*results)
         except RuntimeError as error:
-            raise LinAlgError(f"the matrix is singular, or did not converge: {error}") from error
+            raise LinAlgError(
+                f"x must be an invertible matrix, got a singular one, or the computation did not converge: {error}"
+            ) from error
         except ValueError:
             # Traced arrays cannot be evaluated.
             pass

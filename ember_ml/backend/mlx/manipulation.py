@@ -54,7 +54,7 @@ def transpose(x: mx.array, /, axes: Sequence[int] | None = None) -> mx.array:
 
 def permute_dims(x: mx.array, /, axes: Sequence[int]) -> mx.array:
     if len(axes) != x.ndim:
-        raise ValueError(f"{len(axes)} axes are no order of those of a tensor with {x.ndim}")
+        raise ValueError(f"axes must name each of the {x.ndim} axes once, got {len(axes)} axes")
     return mx.transpose(x, _axes(axes, x.ndim))
 
 
@@ -69,7 +69,7 @@ def swapaxes(x: mx.array, /, axis1: int, axis2: int) -> mx.array:
 def moveaxis(x: mx.array, source: Any, destination: Any, /) -> mx.array:
     sources, destinations = _axes(_shape(source), x.ndim), _axes(_shape(destination), x.ndim)
     if len(sources) != len(destinations):
-        raise ValueError(f"{len(sources)} axes cannot move to {len(destinations)} places")
+        raise ValueError(f"source and destination must be as many, got {len(sources)} and {len(destinations)}")
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for place, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(place, axis)
@@ -115,7 +115,7 @@ def array_split(x: mx.array, /, indices_or_sections: Any, axis: int = 0) -> list
         ends = [max(-x.shape[axis], min(part, x.shape[axis])) for part in parts]
         return list(mx.split(x, ends, axis)) if ends else [x]
     if parts < 1:
-        raise ValueError(f"an axis cannot be split into {parts} parts")
+        raise ValueError(f"indices_or_sections must be >= 1, got {parts}")
     length, more = divmod(x.shape[axis], parts)
     ends = [length * i + min(i, more) for i in range(1, parts)]
     return list(mx.split(x, ends, axis)) if ends else [x]
@@ -145,7 +145,7 @@ def roll(x: mx.array, /, shift: Any, *, axis: Any = None) -> mx.array:
         return mx.roll(x, sum(_shape(shift)))
     shifts, axes = _shape(shift), tuple(_axis(a, x.ndim) for a in _shape(axis))
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
-        raise ValueError(f"{len(shifts)} shifts do not go with {len(axes)} axes")
+        raise ValueError(f"shift and axis must be as many, got {len(shifts)} and {len(axes)}")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     return mx.roll(x, shifts, axes)  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ def view_as_real(x: mx.array, /) -> mx.array:
 def view_as_complex(x: mx.array, /) -> mx.array:
     _check_parts(x)
     if x.dtype == mx.float64:
-        raise UnsupportedError("the mlx engine has no complex128, which float64 parts make")
+        raise UnsupportedError("x must not be float64 on the mlx backend, which has no complex128")
     return _join_parts(x.astype(mx.float32))  # type: ignore[return-value]
 
 

@@ -430,11 +430,13 @@ def correlate(a: mx.array, v: mx.array, mode: str = "valid") -> mx.array:
 def _slide(a: mx.array, v: mx.array, mode: str) -> mx.array:
     """Products of ``v`` with every window of ``a``, which is the longer one."""
     if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
-        raise ValueError(f"rows with something in them are needed, not shapes {a.shape} and {v.shape}")
+        raise ValueError(
+            f"a and v must have 1 axis and at least 1 element, got shapes {list(a.shape)} and {list(v.shape)}"
+        )
     rest = len(v) - 1
     pads = {"full": (rest, rest), "same": (rest - rest // 2, rest // 2), "valid": (0, 0)}
     if mode not in pads:
-        raise ValueError(f"mode is full, same or valid, not {mode!r}")
+        raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}")
     padded = mx.pad(a, pads[mode])
     if a.dtype in (mx.float32, mx.float16, mx.bfloat16):
         return mx.conv1d(padded[None, :, None], v[None, :, None])[0, :, 0]

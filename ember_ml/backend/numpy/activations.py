@@ -53,7 +53,7 @@ def selu(x: Any, /) -> Any:
 
 def celu(x: Any, /, alpha: float = 1.0) -> Any:
     if alpha == 0:
-        raise ValueError("celu divides by alpha, which is 0")
+        raise ValueError("alpha must not be 0, got 0")
     return blockwise(_elu_step(1.0, alpha, 1 / alpha), x)
 
 
@@ -120,7 +120,7 @@ _LINEAR_FROM = 40.0
 
 def softplus(x: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     if beta == 0:
-        raise ValueError("softplus divides by beta, which is 0")
+        raise ValueError("beta must not be 0, got 0")
     threshold = min(threshold, _LINEAR_FROM)
 
     def step(x: Any, out: Any) -> None:

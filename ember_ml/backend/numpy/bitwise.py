@@ -34,4 +34,4 @@ def unpackbits(x: Any, /, axis: int | None = None, count: int | None = None, bit
 
 def _check_order(bitorder: str) -> None:
     if bitorder not in ("big", "little"):
-        raise ValueError(f"bitorder is 'big' or 'little', not {bitorder!r}")
+        raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ember_ml import tree
 from ember_ml.backend.numpy.sequences import assembled, held
-from ember_ml.dtypes import as_dtype, default_dtype, holds, shown
+from ember_ml.dtypes import as_dtype, default_dtype, holds, shown, written
 from ember_ml.errors import AxisError, LinAlgError
 
 TENSORS = (np.ndarray, np.generic)
@@ -50,14 +50,14 @@ def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = Non
     known = _CANONICAL.get(array.dtype)
     if known is None:
         tree.depth(value)  # raises a clearer error for a sequence that contains itself
-        raise TypeError(f"cannot make a tensor of {array.dtype} values, as a {type(value).__name__} gives them")
+        raise TypeError(f"the values of a tensor must be numbers or tensors, got {written(value)}")
     if known is not array.dtype:
         # NumPy has two equal 64-bit integer dtypes; other engines support only the canonical one.
         array = array.view(known)
     if dtype is None or known is dtype:
         return array
     if known.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"cannot cast {known} to {dtype}: take the real part first")
+        raise TypeError(f"dtype must be complex for {known} values, got {dtype}; take the real part first")
     return array.astype(dtype)
 
 
@@ -73,9 +73,7 @@ def _from_sequence(value: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, A
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(
-            f"cannot make a tensor of a nested sequence with rows of different lengths: {error}"
-        ) from error
+        raise ValueError("the rows of a nested sequence must have one length, got several") from error
     leaf = value
     while isinstance(leaf, (list, tuple)) and leaf:
         leaf = leaf[0]
@@ -99,7 +97,7 @@ def _objects_to_floats(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Array of Python numbers, some of them integers of more than 64 bits, as floats."""
     kinds = set(map(type, array.ravel().tolist()))
     if not kinds <= {bool, int, float, complex}:
-        raise TypeError("cannot make a tensor of a sequence that holds something else than numbers or tensors")
+        raise TypeError("the values of a sequence must be numbers or tensors, got others")
     return array.astype(np.complex128 if complex in kinds else np.float64)
 
 
@@ -111,7 +109,7 @@ def _exceeds_int64(array: np.ndarray[Any, Any]) -> bool:
 def _check_range(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Python numbers as an array of ``dtype``, or an error if it cannot hold one of them."""
     if array.dtype.kind == "c" and dtype.kind != "c":
-        raise TypeError(f"{dtype.name} cannot hold complex numbers")
+        raise TypeError(f"dtype must be complex for complex numbers, got {dtype.name}")
     if dtype.kind not in "iu" or not array.size:
         return array
     if array.dtype == np.float64 and _exceeds_int64(array):
@@ -125,7 +123,7 @@ def _check_range(array: np.ndarray[Any, Any], value: Any, dtype: np.dtype[Any]) 
 
 
 def _range_error(dtype: np.dtype[Any], number: Any) -> ValueError:
-    return ValueError(f"{dtype.name} cannot hold {shown(number)}")
+    return ValueError(f"values must fit into {dtype.name}, got {shown(number)}")
 
 
 def _from_foreign(value: Any) -> np.ndarray[Any, Any]:
@@ -179,7 +177,7 @@ def devices() -> list[str]:
 def find_device(name: Any) -> str:
     """Device object of the engine for a device name."""
     if name != "cpu":
-        raise ValueError(f"the numpy engine has no device {str(name)!r}; available: cpu")
+        raise ValueError(f"device must be one of cpu on the numpy backend, got {str(name)!r}")
     return "cpu"
 
 

@@ -51,7 +51,7 @@ def _leaf(value: Any, dtype: np.dtype[Any] | None) -> Array:
 
 def _check_copy(copy: bool | None, shared: bool) -> None:
     if copy is not None and not copy and not shared:
-        raise ValueError("the values cannot be shared with the tensor: copy=False is impossible here")
+        raise ValueError("copy must not be False for values that the tensor cannot share, got copy=False")
 
 
 def _backend_of(value: object) -> Backend | None:
@@ -80,7 +80,7 @@ def _number(value: Any) -> Any:
     if isinstance(value, (int, float, complex)):
         return value
     if not hasattr(value, "item") or tuple(value.shape):
-        raise TypeError(f"a range has numbers for its ends, not {describe(value)}")
+        raise TypeError(f"start, stop and step must be numbers, got {describe(value)}")
     return value.item()
 
 
@@ -93,7 +93,7 @@ def from_dlpack(x: object, /, *, device: str | None = None, copy: bool | None = 
 def _check_exporter(x: object) -> None:
     """Raise unless ``x`` supports DLPack or is a NumPy scalar, which does not but counts as a 0-d tensor."""
     if not hasattr(x, "__dlpack__") and not isinstance(x, np.generic):
-        raise TypeError(f"from_dlpack takes an object with __dlpack__, not a {type(x).__name__}")
+        raise TypeError(f"x must have a method __dlpack__, got {describe(x)}")
 
 
 def to_numpy(x: Any, /) -> Array:
@@ -171,7 +171,7 @@ def arange(
     try:
         return np.arange(start, stop, step).astype(dtype, copy=False)
     except ZeroDivisionError:
-        raise ValueError("the step of arange must not be zero") from None
+        raise ValueError("step must not be 0, got 0") from None
 
 
 def linspace(
@@ -226,9 +226,9 @@ def geomspace(
 
 def _check_signs(start: complex, stop: complex) -> None:
     if start == 0 or stop == 0:
-        raise ValueError("a geometric sequence cannot reach zero")
+        raise ValueError(f"start and stop must not be 0, got start={start}, stop={stop}")
     if not isinstance(ratio := stop / start, complex) and ratio < 0:
-        raise ValueError(f"a geometric sequence of real numbers cannot go from {start} to {stop}")
+        raise ValueError(f"start and stop must have one sign if they are real, got start={start}, stop={stop}")
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
@@ -243,7 +243,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 def _check_matrix(x: Any) -> None:
     if x.ndim < 2:
-        raise ValueError(f"a triangle needs at least two dimensions, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
 
 
 def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Array:
@@ -256,9 +256,9 @@ def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Ar
 
 def _columns(x: Any, n: int | None) -> int:
     if x.ndim != 1:
-        raise ValueError(f"vander takes a vector, not {x.ndim} dimensions")
+        raise ValueError(f"x must have 1 axis, got {x.ndim}")
     if n is not None and n < 0:
-        raise ValueError(f"a matrix cannot have {n} columns")
+        raise ValueError(f"n must be >= 0, got {n}")
     return int(x.shape[0]) if n is None else n
 
 

@@ -13,5 +13,5 @@ def cast(x: Any, dtype: object, /, *, copy: bool = True, device: str | None = No
     if own is None:
         own = _backends.load("numpy").dtype(dtype)
     if x.dtype.kind == "c" and own.kind not in "cb":
-        raise TypeError(f"cannot cast {x.dtype} to {own}: take the real part first")
+        raise TypeError(f"dtype must be complex for {x.dtype} values, got {own}; take the real part first")
     return x if x.dtype is own and not copy else x.astype(own)

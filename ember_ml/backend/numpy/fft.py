@@ -56,16 +56,16 @@ def _lengths_and_axes(
         axes = range(rank) if s is None else range(-len(s), 0)
     places = tuple(_axis(a, rank) for a in axes)
     if len(set(places)) < len(places):
-        raise ValueError(f"axes {tuple(axes)} name an axis twice")
+        raise ValueError(f"axes must name each axis once, got {tuple(axes)}")
     if real and not places:
-        raise ValueError("a transform between real and complex numbers needs an axis")
+        raise ValueError("axes must name at least 1 axis, got none")
     own = [lengths[place] for place in places]
     if real == "after":
         own[-1] = 2 * (own[-1] - 1)
     if s is None:
         return tuple(own), places
     if len(s) != len(places):
-        raise ValueError(f"{len(s)} lengths do not go with {len(places)} axes")
+        raise ValueError(f"s must have one length per axis, got {len(s)} lengths for {len(places)} axes")
     return tuple(length if n == -1 else n for n, length in zip(s, own, strict=True)), places
 
 

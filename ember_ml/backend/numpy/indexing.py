@@ -28,7 +28,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     if indices.ndim != x.ndim:
-        raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
+        raise ValueError(f"indices must have {x.ndim} axes, as x has, got {indices.ndim}")
     try:
         return np.take_along_axis(x, indices, axis)
     except IndexError:
@@ -93,7 +93,7 @@ def masked_select(x: Any, mask: Any, /) -> Any:
 
 def nonzero(x: Any, /) -> tuple[Any, ...]:
     if x.ndim == 0:
-        raise ValueError("nonzero takes a tensor with at least one axis")
+        raise ValueError("x must have at least 1 axis, got a 0-d tensor")
     return np.nonzero(x)
 
 
@@ -119,7 +119,7 @@ def check_search(x1: Any, side: str, sorter: Any) -> None:
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     if weights is not None and weights.shape != x.shape:
-        raise ValueError(f"{weights.size} weights do not fit {x.size} integers")
+        raise ValueError(f"weights must be as many as x, got {weights.size} for {x.size}")
     counts = np.bincount(x, weights, minlength)
     return counts if weights is None else counts.astype(weights.dtype)
 
@@ -153,7 +153,7 @@ def top_k(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = T
     rows = np.moveaxis(x, axis, -1)
     size = rows.shape[-1]
     if not 0 <= k <= size:
-        raise ValueError(f"top_k cannot take {k} of {size} elements")
+        raise ValueError(f"k must be from 0 to {size}, the length of axis {axis}, got {k}")
     if 0 < k < size:
         places = _top_k_positions(_ordered(rows).reshape(-1, size), k, largest).reshape(*rows.shape[:-1], k)
     else:
@@ -239,7 +239,7 @@ def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -
 def _check(indices: _Array, low: int, high: int) -> None:
     if indices.size and (indices.min() < low or indices.max() >= high):
         wrong = indices.min() if indices.min() < low else indices.max()
-        raise IndexError(f"index {wrong} is out of range for {high} elements")
+        raise IndexError(f"indices must be from {low} to {high - 1}, got {wrong}")
 
 
 def _ordered(x: Any) -> Any:
@@ -299,7 +299,7 @@ def _reduce_by_id(ufunc: np.ufunc, data: _Array, ids: _Array) -> tuple[_Array, _
 
 def _scatter(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: int) -> _Array:
     if indices.ndim != 1:
-        raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
+        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
     result = np.array(x)
     rows = np.moveaxis(result, axis, 0)
     shape = list(result.shape)
@@ -315,10 +315,13 @@ def _scatter(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: in
 
 def _segments(ufunc: np.ufunc, empty: float, data: Any, ids: _Array, count: int | None) -> _Array:
     if ids.ndim != 1 or data.ndim == 0 or len(ids) != len(data):
-        raise ValueError(f"segment ids of shape {ids.shape} do not number the rows of a tensor of shape {data.shape}")
+        raise ValueError(
+            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
+            f"{list(data.shape)}"
+        )
     count = int(ids.max(initial=-1)) + 1 if count is None else count
     if count < 0:
-        raise ValueError(f"there are no {count} segments")
+        raise ValueError(f"num_segments must be >= 0, got {count}")
     _check(ids, 0, count)
     result = np.full((count, *data.shape[1:]), _limit(empty, data.dtype), data.dtype)
     if len(ids):
@@ -353,11 +356,11 @@ def parts_of(
     listed = list(index) if isinstance(index, tuple) else [index]
     values = [part if _is_plain(part) else tensor(part) for part in listed]
     if sum(value is ... for value in values) > 1:
-        raise IndexError("an index has at most one ellipsis")
+        raise IndexError("an index must have at most one ellipsis, got several")
     widths = [_width(value, is_mask) for value in values]
     left = len(shape) - sum(widths)
     if left < 0:
-        raise IndexError(f"{sum(widths)} indices are too many for a tensor with {len(shape)} axes")
+        raise IndexError(f"an index must have at most {len(shape)} parts, one per dimension, got {sum(widths)}")
     if not any(value is ... for value in values):
         values.append(...)
         widths.append(0)
@@ -417,9 +420,11 @@ def _is_void(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], bool])
 def _check_part(value: Any, sizes: tuple[int, ...], is_mask: Callable[[Any], bool]) -> None:
     if isinstance(value, int):
         if not -sizes[0] <= value < sizes[0]:
-            raise IndexError(f"index {value} is out of range for {sizes[0]} elements")
+            raise IndexError(f"an index must be from {-sizes[0]} to {sizes[0] - 1}, got {value}")
     elif value is not None and not isinstance(value, slice) and is_mask(value) and tuple(value.shape) != sizes:
-        raise IndexError(f"a mask of shape {tuple(value.shape)} does not fit axes of shape {sizes}")
+        raise IndexError(
+            f"a mask must have the shape of the axes that it selects from, {list(sizes)}, got {list(value.shape)}"
+        )
 
 
 def _parts(index: Any, shape: tuple[int, ...]) -> list[Part]:
@@ -435,7 +440,7 @@ def _index_tensor(value: Any) -> _Array:
     if array.size == 0 and array.dtype.kind == "f":
         return array.astype(np.int64)
     if array.dtype.kind not in "iub":
-        raise TypeError(f"an index is made of integers, slices and masks, not {array.dtype} values")
+        raise TypeError(f"an index must be made of integers, slices and masks, got {array.dtype} values")
     return array if array.dtype == bool else array.astype(np.int64)
 
 

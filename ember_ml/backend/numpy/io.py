@@ -22,7 +22,7 @@ import numpy as np
 from ember_ml import backend as backends
 from ember_ml import dispatch
 from ember_ml.backend.numpy.core import DTYPES, parse
-from ember_ml.dtypes import as_dtype
+from ember_ml.dtypes import as_dtype, with_article, written
 from ember_ml.errors import UnsupportedError
 from emberlint import atomic
 
@@ -90,16 +90,18 @@ def _naming_file(path: object) -> Iterator[None]:
             raise
         suffix = os.path.splitext(os.fspath(path))[1]  # type: ignore[call-overload]
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{path} cannot be read as {suffix}: it is damaged or something else ({reason})") from error
+        raise ValueError(
+            f"path must be a {suffix} file, got {str(path)!r}, which is damaged or something else ({reason})"
+        ) from error
 
 
 def _check_metadata(metadata: Any) -> dict[str, str]:
     if metadata is None:
         return {}
     if not isinstance(metadata, dict) or not all(isinstance(s, str) for pair in metadata.items() for s in pair):
-        raise TypeError("metadata is a dictionary of strings")
+        raise TypeError(f"metadata must be a dictionary of strings, got {written(metadata)}")
     if _NOTE in metadata:
-        raise ValueError(f"the key {_NOTE!r} of metadata is taken")
+        raise ValueError(f"the keys of metadata must not be {_NOTE!r}, which is reserved")
     return dict(metadata)
 
 
@@ -109,7 +111,7 @@ def _describe(tree: Any, path: tuple[Any, ...], arrays: dict[str, Array]) -> dic
         pairs = []
         for key, child in tree.items():
             if not isinstance(key, (str, int, float, bool, type(None))):
-                raise TypeError(f"save takes dictionaries whose keys are strings or numbers, not {key!r}")
+                raise TypeError(f"the keys of dictionaries must be strings or numbers, got {key!r}")
             pairs.append([key, _describe(child, (*path, key), arrays)])
         return {"dict": pairs}
     if isinstance(tree, (list, tuple)):
@@ -145,7 +147,10 @@ def _to_host(value: Any, path: tuple[Any, ...]) -> Array:
     if owner == dispatch.HOST:
         return np.asarray(parse(value, None), order="C")
     place = f" at {'.'.join(map(str, path))}" if path else ""
-    raise TypeError(f"save takes tensors, numbers, strings and nested containers of them, not a {_type(value)}{place}")
+    raise TypeError(
+        "the values of tree must be tensors, numbers, strings and nested containers of them, got "
+        f"{with_article(_type(value))}{place}"
+    )
 
 
 def _type(value: Any) -> str:
@@ -166,7 +171,7 @@ def _rebuild(note: Any, arrays: dict[str, Array], convert: Callable[[Array], Any
     if kind == "complex":
         return complex(*what)
     if kind != "value":
-        raise ValueError(f"its note speaks of a {kind}")
+        raise ValueError(f"its note must name a container, got {kind}")
     return what
 
 
@@ -281,26 +286,26 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _values(file: BinaryIO, start: int, name: str, entry: dict[str, Any]) -> Array:
     if entry["dtype"] not in _SAFE:
-        raise ValueError(f"{name} is of dtype {entry['dtype']}, which tensors do not have")
+        raise ValueError(f"{name} must have a dtype that tensors have, got {entry['dtype']}")
     dtype = DTYPES[_SAFE[entry["dtype"]]]
     begin, end = entry["data_offsets"]
     array = np.empty(entry["shape"], dtype)
     if array.nbytes != end - begin:
-        raise ValueError(f"{name} has {end - begin} bytes, not {array.nbytes}")
+        raise ValueError(f"{name} must have {array.nbytes} bytes, got {end - begin}")
     file.seek(start + begin)
     if array.nbytes and file.readinto(array.reshape(-1).view(np.uint8)) != array.nbytes:  # type: ignore[attr-defined]
-        raise ValueError(f"{name} ends too early")
+        raise ValueError(f"{name} must end within the file")
     return array
 
 
 def _write_npy(file: BinaryIO, content: Content) -> None:
     if set(content.note) != {"tensor"}:
-        raise TypeError("a .npy file holds one tensor; save nested containers as .safetensors or .npz")
+        raise TypeError("a .npy file must hold one tensor, got a container; save containers as .safetensors or .npz")
     if content.metadata:
-        raise ValueError("a .npy file has no room for metadata; use .safetensors or .npz")
+        raise ValueError("metadata must be None for a .npy file; use .safetensors or .npz")
     (array,) = content.arrays.values()
     if array.dtype == DTYPES["bfloat16"]:
-        raise UnsupportedError("a .npy file cannot hold bfloat16; use .safetensors or .npz")
+        raise UnsupportedError("a .npy file must not hold bfloat16; use .safetensors or .npz")
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
     # NumPy writes arrays through a C stream, whose errors have no errno.
     file.write(_buffer(array))
@@ -310,7 +315,7 @@ def _read_npy(path: Path) -> Content:
     with open(path, "rb") as file:
         array = _array("the tensor", file)
         if file.read(1):
-            raise ValueError("it goes on after its tensor")
+            raise ValueError("it must end after its tensor, got more bytes")
     return Content({"tensor": array}, {"tensor": "tensor"}, {})
 
 
@@ -329,12 +334,12 @@ def _read_npz(path: Path) -> Content:
     with zipfile.ZipFile(path) as archive:
         for entry in archive.namelist():
             if not entry.endswith(".npy"):
-                raise ValueError(f"{entry} in it is no array")
+                raise ValueError(f"{entry} in it must be an array")
             with archive.open(entry) as file:
                 arrays[entry.removesuffix(".npy")] = _array(entry, file)
                 # Only reading to the end verifies the checksum.
                 if file.read(1):
-                    raise ValueError(f"{entry} in it goes on after its array")
+                    raise ValueError(f"{entry} in it must end after its array, got more bytes")
     if _NOTE_ARRAY not in arrays:
         return Content(arrays, None, {})
     kept = json.loads(arrays.pop(_NOTE_ARRAY).tobytes())
@@ -347,7 +352,7 @@ def _array(name: str, file: Any) -> Array:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype not in DTYPES.values():
-        raise ValueError(f"{name} holds values of dtype {array.dtype}, which tensors do not have")
+        raise ValueError(f"{name} must have a dtype that tensors have, got {array.dtype}")
     return np.asarray(array, order="C")
 
 
@@ -361,5 +366,5 @@ _FORMATS: dict[str, tuple[Callable[[BinaryIO, Content], None], Callable[[Path], 
 def _format(path: Path) -> tuple[Callable[[BinaryIO, Content], None], Callable[[Path], Content]]:
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
-        raise ValueError(f"the suffix of {path} tells no format; known ones: {', '.join(_FORMATS)}")
+        raise ValueError(f"the suffix of path must be one of {', '.join(_FORMATS)}, got {str(path)!r}")
     return found

@@ -65,7 +65,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     factor = np.linalg.cholesky(_wide(x))
     if not np.isfinite(np.diagonal(factor, 0, -2, -1)).all():
-        raise LinAlgError("the matrix is not positive definite: it holds NaN or infinities")
+        raise LinAlgError("x must be positive definite, got NaN or infinities")
     return _narrow(factor.swapaxes(-2, -1).conj() if upper else factor, x)
 
 
@@ -91,7 +91,7 @@ def _lu_factors(x: Array) -> tuple[Array, Array, Array]:
     NumPy 2.4 has no LU factorization. This one is blocked by columns, so that most of the work is matrix products.
     """
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     m, n = x.shape[-2:]
     a = np.array(_wide(x)).reshape((-1, m, n)) if x.size else np.zeros((0, m, n), _wide(x).dtype)
     count, batch = min(m, n), np.arange(len(a))
@@ -124,7 +124,7 @@ def _pivot_size(x: Array) -> Array:
 
 def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+        raise ValueError(f"mode must be 'reduced' or 'complete', got {mode!r}")
     q, r = np.linalg.qr(_wide(x), "complete" if mode == "complete" else "reduced")
     phase = _unit(np.diagonal(r, 0, -2, -1))
     k = phase.shape[-1]
@@ -138,7 +138,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     if not np.isfinite(x).all():
         # LAPACK may not terminate on infinities.
-        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError("x must be finite, got NaN or infinities, for which the singular values did not converge")
     u, s, vh = np.linalg.svd(_wide(x), full_matrices)
     if x.size:
         k = s.shape[-1]
@@ -152,7 +152,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: Array, /) -> Array:
     values = np.linalg.svd(_wide(x), compute_uv=False)
     if np.isnan(values).any():
-        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError("x must be finite, got NaN or infinities, for which the singular values did not converge")
     return _narrow(values, x)
 
 
@@ -198,7 +198,7 @@ def eigvalsh(x: Array, /) -> Array:
 def _check_lower(x: Array) -> None:
     """Raise unless the lower triangle is finite; LAPACK may return finite values otherwise."""
     if not np.isfinite(x).all() and not np.isfinite(np.tril(x)).all():
-        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError("x must be finite, got NaN or infinities, for which the eigenvalues did not converge")
 
 
 def cdist(x: Array, y: Array, /, p: float = 2.0) -> Array:

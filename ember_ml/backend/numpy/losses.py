@@ -19,7 +19,7 @@ def mean_absolute_error(y_true: Any, y_pred: Any, *, reduction: str = "mean") ->
 def _loss_of_errors(size: Callable[..., Any], y_true: Any, y_pred: Any, reduction: str) -> Any:
     """Reduced size of the errors; 16-bit dtypes are computed in float32."""
     if y_true.shape != y_pred.shape and y_true.ndim and y_pred.ndim:
-        raise ValueError(f"a loss takes tensors of one shape, not {list(y_true.shape)} and {list(y_pred.shape)}")
+        raise ValueError(f"y_true and y_pred must have one shape, got {list(y_true.shape)} and {list(y_pred.shape)}")
     wide = np.float32 if y_pred.dtype.itemsize == 2 else y_pred.dtype
     errors = np.asarray(np.subtract(y_true, y_pred, dtype=wide))
     size(errors, out=errors)
@@ -33,4 +33,4 @@ def _reduce(losses: Any, reduction: str) -> Any:
         return losses.sum()
     if reduction == "none":
         return losses
-    raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+    raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")

@@ -43,7 +43,7 @@ def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
 
 def _check_lengths(lengths: tuple[int, ...]) -> None:
     if min((0, *lengths)) < -1:
-        raise ValueError(f"a shape has no negative lengths but one -1, unlike {lengths}")
+        raise ValueError(f"shape must have lengths >= 0, of which one may be -1, got {lengths}")
 
 
 def expand_dims(x: Array, /, axis: int | Sequence[int] = 0) -> Array:
@@ -66,7 +66,7 @@ def _check_same_shape(arrays: Sequence[Any]) -> None:
     """Raise unless all arrays have one shape; this error takes precedence over a wrong axis."""
     shapes = [tuple(x.shape) for x in arrays]
     if len(set(shapes)) > 1:
-        raise ValueError(f"stack: arrays must have one shape, got {', '.join(map(str, shapes))}")
+        raise ValueError(f"arrays must have one shape, got {', '.join(map(str, shapes))}")
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
@@ -98,7 +98,7 @@ def _counts(repeats: Any) -> Array:
     if counts.size == 0:
         return counts.astype(np.int64)
     if counts.dtype.kind not in "iu":
-        raise TypeError(f"elements are repeated a whole number of times, not {counts.dtype} times")
+        raise TypeError(f"repeats must be integers, got {counts.dtype} values")
     return counts.astype(np.int64)
 
 
@@ -130,15 +130,15 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 def _widths(pad_width: Any, lengths: Sequence[int], mode: str) -> list[tuple[int, int]]:
     """Number of elements added before and after each axis."""
     if mode not in MODES:
-        raise ValueError(f"unknown mode {mode!r} of padding; known modes: {', '.join(MODES)}")
+        raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
     widths = _pairs(pad_width, len(lengths))
     for length, pair in zip(lengths, widths, strict=True):
         if not all(hasattr(width, "__index__") for width in pair):
-            raise TypeError(f"elements are added a whole number of times, not {pair}")
+            raise TypeError(f"pad_width must be integers, got {pair}")
         if min(pair) < 0:
-            raise ValueError(f"the number of added elements cannot be negative, as in {pair}")
+            raise ValueError(f"pad_width must be >= 0, got {pair}")
         if mode != "constant" and length == 0 and max(pair) > 0:
-            raise ValueError(f"an axis of length 0 cannot be extended in mode {mode!r}")
+            raise ValueError(f"x must have no axis of length 0 to be padded in mode {mode!r}")
     return widths
 
 
@@ -153,7 +153,9 @@ def _pairs(value: Any, rank: int) -> list[tuple[Any, Any]]:
     pairs = [row * 2 if isinstance(row, tuple) and len(row) == 1 else row for row in rows]
     pairs = pairs * rank if len(pairs) == 1 else pairs
     if len(pairs) != rank or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        raise ValueError(f"{value} is neither a number, a pair of them nor one pair for each of {rank} axes")
+        raise ValueError(
+            f"pad_width and constant_values must be a number, a pair, or one pair for each of {rank} axes, got {value}"
+        )
     return pairs
 
 
@@ -194,7 +196,9 @@ def view_as_complex(x: Array, /) -> Array:
 
 def _check_parts(x: Any) -> None:
     if x.ndim == 0 or x.shape[-1] != 2:
-        raise ValueError("real and imaginary parts lie along a last axis of length two")
+        raise ValueError(
+            f"the last axis of x must have length 2, for real and imaginary parts, got shape {list(x.shape)}"
+        )
 
 
 def sliding_window(x: Array, /, window_shape: Any, axis: Any = None) -> Array:
@@ -206,10 +210,12 @@ def _windows(window_shape: Any, axis: Any, lengths: Sequence[int]) -> tuple[tupl
     window = _shape(window_shape)
     axes = tuple(_axis(a, len(lengths)) for a in (range(len(lengths)) if axis is None else _shape(axis)))
     if len(window) != len(axes):
-        raise ValueError(f"a window of {len(window)} lengths does not go with {len(axes)} axes")
+        raise ValueError(f"window_shape must have one length per axis, got {len(window)} for axes {tuple(axes)}")
     left = list(lengths)
     for length, place in zip(window, axes, strict=True):
         if length < 0 or length > left[place]:
-            raise ValueError(f"a window of length {length} does not fit into an axis of length {left[place]}")
+            raise ValueError(
+                f"window_shape must fit into the axes of x, got {length} for an axis of length {left[place]}"
+            )
         left[place] -= length - 1
     return window, axes

@@ -180,9 +180,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 def _slide(function: Any, a: Any, v: Any, mode: str) -> Any:
     if a.ndim != 1 or v.ndim != 1:
-        raise ValueError(f"rows are needed, not tensors of {a.ndim} and {v.ndim} axes")
+        raise ValueError(f"a and v must have 1 axis, got {a.ndim} and {v.ndim}")
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"mode is full, same or valid, not {mode!r}")
+        raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}")
     if a.dtype.itemsize == 2 and a.dtype.kind not in "iu":
         return function(a.astype(np.float32), v.astype(np.float32), mode).astype(a.dtype)
     return function(a, v, mode)

@@ -203,7 +203,7 @@ def _along(values: Array, x: Array, axes: tuple[int, ...]) -> Array:
     """``values`` along the axes of ``x``, reshaped to broadcast with it."""
     wanted = tuple(x.shape[axis] for axis in sorted(axes))
     if values.shape != wanted:
-        raise ValueError(f"values along the axes {list(axes)} have the shape {list(wanted)}, not {list(values.shape)}")
+        raise ValueError(f"values along the axes {list(axes)} must have shape {list(wanted)}, got {list(values.shape)}")
     return values.reshape([n if i in axes else 1 for i, n in enumerate(x.shape)])
 
 

@@ -69,9 +69,9 @@ def check_number(value: object, dtype: EmberDType | None) -> None:
     if isinstance(value, (int, float)):
         dtype = dtype or default_dtype(kind_of(value))
         if not holds(dtype, value):
-            raise ValueError(f"{dtype.name} cannot hold {shown(value)}")
+            raise ValueError(f"values must fit into {dtype.name}, got {shown(value)}")
     elif isinstance(value, complex) and dtype is not None and dtype.kind != "complex floating":
-        raise TypeError(f"{dtype.name} cannot hold {value}")
+        raise TypeError(f"values must fit into {dtype.name}, got {value}")
 
 
 def kind_of(number: object) -> type:
@@ -85,7 +85,7 @@ def _flattened(value: Any) -> tuple[list[Any], tuple[int, ...]]:
     while any(issubclass(kind, (list, tuple)) for kind in set(map(type, level))):
         sizes = {_length(item) for item in level}
         if len(sizes) > 1:
-            raise ValueError("cannot make a tensor of a nested sequence with rows of different lengths")
+            raise ValueError("the rows of a nested sequence must have one length, got several")
         lengths.append(sizes.pop())
         level = [item for row in level for item in row]
     return level, tuple(lengths)

@@ -38,7 +38,7 @@ _LARGEST_HALF = torch.finfo(torch.float16).max
 
 def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:
     if threshold < 0:
-        raise ValueError(f"soft_shrink takes a threshold of at least 0, not {threshold}")
+        raise ValueError(f"threshold must be >= 0, got {threshold}")
     if threshold > _LARGEST_HALF:
         # torch raises for a threshold that the dtype cannot hold.
         return definition_of("soft_shrink")(x, threshold)
@@ -47,7 +47,7 @@ def soft_shrink(x: Tensor, /, threshold: float = 0.5) -> Tensor:
 
 def softplus(x: Tensor, /, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     if beta == 0:
-        raise ValueError("softplus divides by beta, which is 0")
+        raise ValueError("beta must not be 0, got 0")
     return functional.softplus(x, beta, min(threshold, _LINEAR_FROM))
 
 

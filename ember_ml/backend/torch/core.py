@@ -120,7 +120,10 @@ def opaque(operation: Any, run: Callable[..., Any], values: tuple[Any, ...]) -> 
         with backends.active(backends.load("torch")):
             return operation.definition(*args, **kwargs)
     if traced and operation.differentiable:
-        raise UnsupportedError(f"{operation.name} has no gradient on the torch engine for {str(traced[0].dtype)[6:]}")
+        raise UnsupportedError(
+            f"an operation must have a gradient on the torch backend to be differentiated, got {operation.name} of "
+            f"{str(traced[0].dtype)[6:]}"
+        )
     return run(*values)
 
 
@@ -164,7 +167,7 @@ def find_device(name: Any) -> torch.device:
     if name == "gpu":
         name = next((d for d in ("cuda", "mps") if d in found), "gpu")
     if name not in found:
-        raise ValueError(f"the torch engine has no device {str(name)!r}; available: {', '.join(found)}")
+        raise ValueError(f"device must be one of {', '.join(found)} on the torch backend, got {str(name)!r}")
     return torch.device(name)
 
 

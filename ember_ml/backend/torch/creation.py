@@ -53,7 +53,9 @@ def asarray(
     if source is None:
         source = from_host(parse(_host_values(obj), None), device)
     if dtype is not None and source.is_complex() and not dtype.is_complex and dtype is not torch.bool:
-        raise TypeError(f"cannot cast {source.dtype} to {dtype}: take the real part first")
+        raise TypeError(
+            f"dtype must be complex for {str(source.dtype)[6:]} values, got {str(dtype)[6:]}; take the real part first"
+        )
     x = source.to(device=device, dtype=dtype)
     _check_copy(copy, is_shared and x is source)
     return x.clone() if copy and is_shared and x is source else x
@@ -162,7 +164,7 @@ def arange(
     whole = all(isinstance(value, int) for value in (start, stop, step))
     dtype = dtype or (torch.int64 if whole else _float())
     if step == 0:
-        raise ValueError("the step of arange must not be zero")
+        raise ValueError("step must not be 0, got 0")
     if (stop - start) / step <= 0:
         return torch.empty(0, dtype=dtype, device=device)
     own = torch.int64 if whole else _widest_float(device)
@@ -193,7 +195,7 @@ def linspace(
 
 def _spaced(start: complex, stop: complex, num: int, device: torch.device | None, endpoint: bool) -> Tensor:
     if num < 0:
-        raise ValueError(f"the number of points must not be negative, but is {num}")
+        raise ValueError(f"num must be >= 0, got {num}")
     count = torch.arange(num, dtype=_widest_float(device), device=device)
     divisions = num - 1 if endpoint else num
     if divisions <= 0:

@@ -13,5 +13,7 @@ def cast(x: torch.Tensor, dtype: object, /, *, copy: bool = True, device: torch.
     if own is None:
         own = _backends.load("torch").dtype(dtype)
     if x.is_complex() and not own.is_complex and own is not torch.bool:
-        raise TypeError(f"cannot cast {x.dtype} to {own}: take the real part first")
+        raise TypeError(
+            f"dtype must be complex for {str(x.dtype)[6:]} values, got {str(own)[6:]}; take the real part first"
+        )
     return x.to(own, copy=copy) if device is None else x.to(device, own, copy=copy)

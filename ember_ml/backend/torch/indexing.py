@@ -46,7 +46,7 @@ def _index_select(x: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     if indices.ndim != x.ndim:
-        raise ValueError(f"take_along_axis takes indices with {x.ndim} axes, not {indices.ndim}")
+        raise ValueError(f"indices must have {x.ndim} axes, as x has, got {indices.ndim}")
     axis = _axis(axis, x.ndim)
     ones = [(*shape[:axis], 1, *shape[axis + 1 :]) for shape in (x.shape, indices.shape)]
     shape = torch.broadcast_shapes(*ones)
@@ -100,7 +100,7 @@ def index_add(x: Tensor, index: object, values: Tensor, /) -> Tensor:
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     if x.ndim == 0:
-        raise ValueError("nonzero takes a tensor with at least one axis")
+        raise ValueError("x must have at least 1 axis, got a 0-d tensor")
     return torch.nonzero(x, as_tuple=True)
 
 
@@ -122,10 +122,13 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     if weights is None:
         return torch.bincount(x, minlength=minlength)
     if x.ndim != 1 or weights.shape != x.shape or minlength < 0:
-        raise ValueError("bincount takes one axis of integers, as many weights, and no negative length")
+        raise ValueError(
+            f"x must have 1 axis and weights the same shape, and minlength must be >= 0, got shapes {list(x.shape)} "
+            f"and {None if weights is None else list(weights.shape)} and minlength={minlength}"
+        )
     least, most = _extremes(x)
     if least < 0:
-        raise ValueError("bincount counts integers from 0 on")
+        raise ValueError("x must be >= 0, got negative integers")
     return segment_sum(weights, x, max(most + 1, minlength))
 
 
@@ -149,7 +152,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
     axis = _axis(axis, x.ndim)
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"top_k cannot take {k} of {x.shape[axis]} elements")
+        raise ValueError(f"k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
     if not 0 < k < x.shape[axis] or x.dtype is torch.bool:
         return _first_of_sorted(x, k, axis, largest)
     # torch breaks ties arbitrarily; one element more than requested shows whether there are ties.
@@ -175,7 +178,7 @@ def unique(
     equal_nan: bool = True,
 ) -> Any:
     if axis is not None or x.is_complex():
-        raise NotImplementedError("torch neither sorts slices nor complex numbers")
+        raise NotImplementedError("x must be real and axis None")
     if not (x.is_floating_point() or return_index or return_inverse or return_counts):
         return torch.unique(x)
     values, order = torch.sort(x.reshape(-1), stable=return_index)
@@ -261,7 +264,7 @@ def _check(indices: Tensor, low: int, high: int) -> None:
         return
     least, most = _extremes(indices)
     if least < low or most >= high:
-        raise IndexError(f"index {least if least < low else most} is out of range for {high} elements")
+        raise IndexError(f"indices must be from {low} to {high - 1}, got {least if least < low else most}")
 
 
 def _check_where_torch_does_not(indices: Tensor, low: int, high: int, x: Tensor | None = None) -> None:
@@ -292,7 +295,7 @@ def _is_within(indices: Tensor, size: int) -> bool:
 
 def _align_updates(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[int, Tensor, Tensor]:
     if indices.ndim != 1:
-        raise ValueError(f"scatter takes indices with one axis, not {indices.ndim}")
+        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
     axis = _axis(axis, x.ndim)
     updates = updates.broadcast_to((*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]))
     return axis, _nonnegative(indices, x.shape[axis], x), updates
@@ -301,7 +304,7 @@ def _align_updates(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tu
 def _scatter_reduce(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: str) -> Tensor:
     spread = places.reshape(-1, *(1,) * (x.ndim - axis - 1)).expand(updates.shape)
     if how == "prod" and is_forward_mode():
-        raise NotImplementedError("torch takes products for constants where it differentiates forward")
+        raise NotImplementedError("products must not be differentiated forward")
     return x.scatter_reduce(axis, spread, updates, how)
 
 
@@ -309,11 +312,12 @@ def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Ten
     """Result for segments without rows."""
     if ids.ndim != 1 or data.ndim == 0 or ids.shape[0] != data.shape[0]:
         raise ValueError(
-            f"segment ids of shape {tuple(ids.shape)} do not number the rows of a tensor of shape {tuple(data.shape)}"
+            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
+            f"{list(data.shape)}"
         )
     count = _extremes(ids)[1] + 1 if count is None else count
     if count < 0:
-        raise ValueError(f"there are no {count} segments")
+        raise ValueError(f"num_segments must be >= 0, got {count}")
     _check_where_torch_does_not(ids, 0, count, data if count else ids[:0])
     if math.isinf(empty) and not data.is_floating_point():
         limits = torch.iinfo(data.dtype)
@@ -333,7 +337,7 @@ def _search_before_nan(x1: Tensor, x2: Tensor, side: str) -> Tensor:
 def _to_search(x: Tensor, axis: int | None) -> Tensor:
     """``x`` in a dtype that torch's argmax supports, or an error if there are no elements."""
     if not (x.numel() if axis is None or not x.ndim else x.shape[_axis(axis, x.ndim)]):
-        raise ValueError("there is no extreme of no elements")
+        raise ValueError("x must have at least 1 element, got none")
     return x.to(torch.uint8) if x.dtype is torch.bool else x
 
 
@@ -365,7 +369,7 @@ def _index_tensor(value: Any, device: torch.device) -> Tensor:
     if found.dtype is torch.bool:
         return found
     if found.numel() and (found.is_floating_point() or found.is_complex()):
-        raise TypeError(f"an index is made of integers, slices and masks, not {found.dtype} values")
+        raise TypeError(f"an index must be made of integers, slices and masks, got {str(found.dtype)[6:]} values")
     return found.long()
 
 

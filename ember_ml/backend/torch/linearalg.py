@@ -13,6 +13,7 @@ from ember_ml.backend.torch.indexing import _is_true
 from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import definition_of
 from ember_ml.dispatch.checks import is_checked
+from ember_ml.dtypes import written
 from ember_ml.errors import LinAlgError
 from ember_ml.ops.linearalg import (
     EigResult,
@@ -37,7 +38,9 @@ def _integer_matmul(x1: Tensor, x2: Tensor) -> Tensor:
     rows = x1[None, :] if x1.ndim == 1 else x1
     columns = x2[:, None] if x2.ndim == 1 else x2
     if rows.shape[-1] != columns.shape[-2]:
-        raise ValueError(f"shapes {list(x1.shape)} and {list(x2.shape)} do not fit for a matrix product")
+        raise ValueError(
+            f"the shapes of x1 and x2 must fit for a matrix product, got {list(x1.shape)} and {list(x2.shape)}"
+        )
     result = torch.sum(rows[..., :, :, None] * columns[..., None, :, :], -2, dtype=x1.dtype)
     result = result.squeeze(-1) if x2.ndim == 1 else result
     return result.squeeze(-1 if x2.ndim == 1 else -2) if x1.ndim == 1 else result
@@ -45,9 +48,11 @@ def _integer_matmul(x1: Tensor, x2: Tensor) -> Tensor:
 
 def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     if len(operands) != _count(equation):
-        raise TypeError(f"the equation {equation!r} names {_count(equation)} operands, {len(operands)} are given")
+        raise TypeError(
+            f"operands must be as many as equation names, {_count(equation)} in {equation!r}, got {len(operands)}"
+        )
     if not operands[0].is_cpu and not (operands[0].is_floating_point() or operands[0].is_complex()):
-        raise NotImplementedError("integers have no products on this device")
+        raise NotImplementedError("operands must not be integers on this device")
     result = torch.einsum(equation, *operands)
     # torch 2.13: the sum of a single integer operand is widened.
     return result if result.dtype is operands[0].dtype else result.to(operands[0].dtype)
@@ -55,13 +60,13 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
 
 def _count(equation: str) -> int:
     if not isinstance(equation, str):
-        raise TypeError(f"einsum takes an equation like 'ij,jk->ik' first, not a {type(equation).__name__}")
+        raise TypeError(f"equation must be a string like 'ij,jk->ik', got {written(equation)}")
     return equation.partition("->")[0].count(",") + 1
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     m, n = x.shape[-2:]
     if not -m <= offset <= n:
         return x.new_zeros((*x.shape[:-2], 0))
@@ -136,7 +141,7 @@ def solve_triangular(
     check_square(a)
     triangle, right = _wide(a), _wide(b)
     if not unit_diagonal and _can_read_values() and bool((torch.diagonal(triangle, 0, -2, -1) == 0).any()):
-        raise LinAlgError("the matrix is singular: there is a zero on its diagonal")
+        raise LinAlgError("the matrix must be invertible, got a singular one with a zero on its diagonal")
     if adjoint:
         triangle, lower = triangle.mH, not lower
     columns = right[:, None] if b.ndim == 1 else right
@@ -166,7 +171,7 @@ def lu_factor(x: Tensor, /) -> LUFactorResult:
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+        raise ValueError(f"mode must be 'reduced' or 'complete', got {mode!r}")
     q, r = linalg.qr(_wide(x), mode)
     phase = _unit(torch.diagonal(r, 0, -2, -1)).conj()
     k = phase.shape[-1]
@@ -206,7 +211,7 @@ def _check_converged(values: Tensor) -> None:
     torch 2.13 does not always report it, and on CUDA infinities reach the singular values.
     """
     if _can_read_values() and _is_true((~values.isfinite() if values.is_cuda else values.isnan()).any()):
-        raise LinAlgError("the singular values did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError("x must be finite, got NaN or infinities, for which the singular values did not converge")
 
 
 def eig(x: Tensor, /) -> EigResult:
@@ -224,7 +229,7 @@ def eigvals(x: Tensor, /) -> Tensor:
 
 def _check_finite(x: Tensor) -> Tensor:
     if _can_read_values() and not bool(torch.isfinite(x).all()):
-        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError("x must be finite, got NaN or infinities, for which the eigenvalues did not converge")
     return _wide(x)
 
 
@@ -273,7 +278,7 @@ def _check_lower(x: Tensor) -> None:
     """Raise unless the lower triangle is finite; LAPACK may return finite values otherwise."""
     # The sum is finite only if all elements are, and is cheaper to check.
     if _can_read_values() and _is_true(x.sum().isfinite()) is False and _is_true(x.tril().isfinite().all()) is False:
-        raise LinAlgError("the eigenvalues did not converge: the matrix holds NaN or infinities")
+        raise LinAlgError("x must be finite, got NaN or infinities, for which the eigenvalues did not converge")
 
 
 def expm(x: Tensor, /) -> Tensor:
@@ -282,7 +287,7 @@ def expm(x: Tensor, /) -> Tensor:
 
 def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
-        raise ValueError(f"points of {x.shape[-1]} and of {y.shape[-1]} coordinates have no distance")
+        raise ValueError(f"x and y must have points of as many coordinates, got {x.shape[-1]} and {y.shape[-1]}")
     if needs_more_than_backward():
         # torch 2.13: cdist supports neither forward mode nor second derivatives.
         distances: Tensor = definition_of("cdist")(x, y, p)

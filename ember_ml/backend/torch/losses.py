@@ -25,7 +25,7 @@ def mean_absolute_error(y_true: Tensor, y_pred: Tensor, *, reduction: str = "mea
 
 def huber_loss(y_true: Tensor, y_pred: Tensor, *, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     if delta <= 0:
-        raise ValueError(f"huber_loss takes a delta above 0, not {delta}")
+        raise ValueError(f"delta must be > 0, got {delta}")
     return _elementwise(functional.huber_loss, y_true, y_pred, reduction, delta=delta)
 
 
@@ -33,7 +33,9 @@ def _elementwise(loss: Callable[..., Tensor], y_true: Tensor, y_pred: Tensor, re
     """torch's loss of tensors of one shape, or one of them 0-d; 16-bit dtypes are computed in float32."""
     if y_true.shape != y_pred.shape:
         if y_true.ndim and y_pred.ndim:
-            raise ValueError(f"a loss takes tensors of one shape, not {list(y_true.shape)} and {list(y_pred.shape)}")
+            raise ValueError(
+                f"y_true and y_pred must have one shape, got {list(y_true.shape)} and {list(y_pred.shape)}"
+            )
         y_true, y_pred = torch.broadcast_tensors(y_true, y_pred)
     if y_pred.dtype.itemsize == 2:
         return loss(y_pred.float(), y_true.float(), reduction=reduction, **options).to(y_pred.dtype)
@@ -83,7 +85,10 @@ def sparse_categorical_crossentropy(
             reduction=reduction,
         )
     if y_true.shape != y_pred.shape[:1]:
-        raise ValueError(f"classes of shape {list(y_true.shape)} do not fit predictions of shape {list(y_pred.shape)}")
+        raise ValueError(
+            f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
+            f"{list(y_pred.shape)}"
+        )
     _check_where_torch_does_not(y_true, 0, y_pred.shape[1])
     # No class is ignored, but torch requires an ignore_index.
     return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
@@ -115,7 +120,7 @@ def ctc_loss(
         return _by_definition("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
     check_sequences(y_true, y_pred, target_length, output_length, mask_index)
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     batch, times, classes = y_pred.shape
     _check(target_length, 0, y_true.shape[1] + 1)
     _check(output_length, 0, times + 1)

@@ -54,7 +54,7 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two dimensions, not {x.ndim}")
+        raise ValueError(f"x must have at least 2 axes, got {x.ndim}")
     return x.mT
 
 
@@ -86,14 +86,14 @@ def squeeze(x: Tensor, /, axis: Any = None) -> Tensor:
     axes = _axes(axis, x.ndim)
     for place in axes:
         if x.shape[place] != 1:
-            raise ValueError(f"axis {place} has length {x.shape[place]}, and only axes of length one can go")
+            raise ValueError(f"axis must name axes of length 1, got axis {place} of length {x.shape[place]}")
     return x.squeeze(axes)
 
 
 def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
     lengths = _shape(shape)
     if min((0, *lengths)) < 0:
-        raise ValueError(f"a shape has no negative lengths, unlike {lengths}")
+        raise ValueError(f"shape must have lengths >= 0, got {lengths}")
     return x.expand(lengths)
 
 
@@ -105,7 +105,7 @@ def concat(arrays: list[Tensor], /, *, axis: int | None = 0) -> Tensor:
         axis = _axis(axis, 1)  # torch skips tensors of shape (0,), and accepts any axis if all have it
     if len(ranks) > 1:
         _axis(axis, arrays[0].ndim)
-        raise ValueError("tensors to be concatenated have the same number of dimensions")
+        raise ValueError("arrays must have the same number of axes")
     return torch.cat(arrays, axis)
 
 
@@ -135,7 +135,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     axis, total = _axis(axis, x.ndim), None
     if isinstance(repeats, (list, tuple)) and all(isinstance(count, int) for count in repeats):
         if min((0, *repeats)) < 0:
-            raise ValueError("elements cannot be repeated a negative number of times")
+            raise ValueError("repeats must be >= 0, got negative integers")
         # With the total given, a compiler can trace the counts, but torch no longer checks them.
         total = sum(repeats) if len(repeats) == x.shape[axis] else None
         repeats = torch.tensor(repeats, dtype=torch.int64)
@@ -143,7 +143,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
         repeats = torch.from_numpy(_counts(repeats))
     if isinstance(repeats, Tensor):
         if repeats.is_floating_point() or repeats.is_complex():
-            raise TypeError(f"elements are repeated a whole number of times, not {repeats.dtype} times")
+            raise TypeError(f"repeats must be integers, got {str(repeats.dtype)[6:]} values")
         repeats = repeats.to(x.device, torch.int64)
     return torch.repeat_interleave(x, repeats, axis, output_size=total)
 

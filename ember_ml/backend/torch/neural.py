@@ -134,7 +134,7 @@ def adaptive_max_pool(x: torch.Tensor, /, output_size: Any, data_format: str = "
 
 def _adaptive(run: dict[int, Any], x: torch.Tensor, output_size: Any, data_format: str) -> torch.Tensor:
     rank = len(spatial(x.shape, data_format))
-    sizes = several(output_size, rank, "output sizes")
+    sizes = several(output_size, rank, "output_size")
     result = _pool(run[rank], _channels_first(x, data_format), sizes[0] if rank == 1 else sizes)
     return _to_data_format(result, data_format)
 
@@ -237,7 +237,7 @@ def _over_last(run: Any, x: torch.Tensor, weights: tuple[Any, ...], axis: Any, e
 
 def _check_along(values: torch.Tensor | None, shape: tuple[int, ...], axis: Any) -> None:
     if values is not None and tuple(values.shape) != shape:
-        raise ValueError(f"values along axis {axis} have the shape {list(shape)}, not {list(values.shape)}")
+        raise ValueError(f"values along axis {axis} must have shape {list(shape)}, got {list(values.shape)}")
 
 
 def group_normalization(
@@ -251,7 +251,7 @@ def group_normalization(
 ) -> torch.Tensor:
     place = axis_of(axis, x.ndim)
     if place == 0 or groups < 1 or x.shape[place] % groups:
-        raise ValueError(f"axis {axis} of {list(x.shape)} does not hold {groups} groups of channels")
+        raise ValueError(f"axis {axis} must have a length that groups={groups} divides, got shape {list(x.shape)}")
     if scale is None and offset is not None:
         # torch 2.13: the gradient fails for a bias without a weight.
         scale = torch.ones_like(offset)
@@ -469,7 +469,7 @@ def fold(
 
 def unfold(x: torch.Tensor, /, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> torch.Tensor:
     if x.ndim != 4:
-        raise ValueError(f"images have the axes (batch, channels, height, width), not a shape of {list(x.shape)}")
+        raise ValueError(f"x must have axes (batch, channels, height, width), got shape {list(x.shape)}")
     window = windows(tuple(x.shape[2:]), kernel_size, stride, padding, dilation)
     inner, pads = _padded(x, window, 0.0, even=True)
     return _pool(F.unfold, inner, window.kernel, window.dilation, pads, window.strides)

@@ -133,7 +133,7 @@ def min(x: torch.Tensor, /, *, axis: Any = None, keepdims: bool = False) -> torc
 
 def _check_nonempty(x: torch.Tensor, axis: Any) -> None:
     if _count(x, axis) == 0:
-        raise ValueError(f"no elements have no largest or smallest: axis {axis} of shape {list(x.shape)}")
+        raise ValueError(f"x must have elements along axis {axis}, got shape {list(x.shape)}")
 
 
 def cumsum(

@@ -197,7 +197,7 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[torch.Tensor]
     """Outputs of ``f``, which also returns the function from their cotangents to the gradients."""
     if torch.compiler.is_compiling():
         # torch.compile would differentiate the body instead of using the rule.
-        raise NotImplementedError("torch does not compile the rules of custom_gradient")
+        raise NotImplementedError("a function with custom_gradient must not be compiled on the torch backend")
     _rules.count += 1
     return _Ruled.apply(f, *tensors)
 

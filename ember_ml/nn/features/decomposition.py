@@ -127,7 +127,9 @@ class PCA(Transformer):
 
     def _solver(self, samples: int, features: int) -> str:
         if self.svd_solver not in _SOLVERS:
-            raise ValueError(f"unknown svd_solver {self.svd_solver!r}; known solvers: {', '.join(_SOLVERS)}")
+            raise ValueError(
+                f"PCA: svd_solver must be one of {', '.join(map(repr, _SOLVERS))}, got {self.svd_solver!r}"
+            )
         if self.svd_solver != "auto":
             return self.svd_solver
         if features <= 1000 and samples >= 10 * features:
@@ -140,18 +142,22 @@ class PCA(Transformer):
         """How many components to keep, as a number of Python's."""
         wanted = self.n_components
         if isinstance(wanted, bool) or not isinstance(wanted, (Integral, Real, type(None))):
-            raise TypeError(f"n_components is a count, a share of the variance or None, not {wanted!r}")
+            raise TypeError(f"PCA: n_components must be an integer, a share of the variance or None, got {wanted!r}")
         return wanted if wanted is None else int(wanted) if isinstance(wanted, Integral) else float(wanted)
 
     def _check_count(self, most: int) -> None:
         wanted = self._wanted()
         if isinstance(wanted, float):
             if not 0 < wanted < 1:
-                raise ValueError(f"a share of the variance lies between 0 and 1, unlike n_components={wanted}")
+                raise ValueError(
+                    f"PCA: n_components must be > 0 and < 1 if it is a share of the variance, got {wanted}"
+                )
             if self.svd_solver in ("randomized", "incremental"):
-                raise ValueError(f"the {self.svd_solver} solver takes a count for n_components, not the share {wanted}")
+                raise ValueError(
+                    f"PCA: n_components must be an integer for svd_solver={self.svd_solver!r}, got {wanted}"
+                )
         elif wanted is not None and not 1 <= wanted <= most:
-            raise ValueError(f"n_components={wanted} must be from 1 to {most}, the smaller side of the data")
+            raise ValueError(f"PCA: n_components must be from 1 to {most}, the smaller side of the data, got {wanted}")
 
     def _least(self, features: int) -> int:
         """The rows that a portion must have."""
@@ -192,7 +198,7 @@ class PCA(Transformer):
         samples, features = rows.shape
         self._check_count(min(samples, features) if first else features)
         if isinstance(self._wanted(), float):
-            raise ValueError(f"portions of rows need a count of components, not the share {self.n_components}")
+            raise ValueError(f"PCA: n_components must be an integer for partial_fit, got {self.n_components}")
         wide = wide_dtype(rows)
         mean = ops.divide(ops.sum(rows, axis=0, dtype=wide), samples)
         _check_finite(mean)
@@ -261,7 +267,7 @@ class PCA(Transformer):
         self._check_fitted()
         scores = ops.atleast_1d(x)
         if scores.ndim != 2 or scores.shape[1] != self.n_components_:
-            raise ValueError(f"there are {self.n_components_} components, unlike in shape {tuple(scores.shape)}")
+            raise ValueError(f"PCA: scores must have {self.n_components_} columns, got shape {list(scores.shape)}")
         dtype = ops.dtype(scores) if ops.is_float(scores) else ops.get_default_dtype()
         base = ops.cast(self.components_, dtype)
         if self.whiten:
@@ -309,7 +315,7 @@ class Whitening(Transformer):
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
         if self.method not in ("zca", "pca"):
-            raise ValueError(f"unknown method {self.method!r}; known methods: zca, pca")
+            raise ValueError(f"Whitening: method must be 'zca' or 'pca', got {self.method!r}")
         self._forget()
         model = PCA().fit(x)
         rows = self._rows(x, fitting=True)
@@ -350,7 +356,7 @@ def pca(n_components: int | float | None = None, whiten: bool = False, svd_solve
 def _check_finite(mean: Tensor) -> None:
     """Raise an error if the mean of the rows tells of numbers that are none: no component would be any either."""
     is_wrong = ops.logical_not(ops.isfinite(mean))
-    check_numbers(is_wrong, "principal components need finite numbers", "NaN or infinities")
+    check_numbers(is_wrong, "x must be finite", "NaN or infinities")
 
 
 def _scatter(rows: Tensor, mean: Tensor) -> Tensor | None:

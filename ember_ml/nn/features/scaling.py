@@ -101,7 +101,7 @@ class MinMaxScaler(_Scaler):
         """This scaler, fitted to the rows of ``x`` and those that came before."""
         low, high = self.feature_range
         if not low < high:
-            raise ValueError(f"the range must rise, unlike {tuple(self.feature_range)}")
+            raise ValueError(f"MinMaxScaler: feature_range must increase, got {tuple(self.feature_range)}")
         first = not self.__sklearn_is_fitted__()
         rows = self._rows(x, fitting=first)
         least, most = ops.min(rows, axis=0), ops.max(rows, axis=0)
@@ -172,7 +172,9 @@ class RobustScaler(_Scaler):
     def fit(self, x: TensorLike, y: object = None) -> Self:
         low, high = self.quantile_range
         if not 0 <= low <= high <= 100:
-            raise ValueError(f"the quantiles must rise from 0 to 100, unlike {tuple(self.quantile_range)}")
+            raise ValueError(
+                f"RobustScaler: quantile_range must increase within 0 and 100, got {tuple(self.quantile_range)}"
+            )
         self._forget()
         rows = self._rows(x, fitting=True)
         parts = [0.5, low / 100, high / 100]
@@ -216,7 +218,7 @@ class Normalizer(Transformer):
     def transform(self, x: TensorLike) -> Tensor:
         orders = {"l1": 1, "l2": 2, "max": float("inf")}
         if self.norm not in orders:
-            raise ValueError(f"unknown norm {self.norm!r}; known norms: {', '.join(orders)}")
+            raise ValueError(f"Normalizer: norm must be one of {', '.join(map(repr, orders))}, got {self.norm!r}")
         rows = self._rows(x)
         lengths = ops.vector_norm(rows, axis=1, keepdims=True, ord=orders[self.norm])
         return ops.divide(rows, _without_zeros(lengths))
@@ -247,7 +249,7 @@ def _beside(value: Any, rows: Tensor) -> Any:
 
 def _check_no_infinities(rows: Tensor) -> None:
     """Raise an error if there is an infinity: nothing can be scaled by it."""
-    check_numbers(ops.any(ops.isinf(rows), axis=0), "a scaler needs finite numbers or NaN", "infinities")
+    check_numbers(ops.any(ops.isinf(rows), axis=0), "x must be finite or NaN", "infinities")
 
 
 def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -96,7 +96,10 @@ class Transformer:
         own = getattr(self, "feature_names_in_", None) or [f"x{i}" for i in range(self.n_features_in_)]
         names = own if input_features is None else list(input_features)
         if len(names) != self.n_features_in_:
-            raise ValueError(f"{type(self).__name__} was fitted to {self.n_features_in_} features, not {len(names)}")
+            raise ValueError(
+                f"{type(self).__name__}: input_features must be {self.n_features_in_} names, as many as were fitted "
+                f"to, got {len(names)}"
+            )
         return self._named(names)
 
     def _named(self, names: list[str]) -> list[str]:
@@ -116,7 +119,9 @@ class Transformer:
         known = self._settings()
         for name, value in settings.items():
             if name not in known:
-                raise ValueError(f"{type(self).__name__} has no setting {name!r}; it has {', '.join(known) or 'none'}")
+                raise ValueError(
+                    f"{type(self).__name__}: a setting must be one of {', '.join(known) or 'none'}, got {name!r}"
+                )
             setattr(self, name, value)
         return self
 
@@ -156,7 +161,9 @@ class Transformer:
         """This transformation with a fitted state from elsewhere, its tensors moved to the active engine."""
         wrong = [name for name in state if not name.endswith("_")]
         if wrong:
-            raise ValueError(f"{', '.join(map(repr, wrong))} cannot be part of a fitted state")
+            raise ValueError(
+                f"{type(self).__name__}: the names of a fitted state must end in '_', got {', '.join(map(repr, wrong))}"
+            )
         self._forget()
         for name, value in state.items():
             setattr(self, name, ops.convert_to_tensor(value) if ops.is_tensor(value) else value)
@@ -198,14 +205,17 @@ class Transformer:
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+            raise NotFittedError(
+                f"{type(self).__name__}: it must be fitted before use, got one that is not fitted; call fit first"
+            )
 
     def _check_names(self, names: list[str]) -> None:
         """Raise an error if columns are not those of the data that this was fitted to: numbers would change places."""
         fitted = getattr(self, "feature_names_in_", names)
         if names != fitted:
             raise ValueError(
-                f"the columns are {', '.join(names)}; {type(self).__name__} was fitted to {', '.join(fitted)}"
+                f"{type(self).__name__}: x must have the columns that were fitted to, {', '.join(fitted)}, got "
+                f"{', '.join(names)}"
             )
 
     def _rows(self, x: TensorLike, *, fitting: bool = False) -> Tensor:
@@ -213,21 +223,22 @@ class Transformer:
         rows: Tensor = ops.atleast_1d(x)
         if rows.ndim != 2:
             raise ValueError(
-                f"{type(self).__name__} takes a matrix, a row for each sample, not a tensor of shape "
-                f"{tuple(rows.shape)}; ops.reshape(x, (-1, 1)) makes one of a single feature"
+                f"{type(self).__name__}: x must be a matrix with a row for each sample, got shape {list(rows.shape)}; "
+                "ops.reshape(x, (-1, 1)) makes one of a single feature"
             )
         if ops.is_complex(rows):
-            raise TypeError(f"{type(self).__name__} takes real features, not {ops.dtype(rows)}")
+            raise TypeError(f"{type(self).__name__}: x must be real, got {ops.dtype(rows)}")
         if not ops.is_float(rows):
             rows = ops.cast(rows, ops.get_default_dtype())
         if fitting:
             if not rows.shape[0]:
-                raise ValueError(f"{type(self).__name__} cannot be fitted to no samples")
+                raise ValueError(f"{type(self).__name__}: x must have at least 1 row to be fitted to, got none")
         else:
             self._check_fitted()
             if rows.shape[1] != self.n_features_in_:
                 raise ValueError(
-                    f"{type(self).__name__} was fitted to {self.n_features_in_} features, not {rows.shape[1]}"
+                    f"{type(self).__name__}: x must have {self.n_features_in_} columns, as many as were fitted to, "
+                    f"got {rows.shape[1]}"
                 )
         return rows
 
@@ -252,7 +263,7 @@ def load(path: object) -> Any:
     state, about = ops.load(path, with_metadata=True)
     kind = Transformer._kinds.get(about.get("transformer", ""))
     if kind is None:
-        raise ValueError(f"{path} holds no fitted transformation of features")
+        raise ValueError(f"load: path must hold a fitted transformation of features, got {str(path)!r}")
     defaults = inspect.signature(kind).parameters
     settings = {
         # JSON has no tuples.
@@ -267,7 +278,7 @@ def check_numbers(is_wrong: Tensor, needed: str, had: str) -> None:
     flags: list[bool] = is_wrong.tolist()  # emberlint: ignore[EMB202] it decides on an error
     wrong = [str(i) for i, flag in enumerate(flags) if flag]
     if wrong:
-        raise ValueError(f"{needed}, and features {', '.join(wrong)} have {had}")
+        raise ValueError(f"{needed}, got {had} in the features {', '.join(wrong)}")
 
 
 def in_single(rows: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Parameter
 from ember_ml.ops import activations as _functions
@@ -29,7 +30,10 @@ class Activation(Module):
     options: inspect.Signature
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = self.options.bind(*args, **kwargs)
+        try:
+            bound = self.options.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}() {error}") from None
         bound.apply_defaults()
         self.__dict__.update(bound.arguments)
         self._values = tuple(bound.arguments.values())
@@ -49,6 +53,7 @@ class PReLU(Module):
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike | None = None) -> None:
+        check_sizes(self, num_parameters=num_parameters)
         self.num_parameters, self.init = num_parameters, init
         self.weight: Any = Parameter(full((num_parameters,), float(init), dtype=dtype))
 
@@ -98,4 +103,4 @@ CLASSES = {name: value for name, value in globals().items() if value in _classes
 
 def __getattr__(name: str) -> type[Module]:
     # The classes are there; this tells type checkers, which do not see them being made, what they are.
-    raise AttributeError(f"there is no activation {name!r}; there are: {', '.join(CLASSES)}")
+    raise AttributeError(f"an activation must be one of {', '.join(CLASSES)}, got {name!r}")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.nn.modules.checks import check_sizes, find_activation
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.normalization import LayerNorm
 from ember_ml.nn.modules.shape import Dropout, check_rate
-from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
 
 
@@ -44,12 +44,14 @@ class MultiHeadAttention(Module):
         vdim: int | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, embed_dim=embed_dim, num_heads=num_heads)
         kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if num_heads < 1 or kv_heads < 1 or embed_dim % num_heads or num_heads % kv_heads:
             raise ValueError(
-                f"{embed_dim} features, {num_heads} heads and {kv_heads} of keys do not divide one another"
+                f"{type(self).__name__}: num_heads must divide embed_dim, and num_kv_heads num_heads, got "
+                f"embed_dim={embed_dim}, num_heads={num_heads}, num_kv_heads={kv_heads}"
             )
-        check_rate(dropout)
+        check_rate(self, dropout, "dropout")
         self.embed_dim, self.num_heads, self.num_kv_heads = embed_dim, num_heads, num_kv_heads
         self.dropout, self.kdim, self.vdim = dropout, kdim, vdim
         self._kv_heads = kv_heads
@@ -73,10 +75,14 @@ class MultiHeadAttention(Module):
         value = key if value is None else value
         for x in (query, key, value):
             if len(ops.shape(x)) != 3:
-                raise ValueError(f"attention is between (batch, length, features), not {list(ops.shape(x))}")
+                raise ValueError(
+                    f"{type(self).__name__}: query, key and value must have shape (batch, length, features), got "
+                    f"{list(ops.shape(x))}"
+                )
         if mask is not None and ops.is_float(mask):
             raise TypeError(
-                f"a mask is true where a query may see a key; numbers to add to scores are none: {ops.dtype(mask).name}"
+                f"{type(self).__name__}: mask must be bool, true where a query may see a key, got "
+                f"{ops.dtype(mask).name}"
             )
         q = self._heads(self.query(query), self.num_heads)
         k = self._heads(self.key(key), self._kv_heads)
@@ -131,11 +137,12 @@ class FeedForward(Module):
         *,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, d_model=d_model, dim_feedforward=dim_feedforward)
         self.d_model, self.dim_feedforward, self.activation = d_model, dim_feedforward, activation
         self.linear1 = Linear(d_model, dim_feedforward, bias, dtype=dtype)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, dtype=dtype)
-        self._function = get_activation(activation)
+        self._function = find_activation(self, activation)
 
     def forward(self, x: Any) -> Tensor:
         return self.linear2(self.dropout(self._function(self.linear1(x))))  # type: ignore[no-any-return]
@@ -163,6 +170,12 @@ class TransformerLayer(Module):
         epsilon: float = 1e-5,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, d_model=d_model, num_heads=num_heads, dim_feedforward=dim_feedforward)
+        if num_heads < 1 or d_model % num_heads:
+            raise ValueError(
+                f"{type(self).__name__}: num_heads must divide d_model, got num_heads={num_heads}, d_model={d_model}"
+            )
+        check_rate(self, dropout, "dropout")
         self.d_model, self.num_heads, self.dim_feedforward = d_model, num_heads, dim_feedforward
         self.norm_first = norm_first
         self.attention = MultiHeadAttention(d_model, num_heads, dropout, bias, dtype=dtype)
@@ -225,7 +238,7 @@ class TransformerStack(Module):
 
     def __init__(self, num_layers: int, d_model: int, num_heads: int, *args: Any, **options: Any) -> None:
         if num_layers < 0:
-            raise ValueError(f"a stack of {num_layers} layers cannot be")
+            raise ValueError(f"{type(self).__name__}: num_layers must be >= 0, got {num_layers}")
         self.num_layers, self.d_model, self.num_heads = num_layers, d_model, num_heads
         self.layers = ModuleList(self.layer(d_model, num_heads, *args, **options) for _ in range(num_layers))
         kept = {name: options[name] for name in ("epsilon", "bias", "dtype") if name in options}

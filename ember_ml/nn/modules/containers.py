@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
+from ember_ml.dtypes import written
 from ember_ml.nn.modules.module import Module
 
 
@@ -27,7 +28,7 @@ class Chain(Module):
         return getattr(self, str(self._position(index)))
 
     def __setitem__(self, index: int, module: Any) -> None:
-        setattr(self, str(self._position(index)), as_module(module))
+        setattr(self, str(self._position(index)), as_module(module, type(self).__name__))
 
     def __delitem__(self, index: Any) -> None:
         modules = list(self)
@@ -36,7 +37,7 @@ class Chain(Module):
 
     def append(self, module: Any) -> Self:
         """The row itself, with one more module at its end."""
-        setattr(self, str(len(self)), as_module(module))
+        setattr(self, str(len(self)), as_module(module, type(self).__name__))
         return self
 
     def extend(self, modules: Iterable[Any]) -> Self:
@@ -48,7 +49,7 @@ class Chain(Module):
     def insert(self, index: int, module: Any) -> Self:
         """The row itself, with one more module before the one at ``index``."""
         modules = list(self)
-        modules.insert(index, as_module(module))
+        modules.insert(index, as_module(module, type(self).__name__))
         return self._fill(modules)
 
     def pop(self, index: int = -1) -> Any:
@@ -69,7 +70,9 @@ class Chain(Module):
 
     def _position(self, index: int) -> int:
         if not -len(self) <= index < len(self):
-            raise IndexError(f"{type(self).__name__} has {len(self)} modules, and none at {index}")
+            raise IndexError(
+                f"{type(self).__name__}: an index must be from {-len(self)} to {len(self) - 1}, got {index}"
+            )
         return index % len(self)
 
     def extra_repr(self) -> str:
@@ -136,8 +139,10 @@ class ModuleDict(Module):
         name = str(key)
         known = self._keys.get(name, name)
         if name in self._children and known != key:
-            raise ValueError(f"the keys {known!r} and {key!r} have one name in paths, and cannot both be there")
-        setattr(self, name, as_module(module))
+            raise ValueError(
+                f"{type(self).__name__}: keys must have different names in paths, got {known!r} and {key!r}"
+            )
+        setattr(self, name, as_module(module, type(self).__name__))
         if key != name:
             self._keys = {**self._keys, name: key}
 
@@ -170,7 +175,9 @@ class ModuleDict(Module):
     def _name(self, key: Any) -> str:
         """The name of a module that is there."""
         if key not in self:
-            raise KeyError(f"no module {key!r}; there are: {', '.join(map(str, self)) or 'none'}")
+            raise KeyError(
+                f"{type(self).__name__}: key must be one of {', '.join(map(str, self)) or 'none'}, got {key!r}"
+            )
         return str(key)
 
     def extra_repr(self) -> str:
@@ -186,13 +193,15 @@ class Lambda(Module):
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"{type(self).__name__}: function must be a function, got {written(function)}")
         self.function = function
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
 
-def as_module(value: Any) -> Module:
+def as_module(value: Any, owner: str = "Module") -> Module:
     """``value`` if it is a module; a list, a dictionary or a function as one."""
     if isinstance(value, Module):
         return value
@@ -203,4 +212,4 @@ def as_module(value: Any) -> Module:
     if callable(value) and not isinstance(value, type):
         return Lambda(value)
     hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
-    raise TypeError(f"a module or a function is wanted, not {value!r}{hint}")
+    raise TypeError(f"{owner}: a module must be a Module or a function, got {written(value)}{hint}")

@@ -41,21 +41,33 @@ class Convolution(Module):
     ) -> None:
         window = (kernel_size,) * self.rank if isinstance(kernel_size, int) else tuple(kernel_size)
         if len(window) != self.rank:
-            raise ValueError(f"{type(self).__name__} has windows of {self.rank} axes, not {len(window)}: {kernel_size}")
+            raise ValueError(
+                f"{type(self).__name__}: kernel_size must be an integer or {self.rank} of them, got {kernel_size}"
+            )
         if min(in_channels, out_channels, *window) < 1:
             raise ValueError(
-                f"channels, filters and windows are of at least 1, not {in_channels}, {out_channels} and {kernel_size}"
+                f"{type(self).__name__}: in_channels, out_channels and kernel_size must be >= 1, got {in_channels}, "
+                f"{out_channels} and {kernel_size}"
             )
         if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ValueError(f"{groups} groups divide neither evenly {in_channels} channels nor {out_channels} filters")
+            raise ValueError(
+                f"{type(self).__name__}: groups must divide in_channels and out_channels, got groups={groups}, "
+                f"in_channels={in_channels}, out_channels={out_channels}"
+            )
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
         self.strides, self.padding, self.dilation_rate = strides, padding, dilation_rate
         self.groups, self.data_format = groups, data_format
         channels = (
             (out_channels // groups, in_channels) if self.is_transposed else (in_channels // groups, out_channels)
         )
-        self.weight: Any = Parameter(initialized(weight_init, (*window, *channels), dtype))
-        self.bias: Any = Parameter(initialized(bias_init, (out_channels,), dtype)) if bias else None
+        self.weight: Any = Parameter(
+            initialized(weight_init, (*window, *channels), dtype, f"{type(self).__name__}: weight_init")
+        )
+        self.bias: Any = (
+            Parameter(initialized(bias_init, (out_channels,), dtype, f"{type(self).__name__}: bias_init"))
+            if bias
+            else None
+        )
 
     def forward(self, x: Any) -> Any:
         self.check_rank(x)
@@ -64,7 +76,7 @@ class Convolution(Module):
 
     def check_rank(self, x: Any) -> None:
         if len(ops.shape(x)) != self.rank + 2:
-            raise ValueError(f"{type(self).__name__} takes {self.rank + 2} axes, not {len(ops.shape(x))}")
+            raise ValueError(f"{type(self).__name__}: x must have {self.rank + 2} axes, got {len(ops.shape(x))}")
 
     def add_bias(self, y: Any) -> Any:
         if self.bias is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import tree
 from ember_ml.dtypes import describe
+from ember_ml.extend import rename_error
 from ember_ml.nn.modules.layout import Node
 
 if TYPE_CHECKING:
@@ -17,6 +19,11 @@ def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
     """Note on ``error`` the innermost layer that raised it, by its path in ``module``."""
     layer, at, about = error.__dict__.get("_ember_layer", (None, 0, ""))
     if layer is None:
+        if type(module).__module__.startswith("ember_ml.") and _is_unnamed(error):
+            wrong_shape = getattr(module, "_wrong_shape", None)
+            if wrong_shape is not None and type(error) is ValueError:
+                error.args = (wrong_shape(values[0]) or error.args[0],)
+            rename_error(error, type(module).__name__)
         about = _holding(module) + _given(values)
         error.add_note(f"in {type(module).__name__}{about}")
         error._ember_layer = (module, len(error.__notes__) - 1, about)  # type: ignore[attr-defined]
@@ -24,6 +31,17 @@ def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
         path = next((path for path, part in module.named_modules() if part is layer), None)
         if path is not None:
             error.__notes__[at] = f"in {type(layer).__name__} {path!r} of {type(module).__name__}{about}"
+
+
+def _is_unnamed(error: Exception) -> bool:
+    """Whether the message names an operation that the layer called, or nothing at all, and not what a user wrote."""
+    if "_ember_name" in error.__dict__:
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    is_own = last is not None and last.tb_frame.f_globals.get("__name__", "").startswith("ember_ml.nn.modules.")
+    return is_own and type(error) in (TypeError, ValueError) and not re.match(r"\w+: ", str(error))
 
 
 def _holding(module: Module) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer, initialized
+from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Buffer, Parameter
 from ember_ml.types import DTypeLike, Tensor
@@ -30,8 +31,11 @@ class Embedding(Module):
         weight_init: str | float | Initializer = "standard_normal",
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.weight: Any = Parameter(initialized(weight_init, (num_embeddings, embedding_dim), dtype))
+        self.weight: Any = Parameter(
+            initialized(weight_init, (num_embeddings, embedding_dim), dtype, f"{type(self).__name__}: weight_init")
+        )
 
     def forward(self, indices: Any) -> Tensor:
         return ops.embedding_lookup(self.weight, indices)
@@ -57,6 +61,7 @@ class PositionalEncoding(Module):
     def __init__(
         self, dim: int, max_length: int = 1024, *, base: float = 10000.0, dtype: DTypeLike | None = None
     ) -> None:
+        check_sizes(self, dim=dim, max_length=max_length)
         self.dim, self.max_length, self.base = dim, max_length, base
         rows = [
             [(math.cos if i % 2 else math.sin)(p / base ** ((i - i % 2) / dim)) for i in range(dim)]
@@ -65,7 +70,7 @@ class PositionalEncoding(Module):
         self.table: Any = Buffer(ops.asarray(rows, dtype=dtype), persistent=False)
 
     def forward(self, x: Any) -> Tensor:
-        return ops.add(x, _first_rows(self.table, x, self.max_length))
+        return ops.add(x, _first_rows(self, self.table, x))
 
 
 class PositionalEmbedding(Module):
@@ -85,19 +90,23 @@ class PositionalEmbedding(Module):
         weight_init: str | float | Initializer = "normal",
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, dim=dim, max_length=max_length)
         self.dim, self.max_length = dim, max_length
-        self.weight: Any = Parameter(initialized(weight_init, (max_length, dim), dtype))
+        self.weight: Any = Parameter(
+            initialized(weight_init, (max_length, dim), dtype, f"{type(self).__name__}: weight_init")
+        )
 
     def forward(self, x: Any) -> Tensor:
-        return ops.add(x, _first_rows(self.weight, x, self.max_length))
+        return ops.add(x, _first_rows(self, self.weight, x))
 
 
-def _first_rows(table: Any, x: Any, limit: int) -> Any:
+def _first_rows(layer: Any, table: Any, x: Any) -> Any:
+    name, limit = type(layer).__name__, layer.max_length
     if len(ops.shape(x)) < 2:
-        raise ValueError(f"a sequence has at least two axes, and {list(ops.shape(x))} are not those of one")
+        raise ValueError(f"{name}: x must have at least 2 axes, (length, features), got shape {list(ops.shape(x))}")
     length, features = ops.shape(x)[-2:]
     if length > limit:
-        raise ValueError(f"a sequence of {length} is longer than the {limit} positions there are")
+        raise ValueError(f"{name}: x must have a length of at most {limit}, the number of positions, got {length}")
     if features != table.shape[-1]:
-        raise ValueError(f"positions have {table.shape[-1]} features, and the sequence has {features}")
+        raise ValueError(f"{name}: x must have {table.shape[-1]} features, got {features}")
     return table[:length]

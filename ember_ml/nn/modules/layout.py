@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import ref
 
-from ember_ml.dtypes import describe
+from ember_ml.dtypes import with_article, written
 from ember_ml.nn.modules.slots import CONSTANT, FROZEN, TRAINABLE, Assigned, Slot
 from ember_ml.types import Tensor
 
@@ -74,8 +74,8 @@ class Layout:
                 if other is not entry and getattr(other.module, other.name) is tensor:
                     first, second = (one.path for one in entries if one is entry or one is other)
                     raise ValueError(
-                        f"{first!r} and {second!r} of {type(root).__name__} are one tensor, which was assigned to a "
-                        "second name. To train it as one, assign Tied(module, name) of where it is to that name; "
+                        f"{type(root).__name__}: a tensor must have one name, got {first!r} and {second!r} for one "
+                        "tensor. To train it as one, assign Tied(module, name) of where it is to the second; "
                         "ops.copy(x) makes two of it"
                     )
         self.is_checked = True
@@ -112,7 +112,7 @@ class Node:
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Here, so that a subclass need not call super().__init__().
         if (args or kwargs) and cls.__init__ is object.__init__:
-            raise TypeError(f"{cls.__name__} takes no arguments")
+            raise TypeError(f"{cls.__name__}: there must be no arguments, got {len(args) + len(kwargs)}")
         self = super().__new__(cls)
         self.__dict__.update(training=True, _roles={}, _ties={}, _rebound={}, _children={}, _layout=None, _parents={})
         return self
@@ -123,7 +123,9 @@ class Node:
         while name in holder._ties:
             holder, name = holder._ties[name]
         if name not in holder._roles:
-            raise AttributeError(f"{type(holder).__name__} no longer has the tensor {name!r}, which others are tied to")
+            raise AttributeError(
+                f"{type(holder).__name__}: the tensor {name!r}, which others are tied to, must not be deleted"
+            )
         return holder, name
 
     def _forget(self, name: str) -> None:
@@ -199,7 +201,7 @@ class Tied(Assigned):  # type: ignore[misc]
 
     def __init__(self, module: Module, name: str) -> None:
         if not isinstance(module, Node):
-            raise TypeError(f"Tied takes the module that has the tensor, and its name there, not {describe(module)}")
+            raise TypeError(f"Tied: module must be the Module that has the tensor, got {written(module)}")
         self.module, self.name = module, name
 
     def __repr__(self) -> str:
@@ -211,13 +213,14 @@ def holds_modules(value: Any) -> bool:
     items = list(value.values() if isinstance(value, dict) else value)
     slots = [item for item in items if isinstance(item, Slot)]
     if slots:
-        raise TypeError(f"a {type(value).__name__} of parameters would not be found; give each an attribute of its own")
+        raise TypeError(f"parameters must each be an attribute, got {with_article(type(value).__name__)} of them")
     found = [
         isinstance(item, Node) or (isinstance(item, CONTAINERS) and item and holds_modules(item)) for item in items
     ]
     if any(found) and not all(found):
         raise TypeError(
-            f"a {type(value).__name__} of modules and other values is ambiguous; keep them in attributes of their own"
+            f"{with_article(type(value).__name__)} in an attribute must hold modules alone or none, got modules and "
+            "other values"
         )
     return any(found)
 

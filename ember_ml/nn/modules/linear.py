@@ -6,6 +6,7 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer, initialized
+from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Parameter
 from ember_ml.types import DTypeLike, Tensor
@@ -31,9 +32,23 @@ class Linear(Module):
         bias_init: str | float | Initializer = "zeros",
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
-        self.weight: Any = Parameter(initialized(weight_init, (in_features, out_features), dtype))
-        self.bias: Any = Parameter(initialized(bias_init, (out_features,), dtype)) if bias else None
+        self.weight: Any = Parameter(
+            initialized(weight_init, (in_features, out_features), dtype, f"{type(self).__name__}: weight_init")
+        )
+        self.bias: Any = (
+            Parameter(initialized(bias_init, (out_features,), dtype, f"{type(self).__name__}: bias_init"))
+            if bias
+            else None
+        )
+
+    def _wrong_shape(self, x: Any) -> str:
+        """The message for an input that does not fit, which the error of ``matmul`` would name otherwise."""
+        shape = tuple(getattr(x, "shape", ()))
+        if not shape or shape[-1] == self.in_features:
+            return ""
+        return f"x must have {self.in_features} features along its last axis, got shape {list(shape)}"
 
     def forward(self, x: Any) -> Tensor:
         y = ops.matmul(x, self.weight)

@@ -13,6 +13,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.extend import backend_of, unwrap
 from ember_ml.nn import initializers
+from ember_ml.nn.modules.checks import check_sizes, find_activation
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Module
@@ -20,7 +21,6 @@ from ember_ml.nn.modules.recurrent import LSTMCell, run
 from ember_ml.nn.modules.shape import check_rate
 from ember_ml.nn.modules.slots import Buffer, Parameter
 from ember_ml.nn.wirings import FullyConnected, Wiring
-from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
 
 
@@ -51,10 +51,12 @@ class LTCCell(Module):
         epsilon: float = 1e-8,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, input_size=input_size)
+        _check_wiring(self, "wiring", wiring)
         circuit = _built(wiring, input_size)
         self.hidden_size = units = circuit.units
         if ode_unfolds < 1:
-            raise ValueError(f"a step is made of at least 1 of the solver, not {ode_unfolds}")
+            raise ValueError(f"{type(self).__name__}: ode_unfolds must be >= 1, got {ode_unfolds}")
         self.input_size, self.wiring = input_size, wiring
         self.ode_unfolds, self.epsilon = ode_unfolds, epsilon
         self._outputs = circuit.output_dim
@@ -168,6 +170,10 @@ class LTC(Module):
         epsilon: float = 1e-8,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, input_size=input_size)
+        _check_wiring(self, "units", units)
+        if ode_unfolds < 1:
+            raise ValueError(f"{type(self).__name__}: ode_unfolds must be >= 1, got {ode_unfolds}")
         self.input_size, self.units, self.mixed_memory = input_size, units, mixed_memory
         self.return_sequences, self.batch_first = return_sequences, batch_first
         self.cell = LTCCell(input_size, units, ode_unfolds=ode_unfolds, epsilon=epsilon, dtype=dtype)
@@ -213,14 +219,18 @@ class CfCCell(Module):
         mask: Any = None,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         if mode not in ("default", "no_gate", "pure"):
-            raise ValueError(f"unknown mode {mode!r}; known: default, no_gate, pure")
+            raise ValueError(f"{type(self).__name__}: mode must be 'default', 'no_gate' or 'pure', got {mode!r}")
         if mask is not None and backbone_layers:
-            raise ValueError("a mask says which synapses there are, and a backbone would mix them")
+            raise ValueError(
+                f"{type(self).__name__}: mask must be None with a backbone, which would mix the synapses, got "
+                f"backbone_layers={backbone_layers}"
+            )
         self.input_size, self.hidden_size, self.mode = input_size, hidden_size, mode
         self.activation, self.backbone_units, self.backbone_layers = activation, backbone_units, backbone_layers
-        self.backbone_dropout = check_rate(backbone_dropout)
-        self._function = get_activation(activation)
+        self.backbone_dropout = check_rate(self, backbone_dropout, "backbone_dropout")
+        self._function = find_activation(self, activation)
         heads = hidden_size * (1 if mode == "pure" else 4)
         width = backbone_units if backbone_layers else heads
         # One matrix for the input and the state, cut in two, so that the input's part can be computed for all steps.
@@ -327,17 +337,17 @@ class CfC(Module):
         backbone_dropout: float = 0.0,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, input_size=input_size)
         self.input_size, self.units, self.proj_size = input_size, units, proj_size
         self.return_sequences, self.batch_first, self.mode = return_sequences, batch_first, mode
         self.mixed_memory = mixed_memory
         if proj_size is not None and proj_size < 1:
-            raise ValueError(f"outputs are projected to at least 1 feature, not {proj_size}")
+            raise ValueError(f"{type(self).__name__}: proj_size must be >= 1 or None, got {proj_size}")
         if isinstance(units, Wiring):
             cells = _wired(units.build(input_size), mode, dtype)
             outputs = units.output_dim
         else:
-            if units < 1:
-                raise ValueError(f"there is at least 1 neuron, not {units}")
+            _check_wiring(self, "units", units)
             outputs = units
             cells = [
                 CfCCell(
@@ -417,10 +427,15 @@ class _Mixed:
         return last.outputs([h[..., h.shape[-1] - last.hidden_size :] for h, _ in states], axis)
 
 
+def _check_wiring(layer: Module, name: str, wiring: int | Wiring) -> None:
+    if isinstance(wiring, int) and wiring < 1:
+        raise ValueError(f"{type(layer).__name__}: {name} must be >= 1, got {wiring}")
+
+
 def _check_inputs(cell: Any, x: Any) -> None:
     """A cell has its number of inputs; one alone would be stretched over all."""
     if ops.shape(x)[-1] != cell.input_size:
-        raise ValueError(f"{type(cell).__name__} takes {cell.input_size} inputs, not {ops.shape(x)[-1]}")
+        raise ValueError(f"{type(cell).__name__}: x must have {cell.input_size} features, got {ops.shape(x)[-1]}")
 
 
 def _check_state(state: Any, x: Any, axis: int, neurons: int, memory: Any) -> None:
@@ -428,12 +443,11 @@ def _check_state(state: Any, x: Any, axis: int, neurons: int, memory: Any) -> No
     if state is None:
         return
     if (memory is not None) != (isinstance(state, (tuple, list)) and len(state) == 2):
-        raise ValueError("the state is a pair, of h and c, with mixed memory alone")
+        raise ValueError("the state must be a pair of h and c with mixed_memory=True, and one tensor without")
     for part in (state,) if memory is None else state:
         if tuple(ops.shape(part)) != (ops.shape(x)[1 - axis], neurons):
             raise ValueError(
-                f"a state of {list(ops.shape(part))} is not that of {neurons} neurons for a batch of "
-                f"{ops.shape(x)[1 - axis]}"
+                f"the state must have shape {[ops.shape(x)[1 - axis], neurons]}, got {list(ops.shape(part))}"
             )
 
 
@@ -465,7 +479,7 @@ def _check_elapsed(elapsed: Any) -> None:
         home = backend_of(below)
         is_back = None if home is None or home.random.is_traced() else home.random.known(below)
     if is_back:
-        raise ValueError("there are time spans below 0, and neurons do not go back in time")
+        raise ValueError("timespans must be >= 0, got negative ones")
 
 
 def _spans(timespans: Any, x: Any, axis: int) -> list[Any] | None:
@@ -474,7 +488,7 @@ def _spans(timespans: Any, x: Any, axis: int) -> list[Any] | None:
         return None
     wanted = ops.shape(x)[:2]
     if tuple(ops.shape(timespans)) != tuple(wanted):
-        raise ValueError(f"time spans of {list(ops.shape(timespans))} do not go with a sequence of {list(wanted)}")
+        raise ValueError(f"timespans must have shape {list(wanted)}, got {list(ops.shape(timespans))}")
     _check_elapsed(timespans)
     return [ops.expand_dims(span, axis=-1) for span in ops.unstack(timespans, axis=axis)]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
     """What the module computes; subclasses say."""
-    raise NotImplementedError(f"{type(self).__name__} has no forward")
+    raise NotImplementedError(f"{type(self).__name__}: a subclass of Module must define forward, got none")
 
 
 class Module(Node):
@@ -121,9 +121,15 @@ class Module(Node):
     def _register(self, name: str) -> None:
         """Make ``name`` free for a tensor or a module."""
         if hasattr(Module, name) or name in OWN:
-            raise AttributeError(f"{name!r} is what every Module has, so that no tensor or module can be called so")
+            raise AttributeError(
+                f"{type(self).__name__}: a tensor or module must not have the name of an attribute of every Module, "
+                f"got {name!r}"
+            )
         if "." in name or not name:
-            raise ValueError(f"{name!r} cannot name a tensor or a module, as dots separate the names in a path")
+            raise ValueError(
+                f"{type(self).__name__}: the name of a tensor or module must have no dots, which separate names in a "
+                f"path, got {name!r}"
+            )
         self._forget(name)
         self._change()
 
@@ -135,13 +141,19 @@ class Module(Node):
     def _tie(self, name: str, tied: Tied) -> None:
         if tied.name not in tied.module._roles:
             known = ", ".join(tied.module._roles) or "none"
-            raise ValueError(f"{type(tied.module).__name__} has no tensor {tied.name!r}; it has {known}")
+            raise ValueError(
+                f"Tied: name must be that of a tensor of {type(tied.module).__name__}, one of {known}, got "
+                f"{tied.name!r}"
+            )
         holder, held = tied.module._holder(tied.name)
         if holder is self and held == name:
-            raise ValueError(f"{name!r} of {type(self).__name__} cannot be tied to itself")
+            raise ValueError(f"Tied: a tensor must not be tied to itself, got {name!r} of {type(self).__name__}")
         new = getattr(holder, held)
         if name in self._roles and tuple(getattr(self, name).shape) != tuple(new.shape):
-            raise ValueError(f"{name} is {describe(getattr(self, name))}, and cannot be tied to {describe(new)}")
+            raise ValueError(
+                f"Tied: tensors must have one shape and dtype, got {describe(new)} for {name}, which is "
+                f"{describe(getattr(self, name))}"
+            )
         # The name keeps its place among the others.
         places = {**self._roles, name: TIED}
         self._register(name)
@@ -180,7 +192,10 @@ class Module(Node):
         entries = self.layout().names
         for path, value in values.items():
             if path not in entries:
-                raise KeyError(f"{type(self).__name__} has no tensor {path!r}; it has {', '.join(entries) or 'none'}")
+                raise KeyError(
+                    f"{type(self).__name__}: a path must be that of a tensor, one of {', '.join(entries) or 'none'}, "
+                    f"got {path!r}"
+                )
             _, module, name = entries[path]
             object.__setattr__(module, name, value)
 
@@ -279,7 +294,9 @@ class Module(Node):
             found = {e.path for e in entries if fnmatchcase(e.path, pattern) or fnmatchcase(e.path, pattern + ".*")}
             if not found:
                 known = ", ".join(entry.path for entry in entries) or "none"
-                raise ValueError(f"no parameter of {type(self).__name__} matches {pattern!r}; there are: {known}")
+                raise ValueError(
+                    f"{type(self).__name__}: pattern must match a parameter, one of {known}, got {pattern!r}"
+                )
             chosen |= found
         for path, module, name in entries:
             if path in chosen:
@@ -320,7 +337,7 @@ class Module(Node):
         'float16'
         """
         if as_dtype(dtype).kind not in KINDS["floating"]:
-            raise TypeError(f"the floating tensors of a module become floating ones, not {as_dtype(dtype).name}")
+            raise TypeError(f"{type(self).__name__}: dtype must be floating, got {as_dtype(dtype).name}")
         return self._convert(lambda tensor: ops.cast(tensor, dtype) if ops.is_float(tensor) else tensor, self.backend)
 
     def _convert(self, change: Callable[[Any], Any], backend: str) -> Self:

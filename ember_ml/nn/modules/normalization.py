@@ -8,6 +8,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.dtypes import as_dtype, promote
 from ember_ml.extend import axis_of
+from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Buffer, Parameter
 from ember_ml.types import DTypeLike, Tensor
@@ -40,6 +41,7 @@ class BatchNorm(Module):
         affine: bool = True,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, num_features=num_features)
         self.num_features, self.axis, self.momentum = num_features, axis, momentum
         self.epsilon, self.affine = epsilon, affine
         self.weight: Any = Parameter(ops.ones((num_features,), dtype=dtype)) if affine else None
@@ -63,7 +65,10 @@ class BatchNorm(Module):
     def _normalized(self, x: Any) -> Any:
         """``x`` normalised by the statistics of the batch, towards which the running ones move."""
         if x.shape[axis_of(self.axis, x.ndim)] != self.num_features:
-            raise ValueError(f"axis {self.axis} of {list(x.shape)} does not hold {self.num_features} channels")
+            raise ValueError(
+                f"{type(self).__name__}: axis {self.axis} of x must have length {self.num_features}, got shape "
+                f"{list(x.shape)}"
+            )
         mean, variance = self.running_mean, self.running_var
         dtype = mean.dtype
         x, mean, variance = ops.batch_standardization(
@@ -95,7 +100,7 @@ class LayerNorm(Module):
         *,
         dtype: DTypeLike | None = None,
     ) -> None:
-        shape = _sizes(normalized_shape)
+        shape = _sizes(self, normalized_shape)
         self.normalized_shape, self.epsilon, self.affine = normalized_shape, epsilon, affine
         self.weight: Any = Parameter(ops.ones(shape, dtype=dtype)) if affine else None
         self.bias: Any = Parameter(ops.zeros(shape, dtype=dtype)) if affine and bias else None
@@ -120,7 +125,7 @@ class RMSNorm(Module):
         *,
         dtype: DTypeLike | None = None,
     ) -> None:
-        shape = _sizes(normalized_shape)
+        shape = _sizes(self, normalized_shape)
         self.normalized_shape, self.epsilon, self.affine = normalized_shape, epsilon, affine
         self.weight: Any = Parameter(ops.ones(shape, dtype=dtype)) if affine else None
         self._axes = _last_axes(shape)
@@ -149,8 +154,12 @@ class GroupNorm(Module):
         axis: int = -1,
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
-            raise ValueError(f"{num_channels} channels cannot be cut into {num_groups} groups")
+            raise ValueError(
+                f"{type(self).__name__}: num_groups must divide num_channels, got num_groups={num_groups}, "
+                f"num_channels={num_channels}"
+            )
         self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
         self.affine, self.axis = affine, axis
         self.weight: Any = Parameter(ops.ones((num_channels,), dtype=dtype)) if affine else None
@@ -160,8 +169,11 @@ class GroupNorm(Module):
         return ops.group_normalization(x, self.num_groups, self.weight, self.bias, self.axis, self.epsilon)
 
 
-def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+def _sizes(layer: object, shape: int | Sequence[int]) -> tuple[int, ...]:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        check_sizes(layer, normalized_shape=size)
+    return sizes
 
 
 def _last_axes(shape: tuple[int, ...]) -> int | tuple[int, ...]:

@@ -55,12 +55,14 @@ class GlobalPool(Module):
 
     def __init__(self, *, keepdims: bool = False, data_format: str = "channels_last") -> None:
         if data_format not in ("channels_last", "channels_first"):
-            raise ValueError(f"the data format is channels_last or channels_first, not {data_format!r}")
+            raise ValueError(
+                f"{type(self).__name__}: data_format must be 'channels_last' or 'channels_first', got {data_format!r}"
+            )
         self.keepdims, self.data_format = keepdims, data_format
 
     def forward(self, x: Any) -> Tensor:
         if len(ops.shape(x)) < 3:
-            raise ValueError(f"{type(self).__name__} takes at least 3 axes, not {len(ops.shape(x))}")
+            raise ValueError(f"{type(self).__name__}: x must have at least 3 axes, got {len(ops.shape(x))}")
         first = 1 if self.data_format == "channels_last" else 2
         axes = tuple(range(first, first + len(ops.shape(x)) - 2))
         return self.function(x, axis=axes, keepdims=self.keepdims)  # type: ignore[no-any-return]
@@ -69,7 +71,7 @@ class GlobalPool(Module):
 def check_rank(pool: Any, x: Any) -> None:
     """``x`` has as many axes as the pool takes."""
     if pool.rank and len(ops.shape(x)) != pool.rank + 2:
-        raise ValueError(f"{type(pool).__name__} takes {pool.rank + 2} axes, not {len(ops.shape(x))}")
+        raise ValueError(f"{type(pool).__name__}: x must have {pool.rank + 2} axes, got {len(ops.shape(x))}")
 
 
 class MaxPool(Pool):

@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.dtypes import written
 from ember_ml.nn import initializers
+from ember_ml.nn.modules.checks import check_sizes, find_activation
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.shape import check_rate
 from ember_ml.nn.modules.slots import Parameter
-from ember_ml.ops.activations import get_activation
 from ember_ml.types import DTypeLike, Tensor
 
 
@@ -32,6 +33,7 @@ class Cell(Module):
     parts = 1
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: DTypeLike | None = None) -> None:
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.input_size, self.hidden_size = input_size, hidden_size
         limit = 1 / math.sqrt(max(hidden_size, 1))
         draw = partial(initializers.uniform, dtype=dtype, low=-limit, high=limit)
@@ -53,11 +55,14 @@ class Cell(Module):
         is_pair = isinstance(state, (tuple, list)) and len(state) == 2
         if is_pair != (self.parts == 2):
             raise ValueError(
-                f"the state of {type(self).__name__} is {'the pair of h and c' if self.parts == 2 else 'h'}"
+                f"{type(self).__name__}: the state must be "
+                f"{'a pair of h and c' if self.parts == 2 else 'one tensor, h'}, got {written(state)}"
             )
         for part in state if is_pair else (state,):
             if tuple(ops.shape(part)) != shape:
-                raise ValueError(f"a state has the shape {list(shape)}, not {list(ops.shape(part))}")
+                raise ValueError(
+                    f"{type(self).__name__}: the state must have shape {list(shape)}, got {list(ops.shape(part))}"
+                )
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends on the input alone, for one step or for all."""
@@ -75,7 +80,7 @@ class Cell(Module):
 
     def step(self, kept: Any, projected: Any, state: Any) -> Any:
         """The state after a step whose input is projected already."""
-        raise NotImplementedError(f"{type(self).__name__} has no step")
+        raise NotImplementedError(f"{type(self).__name__}: a subclass of Cell must define step, got none")
 
     def outputs(self, states: list[Any], axis: int) -> Any:
         """What the states after each step tell the next layer, along a new axis."""
@@ -100,7 +105,7 @@ class RNNCell(Cell):
     ) -> None:
         super().__init__(input_size, hidden_size, bias, dtype=dtype)
         self.activation = activation
-        self._function = get_activation(activation)
+        self._function = find_activation(self, activation)
 
     def step(self, kept: Any, projected: Any, state: Any) -> Any:
         return self._function(ops.add(projected, ops.matmul(state, kept)))
@@ -188,10 +193,12 @@ class Recurrent(Module):
         bidirectional: bool = False,
         **options: Any,
     ) -> None:
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         if num_layers < 1:
-            raise ValueError(f"there is at least 1 layer, not {num_layers}")
+            raise ValueError(f"{type(self).__name__}: num_layers must be >= 1, got {num_layers}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
-        self.batch_first, self.dropout, self.bidirectional = batch_first, check_rate(dropout), bidirectional
+        self.batch_first, self.bidirectional = batch_first, bidirectional
+        self.dropout = check_rate(self, dropout, "dropout")
         directions = 2 if bidirectional else 1
         self.cells = ModuleList(
             self.cell(input_size if layer == 0 else directions * hidden_size, hidden_size, bias, **options)
@@ -233,10 +240,12 @@ def run(
         spans: how much time goes by in each step, for cells that ask.
     """
     if len(ops.shape(x)) != 3:
-        raise ValueError(f"a batch of sequences has three axes, and {list(ops.shape(x))} are not those of one")
+        raise ValueError(
+            f"x must have 3 axes, (batch, time, features) or (time, batch, features), got shape {list(ops.shape(x))}"
+        )
     projected = ops.unstack(cell.project(x), axis=axis)
     if not projected:
-        raise ValueError(f"a sequence has at least one step: axis {axis} of {list(ops.shape(x))} is empty")
+        raise ValueError(f"x must have at least 1 step along axis {axis}, got shape {list(ops.shape(x))}")
     if state is None:
         state = cell.start(projected[0])
     steps = list(zip(projected, *([] if spans is None else [spans]), strict=True))

@@ -35,7 +35,9 @@ class Flatten(Module):
     def forward(self, x: Any) -> Tensor:
         shape = ops.shape(x)
         if not -len(shape) <= self.start <= len(shape):
-            raise ValueError(f"there is no axis {self.start} to flatten from in {list(shape)}")
+            raise ValueError(
+                f"{type(self).__name__}: start must be an axis of x, got {self.start} for shape {list(shape)}"
+            )
         kept = tuple(shape[: self.start])
         # The length is computed, since -1 has no meaning in an empty batch.
         return ops.reshape(x, (*kept, math.prod(shape[self.start :])))
@@ -68,6 +70,9 @@ class Upsample(Module):
     def __init__(
         self, scale: int | Sequence[int] = 2, interpolation: str = "nearest", *, data_format: str = "channels_last"
     ) -> None:
+        rows, columns = (scale, scale) if isinstance(scale, int) else scale
+        if min(rows, columns) < 1:
+            raise ValueError(f"{type(self).__name__}: scale must be >= 1, got {scale}")
         self.scale, self.interpolation, self.data_format = scale, interpolation, data_format
 
     def forward(self, x: Any) -> Tensor:
@@ -77,10 +82,10 @@ class Upsample(Module):
         return ops.resize(x, size, self.interpolation, data_format=self.data_format)
 
 
-def check_rate(rate: float) -> float:
+def check_rate(layer: object, rate: float, name: str = "rate") -> float:
     """The rate at which something is dropped, which must be a probability."""
     if not 0 <= rate <= 1:
-        raise ValueError(f"the rate is a probability, not {rate!r}")
+        raise ValueError(f"{type(layer).__name__}: {name} must be from 0 to 1, got {rate!r}")
     return rate
 
 
@@ -95,7 +100,7 @@ class Dropout(Module):
     """
 
     def __init__(self, rate: float = 0.5) -> None:
-        self.rate = check_rate(rate)
+        self.rate = check_rate(self, rate)
 
     def forward(self, x: Any) -> Tensor:
         return ops.dropout(x, self.rate, training=self.training)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ember_ml import ops
 from ember_ml.dtypes import KINDS, as_dtype, describe
-from ember_ml.extend import backend_of, unwrap
+from ember_ml.extend import backend_of, rename_error, unwrap
 from ember_ml.types import TensorLike
 
 TRAINABLE, FROZEN, BUFFER, CONSTANT, TIED = "trainable", "frozen", "buffer", "constant", "tied"
@@ -22,7 +22,10 @@ class Slot(Assigned):  # type: ignore[misc]
     """A tensor on its way into a module: assigned to an attribute, it registers the name and leaves itself there."""
 
     def __init__(self, value: TensorLike, role: str) -> None:
-        self.value = native(value)
+        try:
+            self.value = native(value)
+        except (TypeError, ValueError) as error:
+            raise rename_error(error, type(self).__name__) from error.__cause__
         self.role = role
 
     def __repr__(self) -> str:
@@ -51,7 +54,7 @@ class Parameter(Slot):
         super().__init__(value, TRAINABLE if trainable else FROZEN)
         if trainable and as_dtype(self.value.dtype).kind not in KINDS["floating"]:
             raise TypeError(
-                f"a parameter that trains is floating, not {describe(self.value)}; a Buffer may be anything"
+                f"Parameter: value must be floating to be trained, got {describe(self.value)}; a Buffer may be anything"
             )
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import ops
-from ember_ml.dtypes import describe
+from ember_ml.dtypes import describe, written
 from ember_ml.extend import activate, backend_of, current_backend, unwrap
 from ember_ml.types import Tensor
 
@@ -32,7 +32,9 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
     if not isinstance(state, Mapping):
         hint = "; load(path) reads one from a file" if isinstance(state, (str, PathLike)) else ""
         hint = "; state_dict() of that model is one" if hasattr(state, "state_dict") else hint
-        raise TypeError(f"a state is a dictionary from path to tensor, not a {type(state).__name__}{hint}")
+        raise TypeError(
+            f"{type(module).__name__}: state must be a dictionary from path to tensor, got {written(state)}{hint}"
+        )
     own = module.state_dict()
     firsts = module.layout().ties
     # One of its names is enough for a tensor that is tied.
@@ -61,7 +63,7 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
         if not wrong and path in loaded and first in loaded and not _are_equal(loaded[path], loaded[first])
     ]
     if complaints:
-        raise ValueError("\n".join([f"the state does not fit {type(module).__name__}", *complaints]))
+        raise ValueError("\n".join([f"{type(module).__name__}: state must fit the module", *complaints]))
     module.assign(loaded)
     return keys
 
@@ -77,5 +79,5 @@ def _taking_the_place_of(old: Any, value: Any) -> Any:
     with activate(home):
         new = ops.asarray(unwrap(value))
         if ops.is_complex(new) and not ops.is_complex(old):
-            raise TypeError(f"complex numbers have no place in {describe(old)}")
+            raise TypeError(f"values must be real, got complex ones for {describe(old)}")
         return ops.asarray(new, dtype=old.dtype, device=home.device_of(old), copy=True)

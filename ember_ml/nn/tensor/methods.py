@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.extend import TENSOR, operation_of
+from ember_ml.extend import TENSOR, called_as, operation_of
 
 
 def methods() -> dict[str, Callable[..., Any]]:
@@ -40,10 +40,12 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
         if len(args) > count:
             extra = args[count:]
             if len(extra) > len(options):
-                raise TypeError(f"{function.__name__} takes {count + len(options)} arguments, not {len(args)}")
+                raise TypeError(
+                    f"{called_as(operation_of(function))}() takes {count + len(options)} arguments, got {len(args)}"
+                )
             for name, value in zip(options, extra, strict=False):
                 if name in kwargs:
-                    raise TypeError(f"{function.__name__} got {name} twice")
+                    raise TypeError(f"{called_as(operation_of(function))}() got multiple values for argument {name!r}")
                 kwargs[name] = value
             args = args[:count]
         if kwargs:

@@ -24,7 +24,7 @@ def namespace_of(home: Backend, version: str | None = None) -> ModuleType:
     They differ in what they create: a function that asks a tensor for its namespace makes others beside it.
     """
     if version is not None and version not in _VERSIONS:
-        raise ValueError(f"the array API standard of {version!r} is not provided; these are: {', '.join(_VERSIONS)}")
+        raise ValueError(f"__array_namespace__: api_version must be one of {', '.join(_VERSIONS)}, got {version!r}")
     return sys.modules[_HERE] if current_backend() is home else _bound(home, sys.modules[_HERE])
 
 

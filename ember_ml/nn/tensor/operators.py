@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ember_ml import ops
-from ember_ml.dtypes import KIND_RANK
+from ember_ml.dtypes import KIND_RANK, with_article
 from ember_ml.extend import ENGINES, is_tensor_like, process_backend
 
 if TYPE_CHECKING:
@@ -109,22 +109,25 @@ def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             return answer
         if answer.shape != self.shape:
             raise ValueError(
-                f"{operation.__name__} of a tensor of shape {self.shape} and this value has shape {answer.shape}, "
-                "and cannot be assigned to the tensor"
+                f"{operation.__name__}: the result must have the shape of the tensor that it is assigned to, "
+                f"{list(self.shape)}, got {list(answer.shape)}"
             )
-        self.native = kept(self, answer)
+        self.native = kept(self, answer, operation.__name__)
         return self
 
     return _named(assign, operation)
 
 
-def kept(x: Any, value: Any) -> Any:
+def kept(x: Any, value: Any, name: str) -> Any:
     """The native tensor of ``value`` in the dtype of ``x``, which must be of no lower kind."""
     own, given = x.dtype, value.dtype
     if own is given:
         return value.native
     if KIND_RANK[given.kind] > KIND_RANK[own.kind]:
-        raise TypeError(f"{given.name} values cannot be assigned to a {own.name} tensor; cast it with astype first")
+        raise TypeError(
+            f"{name}: a result that is assigned to {with_article(own.name)} tensor must not be of a higher kind, got "
+            f"{given.name}; cast the tensor with astype first"
+        )
     return value.astype(own).native
 
 

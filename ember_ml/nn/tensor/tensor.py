@@ -11,7 +11,7 @@ from ember_ml import ops
 from ember_ml import tree as containers
 from ember_ml.backend import get_available_backends, use_backend
 from ember_ml.dtypes import EmberDType
-from ember_ml.extend import Backend, backend_of, current_backend, load_backend, register_wrapper
+from ember_ml.extend import Backend, backend_of, current_backend, load_backend, register_wrapper, rename_error
 from ember_ml.extend import unwrap as unwrap_tree
 from ember_ml.nn.tensor import operators
 from ember_ml.nn.tensor.keys import is_plain
@@ -54,8 +54,11 @@ class EmberTensor:
         home = data.home if isinstance(data, EmberTensor) else backend_of(data)
         if home is None or dtype is not None or device is not None or native.dtype not in home.names:
             home = home or current_backend()
-            with use_backend(home.chosen_as):
-                native = ops.asarray(native, dtype=dtype, device=device)
+            try:
+                with use_backend(home.chosen_as):
+                    native = ops.asarray(native, dtype=dtype, device=device)
+            except Exception as error:
+                raise rename_error(error, "EmberTensor") from error.__cause__
             if isinstance(native, EmberTensor):
                 # There were some in the sequence.
                 home, native = native.home, native.native
@@ -176,12 +179,12 @@ class EmberTensor:
 
     def __len__(self) -> int:
         if not self.ndim:
-            raise TypeError("a tensor of no dimensions has no length")
+            raise TypeError("len: the tensor must have at least 1 axis, got a 0-d tensor")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[EmberTensor]:
         if not self.ndim:
-            raise TypeError("a tensor of no dimensions cannot be iterated over")
+            raise TypeError("iter: the tensor must have at least 1 axis, got a 0-d tensor")
         return map(_portable, ops.unstack(self))
 
     def __contains__(self, value: Any) -> bool:
@@ -194,7 +197,10 @@ class EmberTensor:
     def __getitem__(self, key: Any) -> EmberTensor:
         native = self.native
         if not is_plain(key, native.shape):
-            return _portable(ops.index_get(self, key))
+            try:
+                return _portable(ops.index_get(self, key))
+            except Exception as error:
+                raise rename_error(error, "indexing") from error.__cause__
         part = native[key]
         if type(part) is not type(native):
             return make(self.home, part)
@@ -203,7 +209,10 @@ class EmberTensor:
         return x
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.native = unwrap(ops.index_update(self, key, value))
+        try:
+            self.native = unwrap(ops.index_update(self, key, value))
+        except Exception as error:
+            raise rename_error(error, "item assignment") from error.__cause__
 
     def item(self, *place: Any) -> Any:
         """The only element, as a Python number; or that at a place, given as integers or counted row by row."""
@@ -211,7 +220,7 @@ class EmberTensor:
             key = place[0] if isinstance(place[0], tuple) else place
             return (self.reshape(-1) if len(key) == 1 else self)[key].item()
         if self.size != 1:
-            raise ValueError(f"only a tensor of one element is a number, not one of shape {self.shape}")
+            raise ValueError(f"item: the tensor must have 1 element, got shape {list(self.shape)}")
         return self._element()
 
     def tolist(self) -> Any:
@@ -226,7 +235,7 @@ class EmberTensor:
 
     def _number(self, name: str) -> Any:
         if self.ndim:
-            raise TypeError(f"only a tensor of no dimensions becomes {name}, not one of shape {self.shape}")
+            raise TypeError(f"{name}: the tensor must be 0-d, got shape {list(self.shape)}")
         return self._element()
 
     def _element(self) -> Any:
@@ -241,22 +250,25 @@ class EmberTensor:
 
     def __bool__(self) -> bool:
         if self.ndim:
-            raise ValueError(f"the truth of a tensor of shape {self.shape} is ambiguous; ask all(x) or any(x)")
+            raise ValueError(
+                f"bool: the tensor must be 0-d, got shape {list(self.shape)}; ops.all(x) and ops.any(x) return one "
+                "value"
+            )
         return bool(self._element())
 
     def __int__(self) -> int:
-        return int(self._number("an int"))
+        return int(self._number("int"))
 
     def __float__(self) -> float:
-        return float(self._number("a float"))
+        return float(self._number("float"))
 
     def __complex__(self) -> complex:
-        return complex(self._number("a complex number"))
+        return complex(self._number("complex"))
 
     def __index__(self) -> int:
-        number = self._number("an index")
+        number = self._number("index")
         if type(number) is not int:
-            raise TypeError(f"a {self.dtype.name} tensor is no index")
+            raise TypeError(f"index: the tensor must be of integers, got {self.dtype.name}")
         return number
 
     def __repr__(self) -> str:
@@ -272,7 +284,7 @@ class EmberTensor:
         try:
             return format(str(self), form)
         except ValueError:
-            raise TypeError(f"{form!r} is for numbers, and this tensor has shape {self.shape}") from None
+            raise TypeError(f"format: the tensor must be 0-d for {form!r}, got shape {list(self.shape)}") from None
 
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
@@ -300,7 +312,7 @@ class EmberTensor:
             stream: as the standard has it; no engine here takes one, so it must be ``None``.
         """
         if stream is not None:
-            raise ValueError(f"the {self.backend} engine moves tensors in its own order and takes no stream")
+            raise ValueError(f"to_device: stream must be None on the {self.backend} backend, got {stream!r}")
         return _portable(ops.to_device(self, device))
 
     def to_backend(self, name: str) -> EmberTensor:
@@ -342,7 +354,8 @@ class EmberTensor:
     def _recorded(self) -> Any:
         if not hasattr(self.native, "requires_grad"):
             raise AttributeError(
-                f"the {self.backend} engine records no gradients; ember_ml.transform.grad works on every engine"
+                f"requires_grad: the tensor must be on the torch backend, got {self.backend}; ember_ml.transform.grad "
+                "works on every engine"
             )
         return self.native
 
@@ -354,7 +367,9 @@ class EmberTensor:
         if method != "__call__" or options or operation is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             given = f" with {', '.join(options)}" if options else ""
-            raise TypeError(f"numpy.{called}{given} does not take an EmberTensor; x.numpy() is an array for it")
+            raise TypeError(
+                f"numpy.{called}{given}: arguments must not be EmberTensors, got one; x.numpy() is an array for it"
+            )
         return operation(*inputs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
@@ -373,12 +388,14 @@ class EmberTensor:
     ) -> Any:
         native = self.home.forwards(self.native)
         if copy is not None and not copy and native is not self.native:
-            raise BufferError("a tensor whose elements run backwards is handed over as a copy only")
+            raise BufferError("__dlpack__: copy must not be False for a tensor with negative strides, got copy=False")
         try:
             return native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         except (AssertionError, NotImplementedError, RuntimeError) as error:
             # The standard's word for what cannot be handed over; each engine has one of its own.
-            raise BufferError(f"the {self.backend} engine cannot hand over the tensor: {error}") from error
+            raise BufferError(
+                f"__dlpack__: the {self.backend} engine must be able to export the tensor, got {error}"
+            ) from error
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return self.native.__dlpack_device__()  # type: ignore[no-any-return]

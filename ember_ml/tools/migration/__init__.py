@@ -121,17 +121,19 @@ def _check_clean(package: Path, touched: Iterable[Path]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:
-        raise UsageError("git is not installed, so nothing could be undone; --force writes anyway") from None
+        raise UsageError("git must be installed, so that changes can be undone; --force writes anyway") from None
     if done.returncode:
-        raise UsageError(f"{package} is in no git repository, so nothing could be undone; --force writes anyway")
+        raise UsageError(f"{package} must be in a git repository, so that changes can be undone; --force writes anyway")
     if done.stdout.strip():
         count = len(done.stdout.splitlines())
-        raise UsageError(f"{package} has {count} uncommitted changes; commit them first, or write anyway with --force")
+        raise UsageError(
+            f"{package} must have no uncommitted changes, got {count}; commit them first, or write anyway with --force"
+        )
     listed = subprocess.run(["git", "-C", str(package), "ls-files", "-z"], capture_output=True, check=False)
     tracked = {package / name for name in listed.stdout.decode("utf-8", "surrogateescape").split("\0")}
     for path in touched:
         if path not in tracked:
-            raise UsageError(f"git ignores {path}, so it could not be undone; --force writes anyway")
+            raise UsageError(f"git must not ignore {path}, so that changes can be undone; --force writes anyway")
 
 
 def _remove_empty(folders: Iterable[Path], package: Path) -> None:
@@ -155,11 +157,11 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
     """
     package = package.resolve()
     if not package.is_dir():
-        raise UsageError(f"{package} is not a folder")
+        raise UsageError(f"{package} must be a folder")
     if not (package / "__init__.py").exists():
-        raise UsageError(f"{package} is not a package: it has no __init__.py")
+        raise UsageError(f"{package} must be a package, got a folder without __init__.py")
     if engine is not None and engine not in backends.homes():
-        raise UsageError(f"unknown engine {engine!r}; known: {', '.join(backends.homes())}")
+        raise UsageError(f"engine must be one of {', '.join(backends.homes())}, got {engine!r}")
     survey = Survey(package)
     wanted = {
         key: survey.homes[key.module]
@@ -173,7 +175,7 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
     }
     if operation is not None and not wanted and not odd:
         where = f" for {engine}" if engine else ""
-        raise UsageError(f"{package.name} has no operation {operation!r}{where} in its frontend")
+        raise UsageError(f"{package.name} must have the operation{where} in its frontend, got {operation!r}")
     refused: dict[Key, str] = {}
     while True:
         chosen = {key for key in wanted if key not in refused}

@@ -367,7 +367,7 @@ class Attempt(ImportRewriter):
                 try:
                     ast.parse(text)
                 except SyntaxError as error:  # pragma: no cover - a defect here must not reach the disk
-                    raise UsageError(f"moving would break {path}: {error}") from error
+                    raise UsageError(f"{path} must still parse after the move, got {error}") from error
                 before = path.read_bytes() if path.exists() else b""
                 if b"\r\n" in before:
                     # What was added has other ends of lines.

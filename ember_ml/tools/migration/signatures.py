@@ -72,7 +72,7 @@ class Signature:
         except (ValueError, TypeError):
             shown = ast.unparse(value)
             raise SignatureError(
-                f"the default of {name} is {shown} in {self.module.name}, which the frontend cannot name"
+                f"the default of {name} must be one that the frontend can name, got {shown} in {self.module.name}"
             ) from None
 
     def returns(self, needed: list[str]) -> str:

@@ -58,7 +58,7 @@ class Module:
         try:
             self.tree = ast.parse(self.source, str(self.path))
         except (SyntaxError, ValueError) as error:
-            raise UsageError(f"{self.path} cannot be parsed: {error}") from None
+            raise UsageError(f"{self.path} must be valid Python, got {error}") from None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -82,7 +82,7 @@ class Module:
             end = node.end_lineno or node.lineno
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             if first <= last:
-                raise UsageError(f"{self.path}:{first}: two statements are on one line")
+                raise UsageError(f"{self.path}:{first}: a line must hold one statement, got two")
             found.append(Piece(node, last + 1, end, frozenset(bound(node)), frozenset(used(node))))
             last = end
         return found
@@ -250,7 +250,7 @@ def _read(path: Path) -> bytes:
         encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
         content.decode("utf-8")
     except (SyntaxError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not written in UTF-8: {error}") from None
+        raise UsageError(f"{path} must be written in UTF-8, got {error}") from None
     if encoding not in ("utf-8", "utf-8-sig") and not content.isascii():
-        raise UsageError(f"{path} is not written in UTF-8, but in {encoding}")
+        raise UsageError(f"{path} must be written in UTF-8, got {encoding}")
     return content.removeprefix(codecs.BOM_UTF8)

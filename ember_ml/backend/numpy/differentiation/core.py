@@ -140,7 +140,9 @@ def _defined(operation: Operation) -> Callable[..., Any]:
 def _refused(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if _holds_boxes([*args, *kwargs.values()]):
-            raise UnsupportedError(f"{operation.name} has no gradient on the numpy backend")
+            raise UnsupportedError(
+                f"an operation must have a gradient on the numpy backend to be differentiated, got {operation.name}"
+            )
         return run(*args, **kwargs)
 
     return refuse

@@ -18,8 +18,9 @@ ROOT = Path(ember_ml.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "errors interrupts tree",
+        "errors interrupts",
         "dtypes shapes types",
+        "tree",
         "backend",
         "dispatch",
         "random",

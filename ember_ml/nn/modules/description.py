@@ -1,4 +1,4 @@
-"""A module in words: the notes on errors that name it, and the options that ``repr`` shows."""
+"""Text about modules: notes on errors, and the options that ``repr`` shows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
 
-def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
-    """Note on ``error`` the innermost layer that raised it, by its path in ``module``."""
+def annotate_error(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
+    """Add a note to ``error`` that names the innermost layer that raised it, by its path in ``module``."""
     layer, at, about = error.__dict__.get("_ember_layer", (None, 0, ""))
     if layer is None:
-        about = _holding(module) + _given(values)
+        about = _tensors_text(module) + _arguments_text(values)
         error.add_note(f"in {type(module).__name__}{about}")
         error._ember_layer = (module, len(error.__notes__) - 1, about)  # type: ignore[attr-defined]
     elif layer is not module:
@@ -26,21 +26,21 @@ def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
             error.__notes__[at] = f"in {type(layer).__name__} {path!r} of {type(module).__name__}{about}"
 
 
-def _holding(module: Module) -> str:
-    """The tensors of a module, or the first of those below it, for messages."""
+def _tensors_text(module: Module) -> str:
+    """Description of a module's own tensors or, if it has none, of those below it."""
     held = {name: getattr(module, name) for name in module._roles} or module.tensors()
     shown = [f"{name} {describe(tensor)}" for name, tensor in list(held.items())[:_SHOWN]]
     return f" ({', '.join(shown + ['...'] * (len(held) > _SHOWN))})" if shown else ""
 
 
-def _given(values: tuple[Any, ...]) -> str:
-    """The tensors that a module was called with, for messages."""
+def _arguments_text(values: tuple[Any, ...]) -> str:
+    """Description of the tensors that a module was called with."""
     shown = [text for value in values for text in _described(value)]
     return f" given {', '.join(shown)}" if shown else ""
 
 
 def _described(value: Any) -> list[str]:
-    """The tensors in a value, or the sizes of nested lists of numbers."""
+    """Descriptions of the tensors in a value, or the shape of a nested list of numbers."""
     found = [describe(leaf) for leaf in tree.leaves(value) if hasattr(leaf, "shape")]
     if found and isinstance(value, (list, tuple, dict)):
         return [f"a {type(value).__name__} of {', '.join(found)}"]
@@ -53,12 +53,12 @@ def _described(value: Any) -> list[str]:
     return [f"{kind}{sizes}"]
 
 
-# How many tensors a message shows.
+# Number of tensors that a message lists.
 _SHOWN = 6
 
 
 def options(module: Module) -> str:
-    """The arguments of a module's constructor that its attributes still hold, but for those that are the default.
+    """Constructor arguments that are also attributes and differ from their defaults, as text.
 
     >>> from ember_ml.nn.modules import Linear
     >>> options(Linear(2, 3, bias=False))

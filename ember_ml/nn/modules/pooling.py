@@ -1,4 +1,4 @@
-"""Pools: the layers that answer with the maximum or the mean of windows."""
+"""Pooling layers: the maximum or the mean of windows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ember_ml.types import Tensor
 
 
 class Pool(Module):
-    """What the pools over windows have in common; ``rank`` is the number of spatial axes, any if it is zero.
+    """Base class of pools over windows; ``rank`` is the number of spatial axes, or 0 for any number.
 
-    Options mean what they mean in ``ops.max_pool``.
+    The options are those of ``ops.max_pool``.
     """
 
     rank = 0
@@ -35,7 +35,7 @@ class Pool(Module):
 
 
 class AdaptivePool(Module):
-    """What the pools with a given number of windows have in common."""
+    """Base class of pools with a given number of windows."""
 
     rank = 0
     function: Callable[..., Any]
@@ -49,7 +49,7 @@ class AdaptivePool(Module):
 
 
 class GlobalPool(Module):
-    """What the pools over all of the spatial axes have in common."""
+    """Base class of pools over all spatial axes."""
 
     function: Callable[..., Any]
 
@@ -67,13 +67,15 @@ class GlobalPool(Module):
 
 
 def check_rank(pool: Any, x: Any) -> None:
-    """``x`` has as many axes as the pool takes."""
+    """Check that ``x`` has the number of axes that ``pool`` requires."""
     if pool.rank and len(ops.shape(x)) != pool.rank + 2:
         raise ValueError(f"{type(pool).__name__} takes {pool.rank + 2} axes, not {len(ops.shape(x))}")
 
 
 class MaxPool(Pool):
     """Maximum of every window over one to three spatial axes.
+
+    The options are those of ``ops.max_pool``.
 
     >>> MaxPool(2)([[[1.0], [3.0], [2.0], [5.0]]]).tolist()
     [[[3.0], [5.0]]]
@@ -85,6 +87,8 @@ class MaxPool(Pool):
 class MaxPool1d(MaxPool):
     """Maximum of every window over the axes (batch, length, channels).
 
+    The options are those of ``ops.max_pool``.
+
     >>> MaxPool1d(2)([[[1.0], [3.0]]]).tolist()
     [[[3.0]]]
     """
@@ -94,6 +98,8 @@ class MaxPool1d(MaxPool):
 
 class MaxPool2d(MaxPool):
     """Maximum of every window over the axes (batch, height, width, channels).
+
+    The options are those of ``ops.max_pool``.
 
     >>> MaxPool2d(2)([[[[1.0], [3.0]], [[2.0], [5.0]]]]).tolist()
     [[[[5.0]]]]
@@ -105,6 +111,8 @@ class MaxPool2d(MaxPool):
 class MaxPool3d(MaxPool):
     """Maximum of every window over the axes (batch, depth, height, width, channels).
 
+    The options are those of ``ops.max_pool``.
+
     >>> tuple(MaxPool3d(2)(ops.ones((1, 4, 4, 4, 1))).shape)
     (1, 2, 2, 2, 1)
     """
@@ -113,7 +121,9 @@ class MaxPool3d(MaxPool):
 
 
 class AveragePool(Pool):
-    """Mean of every window over one to three spatial axes; padding does not count.
+    """Mean of every window over one to three spatial axes; padding is excluded.
+
+    The options are those of ``ops.average_pool``.
 
     >>> AveragePool(2)([[[1.0], [3.0], [2.0], [6.0]]]).tolist()
     [[[2.0], [4.0]]]
@@ -125,6 +135,8 @@ class AveragePool(Pool):
 class AveragePool1d(AveragePool):
     """Mean of every window over the axes (batch, length, channels).
 
+    The options are those of ``ops.average_pool``.
+
     >>> AveragePool1d(2)([[[1.0], [3.0]]]).tolist()
     [[[2.0]]]
     """
@@ -135,6 +147,8 @@ class AveragePool1d(AveragePool):
 class AveragePool2d(AveragePool):
     """Mean of every window over the axes (batch, height, width, channels).
 
+    The options are those of ``ops.average_pool``.
+
     >>> AveragePool2d(2)([[[[1.0], [3.0]], [[2.0], [6.0]]]]).tolist()
     [[[[3.0]]]]
     """
@@ -144,6 +158,8 @@ class AveragePool2d(AveragePool):
 
 class AveragePool3d(AveragePool):
     """Mean of every window over the axes (batch, depth, height, width, channels).
+
+    The options are those of ``ops.average_pool``.
 
     >>> tuple(AveragePool3d(2)(ops.ones((1, 4, 4, 4, 1))).shape)
     (1, 2, 2, 2, 1)
@@ -175,6 +191,9 @@ class AdaptiveAveragePool(AdaptivePool):
 class GlobalMaxPool(GlobalPool):
     """Maximum of each channel over all spatial axes.
 
+    Args:
+        keepdims: keep the spatial axes, with length 1.
+
     >>> GlobalMaxPool()([[[1.0, 2.0], [3.0, 0.0]]]).tolist()
     [[3.0, 2.0]]
     """
@@ -184,6 +203,9 @@ class GlobalMaxPool(GlobalPool):
 
 class GlobalAveragePool(GlobalPool):
     """Mean of each channel over all spatial axes.
+
+    Args:
+        keepdims: keep the spatial axes, with length 1.
 
     >>> GlobalAveragePool()([[[1.0, 2.0], [3.0, 0.0]]]).tolist()
     [[2.0, 1.0]]

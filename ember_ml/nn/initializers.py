@@ -224,7 +224,7 @@ def identity(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *
 def sparse(
     shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, sparsity: float = 0.9, stddev: float = 0.01
 ) -> Tensor:
-    """Normal random numbers, each of which is set to zero with probability ``sparsity``.
+    """Normal random numbers with mean 0, each of which is set to zero with probability ``sparsity``.
 
     >>> float(ops.mean(ops.equal(sparse((10, 100), sparsity=1.0), 0)))
     1.0
@@ -235,7 +235,7 @@ def sparse(
 
 
 def get_initializer(value: str | float | Initializer) -> Initializer:
-    """Initializer for a name, a number (a constant initializer) or a function (returned as it is).
+    """Initializer for ``value``: a name, a number (for a constant) or a function, which is returned as it is.
 
     >>> get_initializer("ones")((2,)).tolist(), get_initializer(0.5)((2,)).tolist()
     ([1.0, 1.0], [0.5, 0.5])

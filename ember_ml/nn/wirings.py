@@ -129,6 +129,7 @@ class FullyConnected(Wiring):
     """Wiring with synapses between all neurons.
 
     Args:
+        units, output_dim, seed: as in ``Wiring``.
         self_connections: whether neurons have synapses to themselves.
 
     >>> FullyConnected(4, 1).synapse_count, FullyConnected(4, 1, self_connections=False).synapse_count
@@ -149,6 +150,7 @@ class Random(Wiring):
     """Wiring with random synapses.
 
     Args:
+        units, output_dim, seed: as in ``Wiring``.
         sparsity_level: fraction of the possible synapses that are missing, at least 0 and less than 1.
 
     >>> Random(4, 1, sparsity_level=0.75).build(8).sensory_synapse_count

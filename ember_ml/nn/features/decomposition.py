@@ -71,7 +71,7 @@ class PCA(Transformer):
         self.random_state = random_state
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         rows = self._rows(x, fitting=True)
         solver = self._solver(*rows.shape)
         if solver == "incremental":
@@ -87,7 +87,7 @@ class PCA(Transformer):
         solver = self._solver(*rows.shape)
         if solver == "incremental":
             return self.fit(rows).transform(rows)
-        self._forget()
+        self._reset()
         moved, mean, scores = self._fit_rows(rows, solver)
         if scores is None:
             base = self._projection(ops.dtype(moved))
@@ -266,7 +266,7 @@ class PCA(Transformer):
             base = ops.multiply(base, ops.expand_dims(ops.cast(self._deviations(), dtype), axis=1))
         return ops.add(ops.matmul(scores, base), ops.cast(self.mean_, dtype))
 
-    def _named(self, names: list[str]) -> list[str]:
+    def _names_out(self, names: list[str]) -> list[str]:
         return [f"pca{i}" for i in range(self.n_components_)]
 
     def _deviations(self) -> Tensor:
@@ -309,7 +309,7 @@ class Whitening(Transformer):
     def fit(self, x: TensorLike, y: object = None) -> Self:
         if self.method not in ("zca", "pca"):
             raise ValueError(f"unknown method {self.method!r}; known methods: zca, pca")
-        self._forget()
+        self._reset()
         model = PCA().fit(x)
         rows = self._rows(x, fitting=True)
         base = ops.matrix_transpose(model.components_)
@@ -333,7 +333,7 @@ class Whitening(Transformer):
         self._check_fitted()
         return ops.add(ops.matmul(x, self.inverse_), self.mean_)
 
-    def _named(self, names: list[str]) -> list[str]:
+    def _names_out(self, names: list[str]) -> list[str]:
         return names if self.method == "zca" else [f"whitening{i}" for i in range(len(names))]
 
 

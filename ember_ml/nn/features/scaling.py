@@ -56,7 +56,7 @@ class StandardScaler(_Scaler):
         self.with_std = with_std
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         return self.partial_fit(x)
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
@@ -94,7 +94,7 @@ class MinMaxScaler(_Scaler):
         self.clip = clip
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         return self.partial_fit(x)
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
@@ -173,7 +173,7 @@ class RobustScaler(_Scaler):
         low, high = self.quantile_range
         if not 0 <= low <= high <= 100:
             raise ValueError(f"the quantiles must rise from 0 to 100, unlike {tuple(self.quantile_range)}")
-        self._forget()
+        self._reset()
         rows = self._rows(x, fitting=True)
         parts = [0.5, low / 100, high / 100]
         has_nan = not bool(ops.all(ops.isfinite(rows)))  # emberlint: ignore[EMB201] it decides on the method
@@ -209,7 +209,7 @@ class Normalizer(Transformer):
         self.norm = norm
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         self.n_features_in_ = int(self._rows(x, fitting=True).shape[1])
         return self
 
@@ -223,7 +223,7 @@ class Normalizer(Transformer):
 
 
 def standardize_features(with_mean: bool = True, with_std: bool = True) -> StandardScaler:
-    """Unfitted ``StandardScaler``.
+    """Unfitted ``StandardScaler``; the options are those of the class.
 
     >>> standardize_features(with_std=False).fit_transform([[1.0], [3.0]]).tolist()
     [[-1.0], [1.0]]
@@ -232,7 +232,7 @@ def standardize_features(with_mean: bool = True, with_std: bool = True) -> Stand
 
 
 def normalize_features(norm: str = "l2") -> Normalizer:
-    """Unfitted ``Normalizer``.
+    """Unfitted ``Normalizer``; the options are those of the class.
 
     >>> normalize_features("max").fit_transform([[1.0, 4.0]]).tolist()
     [[0.25, 1.0]]

@@ -97,9 +97,9 @@ class Transformer:
         names = own if input_features is None else list(input_features)
         if len(names) != self.n_features_in_:
             raise ValueError(f"{type(self).__name__} was fitted to {self.n_features_in_} features, not {len(names)}")
-        return self._named(names)
+        return self._names_out(names)
 
-    def _named(self, names: list[str]) -> list[str]:
+    def _names_out(self, names: list[str]) -> list[str]:
         """Output names for these input names: the same names, if features are transformed separately."""
         return names
 
@@ -157,12 +157,12 @@ class Transformer:
         wrong = [name for name in state if not name.endswith("_")]
         if wrong:
             raise ValueError(f"{', '.join(map(repr, wrong))} cannot be part of a fitted state")
-        self._forget()
+        self._reset()
         for name, value in state.items():
             setattr(self, name, ops.convert_to_tensor(value) if ops.is_tensor(value) else value)
         return self
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 

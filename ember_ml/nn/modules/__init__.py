@@ -1,4 +1,8 @@
-"""Modules: layers, and containers to build networks from them."""
+"""Modules: layers, and containers to build networks from them.
+
+Options that many layers share: ``dtype`` is the dtype of the parameters, by default ``ops.get_default_dtype()``, and
+``data_format`` is ``"channels_last"`` or ``"channels_first"``.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -197,6 +197,8 @@ class TransformerEncoderLayer(TransformerLayer):
         dropout: rate of dropout, in training.
         activation: activation of the feed-forward part, a name or a function.
         norm_first: normalize before each part instead of after its residual connection.
+        bias: whether projections and normalizations have biases.
+        epsilon: as in ``LayerNorm``.
 
     >>> tuple(TransformerEncoderLayer(8, 2, 16)(ops.ones((3, 5, 8))).shape)
     (3, 5, 8)

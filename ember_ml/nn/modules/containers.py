@@ -157,15 +157,15 @@ class ModuleDict(Module):
         return iter(self.keys())
 
     def keys(self) -> list[Any]:
-        """Keys of the modules."""
+        """List of the keys."""
         return [self._keys.get(name, name) for name in self._children]
 
     def values(self) -> list[Any]:
-        """Modules without their keys."""
+        """List of the modules."""
         return [getattr(self, name) for name in self._children]
 
     def items(self) -> list[tuple[Any, Any]]:
-        """Pairs of key and module."""
+        """List of pairs of key and module."""
         return list(zip(self.keys(), self.values(), strict=True))
 
     def _name(self, key: Any) -> str:

@@ -36,7 +36,7 @@ class Layout:
         # Empty containers: adding modules to them does not notify their module.
         self.empty: list[Any] = []
         self._visit(root, "", set())
-        self.trainable = self._having(TRAINABLE)
+        self.trainable = self._entries_with(TRAINABLE)
         self.is_checked = False
 
     def _visit(self, module: Node, path: str, seen: set[int]) -> None:
@@ -67,7 +67,7 @@ class Layout:
 
     def check(self, root: Node) -> None:
         """Raise an error if one tensor was assigned to two names: a training step would silently separate them."""
-        entries = self._having(TRAINABLE, FROZEN)
+        entries = self._entries_with(TRAINABLE, FROZEN)
         for entry in entries if any(name in module._rebound for _, module, name in entries) else ():
             tensor = getattr(entry.module, entry.name)
             for other in entries if entry.name in entry.module._rebound else ():
@@ -80,12 +80,12 @@ class Layout:
                     )
         self.is_checked = True
 
-    def _having(self, *roles: str) -> list[Entry]:
+    def _entries_with(self, *roles: str) -> list[Entry]:
         return [entry for path, entry in self.entries.items() if self.roles[path] in roles]
 
-    def having(self, *roles: str) -> dict[str, Tensor]:
+    def with_roles(self, *roles: str) -> dict[str, Tensor]:
         """Tensors that have one of ``roles``, by path."""
-        return {path: getattr(module, name) for path, module, name in self._having(*roles)}
+        return {path: getattr(module, name) for path, module, name in self._entries_with(*roles)}
 
     def saved(self) -> dict[str, Tensor]:
         """Tensors to save; tied tensors are listed under all of their paths."""
@@ -127,20 +127,20 @@ class Node:
             raise AttributeError(f"{type(holder).__name__} no longer has the tensor {name!r}, which others are tied to")
         return holder, name
 
-    def _forget(self, name: str) -> None:
+    def _unregister(self, name: str) -> None:
         if name in self._roles or name in self._children:
             self._roles.pop(name, None)
             self._ties.pop(name, None)
             self._rebound.pop(name, None)
             self._children.pop(name, None)
-            self._change()
+            self._invalidate_layouts()
 
-    def _change(self) -> None:
+    def _invalidate_layouts(self) -> None:
         """Discard the layouts of this module and of all that contain it."""
-        for module in self._containing():
+        for module in self._dependents():
             object.__setattr__(module, "_layout", None)
 
-    def _containing(self) -> list[Node]:
+    def _dependents(self) -> list[Node]:
         """This module, and all that contain it or have names tied to it."""
         found = [self]
         seen = {id(self)}

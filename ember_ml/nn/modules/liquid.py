@@ -82,7 +82,7 @@ class LTCCell(Module):
         self.sensory_mask: Any = Buffer(ops.abs(sensory_polarity))
 
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> tuple[Tensor, Tensor]:
-        """Output and state after ``elapsed`` time; ``state``, the one before, defaults to zero."""
+        """Output, and state after ``elapsed`` time; the state before defaults to zero."""
         _check_elapsed(elapsed)
         projected = self.project(x)
         state = self.step(self.kept(), projected, self.start(projected) if state is None else state, elapsed)
@@ -178,10 +178,10 @@ class LTC(Module):
         self.memory = LSTMCell(input_size, self.cell.hidden_size, dtype=dtype) if mixed_memory else None
 
     def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
-        """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
+        """Outputs and last state; ``timespans`` (batch, time) is the elapsed time of each step, by default 1."""
         axis = 1 if self.batch_first else 0
         _check_state(state, x, axis, self.cell.hidden_size, self.memory)
-        cell = self.cell if self.memory is None else _Mixed([self.cell], self.memory)
+        cell = self.cell if self.memory is None else _MixedMemoryCell([self.cell], self.memory)
         outputs, state = run(cell, x, state, axis=axis, spans=_spans(timespans, x, axis))
         return outputs if self.return_sequences else ops.take(outputs, -1, axis=axis), state
 
@@ -250,7 +250,7 @@ class CfCCell(Module):
         self._is_masked = mask is not None
 
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> Tensor:
-        """State after ``elapsed`` time; ``state``, the one before, defaults to zero."""
+        """State after ``elapsed`` time; the state before defaults to zero."""
         _check_elapsed(elapsed)
         projected = self.project(x)
         start = self.start(projected) if state is None else state
@@ -369,14 +369,14 @@ class CfC(Module):
         self.memory = LSTMCell(input_size, self._neurons, dtype=dtype) if mixed_memory else None
 
     def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
-        """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
+        """Outputs and last state; ``timespans`` (batch, time) is the elapsed time of each step, by default 1."""
         axis = 1 if self.batch_first else 0
         spans = _spans(timespans, x, axis)
         _check_state(state, x, axis, self._neurons, self.memory)
         if self.memory is None:
             x, end = self._layer_by_layer(x, state, axis, spans)
         else:
-            x, end = run(_Mixed(list(self.cells), self.memory), x, state, axis=axis, spans=spans)
+            x, end = run(_MixedMemoryCell(list(self.cells), self.memory), x, state, axis=axis, spans=spans)
         x = x if self.return_sequences else ops.take(x, -1, axis=axis)
         # In a wiring with a single layer, the motor neurons are only the first of its neurons.
         x = x if x.shape[-1] == self._outputs else x[..., : self._outputs]
@@ -394,7 +394,7 @@ class CfC(Module):
         return x, ends[0] if len(ends) == 1 else ops.concat(ends, axis=-1)
 
 
-class _Mixed:
+class _MixedMemoryCell:
     """Cell that applies several cells in order, after an LSTM that computes their state from the previous one."""
 
     def __init__(self, cells: list[Any], memory: LSTMCell) -> None:

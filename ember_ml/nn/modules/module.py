@@ -34,9 +34,9 @@ def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
 class Module(Node):
     """Base class of layers and models: tensors, submodules, and a ``forward`` method that computes with them.
 
-    A subclass assigns parameters and modules to attributes in ``__init__`` and defines ``forward``, which calling the
-    module runs. Lists and dictionaries of modules are converted to ``ModuleList`` and ``ModuleDict``. A module with
-    several paths is listed once, under the first path; so is a ``Tied`` tensor. A model runs on the engine of its
+    A subclass assigns parameters and modules to attributes in ``__init__`` and defines ``forward``; calling the module
+    runs ``forward``. Lists and dictionaries of modules are converted to ``ModuleList`` and ``ModuleDict``. A module
+    with several paths is listed once, under the first path; so is a ``Tied`` tensor. A model runs on the engine of its
     tensors: the engine that was active when it was created, or the one that ``to_backend`` moved it to.
 
     >>> from ember_ml.nn.modules import Linear
@@ -68,13 +68,13 @@ class Module(Node):
             self._roles[name] = value.role
             value = value.value
         elif isinstance(value, Module):
-            self._adopt(name, value)
+            self._register_child(name, value)
         elif isinstance(value, Tied):
             self._tie(name, value)
             return
         elif name in self._roles:
             if value is None:
-                self._forget(name)
+                self._unregister(name)
             else:
                 value = native(value) if type(value) in _NOT_TENSORS else unwrap(value)
                 role = self._roles[name]
@@ -84,21 +84,21 @@ class Module(Node):
                 if role is TRAINABLE or role is FROZEN:
                     self._rebound[name] = None
                     # Another name may hold the same tensor, so the layouts have to be checked again.
-                    for module in self._containing():
+                    for module in self._dependents():
                         if module._layout is not None:
                             module._layout.is_checked = False
         else:
             if name in self._children:
-                self._forget(name)
+                self._unregister(name)
             if type(value) in CONTAINERS:
                 if not value:
                     # Modules may be added to it later, so layouts keep track of empty containers.
-                    self._change()
+                    self._invalidate_layouts()
                 elif holds_modules(value):
                     from ember_ml.nn.modules.containers import as_module  # imports this file
 
                     value = as_module(value)
-                    self._adopt(name, value)
+                    self._register_child(name, value)
         object.__setattr__(self, name, value)
 
     if not TYPE_CHECKING:  # type checkers would accept every attribute of a module
@@ -114,7 +114,7 @@ class Module(Node):
 
     def __delattr__(self, name: str) -> None:
         is_tied = name in self._ties
-        self._forget(name)
+        self._unregister(name)
         if not is_tied:
             object.__delattr__(self, name)
 
@@ -124,10 +124,10 @@ class Module(Node):
             raise AttributeError(f"{name!r} is what every Module has, so that no tensor or module can be called so")
         if "." in name or not name:
             raise ValueError(f"{name!r} cannot name a tensor or a module, as dots separate the names in a path")
-        self._forget(name)
-        self._change()
+        self._unregister(name)
+        self._invalidate_layouts()
 
-    def _adopt(self, name: str, child: Module) -> None:
+    def _register_child(self, name: str, child: Module) -> None:
         self._register(name)
         self._children[name] = None
         child._parents[id(self)] = ref(self)
@@ -164,7 +164,7 @@ class Module(Node):
         layout = self.layout()
         if trainable:
             return {path: getattr(module, name) for path, module, name in layout.trainable}
-        return layout.having(FROZEN) if trainable is False else layout.having(TRAINABLE, FROZEN)
+        return layout.with_roles(FROZEN) if trainable is False else layout.with_roles(TRAINABLE, FROZEN)
 
     def named_parameters(self, trainable: bool | None = True) -> Iterator[tuple[str, Tensor]]:
         """Pairs of path and parameter; see ``parameters``."""
@@ -172,7 +172,7 @@ class Module(Node):
 
     def buffers(self) -> dict[str, Tensor]:
         """Tensors that are not parameters, by path."""
-        return self.layout().having(BUFFER, CONSTANT)
+        return self.layout().with_roles(BUFFER, CONSTANT)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors, parameters and buffers, by path."""
@@ -273,13 +273,13 @@ class Module(Node):
         >>> list(Sequential(Linear(2, 2), Linear(2, 2)).freeze("0", "*.bias").parameters())
         ['1.weight']
         """
-        return self._mark(FROZEN, patterns)
+        return self._set_role(FROZEN, patterns)
 
     def unfreeze(self, *patterns: str) -> Self:
         """Make parameters trainable again, and return the module; the opposite of ``freeze``."""
-        return self._mark(TRAINABLE, patterns)
+        return self._set_role(TRAINABLE, patterns)
 
-    def _mark(self, role: str, patterns: tuple[str, ...]) -> Self:
+    def _set_role(self, role: str, patterns: tuple[str, ...]) -> Self:
         layout = self.layout()
         entries = [e for e in layout.names.values() if e.module._roles[e.name] in (TRAINABLE, FROZEN)]
         chosen = set() if patterns else {entry.path for entry in entries}
@@ -292,7 +292,7 @@ class Module(Node):
         for path, module, name in entries:
             if path in chosen:
                 module._roles[name] = role
-                module._change()
+                module._invalidate_layouts()
         return self
 
     @property

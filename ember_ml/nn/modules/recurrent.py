@@ -42,14 +42,14 @@ class Cell(Module):
         self.bias_hh: Any = Parameter(draw((width,))) if bias else None
 
     def forward(self, x: Any, state: Any = None) -> Any:
-        """State after one step; ``state``, the one before it, defaults to zero."""
+        """State after one step; the state before it defaults to zero."""
         projected = self.project(x)
         if state is not None:
             self.check_state(state, (*projected.shape[:-1], self.hidden_size))
         return self.step(self.kept(), projected, self.start(projected) if state is None else state)
 
     def check_state(self, state: Any, shape: tuple[int, ...]) -> None:
-        """Check the structure and shape of a state, which is not broadcast and whose rows are not taken as a pair."""
+        """Check that ``state`` is one tensor or a pair, as the cell requires, of exactly ``shape``."""
         is_pair = isinstance(state, (tuple, list)) and len(state) == 2
         if is_pair != (self.parts == 2):
             raise ValueError(
@@ -221,7 +221,7 @@ class Recurrent(Module):
         )
 
     def forward(self, x: Any, state: Any = None) -> tuple[Tensor, Any]:
-        """Outputs of all steps and the states after the last; ``state``, before the first step, defaults to zero."""
+        """Outputs of all steps, and the states after the last step; the initial states default to zero."""
         axis = 1 if self.batch_first else 0
         directions = 2 if self.bidirectional else 1
         cells = list(self.cells)

@@ -19,7 +19,7 @@ else:
 
 
 class Slot(Assigned):  # type: ignore[misc]
-    """A tensor to register: a module that one is assigned to stores the tensor and records its role."""
+    """Tensor to register: assigning it to an attribute of a module stores the tensor and records its role."""
 
     def __init__(self, value: TensorLike, role: str) -> None:
         self.value = native(value)

@@ -303,7 +303,7 @@ class CfC(Module):
     A call returns the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
     the outputs (batch, time, neurons) and the state (batch, neurons).
 
-    With a wiring, there is no backbone: each layer of the wiring is a cell whose inputs are the synapses from the layer
+    With a wiring, there is no backbone: each layer of the wiring is a cell that the synapses connect to the layer
     before it. The outputs are those of the motor neurons, and the state is the concatenation of the layers.
 
     Args:

@@ -95,7 +95,7 @@ class Module(Node):
                     # Modules may be added to it later, so layouts keep track of empty containers.
                     self._invalidate_layouts()
                 elif holds_modules(value):
-                    from ember_ml.nn.modules.containers import as_module  # imports this file
+                    from ember_ml.nn.modules.containers import as_module  # here, since it imports this one
 
                     value = as_module(value)
                     self._register_child(name, value)

@@ -31,7 +31,7 @@ def _bound(backend: Backend, module: ModuleType) -> Namespace:
 
 
 class Namespace(ModuleType):
-    """Copy of a module whose functions create tensors on one engine, whichever is active."""
+    """Copy of a module, whose functions create tensors on one engine, whichever is active."""
 
     def __init__(self, backend: Backend, module: ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)

@@ -358,7 +358,7 @@ class EmberTensor:
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Namespace of the array API standard for this tensor."""
-        from ember_ml.nn.tensor.namespace import namespace_of  # imports this file
+        from ember_ml.nn.tensor.namespace import namespace_of  # here, since it imports this module
 
         return namespace_of(load_backend(self.backend), api_version)
 
@@ -460,7 +460,7 @@ _UFUNCS = {"degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad
 
 
 def _as_ember_tensor(result: Any) -> EmberTensor:
-    """``result``, typed as the ``EmberTensor`` that operations return for one; their signatures only say ``Tensor``."""
+    """``result`` for type checkers: operations on an ``EmberTensor`` return one, but are annotated with ``Tensor``."""
     return result  # type: ignore[no-any-return]
 
 

@@ -488,10 +488,10 @@ def test_small_units_are_no_reason_not_to_scale(dtype: str, backend: Backend) ->
     np.testing.assert_allclose(found, preprocessing.RobustScaler().fit_transform(made), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("rows", "portions"), [(62, [30, 62]), (63, [30, 60, 63]), (2, [2])], ids=str)
-def test_too_few_rows_join_the_portion_before(rows: int, portions: list[int]) -> None:
-    starts = [0, *portions[:-1]]
-    assert our_decomposition._portions(rows, 30, 3) == list(zip(starts, portions, strict=True))
+@pytest.mark.parametrize(("rows", "stops"), [(62, [30, 62]), (63, [30, 60, 63]), (2, [2])], ids=str)
+def test_too_few_rows_join_the_batch_before(rows: int, stops: list[int]) -> None:
+    starts = [0, *stops[:-1]]
+    assert our_decomposition._batches(rows, 30, 3) == list(zip(starts, stops, strict=True))
 
 
 def test_an_incremental_fit_takes_any_number_of_rows(backend: Backend) -> None:

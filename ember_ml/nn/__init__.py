@@ -1,7 +1,6 @@
-"""Neural networks, made of operations alone.
+"""Neural networks, built on the operations of ``ops``.
 
-The modules are here under their own names: ``nn.Linear`` is ``nn.modules.Linear``. Each part is imported when it is
-first used.
+All modules are available here: ``nn.Linear`` is ``nn.modules.Linear``. Subpackages are imported on first use.
 """
 
 from importlib import import_module as _import_module

@@ -1,8 +1,8 @@
-"""Initialisers: what the weights of a layer are before training.
+"""Initializers: values of the weights of a layer before training.
 
-Each is a function ``(shape, dtype=None, key=None)`` and draws from the portable random stream, so that one seed gives
-the same weights on every engine. The last two axes of a shape are those of the inputs and the outputs, the others are
-those of a kernel's windows. Options are keywords: ``functools.partial(normal, stddev=0.02)`` is an initialiser too.
+An initializer is a function ``(shape, dtype=None, key=None)``. Without a key, it uses the random stream, so a seed
+gives the same weights on every engine. The last two axes of a shape are inputs and outputs; the axes before them are
+the window of a kernel. Further options are keywords: ``functools.partial(normal, stddev=0.02)`` is an initializer too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ember_ml.types import DTypeLike, Shape, Tensor
 
 Initializer: TypeAlias = Callable[..., Any]
 
-# The standard deviation of a standard normal distribution that is cut off at -2 and 2.
+# Standard deviation of the standard normal distribution truncated to the interval from -2 to 2.
 _TRUNCATED = 0.87962566103423978
 
 
@@ -42,7 +42,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Te
 
 
 def constant(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, value: float = 0.0) -> Tensor:
-    """One value everywhere.
+    """Tensor filled with ``value``.
 
     >>> constant((2,), value=0.5).tolist()
     [0.5, 0.5]
@@ -53,7 +53,7 @@ def constant(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *
 def uniform(
     shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, low: float = -0.05, high: float = 0.05
 ) -> Tensor:
-    """Numbers between ``low`` and ``high``, all equally likely.
+    """Uniform random numbers between ``low`` and ``high``.
 
     >>> bool(ops.all(ops.abs(uniform((100,))) <= 0.05))
     True
@@ -64,7 +64,7 @@ def uniform(
 def normal(
     shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, mean: float = 0.0, stddev: float = 0.05
 ) -> Tensor:
-    """Numbers from a normal distribution.
+    """Normal random numbers with the given mean and standard deviation.
 
     >>> abs(float(ops.std(normal((1000,), key=1, stddev=2.0))) - 2.0) < 0.2
     True
@@ -73,7 +73,7 @@ def normal(
 
 
 def standard_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Numbers from the normal distribution with mean 0 and variance 1.
+    """Normal random numbers with mean 0 and variance 1.
 
     >>> tuple(standard_normal((3, 4)).shape)
     (3, 4)
@@ -84,7 +84,7 @@ def standard_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = 
 def truncated_normal(
     shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, mean: float = 0.0, stddev: float = 0.05
 ) -> Tensor:
-    """Numbers from a normal distribution that is cut off two standard deviations away from the mean.
+    """Normal random numbers, truncated at two standard deviations from the mean.
 
     >>> bool(ops.all(ops.abs(truncated_normal((1000,), stddev=1.0)) <= 2.0))
     True
@@ -101,10 +101,11 @@ def variance_scaling(
     mode: str = "fan_in",
     distribution: str = "truncated_normal",
 ) -> Tensor:
-    """Numbers with mean 0 and variance ``scale / n``, where ``n`` counts the connections of a unit.
+    """Random numbers with mean 0 and variance ``scale / n``, where ``n`` is the number of connections of a unit.
 
     Args:
-        mode: ``"fan_in"`` counts those that come in, ``"fan_out"`` those that go out, ``"fan_avg"`` is their mean.
+        scale: numerator of the variance.
+        mode: connections to count: ``"fan_in"`` (inputs), ``"fan_out"`` (outputs) or ``"fan_avg"`` (mean of both).
         distribution: ``"truncated_normal"``, ``"normal"`` or ``"uniform"``.
 
     >>> abs(float(ops.std(variance_scaling((400, 10), key=1))) - 0.05) < 0.005
@@ -128,7 +129,7 @@ def variance_scaling(
 
 
 def glorot_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Uniform numbers with variance ``2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
+    """Uniform random numbers with variance ``2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
 
     >>> bool(ops.all(ops.abs(glorot_uniform((2, 4))) <= 1.0))
     True
@@ -137,7 +138,7 @@ def glorot_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = N
 
 
 def glorot_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Truncated normal numbers with variance ``2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
+    """Truncated normal random numbers with variance ``2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010).
 
     >>> tuple(glorot_normal((2, 4)).shape)
     (2, 4)
@@ -146,7 +147,7 @@ def glorot_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = No
 
 
 def he_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Uniform numbers with variance ``2 / fan_in``, for layers before a ReLU (He and others, 2015).
+    """Uniform random numbers with variance ``2 / fan_in``, for layers before a ReLU (He et al., 2015).
 
     >>> bool(ops.all(ops.abs(he_uniform((6, 4))) <= 1.0))
     True
@@ -155,7 +156,7 @@ def he_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None)
 
 
 def he_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Truncated normal numbers with variance ``2 / fan_in``, for layers before a ReLU (He and others, 2015).
+    """Truncated normal random numbers with variance ``2 / fan_in``, for layers before a ReLU (He et al., 2015).
 
     >>> tuple(he_normal((3, 3, 2, 4)).shape)
     (3, 3, 2, 4)
@@ -164,7 +165,7 @@ def he_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) 
 
 
 def lecun_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Uniform numbers with variance ``1 / fan_in`` (LeCun and others, 1998).
+    """Uniform random numbers with variance ``1 / fan_in`` (LeCun et al., 1998).
 
     >>> bool(ops.all(ops.abs(lecun_uniform((3, 4))) <= 1.0))
     True
@@ -173,7 +174,7 @@ def lecun_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = No
 
 
 def lecun_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Truncated normal numbers with variance ``1 / fan_in`` (LeCun and others, 1998).
+    """Truncated normal random numbers with variance ``1 / fan_in`` (LeCun et al., 1998).
 
     >>> tuple(lecun_normal((3, 4)).shape)
     (3, 4)
@@ -182,7 +183,7 @@ def lecun_normal(shape: Shape, dtype: DTypeLike | None = None, key: object = Non
 
 
 def fan_in_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = None) -> Tensor:
-    """Uniform numbers between ``-1 / sqrt(fan_in)`` and ``1 / sqrt(fan_in)``.
+    """Uniform random numbers between ``-1 / sqrt(fan_in)`` and ``1 / sqrt(fan_in)``.
 
     >>> bool(ops.all(ops.abs(fan_in_uniform((4, 2))) <= 0.5))
     True
@@ -191,7 +192,9 @@ def fan_in_uniform(shape: Shape, dtype: DTypeLike | None = None, key: object = N
 
 
 def orthogonal(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, gain: float = 1.0) -> Tensor:
-    """A matrix with orthonormal columns, or rows if they are fewer; more axes are taken together as rows.
+    """Random matrix with orthonormal columns, or rows if there are fewer, times ``gain``.
+
+    All axes before the last are flattened into rows.
 
     >>> q = orthogonal((3, 3))
     >>> bool(ops.allclose(ops.matmul(q, ops.matrix_transpose(q)), ops.eye(3), atol=1e-5))
@@ -201,7 +204,7 @@ def orthogonal(shape: Shape, dtype: DTypeLike | None = None, key: object = None,
     if len(shape) < 2:
         raise ValueError(f"orthogonal: shape must have at least 2 axes, got {list(shape)}")
     rows, columns = math.prod(shape[:-1]), shape[-1]
-    # Half types are drawn in single precision: their few digits would not be orthogonal.
+    # float16 and bfloat16 are too imprecise to orthogonalize, so compute in float32.
     drawn = random.normal((max(rows, columns), min(rows, columns)), dtype=_drawn_dtype(dtype), key=key)
     matrix = ops.multiply(ops.orthogonalize(drawn), gain)
     matrix = ops.matrix_transpose(matrix) if rows < columns else matrix
@@ -210,7 +213,7 @@ def orthogonal(shape: Shape, dtype: DTypeLike | None = None, key: object = None,
 
 
 def identity(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, gain: float = 1.0) -> Tensor:
-    """``gain`` on the diagonal of a matrix, and zero elsewhere.
+    """Matrix with ``gain`` on the diagonal and zero elsewhere.
 
     >>> identity((2, 3)).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
@@ -224,7 +227,7 @@ def identity(shape: Shape, dtype: DTypeLike | None = None, key: object = None, *
 def sparse(
     shape: Shape, dtype: DTypeLike | None = None, key: object = None, *, sparsity: float = 0.9, stddev: float = 0.01
 ) -> Tensor:
-    """Normal numbers, of which a part, ``sparsity`` of them in the mean, is zero.
+    """Normal random numbers with mean 0, each of which is set to zero with probability ``sparsity``.
 
     >>> float(ops.mean(ops.equal(sparse((10, 100), sparsity=1.0), 0)))
     1.0
@@ -235,7 +238,7 @@ def sparse(
 
 
 def get_initializer(value: str | float | Initializer) -> Initializer:
-    """The initialiser of that name; a number is one that is everywhere, a function is answered as it is.
+    """Initializer for ``value``: a name, a number (for a constant) or a function, which is returned as it is.
 
     >>> get_initializer("ones")((2,)).tolist(), get_initializer(0.5)((2,)).tolist()
     ([1.0, 1.0], [0.5, 0.5])
@@ -254,7 +257,7 @@ def get_initializer(value: str | float | Initializer) -> Initializer:
 def initialized(
     value: str | float | Initializer, shape: Shape, dtype: DTypeLike | None = None, name: str = "initialized: value"
 ) -> Tensor:
-    """What the initialiser of that name, or that function or number, makes for a shape; none of another shape.
+    """Result of ``get_initializer(value)`` for a shape, which the result must have.
 
     Args:
         name: the layer and the option, for messages.
@@ -273,7 +276,7 @@ def initialized(
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """The numbers of connections that come into a unit and go out of it.
+    """Numbers of inputs and outputs of a unit: fan-in and fan-out.
 
     >>> fans((3, 3, 2, 8))
     (18, 72)

@@ -1,8 +1,8 @@
-"""Wirings: which neurons of a liquid network have synapses to which, and of what polarity.
+"""Wirings: the synapses between the neurons of a liquid network, and their polarities.
 
-Sensory neurons are the inputs. In a neural circuit policy (Lechner and others, 2020) they reach inter neurons, these
-reach command neurons, which are connected among themselves and reach motor neurons, the outputs. Neurons are numbered
-from the motor neurons on, then command, then inter neurons. A seed gives one wiring, whatever the engine.
+Sensory neurons are the inputs, motor neurons the outputs. In a neural circuit policy (Lechner et al., 2020), sensory
+neurons connect to inter neurons, these to command neurons, and these to each other and to motor neurons. Neurons are
+numbered in the order motor, command, inter. A seed gives the same wiring on every engine.
 """
 
 from __future__ import annotations
@@ -14,36 +14,41 @@ from ember_ml.ops import random
 
 
 class Dice:
-    """Choices that a seed decides, the same on every engine."""
+    """Random choices determined by a seed, the same on every engine."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._words: list[int] = []
+        self._bits: list[int] = []
         self._at = 0
 
     def below(self, n: int) -> int:
-        """A number from 0 to ``n - 1``."""
-        if self._at == len(self._words):
-            words = random.bits(max(256, 2 * self._at), key=self.seed)
-            self._words = words.tolist()  # emberlint: ignore[EMB202] wirings are made of Python numbers
+        """Random integer from 0 to ``n - 1``."""
+        if self._at == len(self._bits):
+            bits = random.bits(max(256, 2 * self._at), key=self.seed)
+            self._bits = bits.tolist()  # emberlint: ignore[EMB202] wirings are made of Python numbers
         self._at += 1
-        return self._words[self._at - 1] * n >> 32
+        return self._bits[self._at - 1] * n >> 32
 
     def sample(self, values: Iterable[int], count: int) -> list[int]:
-        """``count`` different values."""
+        """``count`` different elements of ``values``, in random order."""
         rest = list(values)
         return [rest.pop(self.below(len(rest))) for _ in range(count)]
 
     def polarity(self) -> int:
-        """1, or in one of three cases -1."""
+        """1 with probability 2/3, else -1."""
         return (-1, 1, 1)[self.below(3)]
 
 
 class Wiring:
     """Synapses among ``units`` neurons, of which the first ``output_dim`` are motor neurons.
 
-    ``adjacency[i][j]`` is the polarity of the synapse from neuron ``i`` to neuron ``j``, or 0 if there is none;
-    ``sensory_adjacency`` is the same from the inputs, once ``build`` has been told how many there are.
+    ``adjacency[i][j]`` is the polarity of the synapse from neuron ``i`` to neuron ``j``, or 0 if there is none.
+    ``sensory_adjacency`` is the same for synapses from the inputs; ``build`` creates it.
+
+    Args:
+        units: number of neurons.
+        output_dim: number of motor neurons; by default all neurons.
+        seed: seed of the random choices.
 
     >>> wiring = Wiring(2)
     >>> wiring.add_synapse(0, 1, -1)
@@ -65,7 +70,7 @@ class Wiring:
         self._dice = Dice(seed)
 
     def build(self, input_dim: int) -> Self:
-        """The wiring itself, with synapses from ``input_dim`` sensory neurons."""
+        """Add the synapses from ``input_dim`` inputs, and return the wiring."""
         if self.input_dim is None:
             self.input_dim = input_dim
             self.sensory_adjacency = _matrix(input_dim, self.units)
@@ -77,17 +82,17 @@ class Wiring:
         return self
 
     def connect_inputs(self, input_dim: int) -> None:
-        """Add the synapses from the sensory neurons; subclasses say which. By default, all there can be."""
+        """Add the synapses from the inputs: here all possible ones; subclasses may choose others."""
         for i in range(input_dim):
             for j in range(self.units):
                 self.add_sensory_synapse(i, j, self._dice.polarity())
 
     def add_synapse(self, source: int, target: int, polarity: int) -> None:
-        """Connect two neurons."""
+        """Add a synapse between two neurons; ``polarity`` is 1 or -1."""
         self._add(self.adjacency, source, target, polarity)
 
     def add_sensory_synapse(self, source: int, target: int, polarity: int) -> None:
-        """Connect an input to a neuron."""
+        """Add a synapse from an input to a neuron; ``polarity`` is 1 or -1."""
         if self.input_dim is None:
             raise ValueError(
                 f"{type(self).__name__}: the wiring must have inputs, got none; build(input_dim) gives it some"
@@ -106,17 +111,17 @@ class Wiring:
 
     @property
     def synapse_count(self) -> int:
-        """The number of synapses between neurons."""
+        """Number of synapses between neurons."""
         return _count(self.adjacency)
 
     @property
     def sensory_synapse_count(self) -> int:
-        """The number of synapses from inputs."""
+        """Number of synapses from inputs."""
         return _count(self.sensory_adjacency)
 
     @property
     def layers(self) -> list[list[int]]:
-        """The neurons in the order in which a signal goes through them; here, all at once."""
+        """Layers of neurons in the order in which a signal passes through them: here, a single layer."""
         return [list(range(self.units))]
 
     def type_of_neuron(self, neuron: int) -> str:
@@ -128,7 +133,11 @@ class Wiring:
 
 
 class FullyConnected(Wiring):
-    """All neurons connected to all.
+    """Wiring with synapses between all neurons.
+
+    Args:
+        units, output_dim, seed: as in ``Wiring``.
+        self_connections: whether neurons have synapses to themselves.
 
     >>> FullyConnected(4, 1).synapse_count, FullyConnected(4, 1, self_connections=False).synapse_count
     (16, 12)
@@ -145,7 +154,11 @@ class FullyConnected(Wiring):
 
 
 class Random(Wiring):
-    """Neurons connected at random, with ``sparsity_level`` of all synapses missing.
+    """Wiring with random synapses.
+
+    Args:
+        units, output_dim, seed: as in ``Wiring``.
+        sparsity_level: fraction of the possible synapses that are missing, at least 0 and less than 1.
 
     >>> Random(4, 1, sparsity_level=0.75).build(8).sensory_synapse_count
     8
@@ -171,15 +184,17 @@ class Random(Wiring):
 
 
 class NCP(Wiring):
-    """A neural circuit policy: sensory neurons reach inter neurons, these command neurons, and these motor neurons.
+    """Neural circuit policy: synapses from inputs to inter neurons, to command neurons, to motor neurons.
 
-    Every neuron is reached from the layer before it, and every command neuron reaches a motor neuron.
+    Every neuron has a synapse from the layer before it, and every command neuron has one to a motor neuron.
 
     Args:
-        sensory_fanout: how many inter neurons each input reaches.
-        inter_fanout: how many command neurons each inter neuron reaches.
-        recurrent_command_synapses: how many synapses there are among the command neurons.
-        motor_fanin: how many command neurons reach each motor neuron.
+        inter_neurons, command_neurons, motor_neurons: number of neurons in each layer.
+        sensory_fanout: number of inter neurons that each input connects to.
+        inter_fanout: number of command neurons that each inter neuron connects to.
+        recurrent_command_synapses: number of synapses drawn between command neurons; repeats are possible.
+        motor_fanin: number of command neurons that connect to each motor neuron.
+        seed: seed of the random choices.
 
     >>> wiring = NCP(4, 3, 1, sensory_fanout=2, inter_fanout=2, recurrent_command_synapses=2, motor_fanin=2, seed=1)
     >>> wiring.units, [wiring.type_of_neuron(i) for i in (0, 1, 7)], wiring.layers
@@ -215,14 +230,14 @@ class NCP(Wiring):
         for _ in range(recurrent_command_synapses):
             source, target = (self.command[self._dice.below(command_neurons)] for _ in range(2))
             self.add_synapse(source, target, self._dice.polarity())
-        # Seen from behind: each motor neuron reaches for command neurons, and none of these is left over.
+        # Fan-in is fan-out with source and target exchanged, so that every command neuron is connected.
         self._fan_out(self.motor, self.command, motor_fanin, lambda to, of, sign: self.add_synapse(of, to, sign))
 
     def connect_inputs(self, input_dim: int) -> None:
         self._fan_out(range(input_dim), self.inter, self.sensory_fanout, self.add_sensory_synapse)
 
     def _fan_out(self, sources: Sequence[int], targets: Sequence[int], fan: int, connect: Any) -> None:
-        """Connect each source to ``fan`` targets, and each target that none of them reached to as many as the mean."""
+        """Connect each source to ``fan`` targets, then each unconnected target to the mean number of sources."""
         missed = set(targets)
         for source in sources:
             for target in self._dice.sample(targets, fan):
@@ -235,7 +250,7 @@ class NCP(Wiring):
 
     @property
     def layers(self) -> list[list[int]]:
-        """The inter neurons, the command neurons, and the motor neurons."""
+        """Inter neurons, command neurons and motor neurons."""
         return [self.inter, self.command, self.motor]
 
     def type_of_neuron(self, neuron: int) -> str:
@@ -244,12 +259,15 @@ class NCP(Wiring):
 
 
 class AutoNCP(NCP):
-    """A neural circuit policy of ``units`` neurons with ``output_size`` outputs; the rest follows from the sparsity.
+    """Neural circuit policy of ``units`` neurons, with layer sizes and fan-outs chosen automatically.
 
-    Two of five neurons that are not motor neurons are command neurons.
+    Of the neurons that are not motor neurons, two in five are command neurons. The sparsity determines the fan-outs.
 
     Args:
+        units: number of neurons.
+        output_size: number of motor neurons.
         sparsity_level: from 0.1 (dense) to 0.9 (sparse).
+        seed: seed of the random choices.
 
     >>> wiring = AutoNCP(16, 2)
     >>> len(wiring.inter), len(wiring.command), len(wiring.motor)

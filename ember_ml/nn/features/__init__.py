@@ -1,4 +1,4 @@
-"""Features: scaling and principal components that are fitted to data, with scikit-learn's protocol, on any engine."""
+"""Feature scaling and principal components, fitted to data on any engine, with scikit-learn's interface."""
 
 from ember_ml.nn.features.decomposition import PCA as PCA
 from ember_ml.nn.features.decomposition import Whitening as Whitening

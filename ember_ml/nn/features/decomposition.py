@@ -1,4 +1,4 @@
-"""Principal components, and features made uncorrelated with them."""
+"""Principal component analysis and whitening."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ _SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "incremental")
 
 
 class PCA(Transformer):
-    """Rows seen along the directions in which they vary most.
+    """Principal component analysis: projection onto the directions of greatest variance.
 
-    The sign of a component is such that its largest entry is positive. ``partial_fit`` takes the rows in portions,
-    as ``svd_solver="incremental"`` does by itself.
+    The entry of largest magnitude of each component is positive. ``partial_fit`` fits the model to one batch of rows
+    at a time; ``svd_solver="incremental"`` does the same within ``fit``.
 
     Args:
-        n_components: how many components to keep: a count, a share of the variance below 1, or all of them.
-        whiten: components of variance 1.
-        svd_solver: ``"full"`` (singular values of the centred rows), ``"covariance_eigh"`` (eigenvalues of the
-            covariance matrix, quick where there are many more rows than features), ``"randomized"`` (quick where few
-            components are asked of many features), ``"incremental"`` (rows in portions), or ``"auto"``, which is
-            one of the first three by the shape of the data.
-        iterated_power: the power iterations of the randomized solver; by default 7 for few components, else 4.
-        n_oversamples: how many more random directions than components the randomized solver looks along.
-        batch_size: the rows in a portion of the incremental solver; by default five times the number of features.
-        random_state: the seed of the randomized solver; by default the current random stream.
+        n_components: number of components to keep, or if below 1, the fraction of the variance that they must explain;
+            by default all components.
+        whiten: scale the components to variance 1.
+        svd_solver: ``"full"`` (singular values of the centered rows), ``"covariance_eigh"`` (eigenvalues of the
+            covariance matrix, fast if there are many more rows than features), ``"randomized"`` (fast for few
+            components of many features), ``"incremental"`` (batches of rows), or ``"auto"``, which chooses one of the
+            first three by the shape of the data.
+        iterated_power: number of power iterations of the randomized solver; by default 7 for few components, else 4.
+        n_oversamples: number of random directions of the randomized solver in addition to the components.
+        batch_size: number of rows in a batch of the incremental solver; by default five times the number of features.
+        random_state: seed of the randomized solver; by default the current random stream.
 
     >>> rows = [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
     >>> model = PCA(n_components=1).fit(rows)
@@ -70,15 +71,15 @@ class PCA(Transformer):
         self.random_state = random_state
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         rows = self._rows(x, fitting=True)
         solver = self._solver(*rows.shape)
         if solver == "incremental":
             size = self.batch_size or 5 * rows.shape[1]
-            for start, stop in _portions(rows.shape[0], size, self._least(rows.shape[1])):
+            for start, stop in _batches(rows.shape[0], size, self._smallest_batch(rows.shape[1])):
                 self.partial_fit(rows[start:stop])
             return self
-        self._fitted(rows, solver)
+        self._fit_rows(rows, solver)
         return self
 
     def fit_transform(self, x: TensorLike, y: object = None) -> Tensor:
@@ -86,44 +87,41 @@ class PCA(Transformer):
         solver = self._solver(*rows.shape)
         if solver == "incremental":
             return self.fit(rows).transform(rows)
-        self._forget()
-        moved, mean, scores = self._fitted(rows, solver)
+        self._reset()
+        moved, mean, scores = self._fit_rows(rows, solver)
         if scores is None:
-            base = self._base(ops.dtype(moved))
-            answer = ops.subtract(ops.matmul(moved, base), ops.matmul(mean, base))
+            base = self._projection(ops.dtype(moved))
+            result = ops.subtract(ops.matmul(moved, base), ops.matmul(mean, base))
         else:
-            answer = ops.divide(scores, self._deviations()) if self.whiten else scores
-        return answer if ops.dtype(rows) == ops.dtype(answer) else ops.cast(answer, ops.dtype(rows))
+            result = ops.divide(scores, self._deviations()) if self.whiten else scores
+        return result if ops.dtype(rows) == ops.dtype(result) else ops.cast(result, ops.dtype(rows))
 
-    def _fitted(self, rows: Tensor, solver: str) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The rows, perhaps moved, and the mean that they have there, once the model is fitted to them.
-
-        The third is where the rows lie along the components, if that came up on the way.
-        """
+    def _fit_rows(self, rows: Tensor, solver: str) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Fit the model; return the rows, possibly centered, their mean, and their scores if the solver has them."""
         self._check_count(min(rows.shape))
         rows = in_single(rows)
-        # A product adds up faster than a sum; the error of its rounding is found in a second one.
+        # A matrix product is faster than a sum; a second one corrects its rounding error.
         share = ops.full((rows.shape[0],), 1 / rows.shape[0], dtype=ops.dtype(rows), device=ops.get_device(rows))
         mean = ops.matmul(share, rows)
         _check_finite(mean)
         if solver == "covariance_eigh":
             scatter = _scatter(rows, mean)
             if scatter is not None:
-                self._keep(rows.shape, mean, *_by_eigenvalues(scatter))
+                self._store(rows.shape, mean, *_svd_from_scatter(scatter))
                 return rows, mean, None
-        centred = ops.subtract(rows, mean)
-        error = ops.matmul(share, centred)
+        centered = ops.subtract(rows, mean)
+        error = ops.matmul(share, centered)
         squares = scores = None
         if solver == "covariance_eigh":
-            values, directions = _by_eigenvalues(ops.matmul(ops.matrix_transpose(centred), centred))
+            values, directions = _svd_from_scatter(ops.matmul(ops.matrix_transpose(centered), centered))
         elif solver == "full":
-            values, directions = _exactly(centred)
+            values, directions = _exact_svd(centered)
         else:
-            values, directions, scores = self._by_random_directions(centred)
-            total = ops.sum(ops.matmul(centred[:, None, :], centred[:, :, None]), dtype=wide_dtype(rows))
+            values, directions, scores = self._randomized_svd(centered)
+            total = ops.sum(ops.matmul(centered[:, None, :], centered[:, :, None]), dtype=wide_dtype(rows))
             squares = float(total)  # emberlint: ignore[EMB201] the model keeps it as a number
-        self._keep(rows.shape, ops.add(mean, error), values, directions, squares)
-        return centred, error, scores
+        self._store(rows.shape, ops.add(mean, error), values, directions, squares)
+        return centered, error, scores
 
     def _solver(self, samples: int, features: int) -> str:
         if self.svd_solver not in _SOLVERS:
@@ -134,19 +132,19 @@ class PCA(Transformer):
             return self.svd_solver
         if features <= 1000 and samples >= 10 * features:
             return "covariance_eigh"
-        wanted = self._wanted()
-        few = isinstance(wanted, int) and 1 <= wanted < 0.8 * min(samples, features)
+        count = self._component_count()
+        few = isinstance(count, int) and 1 <= count < 0.8 * min(samples, features)
         return "randomized" if few and max(samples, features) > 500 else "full"
 
-    def _wanted(self) -> int | float | None:
-        """How many components to keep, as a number of Python's."""
+    def _component_count(self) -> int | float | None:
+        """``n_components`` as a Python number."""
         wanted = self.n_components
         if isinstance(wanted, bool) or not isinstance(wanted, (Integral, Real, type(None))):
             raise TypeError(f"PCA: n_components must be an integer, a share of the variance or None, got {wanted!r}")
         return wanted if wanted is None else int(wanted) if isinstance(wanted, Integral) else float(wanted)
 
     def _check_count(self, most: int) -> None:
-        wanted = self._wanted()
+        wanted = self._component_count()
         if isinstance(wanted, float):
             if not 0 < wanted < 1:
                 raise ValueError(
@@ -159,54 +157,54 @@ class PCA(Transformer):
         elif wanted is not None and not 1 <= wanted <= most:
             raise ValueError(f"PCA: n_components must be from 1 to {most}, the smaller side of the data, got {wanted}")
 
-    def _least(self, features: int) -> int:
-        """The rows that a portion must have."""
-        wanted = self._wanted()
-        return wanted if isinstance(wanted, int) else features
+    def _smallest_batch(self, features: int) -> int:
+        """Smallest number of rows in a batch."""
+        count = self._component_count()
+        return count if isinstance(count, int) else features
 
-    def _by_random_directions(self, centred: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The largest singular values and right vectors, and where the rows lie along these.
+    def _randomized_svd(self, centered: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Largest singular values, right singular vectors, and scores of the rows along these.
 
-        They are sought in a random subspace (Halko, Martinsson, Tropp): one that the rows themselves are turned into,
-        again and again, so that what varies most prevails.
+        They are computed in a random subspace that power iterations align with the directions of greatest variance
+        (Halko, Martinsson and Tropp, 2011).
         """
-        samples, features = centred.shape
-        count: Any = self._wanted()
-        wanted = min(samples, features) if count is None else count
-        turns = self.iterated_power
-        if turns is None:
-            turns = 7 if wanted < 0.1 * min(samples, features) else 4
-        size = min(wanted + self.n_oversamples, samples, features)
+        samples, features = centered.shape
+        requested: Any = self._component_count()
+        count = min(samples, features) if requested is None else requested
+        iterations = self.iterated_power
+        if iterations is None:
+            iterations = 7 if count < 0.1 * min(samples, features) else 4
+        size = min(count + self.n_oversamples, samples, features)
         key = None if self.random_state is None else ops.random.key(self.random_state)
-        device = ops.get_device(centred)
-        probe = ops.random.uniform((size, samples), -1.0, 1.0, dtype=ops.dtype(centred), device=device, key=key)
-        directions = _upright(ops.matmul(probe, centred))
-        for _ in range(turns):
-            probe = _upright(ops.matrix_transpose(ops.matmul(centred, ops.matrix_transpose(directions))))
-            directions = _upright(ops.matmul(probe, centred))
-        scores = ops.matmul(centred, ops.matrix_transpose(directions))
-        values, turn = _exactly(scores)
-        right = ops.matmul(turn[:wanted], directions)
+        device = ops.get_device(centered)
+        probe = ops.random.uniform((size, samples), -1.0, 1.0, dtype=ops.dtype(centered), device=device, key=key)
+        directions = _orthonormal(ops.matmul(probe, centered))
+        for _ in range(iterations):
+            probe = _orthonormal(ops.matrix_transpose(ops.matmul(centered, ops.matrix_transpose(directions))))
+            directions = _orthonormal(ops.matmul(probe, centered))
+        scores = ops.matmul(centered, ops.matrix_transpose(directions))
+        values, rotation = _exact_svd(scores)
+        right = ops.matmul(rotation[:count], directions)
         signs = _signs(right)
-        scores = ops.matmul(scores, ops.matrix_transpose(ops.multiply(turn[:wanted], signs)))
-        return values[:wanted], ops.multiply(right, signs), scores
+        scores = ops.matmul(scores, ops.matrix_transpose(ops.multiply(rotation[:count], signs)))
+        return values[:count], ops.multiply(right, signs), scores
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
-        """This model, fitted to the rows of ``x`` and those that came before."""
+        """Update the model with the rows of ``x``, in addition to earlier ones, and return it."""
         first = not hasattr(self, "components_")
         rows = in_single(self._rows(x, fitting=first))
         samples, features = rows.shape
         self._check_count(min(samples, features) if first else features)
-        if isinstance(self._wanted(), float):
+        if isinstance(self._component_count(), float):
             raise ValueError(f"PCA: n_components must be an integer for partial_fit, got {self.n_components}")
         wide = wide_dtype(rows)
         mean = ops.divide(ops.sum(rows, axis=0, dtype=wide), samples)
         _check_finite(mean)
-        centred = ops.subtract(rows, ops.cast(mean, ops.dtype(rows)))
-        squares = ops.sum(ops.square(centred), axis=0, dtype=wide)
+        centered = ops.subtract(rows, ops.cast(mean, ops.dtype(rows)))
+        squares = ops.sum(ops.square(centered), axis=0, dtype=wide)
         before = 0 if first else self.n_samples_
         count = before + samples
-        stacked = [centred]
+        stacked = [centered]
         if not first:
             shift = ops.subtract(mean, self.mean_)
             weight = before * samples / count
@@ -215,25 +213,25 @@ class PCA(Transformer):
             )
             old = ops.multiply(ops.expand_dims(self.singular_values_, axis=1), self.components_)
             step = ops.expand_dims(ops.cast(ops.multiply(shift, math.sqrt(weight)), ops.dtype(rows)), axis=0)
-            stacked = [old, centred, step]
+            stacked = [old, centered, step]
             mean = ops.add(self.mean_, ops.multiply(shift, samples / count))
         _, values, directions = ops.svd(ops.concatenate(stacked, axis=0), full_matrices=False)
         total = float(ops.sum(squares))  # emberlint: ignore[EMB201] the model keeps it as a number
-        self._keep((count, features), mean, values, directions, total)
+        self._store((count, features), mean, values, directions, total)
         self.var_ = ops.divide(squares, count)
         return self
 
-    def _keep(
+    def _store(
         self, shape: tuple[int, ...], mean: Tensor, values: Tensor, directions: Tensor, squares: float | None = None
     ) -> None:
-        """Store the model; ``squares`` is the sum of all squared values, where some of them are not there."""
+        """Store the model; ``squares`` is the sum of all squared singular values, if ``values`` lacks some."""
         samples, features = shape
         variance = ops.divide(ops.square(values), max(samples - 1, 1))
         whole = ops.sum(variance) if squares is None else squares / max(samples - 1, 1)
         total = float(whole)
         ratio = ops.divide(variance, total) if total > 0 else ops.zeros_like(variance)
-        wanted = self._wanted()
-        count = int(values.shape[0]) if wanted is None else wanted
+        requested = self._component_count()
+        count = int(values.shape[0]) if requested is None else requested
         if isinstance(count, float):
             reached = ops.cumsum(ratio, axis=0)
             below = int(ops.sum(ops.less(reached, count)))  # emberlint: ignore[EMB201] it is part of a shape
@@ -254,16 +252,16 @@ class PCA(Transformer):
         given = self._rows(x)
         rows = in_single(given)
         dtype = ops.dtype(rows)
-        answer = ops.matmul(ops.subtract(rows, ops.cast(self.mean_, dtype)), self._base(dtype))
-        return ops.cast(answer, ops.dtype(given))
+        result = ops.matmul(ops.subtract(rows, ops.cast(self.mean_, dtype)), self._projection(dtype))
+        return ops.cast(result, ops.dtype(given))
 
-    def _base(self, dtype: DTypeLike) -> Tensor:
-        """The matrix that takes centred rows to their components."""
+    def _projection(self, dtype: DTypeLike) -> Tensor:
+        """Matrix that maps centered rows to their scores."""
         base = ops.matrix_transpose(ops.cast(self.components_, dtype))
         return ops.divide(base, ops.cast(self._deviations(), dtype)) if self.whiten else base
 
     def inverse_transform(self, x: TensorLike) -> Tensor:
-        """The rows that lie at ``x`` along the components: what ``transform`` was given, less what was left out."""
+        """Rows with the scores ``x``: the input of ``transform``, without the components that were not kept."""
         self._check_fitted()
         scores = ops.atleast_1d(x)
         if scores.ndim != 2 or scores.shape[1] != self.n_components_:
@@ -274,16 +272,16 @@ class PCA(Transformer):
             base = ops.multiply(base, ops.expand_dims(ops.cast(self._deviations(), dtype), axis=1))
         return ops.add(ops.matmul(scores, base), ops.cast(self.mean_, dtype))
 
-    def _named(self, names: list[str]) -> list[str]:
+    def _names_out(self, names: list[str]) -> list[str]:
         return [f"pca{i}" for i in range(self.n_components_)]
 
     def _deviations(self) -> Tensor:
-        """The standard deviation along each component; a small number where there is none."""
+        """Standard deviation along each component, at least the epsilon of the dtype."""
         deviations = ops.sqrt(self.explained_variance_)
         return ops.maximum(deviations, ops.finfo(ops.dtype(deviations)).eps)
 
     def get_covariance(self) -> Tensor:
-        """The covariance matrix of the features, as the components and the noise beside them give it."""
+        """Covariance matrix of the features, estimated from the components and the noise variance."""
         self._check_fitted()
         excess = ops.maximum(ops.subtract(self.explained_variance_, self.noise_variance_), 0.0)
         spread = ops.multiply(ops.matrix_transpose(self.components_), excess)
@@ -294,11 +292,12 @@ class PCA(Transformer):
 
 
 class Whitening(Transformer):
-    """Features without correlation, each of variance 1.
+    """Uncorrelated features with variance 1.
 
     Args:
-        method: ``"zca"`` stays as close to the features as can be, ``"pca"`` answers along the principal components.
-        epsilon: what is added to the variances, so that noise is not blown up.
+        method: ``"zca"`` stays as close as possible to the original features, ``"pca"`` returns whitened principal
+            components.
+        epsilon: added to the variances, so that noise is not amplified.
 
     >>> rows = [[0.0, 0.0], [2.0, 0.0], [0.0, 4.0], [2.0, 4.0]]
     >>> [[round(float(v), 4) for v in row] for row in Whitening().fit_transform(rows)]
@@ -316,7 +315,7 @@ class Whitening(Transformer):
     def fit(self, x: TensorLike, y: object = None) -> Self:
         if self.method not in ("zca", "pca"):
             raise ValueError(f"Whitening: method must be 'zca' or 'pca', got {self.method!r}")
-        self._forget()
+        self._reset()
         model = PCA().fit(x)
         rows = self._rows(x, fitting=True)
         base = ops.matrix_transpose(model.components_)
@@ -336,16 +335,16 @@ class Whitening(Transformer):
         return ops.cast(ops.matmul(ops.subtract(rows, mean), matrix), ops.dtype(given))
 
     def inverse_transform(self, x: TensorLike) -> Tensor:
-        """The rows that ``transform`` makes ``x`` of."""
+        """Rows of which ``x`` is the transform."""
         self._check_fitted()
         return ops.add(ops.matmul(x, self.inverse_), self.mean_)
 
-    def _named(self, names: list[str]) -> list[str]:
+    def _names_out(self, names: list[str]) -> list[str]:
         return names if self.method == "zca" else [f"whitening{i}" for i in range(len(names))]
 
 
 def pca(n_components: int | float | None = None, whiten: bool = False, svd_solver: str = "auto", **more: Any) -> PCA:
-    """A ``PCA``, to be fitted; further settings are those of the class.
+    """Unfitted ``PCA``; further options are those of the class.
 
     >>> pca(1)
     PCA(n_components=1)
@@ -354,13 +353,13 @@ def pca(n_components: int | float | None = None, whiten: bool = False, svd_solve
 
 
 def _check_finite(mean: Tensor) -> None:
-    """Raise an error if the mean of the rows tells of numbers that are none: no component would be any either."""
+    """Raise an error if the mean of the rows is not finite, since the components would not be either."""
     is_wrong = ops.logical_not(ops.isfinite(mean))
     check_numbers(is_wrong, "x must be finite", "NaN or infinities")
 
 
 def _scatter(rows: Tensor, mean: Tensor) -> Tensor | None:
-    """The products of features added up over the rows, less their mean; nothing if that would cost digits."""
+    """Scatter matrix of the centered rows, or ``None`` if subtracting the mean afterwards loses precision."""
     raw = ops.matmul(ops.matrix_transpose(rows), rows)
     offset = ops.multiply(ops.outer(mean, mean), rows.shape[0])
     scatter = ops.subtract(raw, offset)
@@ -368,48 +367,48 @@ def _scatter(rows: Tensor, mean: Tensor) -> Tensor | None:
     return scatter if bool(is_exact) else None  # emberlint: ignore[EMB201] it decides on the method
 
 
-def _by_eigenvalues(scatter: Tensor) -> tuple[Tensor, Tensor]:
-    """Singular values and right vectors of centred rows, from the products of their features."""
+def _svd_from_scatter(scatter: Tensor) -> tuple[Tensor, Tensor]:
+    """Singular values and right singular vectors of centered rows, from their scatter matrix."""
     values, vectors = ops.eigh(scatter)
     return ops.sqrt(ops.maximum(ops.flip(values, axis=0), 0.0)), ops.flip(ops.matrix_transpose(vectors), axis=0)
 
 
-def _exactly(centred: Tensor) -> tuple[Tensor, Tensor]:
-    """Singular values and right vectors to all the digits of the dtype."""
-    samples, features = centred.shape
-    dtype = ops.dtype(centred)
-    if dtype == "float32" and samples >= features and wide_dtype(centred) == "float64":
-        # Squares of float32 keep all their digits in float64, and eigenvalues come sooner than singular values.
-        wide = ops.cast(centred, "float64")  # emberlint: ignore[EMB313] the device has it
-        values, directions = _by_eigenvalues(ops.matmul(ops.matrix_transpose(wide), wide))
+def _exact_svd(centered: Tensor) -> tuple[Tensor, Tensor]:
+    """Singular values and right singular vectors, to the full precision of the dtype."""
+    samples, features = centered.shape
+    dtype = ops.dtype(centered)
+    if dtype == "float32" and samples >= features and wide_dtype(centered) == "float64":
+        # float64 represents products of float32 exactly, and eigenvalues are faster than singular values.
+        wide = ops.cast(centered, "float64")  # emberlint: ignore[EMB313] the device has it
+        values, directions = _svd_from_scatter(ops.matmul(ops.matrix_transpose(wide), wide))
         return ops.cast(values, dtype), ops.cast(directions, dtype)
-    _, values, directions = ops.svd(centred, full_matrices=False)
+    _, values, directions = ops.svd(centered, full_matrices=False)
     return values, directions
 
 
-def _upright(rows: Tensor) -> Tensor:
-    """Rows of length 1 that span what the given ones do, at right angles to each other."""
+def _orthonormal(rows: Tensor) -> Tensor:
+    """Orthonormal rows that span the same space."""
     if ops.dtype(rows) == "float32" and wide_dtype(rows) == "float64":
-        # Products of float32 keep all their digits in float64, and their root comes sooner than the factors of QR.
+        # float64 represents products of float32 exactly, and a Cholesky factor is faster than QR.
         wide = ops.cast(rows, "float64")  # emberlint: ignore[EMB313] only where the device has it
         try:
             root = ops.cholesky(ops.matmul(wide, ops.matrix_transpose(wide)))
         except LinAlgError:
-            # The rows depend on each other.
+            # The rows are linearly dependent.
             return ops.matrix_transpose(ops.qr(ops.matrix_transpose(rows)).Q)
         return ops.matmul(ops.cast(ops.inv(root), "float32"), rows)
     return ops.matrix_transpose(ops.qr(ops.matrix_transpose(rows)).Q)
 
 
 def _signs(components: Tensor) -> Tensor:
-    """What each row is to be multiplied with so that its largest entry is positive."""
+    """Sign for each row that makes its entry of largest magnitude positive."""
     at = ops.argmax(ops.abs(components), axis=1, keepdims=True)
     lead = ops.take_along_axis(components, at, axis=1)
     return ops.where(ops.less(lead, 0), -1.0, 1.0)
 
 
-def _portions(count: int, size: int, least: int) -> list[tuple[int, int]]:
-    """Where portions of rows start and stop; the last is made longer rather than left with too few rows."""
+def _batches(count: int, size: int, least: int) -> list[tuple[int, int]]:
+    """Bounds of batches of ``size`` rows; a remainder of fewer than ``least`` rows is added to the last batch."""
     starts = list(range(0, count, size))
     if len(starts) > 1 and count - starts[-1] < least:
         starts.pop()

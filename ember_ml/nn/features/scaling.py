@@ -1,4 +1,4 @@
-"""Scaling of features: to unit variance, to a range, by quantiles, and of whole rows to unit length."""
+"""Feature scaling: to unit variance, to a range, by quantiles, and of rows to unit norm."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from ember_ml.types import Tensor, TensorLike
 
 
 class _Scaler(Transformer):
-    """A transformation of each feature on its own: ``(x - centre) / scale``. NaN is left out of account, and stays."""
+    """Transformation of each feature separately: ``(x - center) / scale``. NaN is ignored in fitting, and kept."""
 
     def _offsets(self) -> tuple[Any, Any]:
-        """What is subtracted and then divided by; ``None`` where nothing is."""
+        """Center to subtract and scale to divide by, each of which may be ``None``."""
         raise NotImplementedError
 
     def transform(self, x: TensorLike) -> Tensor:
         rows = self._rows(x)
-        centre, scale = (_beside(value, rows) for value in self._offsets())
-        if centre is not None:
-            rows = ops.subtract(rows, centre)
+        center, scale = (_cast_like(value, rows) for value in self._offsets())
+        if center is not None:
+            rows = ops.subtract(rows, center)
         return rows if scale is None else ops.divide(rows, scale)
 
     def inverse_transform(self, x: TensorLike) -> Tensor:
-        """The rows that ``transform`` makes ``x`` of."""
+        """Rows of which ``x`` is the transform."""
         rows = self._rows(x)
-        centre, scale = (_beside(value, rows) for value in self._offsets())
+        center, scale = (_cast_like(value, rows) for value in self._offsets())
         if scale is not None:
             rows = ops.multiply(rows, scale)
-        return rows if centre is None else ops.add(rows, centre)
+        return rows if center is None else ops.add(rows, center)
 
 
 class StandardScaler(_Scaler):
     """Features with mean 0 and variance 1.
 
-    Means and variances are added up in float64 where the device has it. A feature that is constant is left unscaled.
-    ``partial_fit`` takes the rows in portions, with the same result.
+    Means and variances are computed in float64 if the device supports it. Constant features are not scaled.
+    ``partial_fit`` fits the model to one batch of rows at a time, with the same result.
 
     Args:
         with_mean: subtract the mean.
@@ -56,11 +56,11 @@ class StandardScaler(_Scaler):
         self.with_std = with_std
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         return self.partial_fit(x)
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
-        """This scaler, fitted to the rows of ``x`` and those that came before."""
+        """Update the scaler with the rows of ``x``, in addition to earlier ones, and return it."""
         first = not self.__sklearn_is_fitted__()
         rows = self._rows(x, fitting=first)
         count, mean, var = _moments(rows)
@@ -76,11 +76,11 @@ class StandardScaler(_Scaler):
 
 
 class MinMaxScaler(_Scaler):
-    """Features whose smallest and largest values are the ends of a range.
+    """Features scaled to a range.
 
     Args:
-        feature_range: the ends.
-        clip: values that were not seen in fitting do not leave the range.
+        feature_range: minimum and maximum of the scaled features.
+        clip: clip transformed values to the range.
 
     >>> MinMaxScaler().fit_transform([[1.0], [2.0], [5.0]]).tolist()
     [[0.0], [0.25], [1.0]]
@@ -94,11 +94,11 @@ class MinMaxScaler(_Scaler):
         self.clip = clip
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         return self.partial_fit(x)
 
     def partial_fit(self, x: TensorLike, y: object = None) -> Self:
-        """This scaler, fitted to the rows of ``x`` and those that came before."""
+        """Update the scaler with the rows of ``x``, in addition to earlier ones, and return it."""
         low, high = self.feature_range
         if not low < high:
             raise ValueError(f"MinMaxScaler: feature_range must increase, got {tuple(self.feature_range)}")
@@ -117,18 +117,18 @@ class MinMaxScaler(_Scaler):
 
     @property
     def data_range_(self) -> Tensor:
-        """How far each feature reaches."""
+        """Maximum minus minimum of each feature."""
         return ops.subtract(self.data_max_, self.data_min_)
 
     @property
     def scale_(self) -> Tensor:
-        """What each feature is multiplied by."""
+        """Factor of each feature."""
         low, high = self.feature_range
         return ops.divide(high - low, _without_zeros(self.data_range_))
 
     @property
     def min_(self) -> Tensor:
-        """What is added to each feature after it was scaled."""
+        """Offset that is added to each feature after scaling."""
         return ops.subtract(self.feature_range[0], ops.multiply(self.data_min_, self.scale_))
 
     def _offsets(self) -> tuple[Any, Any]:
@@ -137,18 +137,18 @@ class MinMaxScaler(_Scaler):
 
     def transform(self, x: TensorLike) -> Tensor:
         rows = self._rows(x)
-        answer = ops.add(ops.multiply(rows, _beside(self.scale_, rows)), _beside(self.min_, rows))
-        return ops.clip(answer, *self.feature_range) if self.clip else answer
+        result = ops.add(ops.multiply(rows, _cast_like(self.scale_, rows)), _cast_like(self.min_, rows))
+        return ops.clip(result, *self.feature_range) if self.clip else result
 
 
 class RobustScaler(_Scaler):
-    """Features with median 0 and the distance between two quantiles 1, so that outliers do not count.
+    """Features with median 0 and quantile range 1, which is robust to outliers.
 
     Args:
         with_centering: subtract the median.
         with_scaling: divide by the distance between the quantiles.
-        quantile_range: the two quantiles in percent.
-        unit_variance: divide such that normally distributed features have variance 1.
+        quantile_range: lower and upper quantile in percent.
+        unit_variance: scale so that normally distributed features have variance 1.
 
     >>> RobustScaler().fit_transform([[1.0], [2.0], [3.0], [4.0], [100.0]]).tolist()
     [[-1.0], [-0.5], [0.0], [0.5], [48.5]]
@@ -175,7 +175,7 @@ class RobustScaler(_Scaler):
             raise ValueError(
                 f"RobustScaler: quantile_range must increase within 0 and 100, got {tuple(self.quantile_range)}"
             )
-        self._forget()
+        self._reset()
         rows = self._rows(x, fitting=True)
         parts = [0.5, low / 100, high / 100]
         has_nan = not bool(ops.all(ops.isfinite(rows)))  # emberlint: ignore[EMB201] it decides on the method
@@ -186,7 +186,7 @@ class RobustScaler(_Scaler):
         self.center_ = middle if self.with_centering else None
         self.scale_ = None
         if self.with_scaling:
-            # Quantiles of equal numbers are equal; nothing but zero is too small for the others.
+            # The quantiles of a constant feature are exactly equal, so no tolerance is needed.
             spread = ops.subtract(upper, lower)
             scale = _without_zeros(spread, ops.equal(spread, 0))
             self.scale_ = ops.divide(scale, _normal_distance(low, high)) if self.unit_variance else scale
@@ -198,10 +198,10 @@ class RobustScaler(_Scaler):
 
 
 class Normalizer(Transformer):
-    """Rows of length 1. A row of zeros stays as it is.
+    """Rows scaled to norm 1. Rows of zeros are unchanged.
 
     Args:
-        norm: the length: ``"l2"``, ``"l1"`` or ``"max"``.
+        norm: ``"l2"``, ``"l1"`` or ``"max"``.
 
     >>> [[round(float(v), 4) for v in row] for row in Normalizer().fit_transform([[3.0, 4.0]])]
     [[0.6, 0.8]]
@@ -211,7 +211,7 @@ class Normalizer(Transformer):
         self.norm = norm
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        self._forget()
+        self._reset()
         self.n_features_in_ = int(self._rows(x, fitting=True).shape[1])
         return self
 
@@ -225,7 +225,7 @@ class Normalizer(Transformer):
 
 
 def standardize_features(with_mean: bool = True, with_std: bool = True) -> StandardScaler:
-    """A ``StandardScaler``, to be fitted.
+    """Unfitted ``StandardScaler``; the options are those of the class.
 
     >>> standardize_features(with_std=False).fit_transform([[1.0], [3.0]]).tolist()
     [[-1.0], [1.0]]
@@ -234,7 +234,7 @@ def standardize_features(with_mean: bool = True, with_std: bool = True) -> Stand
 
 
 def normalize_features(norm: str = "l2") -> Normalizer:
-    """A ``Normalizer``, to be fitted.
+    """Unfitted ``Normalizer``; the options are those of the class.
 
     >>> normalize_features("max").fit_transform([[1.0, 4.0]]).tolist()
     [[0.25, 1.0]]
@@ -242,18 +242,18 @@ def normalize_features(norm: str = "l2") -> Normalizer:
     return Normalizer(norm)
 
 
-def _beside(value: Any, rows: Tensor) -> Any:
-    """Fitted values in the dtype of the rows."""
+def _cast_like(value: Any, rows: Tensor) -> Any:
+    """``value``, unless it is ``None``, in the dtype of the rows."""
     return None if value is None else ops.cast(value, ops.dtype(rows))
 
 
 def _check_no_infinities(rows: Tensor) -> None:
-    """Raise an error if there is an infinity: nothing can be scaled by it."""
+    """Raise an error if a feature has an infinity, by which nothing can be scaled."""
     check_numbers(ops.any(ops.isinf(rows), axis=0), "x must be finite or NaN", "infinities")
 
 
 def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For each feature: how many numbers there are, their mean and their variance."""
+    """Count, mean and variance of each feature, without NaN."""
     wide = wide_dtype(rows)
     rows = in_single(rows)
     total = ops.sum(rows, axis=0, dtype=wide)
@@ -268,7 +268,7 @@ def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     apart = ops.subtract(rows, ops.cast(mean, ops.dtype(rows)))
     if has_nan:
         apart = ops.where(is_number, apart, 0.0)
-    # The mean was rounded before it was subtracted; its error is taken out again.
+    # The mean is rounded before it is subtracted; this corrects the rounding error.
     error = ops.divide(ops.sum(apart, axis=0, dtype=wide), count)
     squares = ops.divide(ops.sum(ops.square(apart), axis=0, dtype=wide), count)
     var = ops.subtract(squares, ops.square(error))
@@ -277,9 +277,9 @@ def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _pooled(one: tuple[Tensor, Tensor, Tensor], other: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, mean and variance of two samples taken together."""
+    """Count, mean and variance of two samples combined."""
     (n, mean, var), (m, mean_m, var_m) = one, other
-    # A feature that had only NaN so far has no mean yet.
+    # A feature with only NaN in one sample has the mean and variance of the other.
     mean, var = (ops.where(ops.equal(n, 0), new, old) for old, new in ((mean, mean_m), (var, var_m)))
     mean_m, var_m = (ops.where(ops.equal(m, 0), old, new) for old, new in ((mean, mean_m), (var, var_m)))
     count = ops.add(n, m)
@@ -291,20 +291,20 @@ def _pooled(one: tuple[Tensor, Tensor, Tensor], other: tuple[Tensor, Tensor, Ten
 
 
 def _is_constant(count: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-    """Whether a variance is no more than what rounding leaves of equal numbers."""
+    """Whether a variance is within the rounding error of a constant feature."""
     eps = ops.finfo(ops.dtype(var)).eps
     noise = ops.square(ops.multiply(ops.multiply(count, mean), eps))
     return ops.less_equal(var, ops.add(ops.multiply(ops.multiply(count, var), eps), noise))
 
 
 def _without_zeros(scale: Tensor, is_zero: Tensor | None = None) -> Tensor:
-    """A scale that can be divided by: 1 where there is nothing to scale."""
+    """``scale`` with 1 in place of zeros, so that it can be divided by."""
     eps = ops.finfo(ops.dtype(scale)).eps
     return ops.where(ops.less(scale, 10 * eps) if is_zero is None else is_zero, 1.0, scale)
 
 
 def _normal_distance(low: float, high: float) -> float:
-    """The distance between two quantiles, in percent, of the normal distribution."""
+    """Distance between two quantiles, given in percent, of the standard normal distribution."""
     from statistics import NormalDist
 
     normal = NormalDist()

@@ -1,4 +1,4 @@
-"""What all fitted transformations share: scikit-learn's protocol, and a state that travels between engines."""
+"""Base class of fitted transformations: scikit-learn's interface, and a state that moves between engines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class NotFittedError(EmberError, ValueError, AttributeError):
     """A transformation was used before it was fitted."""
 
 
-def _at_home(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method ``name`` of a transformation, given native rows and run on their engine; the answer is in kind."""
+def _on_own_engine(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """``method``, run with native rows on their engine; the result is an ``EmberTensor`` if the rows are."""
 
     @wraps(method)
     def called(self: Transformer, x: Any, *args: Any, **options: Any) -> Any:
@@ -35,55 +35,55 @@ def _at_home(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             )
             raise
         wrapped = holds_wrapped((rows,))
-        home = backend_of_wrapped(name, (rows,)) if wrapped else backend_of(rows) or current_backend()
-        with activate(home):
-            answer = method(self, unwrap(rows), *args, **options)
+        backend = backend_of_wrapped(name, (rows,)) if wrapped else backend_of(rows) or current_backend()
+        with activate(backend):
+            result = method(self, unwrap(rows), *args, **options)
         if names is not None and name != "transform":
             self.feature_names_in_ = names
-        return wrap(answer, home) if wrapped else answer
+        return wrap(result, backend) if wrapped else result
 
     return called
 
 
 class Transformer:
-    """A transformation of rows of features, fitted to data.
+    """Transformation of rows of features, fitted to data.
 
-    A subclass takes its settings in ``__init__`` and stores them under their own names; ``fit`` stores what it learns
-    in attributes whose names end with an underscore, ``n_features_in_`` last. They are the fitted state, which moves
-    between engines and goes into files. Its methods are given native tensors and run on the engine of these, whichever
-    is active; those who call them may give portable tensors, and are answered in kind.
+    A subclass stores the settings of ``__init__`` under their own names. ``fit`` stores the fitted state in attributes
+    whose names end with an underscore, ``n_features_in_`` last; the state can be saved and moved between engines. The
+    methods of a subclass receive native tensors and run on the engine of these, whichever is active. Callers may pass
+    an ``EmberTensor``, and then receive one.
 
-    Columns that have names, as those of data frames do, are known by these from then on: ``feature_names_in_``.
+    If the input has column names, as data frames do, ``fit`` stores them in ``feature_names_in_``.
     """
 
     n_features_in_: int
     feature_names_in_: list[str]
-    _kinds: ClassVar[dict[str, type[Transformer]]] = {}
+    _classes: ClassVar[dict[str, type[Transformer]]] = {}
 
     def __init_subclass__(cls) -> None:
-        Transformer._kinds[cls.__name__] = cls
+        Transformer._classes[cls.__name__] = cls
         for name in ("fit", "partial_fit", "fit_transform", "transform", "inverse_transform"):
             if name in vars(cls):
-                setattr(cls, name, _at_home(name, vars(cls)[name]))
+                setattr(cls, name, _on_own_engine(name, vars(cls)[name]))
 
     def fit(self, x: TensorLike, y: object = None) -> Self:
-        """This transformation, fitted to the rows of ``x``."""
+        """Fit the transformation to the rows of ``x``, and return it; ``y`` is ignored."""
         raise NotImplementedError
 
     def transform(self, x: TensorLike) -> Tensor:
-        """The rows of ``x``, transformed."""
+        """Transformed rows of ``x``."""
         raise NotImplementedError
 
     def fit_transform(self, x: TensorLike, y: object = None) -> Tensor:
-        """The rows of ``x``, transformed by what was fitted to them."""
+        """Fit the transformation to the rows of ``x``, and return the transformed rows."""
         return self.fit(x, y).transform(x)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> list[str]:
-        """The names of the features that ``transform`` answers.
+        """Names of the features that ``transform`` returns.
 
         Args:
-            input_features: the names of those that it is given; by default those of the columns that it was fitted to,
-                or, if they had none, x0, x1 and so on.
+            input_features: names of the input features; by default the column names of the fitted data or, if it had
+                none, x0, x1 and so on.
 
         >>> from ember_ml.nn.features import PCA, StandardScaler
         >>> rows = [[0.0, 1.0], [2.0, 3.0]]
@@ -100,10 +100,10 @@ class Transformer:
                 f"{type(self).__name__}: input_features must be {self.n_features_in_} names, as many as were fitted "
                 f"to, got {len(names)}"
             )
-        return self._named(names)
+        return self._names_out(names)
 
-    def _named(self, names: list[str]) -> list[str]:
-        """The names of what becomes of features with these names: the same, where each stays by itself."""
+    def _names_out(self, names: list[str]) -> list[str]:
+        """Output names for these input names: the same names, if features are transformed separately."""
         return names
 
     @classmethod
@@ -111,11 +111,11 @@ class Transformer:
         return list(inspect.signature(cls).parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name."""
+        """Settings by name; ``deep`` is ignored."""
         return {name: getattr(self, name) for name in self._settings()}
 
     def set_params(self, **settings: Any) -> Self:
-        """This transformation with other settings; what was fitted stays until the next ``fit``."""
+        """Change settings, and return the transformation; the fitted state is kept until the next ``fit``."""
         known = self._settings()
         for name, value in settings.items():
             if name not in known:
@@ -134,7 +134,7 @@ class Transformer:
         return hasattr(self, "n_features_in_")
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn's pipelines ask for."""
+        """Tags that scikit-learn's pipelines read."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -146,48 +146,48 @@ class Transformer:
         )
 
     def tensors(self) -> dict[str, Tensor]:
-        """The fitted tensors by name."""
+        """Fitted tensors by name."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and ops.is_tensor(value)}
 
     def assign(self, values: Mapping[str, Tensor]) -> None:
-        """Put other tensors in place of the fitted ones."""
+        """Replace fitted tensors by name."""
         vars(self).update(values)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that was fitted, tensors and numbers, by name."""
+        """Fitted state, tensors and numbers, by name."""
         return {name: value for name, value in vars(self).items() if name.endswith("_")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """This transformation with a fitted state from elsewhere, its tensors moved to the active engine."""
+        """Replace the fitted state, with tensors moved to the active engine, and return the transformation."""
         wrong = [name for name in state if not name.endswith("_")]
         if wrong:
             raise ValueError(
                 f"{type(self).__name__}: the names of a fitted state must end in '_', got {', '.join(map(repr, wrong))}"
             )
-        self._forget()
+        self._reset()
         for name, value in state.items():
             setattr(self, name, ops.convert_to_tensor(value) if ops.is_tensor(value) else value)
         return self
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
     def to_backend(self, name: str) -> Self:
-        """This transformation with its fitted tensors on another engine."""
+        """Move the fitted tensors to another engine, and return the transformation."""
         with use_backend(name):
             self.assign({key: ops.convert_to_tensor(value) for key, value in self.tensors().items()})
         return self
 
     def to(self, device: DeviceLike) -> Self:
-        """This transformation with its fitted tensors on another device."""
+        """Move the fitted tensors to another device, and return the transformation."""
         self.assign({key: ops.to_device(value, device) for key, value in self.tensors().items()})
         return self
 
     def save(self, path: object) -> None:
         """Write settings and fitted state to a ``.safetensors`` or ``.npz`` file; ``load`` reads it on any engine."""
         self._check_fitted()
-        # Numbers of NumPy become Python's.
+        # JSON does not support NumPy numbers.
         settings = json.dumps(self.get_params(), default=lambda value: value.item())
         about = {"transformer": type(self).__name__, "settings": settings}
         ops.save(path, self.state_dict(), metadata=about)
@@ -195,7 +195,7 @@ class Transformer:
     def __getstate__(self) -> dict[str, Any]:
         from ember_ml.nn.tensor import EmberTensor
 
-        # As portable tensors: an engine may lose digits when it pickles its own.
+        # Stored as EmberTensor, because engines may lose digits when they pickle their own tensors.
         return {**vars(self), **{name: EmberTensor(value) for name, value in self.tensors().items()}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -210,7 +210,7 @@ class Transformer:
             )
 
     def _check_names(self, names: list[str]) -> None:
-        """Raise an error if columns are not those of the data that this was fitted to: numbers would change places."""
+        """Raise an error if the column names differ from those of the fitted data."""
         fitted = getattr(self, "feature_names_in_", names)
         if names != fitted:
             raise ValueError(
@@ -219,7 +219,7 @@ class Transformer:
             )
 
     def _rows(self, x: TensorLike, *, fitting: bool = False) -> Tensor:
-        """``x`` as a matrix of floats, with as many columns as there are features."""
+        """``x`` as a floating-point matrix, with one column for each feature."""
         rows: Tensor = ops.atleast_1d(x)
         if rows.ndim != 2:
             raise ValueError(
@@ -244,14 +244,14 @@ class Transformer:
 
 
 def _column_names(x: Any) -> list[str] | None:
-    """The names of columns, if all of them are strings, as a data frame has them."""
+    """Column names of a data frame, if all of them are strings."""
     columns = getattr(x, "columns", None)
     names = None if columns is None or callable(columns) else list(columns)
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def load(path: object) -> Any:
-    """The transformation that ``Transformer.save`` wrote, on the active engine.
+    """Transformation from a file that ``Transformer.save`` wrote, on the active engine.
 
     >>> import tempfile
     >>> from ember_ml.nn.features import StandardScaler
@@ -261,20 +261,20 @@ def load(path: object) -> Any:
     [[3.0]]
     """
     state, about = ops.load(path, with_metadata=True)
-    kind = Transformer._kinds.get(about.get("transformer", ""))
-    if kind is None:
+    cls = Transformer._classes.get(about.get("transformer", ""))
+    if cls is None:
         raise ValueError(f"load: path must hold a fitted transformation of features, got {str(path)!r}")
-    defaults = inspect.signature(kind).parameters
+    defaults = inspect.signature(cls).parameters
     settings = {
         # JSON has no tuples.
         name: tuple(value) if isinstance(defaults[name].default, tuple) else value
         for name, value in json.loads(about["settings"]).items()
     }
-    return kind(**settings).load_state_dict(state)
+    return cls(**settings).load_state_dict(state)
 
 
 def check_numbers(is_wrong: Tensor, needed: str, had: str) -> None:
-    """Raise an error that names the features for which ``is_wrong`` is true, of what they need and what they have."""
+    """Raise an error that names the features where ``is_wrong``, what they need and what they have."""
     flags: list[bool] = is_wrong.tolist()  # emberlint: ignore[EMB202] it decides on an error
     wrong = [str(i) for i, flag in enumerate(flags) if flag]
     if wrong:
@@ -282,12 +282,12 @@ def check_numbers(is_wrong: Tensor, needed: str, had: str) -> None:
 
 
 def in_single(rows: Tensor) -> Tensor:
-    """Rows of a half type in float32: squares and products of those have too few digits, and overflow."""
+    """Rows in float32 if they are float16 or bfloat16, whose products are imprecise and overflow."""
     return ops.cast(rows, "float32") if ops.dtype(rows) in ("float16", "bfloat16") else rows
 
 
 def wide_dtype(x: Tensor) -> str:
-    """The dtype to add up many elements of ``x`` in: float64 where its device has that."""
+    """Dtype for sums over ``x``: float64 if its device supports it, else float32."""
     try:
         ops.zeros((), dtype="float64", device=ops.get_device(x))  # emberlint: ignore[EMB313] it is tried here
     except (UnsupportedError, TypeError):

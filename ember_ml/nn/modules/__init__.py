@@ -1,4 +1,8 @@
-"""Modules: the parts that networks are made of."""
+"""Modules: layers, and containers to build networks from them.
+
+Options that many layers share: ``dtype`` is the dtype of the parameters, by default ``ops.get_default_dtype()``, and
+``data_format`` is ``"channels_last"`` or ``"channels_first"``.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -62,11 +66,11 @@ from ember_ml.nn.modules.slots import Parameter as Parameter
 
 globals().update(activations.CLASSES)
 
-# Type checkers cannot read such a list, and see everything without one.
+# Type checkers cannot read a computed __all__; without one they see every name.
 if not TYPE_CHECKING:
     __all__ = [name for name, value in list(vars().items()) if isinstance(value, type)] + ["activations"]
 
 
 def __getattr__(name: str) -> type[Module]:
-    # The activations are there; this tells type checkers, which do not see them being made, what they are.
+    # The activation classes are created at run time; the return type declares them to type checkers.
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

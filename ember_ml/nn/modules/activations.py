@@ -1,7 +1,6 @@
 """Activations, as functions and as modules.
 
-Every activation among the operations is a class here as well: ``relu`` is ``ReLU``, ``leaky_relu`` is ``LeakyReLU``.
-The options of the function are those of the class.
+Every activation function has a class with the same options: ``ReLU`` for ``relu``, ``LeakyReLU`` for ``leaky_relu``.
 
 >>> LeakyReLU(negative_slope=0.5)([-2.0, 3.0]).tolist()
 [-1.0, 3.0]
@@ -19,12 +18,12 @@ from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Parameter
 from ember_ml.ops import activations as _functions
 from ember_ml.ops import full
-from ember_ml.ops.activations import *  # noqa: F403 - what there is, is said there
+from ember_ml.ops.activations import *  # noqa: F403 - the names are listed there
 from ember_ml.types import DTypeLike, Tensor
 
 
 class Activation(Module):
-    """An activation function as a module; the subclasses are made from the functions."""
+    """Activation function as a module; subclasses are generated from the functions."""
 
     function: Callable[..., Any]
     options: inspect.Signature
@@ -43,10 +42,11 @@ class Activation(Module):
 
 
 class PReLU(Module):
-    """``x`` where it is positive, else ``weight * x``: a leaky ReLU whose slope is learned.
+    """``x`` where it is positive, else ``weight * x``: a leaky ReLU with a learned negative slope.
 
     Args:
-        num_parameters: 1 for one slope, or the size of the last axis for as many.
+        num_parameters: 1 for one shared slope, or the length of the last axis for one slope per channel.
+        init: initial value of the slopes.
 
     >>> PReLU()([-4.0, 2.0]).tolist()
     [-1.0, 2.0]
@@ -61,12 +61,12 @@ class PReLU(Module):
         return _functions.prelu(x, self.weight)
 
 
-# How the words in the names of functions are written in those of classes, where that is not with one capital.
+# Words of function names that class names do not simply capitalize.
 _SPELLING = {"lecun": "LeCun", "silu": "SiLU", "relu": "ReLU", "relu6": "ReLU6", "prelu": "PReLU"}
 
 
 def class_name(function: str) -> str:
-    """The name of the class for a function.
+    """Name of the class for a function.
 
     >>> class_name("leaky_relu"), class_name("gelu"), class_name("hard_tanh")
     ('LeakyReLU', 'GELU', 'HardTanh')
@@ -76,7 +76,7 @@ def class_name(function: str) -> str:
 
 
 def _class_of(function: Callable[..., Any]) -> type[Module]:
-    """The class whose instances compute ``function``."""
+    """Class whose instances compute ``function``."""
     name = class_name(function.__name__)
     _, *options = inspect.signature(function).parameters.values()
     body = {
@@ -102,5 +102,5 @@ CLASSES = {name: value for name, value in globals().items() if value in _classes
 
 
 def __getattr__(name: str) -> type[Module]:
-    # The classes are there; this tells type checkers, which do not see them being made, what they are.
+    # The classes are created at run time; the return type declares them to type checkers.
     raise AttributeError(f"an activation must be one of {', '.join(CLASSES)}, got {name!r}")

@@ -1,4 +1,4 @@
-"""Attention, and the layers and stacks that transformers are made of."""
+"""Attention, and transformer layers, encoders and decoders."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from ember_ml.types import DTypeLike, Tensor
 
 
 class MultiHeadAttention(Module):
-    """Attention of several heads, between projections of the queries, keys and values and of the answer.
+    """Multi-head attention, with learned projections of queries, keys, values and output.
 
-    All have the axes (batch, length, features). Without keys, queries attend to themselves; without values, keys are
-    the values.
+    Queries, keys and values have the axes (batch, length, features). Keys default to the queries, values to the keys.
 
     Args:
-        num_kv_heads: the number of heads that keys and values have, if fewer than the queries.
-        dropout: the rate at which attention weights are dropped in training.
-        kdim, vdim: the features of keys and values, if not ``embed_dim``.
+        embed_dim: number of features of the queries and of the output.
+        num_heads: number of heads of the queries; divides ``embed_dim``.
+        dropout: rate of dropout of the attention weights, in training.
+        bias: whether the projections have biases.
+        num_kv_heads: number of heads of keys and values, if fewer than ``num_heads``, which it divides.
+        kdim: number of features of the keys; by default ``embed_dim``.
+        vdim: number of features of the values; by default that of the keys.
 
     >>> layer = MultiHeadAttention(8, 2)
     >>> tuple(layer(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
@@ -64,12 +67,12 @@ class MultiHeadAttention(Module):
     def forward(
         self, query: Any, key: Any = None, value: Any = None, *, mask: Any = None, is_causal: bool = False
     ) -> Tensor:
-        """The attention of ``query``.
+        """Attention of ``query`` over ``key`` and ``value``.
 
         Args:
-            mask: true where a query may see a key, with the axes (queries, keys), (batch, queries, keys) or
-                (batch, heads, queries, keys); (batch, 1, keys) hides what pads a sequence.
-            is_causal: query ``i`` sees the keys up to ``i`` only.
+            mask: true where a query may attend to a key, with the axes (queries, keys), (batch, queries, keys) or
+                (batch, heads, queries, keys). A mask of shape (batch, 1, keys) hides padding.
+            is_causal: whether query ``i`` attends only to keys up to ``i``.
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -90,7 +93,7 @@ class MultiHeadAttention(Module):
         if mask is not None and len(ops.shape(mask)) == 3:
             mask = ops.expand_dims(mask, axis=1)
         if self.dropout and self.training:
-            mixed = self._dropped(q, k, v, mask, is_causal)
+            mixed = self._attend_with_dropout(q, k, v, mask, is_causal)
         else:
             mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal)
         batch, length = mixed.shape[:2]
@@ -100,8 +103,8 @@ class MultiHeadAttention(Module):
         batch, length, features = x.shape
         return ops.reshape(x, (batch, length, count, features // count))
 
-    def _dropped(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> Any:
-        """As ``dot_product_attention``, with weights dropped at random."""
+    def _attend_with_dropout(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> Any:
+        """``ops.dot_product_attention`` with dropout of the attention weights."""
         runs = self.num_heads // self._kv_heads
         if runs > 1:
             k, v = ops.repeat(k, runs, axis=2), ops.repeat(v, runs, axis=2)
@@ -112,7 +115,7 @@ class MultiHeadAttention(Module):
             scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
         if mask is not None:
             scores = ops.where(ops.broadcast_to(mask, tuple(scores.shape)), scores, -math.inf)
-            # A query that sees nothing has no softmax; it answers zero.
+            # Softmax is NaN for a query without visible keys; its result is zero.
             blind = ops.logical_not(ops.any(ops.greater(scores, -math.inf), axis=-1, keepdims=True))
             weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))
         else:
@@ -121,7 +124,14 @@ class MultiHeadAttention(Module):
 
 
 class FeedForward(Module):
-    """Two linear layers with an activation between them, as in each layer of a transformer.
+    """Two linear layers with an activation and dropout between them, as in each transformer layer.
+
+    Args:
+        d_model: number of features of input and output.
+        dim_feedforward: number of features between the two layers.
+        dropout: rate of dropout after the activation, in training.
+        activation: name of an activation, or a function.
+        bias: whether the layers have biases.
 
     >>> tuple(FeedForward(4, 16)(ops.ones((2, 3, 4))).shape)
     (2, 3, 4)
@@ -149,11 +159,7 @@ class FeedForward(Module):
 
 
 class TransformerLayer(Module):
-    """What the layers of encoders and decoders have in common: each part has a residual and a normalisation.
-
-    Args:
-        norm_first: normalise before each part instead of after its residual.
-    """
+    """Base class of encoder and decoder layers, whose parts each have a residual connection and a normalization."""
 
     has_memory = False
 
@@ -188,35 +194,39 @@ class TransformerLayer(Module):
             self.norm3 = LayerNorm(d_model, epsilon, bias=bias, dtype=dtype)
 
     def residual(self, x: Any, norm: LayerNorm, part: Module, *args: Any, **options: Any) -> Any:
-        """``x`` plus what ``part`` makes of it, normalised before or after."""
+        """``x`` plus the output of ``part``, normalized before or after."""
         if self.norm_first:
             return ops.add(x, self.dropout(part(norm(x), *args, **options)))
         return norm(ops.add(x, self.dropout(part(x, *args, **options))))
 
 
 class TransformerEncoderLayer(TransformerLayer):
-    """Attention of a sequence to itself, then a feed-forward part, each with a residual and a normalisation.
+    """Self-attention, then a feed-forward part, each with a residual connection and a normalization.
 
     Args:
-        norm_first: normalise before each part instead of after its residual.
+        d_model: number of features.
+        num_heads: number of attention heads.
+        dim_feedforward: number of hidden features of the feed-forward part.
+        dropout: rate of dropout, in training.
+        activation: activation of the feed-forward part, a name or a function.
+        norm_first: normalize before each part instead of after its residual connection.
+        bias: whether projections and normalizations have biases.
+        epsilon: as in ``LayerNorm``.
 
     >>> tuple(TransformerEncoderLayer(8, 2, 16)(ops.ones((3, 5, 8))).shape)
     (3, 5, 8)
     """
 
     def forward(self, x: Any, *, mask: Any = None, is_causal: bool = False) -> Any:
-        """The sequence after the layer; the mask is that of ``MultiHeadAttention``."""
+        """Output of the layer; ``mask`` and ``is_causal`` are those of ``MultiHeadAttention``."""
         x = self.residual(x, self.norm1, self.attention, mask=mask, is_causal=is_causal)
         return self.residual(x, self.norm2, self.feed_forward)
 
 
 class TransformerDecoderLayer(TransformerLayer):
-    """Causal attention of a sequence to itself, attention to a memory, then a feed-forward part.
+    """Causal self-attention, attention to a memory, then a feed-forward part.
 
-    Each has a residual and a normalisation.
-
-    Args:
-        norm_first: normalise before each part instead of after its residual.
+    Each part has a residual connection and a normalization. The arguments are those of ``TransformerEncoderLayer``.
 
     >>> tuple(TransformerDecoderLayer(8, 2, 16)(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
     (3, 5, 8)
@@ -225,14 +235,14 @@ class TransformerDecoderLayer(TransformerLayer):
     has_memory = True
 
     def forward(self, x: Any, memory: Any, *, mask: Any = None, memory_mask: Any = None, is_causal: bool = True) -> Any:
-        """The sequence after the layer; the masks are those of ``MultiHeadAttention``."""
+        """Output of the layer; the masks are those of ``MultiHeadAttention``, ``memory_mask`` for the memory."""
         x = self.residual(x, self.norm1, self.attention, mask=mask, is_causal=is_causal)
         x = self.residual(x, self.norm2, self.cross_attention, memory, mask=memory_mask)
         return self.residual(x, self.norm3, self.feed_forward)
 
 
 class TransformerStack(Module):
-    """What encoders and decoders have in common: layers, and with ``norm_first`` a normalisation after the last."""
+    """Base class of encoders and decoders: layers, and with ``norm_first`` a normalization after the last."""
 
     layer: type[TransformerLayer]
 
@@ -251,9 +261,9 @@ class TransformerStack(Module):
 
 
 class TransformerEncoder(TransformerStack):
-    """A stack of ``num_layers`` encoder layers, and with ``norm_first`` a normalisation at its end.
+    """Stack of ``num_layers`` encoder layers; with ``norm_first``, a normalization follows.
 
-    Further arguments, and those of a call, are those of ``TransformerEncoderLayer``.
+    The other arguments, and those of a call, are those of ``TransformerEncoderLayer``.
 
     >>> tuple(TransformerEncoder(2, 8, 2, 16)(ops.ones((3, 5, 8)), is_causal=True).shape)
     (3, 5, 8)
@@ -263,9 +273,9 @@ class TransformerEncoder(TransformerStack):
 
 
 class TransformerDecoder(TransformerStack):
-    """A stack of ``num_layers`` decoder layers, and with ``norm_first`` a normalisation at its end.
+    """Stack of ``num_layers`` decoder layers; with ``norm_first``, a normalization follows.
 
-    Further arguments, and those of a call, are those of ``TransformerDecoderLayer``.
+    The other arguments, and those of a call, are those of ``TransformerDecoderLayer``.
 
     >>> tuple(TransformerDecoder(2, 8, 2, 16)(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
     (3, 5, 8)

@@ -1,4 +1,4 @@
-"""Containers: modules in a row, in a list, in a dictionary, and functions as modules."""
+"""Containers: sequences, lists and dictionaries of modules, and functions as modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ember_ml.nn.modules.module import Module
 
 
 class Chain(Module):
-    """Modules in a row, under the names "0", "1" and so on."""
+    """Modules in order, named "0", "1" and so on."""
 
     def __init__(self, *modules: Any) -> None:
         self.extend(modules)
@@ -36,24 +36,24 @@ class Chain(Module):
         self._fill(modules)
 
     def append(self, module: Any) -> Self:
-        """The row itself, with one more module at its end."""
+        """Add a module at the end, and return the container."""
         setattr(self, str(len(self)), as_module(module, type(self).__name__))
         return self
 
     def extend(self, modules: Iterable[Any]) -> Self:
-        """The row itself, with more modules at its end."""
+        """Add modules at the end, and return the container."""
         for module in modules:
             self.append(module)
         return self
 
     def insert(self, index: int, module: Any) -> Self:
-        """The row itself, with one more module before the one at ``index``."""
+        """Insert a module before the one at ``index``, and return the container."""
         modules = list(self)
         modules.insert(index, as_module(module, type(self).__name__))
         return self._fill(modules)
 
     def pop(self, index: int = -1) -> Any:
-        """The module at ``index``, which is no longer in the row."""
+        """Remove the module at ``index``, and return it."""
         modules = list(self)
         taken = modules.pop(index)
         self._fill(modules)
@@ -80,9 +80,10 @@ class Chain(Module):
 
 
 class Sequential(Chain):
-    """Modules that are called one after the other, each with what the one before it answered.
+    """Modules called in order, each with the output of the one before it.
 
-    Functions may stand among them. A list of all is taken as well.
+    Args:
+        modules: modules or functions, or one list of them.
 
     >>> from ember_ml import ops
     >>> model = Sequential(ops.square, ops.negative)
@@ -100,7 +101,7 @@ class Sequential(Chain):
 
 
 class ModuleList(Chain):
-    """A list of modules, which a ``forward`` goes through as it likes.
+    """List of modules, for use in a ``forward`` method.
 
     >>> from ember_ml.nn.modules import Linear
     >>> layers = ModuleList([Linear(2, 2) for _ in range(3)])
@@ -117,7 +118,7 @@ class ModuleList(Chain):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules. A key that is no text, such as a number, is text in paths.
+    """Dictionary of modules. A key that is not a string, such as a number, is converted to one in paths.
 
     >>> from ember_ml.nn.modules import Linear
     >>> heads = ModuleDict({"left": Linear(2, 1), "right": Linear(2, 1)})
@@ -125,7 +126,7 @@ class ModuleDict(Module):
     ['left.weight', 'left.bias', 'right.weight', 'right.bias']
     """
 
-    # The keys that are no text, by the names that they have in paths.
+    # Keys that are not strings, by their names in paths.
     _keys: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, modules: Mapping[Any, Any] | None = None) -> None:
@@ -161,19 +162,19 @@ class ModuleDict(Module):
         return iter(self.keys())
 
     def keys(self) -> list[Any]:
-        """The keys of the modules."""
+        """List of the keys."""
         return [self._keys.get(name, name) for name in self._children]
 
     def values(self) -> list[Any]:
-        """The modules."""
+        """List of the modules."""
         return [getattr(self, name) for name in self._children]
 
     def items(self) -> list[tuple[Any, Any]]:
-        """Pairs of key and module."""
+        """List of pairs of key and module."""
         return list(zip(self.keys(), self.values(), strict=True))
 
     def _name(self, key: Any) -> str:
-        """The name of a module that is there."""
+        """Name of the module at ``key``, which must exist."""
         if key not in self:
             raise KeyError(
                 f"{type(self).__name__}: key must be one of {', '.join(map(str, self)) or 'none'}, got {key!r}"
@@ -185,7 +186,7 @@ class ModuleDict(Module):
 
 
 class Lambda(Module):
-    """A function as a module.
+    """Module that calls a function.
 
     >>> from ember_ml import ops
     >>> Lambda(ops.square)([3.0]).tolist()
@@ -202,7 +203,7 @@ class Lambda(Module):
 
 
 def as_module(value: Any, owner: str = "Module") -> Module:
-    """``value`` if it is a module; a list, a dictionary or a function as one."""
+    """``value`` as a module: a list, dictionary or function is converted, a module is returned as it is."""
     if isinstance(value, Module):
         return value
     if isinstance(value, dict):

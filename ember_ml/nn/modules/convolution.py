@@ -1,4 +1,4 @@
-"""Convolutions: the layers that look at every window of their input with the same weights."""
+"""Convolutions, and transposed convolutions, over one to three spatial axes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ember_ml.types import DTypeLike
 
 
 class Convolution(Module):
-    """What the convolutions have in common; ``rank`` is the number of spatial axes.
+    """Base class of convolutions; ``rank`` is the number of spatial axes.
 
-    Options mean what they mean in ``ops.conv``. The channels are the last axis of ``x``, or with
-    ``data_format="channels_first"`` the one after the batch. The weight has the axes
+    The options are those of ``ops.conv``. Channels are the last axis of ``x`` or, with
+    ``data_format="channels_first"``, the axis after the batch. The weight has the axes
     (spatial..., in_channels / groups, out_channels) in either case.
     """
 
@@ -87,7 +87,7 @@ class Convolution(Module):
 
 
 class Conv1d(Convolution):
-    """Convolution over the axes (batch, length, channels).
+    """Convolution over the axes (batch, length, channels). The options are those of ``ops.conv``.
 
     >>> tuple(Conv1d(2, 4, 3, padding="same")(ops.ones((1, 8, 2))).shape)
     (1, 8, 4)
@@ -97,7 +97,7 @@ class Conv1d(Convolution):
 
 
 class Conv2d(Convolution):
-    """Convolution over the axes (batch, height, width, channels).
+    """Convolution over the axes (batch, height, width, channels). The options are those of ``ops.conv``.
 
     >>> tuple(Conv2d(3, 8, 3, strides=2)(ops.ones((1, 9, 9, 3))).shape)
     (1, 4, 4, 8)
@@ -107,7 +107,7 @@ class Conv2d(Convolution):
 
 
 class Conv3d(Convolution):
-    """Convolution over the axes (batch, depth, height, width, channels).
+    """Convolution over the axes (batch, depth, height, width, channels). The options are those of ``ops.conv``.
 
     >>> tuple(Conv3d(1, 2, 2)(ops.ones((1, 3, 4, 5, 1))).shape)
     (1, 2, 3, 4, 2)
@@ -117,7 +117,7 @@ class Conv3d(Convolution):
 
 
 class TransposedConvolution(Convolution):
-    """What the transposed convolutions have in common.
+    """Base class of transposed convolutions. The options are those of ``ops.conv_transpose``.
 
     The weight has the axes (spatial..., out_channels / groups, in_channels).
     """
@@ -160,6 +160,8 @@ class TransposedConvolution(Convolution):
 class ConvTranspose1d(TransposedConvolution):
     """Transposed convolution over the axes (batch, length, channels).
 
+    The options are those of ``ops.conv_transpose``.
+
     >>> tuple(ConvTranspose1d(2, 4, 2, strides=2)(ops.ones((1, 8, 2))).shape)
     (1, 16, 4)
     """
@@ -170,6 +172,8 @@ class ConvTranspose1d(TransposedConvolution):
 class ConvTranspose2d(TransposedConvolution):
     """Transposed convolution over the axes (batch, height, width, channels).
 
+    The options are those of ``ops.conv_transpose``.
+
     >>> tuple(ConvTranspose2d(2, 4, 2, strides=2)(ops.ones((1, 3, 3, 2))).shape)
     (1, 6, 6, 4)
     """
@@ -179,6 +183,8 @@ class ConvTranspose2d(TransposedConvolution):
 
 class ConvTranspose3d(TransposedConvolution):
     """Transposed convolution over the axes (batch, depth, height, width, channels).
+
+    The options are those of ``ops.conv_transpose``.
 
     >>> tuple(ConvTranspose3d(1, 2, 2)(ops.ones((1, 2, 2, 2, 1))).shape)
     (1, 3, 3, 3, 2)

@@ -1,4 +1,4 @@
-"""A module in words: the notes on errors that name it, and the options that ``repr`` shows."""
+"""Text about modules: notes on errors, and the options that ``repr`` shows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
 
-def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
-    """Note on ``error`` the innermost layer that raised it, by its path in ``module``."""
+def annotate_error(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
+    """Add a note to ``error`` that names the innermost layer that raised it, by its path in ``module``."""
     layer, at, about = error.__dict__.get("_ember_layer", (None, 0, ""))
     if layer is None:
         if type(module).__module__.startswith("ember_ml.") and _is_unnamed(error):
@@ -24,7 +24,7 @@ def explain(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
             if wrong_shape is not None and type(error) is ValueError:
                 error.args = (wrong_shape(values[0]) or error.args[0],)
             rename_error(error, type(module).__name__)
-        about = _holding(module) + _given(values)
+        about = _tensors_text(module) + _arguments_text(values)
         error.add_note(f"in {type(module).__name__}{about}")
         error._ember_layer = (module, len(error.__notes__) - 1, about)  # type: ignore[attr-defined]
     elif layer is not module:
@@ -44,21 +44,21 @@ def _is_unnamed(error: Exception) -> bool:
     return is_own and type(error) in (TypeError, ValueError) and not re.match(r"\w+: ", str(error))
 
 
-def _holding(module: Module) -> str:
-    """The tensors of a module, or the first of those below it, for messages."""
+def _tensors_text(module: Module) -> str:
+    """Description of a module's own tensors or, if it has none, of those below it."""
     held = {name: getattr(module, name) for name in module._roles} or module.tensors()
     shown = [f"{name} {describe(tensor)}" for name, tensor in list(held.items())[:_SHOWN]]
     return f" ({', '.join(shown + ['...'] * (len(held) > _SHOWN))})" if shown else ""
 
 
-def _given(values: tuple[Any, ...]) -> str:
-    """The tensors that a module was called with, for messages."""
+def _arguments_text(values: tuple[Any, ...]) -> str:
+    """Description of the tensors that a module was called with."""
     shown = [text for value in values for text in _described(value)]
     return f" given {', '.join(shown)}" if shown else ""
 
 
 def _described(value: Any) -> list[str]:
-    """The tensors in a value, or the sizes of nested lists of numbers."""
+    """Descriptions of the tensors in a value, or the shape of a nested list of numbers."""
     found = [describe(leaf) for leaf in tree.leaves(value) if hasattr(leaf, "shape")]
     if found and isinstance(value, (list, tuple, dict)):
         return [f"a {type(value).__name__} of {', '.join(found)}"]
@@ -71,12 +71,12 @@ def _described(value: Any) -> list[str]:
     return [f"{kind}{sizes}"]
 
 
-# How many tensors a message shows.
+# Number of tensors that a message lists.
 _SHOWN = 6
 
 
 def options(module: Module) -> str:
-    """The arguments of a module's constructor that its attributes still hold, but for those that are the default.
+    """Constructor arguments that are also attributes and differ from their defaults, as text.
 
     >>> from ember_ml.nn.modules import Linear
     >>> options(Linear(2, 3, bias=False))

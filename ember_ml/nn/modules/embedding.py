@@ -1,4 +1,4 @@
-"""Embeddings: vectors for symbols and for positions."""
+"""Embeddings: vectors for indices and for positions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from ember_ml.types import DTypeLike, Tensor
 
 
 class Embedding(Module):
-    """Rows of a table that is learned, one for every index.
+    """Rows of a learned table, one for each index.
 
     The weight has the shape (num_embeddings, embedding_dim).
+
+    Args:
+        num_embeddings: number of indices.
+        embedding_dim: length of each row.
+        weight_init: initializer of the table, by name, as a function or as a constant value.
 
     >>> layer = Embedding(10, 4)
     >>> tuple(layer([[1, 2, 3]]).shape)
@@ -41,7 +46,7 @@ class Embedding(Module):
         return ops.embedding_lookup(self.weight, indices)
 
     def attend(self, x: Any) -> Tensor:
-        """``x @ weight.T``: a score for each row, with which a model answers in the symbols that it reads.
+        """``x @ weight.T``: a score for each index, for output layers that share the table.
 
         >>> tuple(Embedding(10, 4).attend(ops.ones((2, 4))).shape)
         (2, 10)
@@ -50,9 +55,13 @@ class Embedding(Module):
 
 
 class PositionalEncoding(Module):
-    """``x`` plus sines and cosines of the position along its second last axis (Vaswani and others, 2017).
+    """``x`` plus sines and cosines of the position along its second-to-last axis (Vaswani et al., 2017).
 
-    Channel ``2 * i`` of ``dim`` at position ``p`` gets ``sin(p / base ** (2 * i / dim))``, the one after it the cosine.
+    At position ``p``, ``sin(p / base ** (2 * i / dim))`` is added to channel ``2 * i``, and the cosine to the next one.
+
+    Args:
+        dim: number of channels.
+        max_length: greatest length of a sequence.
 
     >>> PositionalEncoding(4, 8)([[0.0, 0.0, 0.0, 0.0]]).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
@@ -74,9 +83,14 @@ class PositionalEncoding(Module):
 
 
 class PositionalEmbedding(Module):
-    """``x`` plus a vector for the position along its second last axis, which is learned.
+    """``x`` plus a learned vector for each position along its second-to-last axis.
 
     The weight has the shape (max_length, dim).
+
+    Args:
+        dim: number of channels.
+        max_length: greatest length of a sequence.
+        weight_init: initializer of the vectors, by name, as a function or as a constant value.
 
     >>> tuple(PositionalEmbedding(4, 8)(ops.ones((2, 5, 4))).shape)
     (2, 5, 4)

@@ -1,4 +1,4 @@
-"""The layout of a model: which modules and tensors are below it, by path, and which names are tied to one tensor."""
+"""Layout of a model: the modules and tensors below it, by path, and the tied names among them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a tensor is: its path, and the module and attribute that hold it, which of a tied one are elsewhere."""
+    """Path of a tensor, and the module and attribute that hold it; a tied tensor is held under another path."""
 
     path: str
     module: Node
@@ -22,21 +22,21 @@ class Entry(NamedTuple):
 
 
 class Layout:
-    """The modules and tensors below a module, found once and used until that structure changes."""
+    """Modules and tensors below a module, collected once and reused until the structure changes."""
 
     def __init__(self, root: Node) -> None:
         self.modules: dict[str, Any] = {}
         self.roles: dict[str, str] = {}
-        # Every tensor once, under the first of its paths; and all paths.
+        # ``entries`` has every tensor once, under its first path; ``names`` has all paths.
         self.entries: dict[str, Entry] = {}
         self.names: dict[str, Entry] = {}
-        # The first path of each tensor that is tied, for the others.
+        # For each further path of a tied tensor, its first path.
         self.ties: dict[str, str] = {}
         self._places: dict[tuple[int, str], str] = {}
-        # Empty lists, which may get modules by ``append`` without anyone being told.
+        # Empty containers: adding modules to them does not notify their module.
         self.empty: list[Any] = []
         self._visit(root, "", set())
-        self.trainable = self._having(TRAINABLE)
+        self.trainable = self._entries_with(TRAINABLE)
         self.is_checked = False
 
     def _visit(self, module: Node, path: str, seen: set[int]) -> None:
@@ -66,8 +66,8 @@ class Layout:
             self.ties[path] = first
 
     def check(self, root: Node) -> None:
-        """Raise an error if one tensor was assigned to two names: an update would make two of it without a word."""
-        entries = self._having(TRAINABLE, FROZEN)
+        """Raise an error if one tensor was assigned to two names: a training step would silently separate them."""
+        entries = self._entries_with(TRAINABLE, FROZEN)
         for entry in entries if any(name in module._rebound for _, module, name in entries) else ():
             tensor = getattr(entry.module, entry.name)
             for other in entries if entry.name in entry.module._rebound else ():
@@ -80,14 +80,15 @@ class Layout:
                     )
         self.is_checked = True
 
-    def _having(self, *roles: str) -> list[Entry]:
+    def _entries_with(self, *roles: str) -> list[Entry]:
         return [entry for path, entry in self.entries.items() if self.roles[path] in roles]
 
-    def having(self, *roles: str) -> dict[str, Tensor]:
-        return {path: getattr(module, name) for path, module, name in self._having(*roles)}
+    def with_roles(self, *roles: str) -> dict[str, Tensor]:
+        """Tensors that have one of ``roles``, by path."""
+        return {path: getattr(module, name) for path, module, name in self._entries_with(*roles)}
 
     def saved(self) -> dict[str, Tensor]:
-        """The tensors that are worth keeping, those that are tied under each of their paths."""
+        """Tensors to save; tied tensors are listed under all of their paths."""
         return {
             path: getattr(module, name)
             for path, module, name in self.names.values()
@@ -96,21 +97,21 @@ class Layout:
 
 
 class Node:
-    """What a layout has to know of a module: the names that it has, and who is above it. ``Module`` has the rest."""
+    """Base class of ``Module`` with what a layout needs: registered names, and the modules above."""
 
     training: bool
     _roles: dict[str, str]
-    # Where those names lead that are tied, and the parameters that were assigned a tensor.
+    # Targets of the tied names, and the parameters that were assigned another tensor.
     _ties: dict[str, tuple[Node, str]]
     _rebound: dict[str, None]
     _children: dict[str, None]
     _layout: Layout | None
     _parents: dict[int, ref[Node]]
-    # What a compiled program does not depend on, or knows from the paths of the tensors.
+    # Compiled programs do not depend on these, or only through the paths of the tensors.
     _not_in_cache_key = frozenset({"_roles", "_rebound", "_children", "_layout", "_parents"})
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        # Here, so that a subclass need not call super().__init__().
+        # Set up in __new__, so that subclasses need not call super().__init__().
         if (args or kwargs) and cls.__init__ is object.__init__:
             raise TypeError(f"{cls.__name__}: there must be no arguments, got {len(args) + len(kwargs)}")
         self = super().__new__(cls)
@@ -118,7 +119,7 @@ class Node:
         return self
 
     def _holder(self, name: str) -> tuple[Node, str]:
-        """The module that holds a tensor, and its name there: of a tied one, those that it is tied to."""
+        """Module that holds the tensor ``name``, and its name there, with ties resolved."""
         holder = self
         while name in holder._ties:
             holder, name = holder._ties[name]
@@ -128,21 +129,21 @@ class Node:
             )
         return holder, name
 
-    def _forget(self, name: str) -> None:
+    def _unregister(self, name: str) -> None:
         if name in self._roles or name in self._children:
             self._roles.pop(name, None)
             self._ties.pop(name, None)
             self._rebound.pop(name, None)
             self._children.pop(name, None)
-            self._change()
+            self._invalidate_layouts()
 
-    def _change(self) -> None:
-        """Let this module, and all that contain it, look anew at what is below them."""
-        for module in self._containing():
+    def _invalidate_layouts(self) -> None:
+        """Discard the layouts of this module and of all that contain it."""
+        for module in self._dependents():
             object.__setattr__(module, "_layout", None)
 
-    def _containing(self) -> list[Node]:
-        """This module, and all that contain it or are tied to it."""
+    def _dependents(self) -> list[Node]:
+        """This module, and all that contain it or have names tied to it."""
         found = [self]
         seen = {id(self)}
         for module in found:
@@ -154,7 +155,7 @@ class Node:
         return found
 
     def layout(self) -> Layout:
-        """The modules and tensors below this one."""
+        """Modules and tensors below this one."""
         layout = self._layout
         if layout is None or any(layout.empty):
             layout = Layout(self)
@@ -166,9 +167,9 @@ class Node:
     def __getstate__(self) -> dict[str, Any]:
         from ember_ml.nn.tensor import EmberTensor
 
-        # As portable tensors: an engine may lose digits when it pickles its own.
+        # Stored as EmberTensor, because engines may lose digits when they pickle their own tensors.
         state = {name: value for name, value in self.__dict__.items() if name not in ("_layout", "_parents")}
-        # A shallow copy has its own names.
+        # A shallow copy registers names separately from the original.
         own = {name: dict(self.__dict__[name]) for name in ("_roles", "_ties", "_rebound", "_children")}
         return {**state, **own, **{name: EmberTensor(state[name]) for name in self._roles if name not in self._ties}}
 
@@ -180,13 +181,14 @@ class Node:
 
 
 class Tied(Assigned):  # type: ignore[misc]
-    """Another name for a tensor that a module has: what is assigned to either name, both have.
+    """Another name for a tensor of a module: assigning to either name changes both.
 
-    It is one parameter, listed under the first of its paths and saved under each. A new ``Parameter`` ends the tie.
+    The tensor is one parameter, listed under its first path and saved under all of them. Assigning a new ``Parameter``
+    to the name ends the tie.
 
     Args:
-        module: the module that has the tensor.
-        name: the tensor's name there.
+        module: the module that holds the tensor.
+        name: the name of the tensor in ``module``.
 
     >>> from ember_ml import ops
     >>> from ember_ml.nn.modules import Linear, Sequential
@@ -209,7 +211,7 @@ class Tied(Assigned):  # type: ignore[misc]
 
 
 def holds_modules(value: Any) -> bool:
-    """Whether a container holds modules, and nothing else."""
+    """Whether a container holds only modules; a mixture of modules and other values is an error."""
     items = list(value.values() if isinstance(value, dict) else value)
     slots = [item for item in items if isinstance(item, Slot)]
     if slots:
@@ -225,7 +227,7 @@ def holds_modules(value: Any) -> bool:
     return any(found)
 
 
-# The attributes of every module that are not in its class.
+# Instance attributes that every module has.
 OWN = frozenset({"training", "_roles", "_ties", "_rebound", "_children", "_layout", "_parents"})
 
 CONTAINERS = (list, tuple, dict)

@@ -1,4 +1,4 @@
-"""Linear maps: the layers that are a matrix product."""
+"""Linear layers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ class Linear(Module):
     """``x @ weight + bias`` along the last axis of ``x``.
 
     The weight has the shape (in_features, out_features).
+
+    Args:
+        in_features: length of the last axis of ``x``.
+        out_features: length of the last axis of the result.
+        bias: whether to learn a bias.
+        weight_init, bias_init: initializers, by name, as functions or as constant values.
 
     >>> layer = Linear(3, 2)
     >>> tuple(layer([[1.0, 2.0, 3.0]]).shape)

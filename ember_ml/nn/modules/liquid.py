@@ -1,7 +1,7 @@
-"""Liquid networks: recurrent layers in continuous time, whose steps may be of any length.
+"""Liquid networks: recurrent layers in continuous time, with steps of any length.
 
-``LTC`` solves the differential equation of each neuron (liquid time-constant networks; Hasani and others, 2021),
-``CfC`` computes its solution in closed form (Hasani and others, 2022). A wiring says which neurons are connected.
+``LTC`` solves the differential equation of each neuron (liquid time-constant networks; Hasani et al., 2021), ``CfC``
+computes a closed-form solution (Hasani et al., 2022). A wiring defines which neurons are connected.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from ember_ml.types import DTypeLike, Tensor
 class LTCCell(Module):
     """One step of a liquid time-constant network.
 
-    The potential ``v`` of a neuron follows ``cm * dv/dt = gleak * (vleak - v) + sum(w * s * (erev - v))`` over its
-    synapses, where ``s = sigmoid(sigma * (u - mu))`` for the potential, or the input, ``u`` before the synapse. A step
-    is ``ode_unfolds`` semi-implicit ones. Motor neurons are the first of the state; an answer is an affine map of them.
-    What must be positive (``gleak``, ``cm``, ``w``) is the softplus of what is learned.
+    The potential ``v`` of a neuron follows ``cm * dv/dt = gleak * (vleak - v) + sum(w * s * (erev - v))``. The sum is
+    over its synapses, with ``s = sigmoid(sigma * (u - mu))`` for the presynaptic potential or input ``u``. One step of
+    the cell is ``ode_unfolds`` semi-implicit steps of the solver. The state starts with the motor neurons; the output
+    is an affine map of them. ``gleak``, ``cm`` and ``w`` must be positive, so they are the softplus of the parameters.
 
     Args:
-        wiring: a number of neurons, for a fully connected wiring, or a ``Wiring``.
-        ode_unfolds: how many steps of the solver a step is made of.
+        input_size: number of inputs.
+        wiring: a ``Wiring``, or a number of neurons for a fully connected one.
+        ode_unfolds: number of solver steps per step of the cell.
+        epsilon: added to the conductance of each neuron for numerical stability.
 
     >>> from ember_ml.nn.wirings import AutoNCP
     >>> output, state = LTCCell(3, AutoNCP(8, 2))(ops.ones((5, 3)))
@@ -53,26 +55,26 @@ class LTCCell(Module):
     ) -> None:
         check_sizes(self, input_size=input_size)
         _check_wiring(self, "wiring", wiring)
-        circuit = _built(wiring, input_size)
+        circuit = _build_wiring(wiring, input_size)
         self.hidden_size = units = circuit.units
         if ode_unfolds < 1:
             raise ValueError(f"{type(self).__name__}: ode_unfolds must be >= 1, got {ode_unfolds}")
         self.input_size, self.wiring = input_size, wiring
         self.ode_unfolds, self.epsilon = ode_unfolds, epsilon
         self._outputs = circuit.output_dim
-        draw = partial(_drawn, dtype=dtype)
+        draw = partial(_uniform, dtype=dtype)
         polarity: Any = ops.asarray(circuit.adjacency, dtype=_floating(dtype))
         sensory_polarity: Any = ops.asarray(circuit.sensory_adjacency, dtype=_floating(dtype))
         self.input_weight: Any = Parameter(ops.ones((input_size,), dtype=dtype))
         self.input_bias: Any = Parameter(ops.zeros((input_size,), dtype=dtype))
-        self.gleak: Any = Parameter(_before_softplus(draw((units,), 0.001, 1.0)))
+        self.gleak: Any = Parameter(_inverse_softplus(draw((units,), 0.001, 1.0)))
         self.vleak: Any = Parameter(draw((units,), -0.2, 0.2))
-        self.cm: Any = Parameter(_before_softplus(draw((units,), 0.4, 0.6)))
-        self.weight: Any = Parameter(_before_softplus(draw((units, units), 0.001, 1.0)))
+        self.cm: Any = Parameter(_inverse_softplus(draw((units,), 0.4, 0.6)))
+        self.weight: Any = Parameter(_inverse_softplus(draw((units, units), 0.001, 1.0)))
         self.sigma: Any = Parameter(draw((units, units), 3.0, 8.0))
         self.mu: Any = Parameter(draw((units, units), 0.3, 0.8))
         self.erev: Any = Parameter(polarity)
-        self.sensory_weight: Any = Parameter(_before_softplus(draw((input_size, units), 0.001, 1.0)))
+        self.sensory_weight: Any = Parameter(_inverse_softplus(draw((input_size, units), 0.001, 1.0)))
         self.sensory_sigma: Any = Parameter(draw((input_size, units), 3.0, 8.0))
         self.sensory_mu: Any = Parameter(draw((input_size, units), 0.3, 0.8))
         self.sensory_erev: Any = Parameter(sensory_polarity)
@@ -82,75 +84,77 @@ class LTCCell(Module):
         self.sensory_mask: Any = Buffer(ops.abs(sensory_polarity))
 
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> tuple[Tensor, Tensor]:
-        """The answer and the state after ``elapsed`` time; by default, the state before is zero."""
+        """Output, and state after ``elapsed`` time; the state before defaults to zero."""
         _check_elapsed(elapsed)
         projected = self.project(x)
         state = self.step(self.kept(), projected, self.start(projected) if state is None else state, elapsed)
         return self._motor(state), state
 
     def project(self, x: Any) -> Any:
-        """What the inputs conduct, and what they drive, side by side."""
+        """Conductance and current from the inputs to each neuron, concatenated."""
         _check_inputs(self, x)
         x = ops.add(ops.multiply(x, self.input_weight), self.input_bias)
-        conducted = self._conducted(
+        conductance = self._conductance(
             x, ops.multiply(ops.softplus(self.sensory_weight), self.sensory_mask), self.sensory_sigma, self.sensory_mu
         )
-        driven = ops.multiply(conducted, self.sensory_erev)
-        return ops.concat([ops.sum(conducted, axis=-2), ops.sum(driven, axis=-2)], axis=-1)
+        current = ops.multiply(conductance, self.sensory_erev)
+        return ops.concat([ops.sum(conductance, axis=-2), ops.sum(current, axis=-2)], axis=-1)
 
-    def _conducted(self, u: Any, weight: Any, sigma: Any, mu: Any) -> Any:
-        """The conductance of every synapse, on the axes (..., source, target)."""
+    def _conductance(self, u: Any, weight: Any, sigma: Any, mu: Any) -> Any:
+        """Conductance of every synapse, with the axes (..., source, target)."""
         gates = ops.sigmoid(ops.multiply(sigma, ops.subtract(ops.expand_dims(u, axis=-1), mu)))
         return ops.multiply(weight, gates)
 
     def start(self, projected: Any) -> Any:
-        """The state before the first step: zero."""
+        """State before the first step: zero."""
         return ops.zeros_like(projected[..., : projected.shape[-1] // 2])
 
     def kept(self) -> tuple[Any, ...]:
-        """What is the same in all steps: leak, drive of the leak, capacity, and weight of each synapse."""
+        """Values that are the same in all steps: leak conductance, leak current, capacitance, and synapse weights."""
         leak = ops.softplus(self.gleak)
         capacity = ops.multiply(ops.softplus(self.cm), self.ode_unfolds)
         return leak, ops.multiply(leak, self.vleak), capacity, ops.multiply(ops.softplus(self.weight), self.mask)
 
     def step(self, kept: Any, projected: Any, v: Any, elapsed: Any = 1.0) -> Any:
-        """The potentials after a step whose input is projected already."""
+        """Potentials after one step, given the result of ``project`` for its input."""
         leak, drive, capacity, weight = kept
         units = projected.shape[-1] // 2
         below = ops.add(leak, ops.add(projected[..., :units], self.epsilon))
         above = ops.add(drive, projected[..., units:])
         is_timed = not (isinstance(elapsed, (int, float)) and elapsed == 1)
         for _ in range(self.ode_unfolds):
-            conducted = self._conducted(v, weight, self.sigma, self.mu)
-            current = ops.add(above, ops.sum(ops.multiply(conducted, self.erev), axis=-2))
-            conductance = ops.add(below, ops.sum(conducted, axis=-2))
+            synapses = self._conductance(v, weight, self.sigma, self.mu)
+            current = ops.add(above, ops.sum(ops.multiply(synapses, self.erev), axis=-2))
+            conductance = ops.add(below, ops.sum(synapses, axis=-2))
             if is_timed:
-                # Not the capacity over the time, which may be none.
+                # Multiply instead of dividing the capacitance by the time, which may be zero.
                 current, conductance = ops.multiply(current, elapsed), ops.multiply(conductance, elapsed)
             v = ops.divide(ops.add(ops.multiply(capacity, v), current), ops.add(capacity, conductance))
         return v
 
     def outputs(self, states: list[Any], axis: int) -> Any:
-        """What the states after each step tell, along a new axis."""
+        """Outputs from the states after each step, along a new axis."""
         return self._motor(ops.stack(states, axis=axis))
 
     def _motor(self, state: Any) -> Any:
-        """An affine map of the motor neurons."""
+        """Affine map of the motor neurons."""
         return ops.add(ops.multiply(state[..., : self._outputs], self.output_weight), self.output_bias)
 
 
 class LTC(Module):
-    """A layer of liquid time-constant neurons over a sequence; see ``LTCCell``.
+    """Layer of liquid time-constant neurons over a sequence; see ``LTCCell``.
 
-    A call answers the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
+    A call returns the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
     the outputs (batch, time, motor neurons) and the state (batch, neurons).
 
     Args:
-        units: a number of neurons, or a ``Wiring``.
-        return_sequences: if false, the outputs are those of the last step.
+        input_size: number of features of ``x``.
+        units: a ``Wiring``, or a number of neurons for a fully connected one.
+        return_sequences: if false, only the output of the last step is returned.
         batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
-        mixed_memory: an LSTM reads each input first, and makes of the state what the neurons go on from; it
-            remembers over long times. The state is then the pair of ``h``, that of the neurons, and ``c``.
+        mixed_memory: whether an LSTM updates the state before the neurons in each step, for long-term memory. The
+            state is then the pair ``(h, c)``, where ``h`` is the state of the neurons.
+        ode_unfolds, epsilon: as in ``LTCCell``.
 
     >>> from ember_ml.nn.wirings import AutoNCP
     >>> outputs, state = LTC(3, AutoNCP(8, 2))(ops.ones((5, 7, 3)))
@@ -180,10 +184,10 @@ class LTC(Module):
         self.memory = LSTMCell(input_size, self.cell.hidden_size, dtype=dtype) if mixed_memory else None
 
     def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
-        """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
+        """Outputs and last state; ``timespans`` (batch, time) is the elapsed time of each step, by default 1."""
         axis = 1 if self.batch_first else 0
         _check_state(state, x, axis, self.cell.hidden_size, self.memory)
-        cell = self.cell if self.memory is None else _Mixed([self.cell], self.memory)
+        cell = self.cell if self.memory is None else _MixedMemoryCell([self.cell], self.memory)
         outputs, state = run(cell, x, state, axis=axis, spans=_spans(timespans, x, axis))
         return outputs if self.return_sequences else ops.take(outputs, -1, axis=axis), state
 
@@ -191,16 +195,20 @@ class LTC(Module):
 class CfCCell(Module):
     """One step of a closed-form continuous-time network.
 
-    From the input and the state, a backbone computes features, and heads compute ``g``, ``h``, ``a`` and ``b`` from
-    them. The new state is ``(1 - s) * tanh(g) + s * tanh(h)`` with ``s = sigmoid(a * elapsed + b)``.
+    A backbone computes features from the input and the state, and linear heads compute ``g``, ``h``, ``a`` and ``b``
+    from the features. The new state is ``(1 - s) * tanh(g) + s * tanh(h)`` with ``s = sigmoid(a * elapsed + b)``.
 
     Args:
-        mode: ``"default"`` is the above; ``"no_gate"`` has ``tanh(g) + s * tanh(h)``; ``"pure"`` is the solution
-            itself, ``A - A * exp(-elapsed * (abs(w) + abs(g))) * g``.
-        activation: that of the backbone.
-        backbone_layers: with none, the heads see the input and the state themselves.
-        mask: of shape (input_size + hidden_size, hidden_size): zero where an input or a neuron has no synapse to a
-            neuron; only without a backbone.
+        input_size: number of inputs.
+        hidden_size: number of neurons.
+        mode: ``"default"`` is the formula above; ``"no_gate"`` is ``tanh(g) + s * tanh(h)``; ``"pure"`` is the
+            closed-form solution ``A - A * exp(-elapsed * (abs(w) + abs(g))) * g``.
+        activation: activation of the backbone, a name or a function.
+        backbone_units: number of features of each backbone layer.
+        backbone_layers: number of backbone layers; with 0, the heads use the input and the state directly.
+        backbone_dropout: rate of dropout after the backbone, in training.
+        mask: tensor of shape (input_size + hidden_size, hidden_size) that is zero where an input or a neuron has no
+            synapse to a neuron. It requires ``backbone_layers=0``.
 
     >>> tuple(CfCCell(3, 4)(ops.ones((5, 3))).shape)
     (5, 4)
@@ -233,7 +241,7 @@ class CfCCell(Module):
         self._function = find_activation(self, activation)
         heads = hidden_size * (1 if mode == "pure" else 4)
         width = backbone_units if backbone_layers else heads
-        # One matrix for the input and the state, cut in two, so that the input's part can be computed for all steps.
+        # One matrix for input and state is drawn and split, so that the input is projected for all steps at once.
         both: Any = initializers.glorot_uniform((input_size + hidden_size, width), dtype)
         self.weight_ih: Any = Parameter(both[:input_size])
         self.weight_hh: Any = Parameter(both[input_size:])
@@ -252,29 +260,29 @@ class CfCCell(Module):
         self._is_masked = mask is not None
 
     def forward(self, x: Any, state: Any = None, elapsed: Any = 1.0) -> Tensor:
-        """The state after ``elapsed`` time; by default, the one before is zero."""
+        """State after ``elapsed`` time; the state before defaults to zero."""
         _check_elapsed(elapsed)
         projected = self.project(x)
         start = self.start(projected) if state is None else state
         return self.step(self.kept(), projected, start, elapsed)  # type: ignore[no-any-return]
 
     def project(self, x: Any) -> Any:
-        """The part of a step that depends on the input alone, for one step or for all."""
+        """The part of a step that depends only on the input, for one step or for all."""
         _check_inputs(self, x)
         weight = ops.multiply(self.weight_ih, self.mask_ih) if self._is_masked else self.weight_ih
         return ops.add(ops.matmul(x, weight), self.bias)
 
     def start(self, projected: Any) -> Any:
-        """The state before the first step: zero."""
+        """State before the first step: zero."""
         zero = ops.zeros_like(projected[..., :1])
         return ops.broadcast_to(zero, (*projected.shape[:-1], self.hidden_size))
 
     def kept(self) -> Any:
-        """What is the same in all steps: the weight of the state."""
+        """Values that are the same in all steps: the weight of the state."""
         return ops.multiply(self.weight_hh, self.mask_hh) if self._is_masked else self.weight_hh
 
     def step(self, kept: Any, projected: Any, state: Any, elapsed: Any = 1.0) -> Any:
-        """The state after a step whose input is projected already."""
+        """State after one step, given the result of ``project`` for its input."""
         x: Any = ops.add(projected, ops.matmul(state, kept))
         if self.heads is not None:
             x = self._function(x)
@@ -295,25 +303,28 @@ class CfCCell(Module):
         return ops.add(start, ops.multiply(gate, ops.subtract(end, start)))
 
     def outputs(self, states: list[Any], axis: int) -> Any:
-        """What the states after each step tell, along a new axis: all of them."""
+        """Outputs from the states after each step, along a new axis: the states themselves."""
         return ops.stack(states, axis=axis)
 
 
 class CfC(Module):
-    """A layer of closed-form continuous-time neurons over a sequence; see ``CfCCell``.
+    """Layer of closed-form continuous-time neurons over a sequence; see ``CfCCell``.
 
-    A call answers the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
-    the outputs (batch, time, neurons) and the state (batch, neurons). With a wiring there is no backbone: each of its
-    layers is a cell that sees, by the synapses there are, the layer before it; outputs are those of the motor neurons,
-    and the state holds the layers one after the other.
+    A call returns the outputs of all steps and the state after the last. ``x`` has the axes (batch, time, features),
+    the outputs (batch, time, neurons) and the state (batch, neurons).
+
+    With a wiring, there is no backbone: each layer of the wiring is a cell that the synapses connect to the layer
+    before it. The outputs are those of the motor neurons, and the state is the concatenation of the layers.
 
     Args:
+        input_size: number of features of ``x``.
         units: a number of neurons, or a ``Wiring``.
-        proj_size: if given, the outputs are projected to so many features.
-        return_sequences: if false, the outputs are those of the last step.
+        proj_size: number of features that the outputs are projected to; by default they are not projected.
+        return_sequences: if false, only the output of the last step is returned.
         batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
-        mixed_memory: an LSTM reads each input first, and makes of the state what the neurons go on from; it
-            remembers over long times. The state is then the pair of ``h``, that of the neurons, and ``c``.
+        mixed_memory: whether an LSTM updates the state before the neurons in each step, for long-term memory. The
+            state is then the pair ``(h, c)``, where ``h`` is the state of the neurons.
+        mode, activation, backbone_units, backbone_layers, backbone_dropout: as in ``CfCCell``.
 
     >>> from ember_ml.nn.wirings import AutoNCP
     >>> outputs, state = CfC(3, AutoNCP(8, 2))(ops.ones((5, 7, 3)))
@@ -344,7 +355,7 @@ class CfC(Module):
         if proj_size is not None and proj_size < 1:
             raise ValueError(f"{type(self).__name__}: proj_size must be >= 1 or None, got {proj_size}")
         if isinstance(units, Wiring):
-            cells = _wired(units.build(input_size), mode, dtype)
+            cells = _wired_cells(units.build(input_size), mode, dtype)
             outputs = units.output_dim
         else:
             _check_wiring(self, "units", units)
@@ -368,21 +379,21 @@ class CfC(Module):
         self.memory = LSTMCell(input_size, self._neurons, dtype=dtype) if mixed_memory else None
 
     def forward(self, x: Any, state: Any = None, timespans: Any = None) -> tuple[Any, Any]:
-        """The outputs and the last state; ``timespans`` (batch, time) are the lengths of the steps, by default 1."""
+        """Outputs and last state; ``timespans`` (batch, time) is the elapsed time of each step, by default 1."""
         axis = 1 if self.batch_first else 0
         spans = _spans(timespans, x, axis)
         _check_state(state, x, axis, self._neurons, self.memory)
         if self.memory is None:
             x, end = self._layer_by_layer(x, state, axis, spans)
         else:
-            x, end = run(_Mixed(list(self.cells), self.memory), x, state, axis=axis, spans=spans)
+            x, end = run(_MixedMemoryCell(list(self.cells), self.memory), x, state, axis=axis, spans=spans)
         x = x if self.return_sequences else ops.take(x, -1, axis=axis)
-        # A wiring that is not in layers has motor neurons among others.
+        # In a wiring with a single layer, the motor neurons are only the first of its neurons.
         x = x if x.shape[-1] == self._outputs else x[..., : self._outputs]
         return x if self.projection is None else self.projection(x), end
 
     def _layer_by_layer(self, x: Any, state: Any, axis: int, spans: Any) -> tuple[Any, Any]:
-        """All steps of a layer before the first of the next, whose inputs are then projected at once."""
+        """Run all steps of one layer before the next, so that inputs are projected for all steps at once."""
         ends = []
         at = 0
         for cell in self.cells:
@@ -393,15 +404,15 @@ class CfC(Module):
         return x, ends[0] if len(ends) == 1 else ops.concat(ends, axis=-1)
 
 
-class _Mixed:
-    """Cells in a row as one, after an LSTM that makes their state from the input and the state before."""
+class _MixedMemoryCell:
+    """Cell that applies several cells in order, after an LSTM that computes their state from the previous one."""
 
     def __init__(self, cells: list[Any], memory: LSTMCell) -> None:
         self.cells, self.memory = cells, memory
         self._width = memory.gates * memory.hidden_size
 
     def project(self, x: Any) -> Any:
-        """What the LSTM and the first cell make of the input alone, side by side."""
+        """Input projections of the LSTM and of the first cell, concatenated."""
         return ops.concat([self.memory.project(x), self.cells[0].project(x)], axis=-1)
 
     def start(self, projected: Any) -> Any:
@@ -433,13 +444,13 @@ def _check_wiring(layer: Module, name: str, wiring: int | Wiring) -> None:
 
 
 def _check_inputs(cell: Any, x: Any) -> None:
-    """A cell has its number of inputs; one alone would be stretched over all."""
+    """Check the number of inputs, because a single input would be broadcast."""
     if ops.shape(x)[-1] != cell.input_size:
         raise ValueError(f"{type(cell).__name__}: x must have {cell.input_size} features, got {ops.shape(x)[-1]}")
 
 
 def _check_state(state: Any, x: Any, axis: int, neurons: int, memory: Any) -> None:
-    """The state to begin with, if there is one, is that of all neurons for the whole batch."""
+    """Check that the initial state, if given, has the shape (batch, neurons)."""
     if state is None:
         return
     if (memory is not None) != (isinstance(state, (tuple, list)) and len(state) == 2):
@@ -451,12 +462,12 @@ def _check_state(state: Any, x: Any, axis: int, neurons: int, memory: Any) -> No
             )
 
 
-def _built(wiring: int | Wiring, input_size: int) -> Wiring:
+def _build_wiring(wiring: int | Wiring, input_size: int) -> Wiring:
     return (FullyConnected(wiring) if isinstance(wiring, int) else wiring).build(input_size)
 
 
-def _wired(wiring: Wiring, mode: str, dtype: Any) -> list[CfCCell]:
-    """A cell for each layer of a wiring, with the synapses from the layer before it and all within."""
+def _wired_cells(wiring: Wiring, mode: str, dtype: Any) -> list[CfCCell]:
+    """Cell for each layer of a wiring, masked by the synapses from the layer before and within the layer."""
     rows, before = wiring.sensory_adjacency, list(range(len(wiring.sensory_adjacency)))
     cells = []
     for layer in wiring.layers:
@@ -471,19 +482,19 @@ def _wired(wiring: Wiring, mode: str, dtype: Any) -> list[CfCCell]:
 
 
 def _check_elapsed(elapsed: Any) -> None:
-    """Time does not go back. Compiled code cannot look at it."""
+    """Raise an error for negative time spans, except in traced code, which cannot read values."""
     if isinstance(elapsed, (int, float)):
         is_back: Any = elapsed < 0
     else:
         below: Any = unwrap(ops.any(ops.less(elapsed, 0)))
-        home = backend_of(below)
-        is_back = None if home is None or home.random.is_traced() else home.random.known(below)
+        backend = backend_of(below)
+        is_back = None if backend is None or backend.random.is_traced() else backend.random.known(below)
     if is_back:
         raise ValueError("timespans must be >= 0, got negative ones")
 
 
 def _spans(timespans: Any, x: Any, axis: int) -> list[Any] | None:
-    """The length of each step for the whole batch, ready to be broadcast with a state."""
+    """Elapsed time of each step for the batch, with an axis to broadcast over the state."""
     if timespans is None:
         return None
     wanted = ops.shape(x)[:2]
@@ -497,10 +508,10 @@ def _floating(dtype: Any) -> Any:
     return ops.get_default_dtype() if dtype is None else dtype
 
 
-def _drawn(shape: tuple[int, ...], low: float, high: float, dtype: Any) -> Any:
+def _uniform(shape: tuple[int, ...], low: float, high: float, dtype: Any) -> Any:
     return initializers.uniform(shape, dtype, low=low, high=high)
 
 
-def _before_softplus(x: Any) -> Any:
-    """What has ``x`` as its softplus."""
+def _inverse_softplus(x: Any) -> Any:
+    """Inverse of softplus."""
     return ops.log(ops.expm1(x))

@@ -1,8 +1,8 @@
-"""Module: tensors and other modules under names, and what is done with all of them at once.
+"""Module: the base class of layers and models, with named tensors and submodules.
 
-A module holds the engine's own tensors as plain attributes, so that a layer reads its weight at no cost. Assigning a
-``Parameter`` or a ``Buffer`` registers the name; the attribute itself is the tensor. Paths such as
-``"layers.0.weight"`` name every tensor of a model.
+A module stores the engine's own tensors as plain attributes, so reading a weight has no overhead. Assigning a
+``Parameter`` or a ``Buffer`` registers the name; the attribute itself is the tensor. A path such as
+``"layers.0.weight"`` identifies a tensor in a model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ember_ml import ops
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype, describe
 from ember_ml.extend import backend_of, current_backend, unwrap
-from ember_ml.nn.modules.description import explain, options
+from ember_ml.nn.modules.description import annotate_error, options
 from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_modules
 from ember_ml.nn.modules.slots import BUFFER, CONSTANT, FROZEN, TIED, TRAINABLE, Slot, native
 from ember_ml.nn.modules.state import Keys, load_state
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
-    """What the module computes; subclasses say."""
+    """Compute the output of the module; subclasses override this method."""
     raise NotImplementedError(f"{type(self).__name__}: a subclass of Module must define forward, got none")
 
 
 class Module(Node):
-    """A part of a network: tensors, other modules, and a ``forward`` that computes with them.
+    """Base class of layers and models: tensors, submodules, and a ``forward`` method that computes with them.
 
-    A subclass assigns parameters and modules to attributes in its ``__init__`` and writes ``forward``; calling the
-    module runs it. Lists and dictionaries of modules become a ``ModuleList`` and a ``ModuleDict``. A module that is
-    reached by two paths counts once, under the first, and so does a tensor that is ``Tied``. A model computes on the
-    engine that its tensors are of: the one that was active when it was made, or that ``to_backend`` moved it to.
+    A subclass assigns parameters and modules to attributes in ``__init__`` and defines ``forward``; calling the module
+    runs ``forward``. Lists and dictionaries of modules are converted to ``ModuleList`` and ``ModuleDict``. A module
+    with several paths is listed once, under the first path; so is a ``Tied`` tensor. A model runs on the engine of its
+    tensors: the engine that was active when it was created, or the one that ``to_backend`` moved it to.
 
     >>> from ember_ml.nn.modules import Linear
     >>> class Network(Module):
@@ -56,10 +56,10 @@ class Module(Node):
         try:
             return self.forward(*args, **kwargs)
         except Exception as error:
-            explain(self, error, (*args, *kwargs.values()))
+            annotate_error(self, error, (*args, *kwargs.values()))
             raise
 
-    # Typed as an attribute, so that subclasses may write one with any parameters.
+    # Typed as an attribute, so that subclasses may define any parameters.
     forward: Callable[..., Any] = _forward
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -68,13 +68,13 @@ class Module(Node):
             self._roles[name] = value.role
             value = value.value
         elif isinstance(value, Module):
-            self._adopt(name, value)
+            self._register_child(name, value)
         elif isinstance(value, Tied):
             self._tie(name, value)
             return
         elif name in self._roles:
             if value is None:
-                self._forget(name)
+                self._unregister(name)
             else:
                 value = native(value) if type(value) in _NOT_TENSORS else unwrap(value)
                 role = self._roles[name]
@@ -83,43 +83,43 @@ class Module(Node):
                     return
                 if role is TRAINABLE or role is FROZEN:
                     self._rebound[name] = None
-                    # It may be a tensor that another has.
-                    for module in self._containing():
+                    # Another name may hold the same tensor, so the layouts have to be checked again.
+                    for module in self._dependents():
                         if module._layout is not None:
                             module._layout.is_checked = False
         else:
             if name in self._children:
-                self._forget(name)
+                self._unregister(name)
             if type(value) in CONTAINERS:
                 if not value:
-                    # It may be filled with modules later on, and must be known for that.
-                    self._change()
+                    # Modules may be added to it later, so layouts keep track of empty containers.
+                    self._invalidate_layouts()
                 elif holds_modules(value):
-                    from ember_ml.nn.modules.containers import as_module  # modules too, so that they stand on this
+                    from ember_ml.nn.modules.containers import as_module  # here, since it imports this one
 
                     value = as_module(value)
-                    self._adopt(name, value)
+                    self._register_child(name, value)
         object.__setattr__(self, name, value)
 
-    if not TYPE_CHECKING:  # for which every module would have every attribute
+    if not TYPE_CHECKING:  # type checkers would accept every attribute of a module
 
         def __getattr__(self, name: str) -> Any:
             if name in self.__dict__.get("_ties", ()):
                 return getattr(*self._holder(name))
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name.startswith("__"):
-                # What compiled code may ask for; torch's compiler knows no errors with names.
+                # torch 2.13: the compiler looks up special names, and does not support AttributeError(name=...).
                 raise AttributeError(message)
             raise AttributeError(message, name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         is_tied = name in self._ties
-        self._forget(name)
+        self._unregister(name)
         if not is_tied:
             object.__delattr__(self, name)
 
     def _register(self, name: str) -> None:
-        """Make ``name`` free for a tensor or a module."""
+        """Check ``name`` for a tensor or a module, and remove what is registered under it."""
         if hasattr(Module, name) or name in OWN:
             raise AttributeError(
                 f"{type(self).__name__}: a tensor or module must not have the name of an attribute of every Module, "
@@ -130,10 +130,10 @@ class Module(Node):
                 f"{type(self).__name__}: the name of a tensor or module must have no dots, which separate names in a "
                 f"path, got {name!r}"
             )
-        self._forget(name)
-        self._change()
+        self._unregister(name)
+        self._invalidate_layouts()
 
-    def _adopt(self, name: str, child: Module) -> None:
+    def _register_child(self, name: str, child: Module) -> None:
         self._register(name)
         self._children[name] = None
         child._parents[id(self)] = ref(self)
@@ -154,17 +154,20 @@ class Module(Node):
                 f"Tied: tensors must have one shape and dtype, got {describe(new)} for {name}, which is "
                 f"{describe(getattr(self, name))}"
             )
-        # The name keeps its place among the others.
-        places = {**self._roles, name: TIED}
+        # Tying a name does not change the order of the tensors.
+        roles = {**self._roles, name: TIED}
         self._register(name)
         self.__dict__.pop(name, None)
-        self.__dict__["_roles"] = places
+        self.__dict__["_roles"] = roles
         self._ties[name] = holder, held
-        # So that it is told of changes there.
+        # Changes in the holder invalidate the layout of this module too.
         holder._parents[id(self)] = ref(self)
 
     def parameters(self, trainable: bool | None = True) -> dict[str, Tensor]:
-        """The parameters by path: those that train, with ``False`` those that are frozen, with ``None`` all.
+        """Parameters by path.
+
+        Args:
+            trainable: ``True`` for trainable parameters, ``False`` for frozen ones, ``None`` for both.
 
         >>> from ember_ml.nn.modules import Linear
         >>> list(Linear(2, 3).parameters())
@@ -173,22 +176,22 @@ class Module(Node):
         layout = self.layout()
         if trainable:
             return {path: getattr(module, name) for path, module, name in layout.trainable}
-        return layout.having(FROZEN) if trainable is False else layout.having(TRAINABLE, FROZEN)
+        return layout.with_roles(FROZEN) if trainable is False else layout.with_roles(TRAINABLE, FROZEN)
 
     def named_parameters(self, trainable: bool | None = True) -> Iterator[tuple[str, Tensor]]:
-        """Pairs of path and parameter, as ``parameters`` answers."""
+        """Pairs of path and parameter; see ``parameters``."""
         return iter(self.parameters(trainable).items())
 
     def buffers(self) -> dict[str, Tensor]:
-        """The tensors by path that are no parameters."""
-        return self.layout().having(BUFFER, CONSTANT)
+        """Tensors that are not parameters, by path."""
+        return self.layout().with_roles(BUFFER, CONSTANT)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor by path, parameters and buffers."""
+        """All tensors, parameters and buffers, by path."""
         return {path: getattr(module, name) for path, module, name in self.layout().entries.values()}
 
     def assign(self, values: Mapping[str, Any]) -> None:
-        """Bind tensors to paths as they are, without conversion or check; ``load_state_dict`` converts and checks."""
+        """Replace tensors by path, without conversion or checks; ``load_state_dict`` converts and checks."""
         entries = self.layout().names
         for path, value in values.items():
             if path not in entries:
@@ -200,7 +203,7 @@ class Module(Node):
             object.__setattr__(module, name, value)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What is saved: the parameters and persistent buffers by path, those that are tied by each of their paths.
+        """Parameters and persistent buffers by path; tied tensors are listed under all of their paths.
 
         >>> from ember_ml.nn.modules import Linear
         >>> {path: tuple(tensor.shape) for path, tensor in Linear(2, 3).state_dict().items()}
@@ -209,13 +212,14 @@ class Module(Node):
         return self.layout().saved()
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Keys:
-        """The paths that ``state`` lacks and those that are unknown; the others are loaded.
+        """Load tensors by path, and return the missing and the unexpected paths.
 
-        Tensors of any engine, and anything that can become one, are copied to the engine, device and dtype of what they
-        replace. Nothing is loaded if anything is wrong.
+        Values may be tensors of any engine or anything that converts to a tensor. They are copied to the engine, device
+        and dtype of the tensors that they replace. If an error is raised, the module is unchanged.
 
         Args:
-            strict: raise ``ValueError`` for missing and unexpected paths. Wrong shapes always raise.
+            state: tensors by path, such as the result of ``state_dict``.
+            strict: raise ``ValueError`` for missing and unexpected paths. Wrong shapes always raise it.
 
         >>> from ember_ml.nn.modules import Linear
         >>> layer = Linear(1, 2)
@@ -227,11 +231,11 @@ class Module(Node):
         return load_state(self, state, strict)
 
     def save(self, path: object) -> None:
-        """Write ``state_dict()`` to a file that ``load`` reads on any engine; the suffix decides the format."""
+        """Write ``state_dict()`` to a file that ``load`` reads on any engine; the suffix determines the format."""
         ops.save(path, self.state_dict())
 
     def load(self, path: object, strict: bool = True) -> Keys:
-        """What ``load_state_dict`` answers for the state in a file.
+        """Load the state that ``save`` wrote to a file; see ``load_state_dict``.
 
         >>> import tempfile
         >>> from ember_ml.nn.modules import Linear
@@ -243,26 +247,30 @@ class Module(Node):
         return self.load_state_dict(ops.load(path), strict)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all those below it."""
+        """This module and all modules below it."""
         return iter(self.layout().modules.values())
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
-        """This module and all those below it, each with its path; that of this one is empty."""
+        """Pairs of path and module for this module, whose path is empty, and all modules below it."""
         return iter(self.layout().modules.items())
 
     def children(self) -> dict[str, Module]:
-        """The modules directly below this one, by name."""
+        """Modules directly below this one, by name."""
         self.layout()
         return {name: getattr(self, name) for name in self._children}
 
     def train(self, mode: bool = True) -> Self:
-        """The module itself, in training: dropout drops, and statistics are those of the batch."""
+        """Set training mode and return the module: dropout is active, and batch statistics are used.
+
+        Args:
+            mode: if false, set evaluation mode instead.
+        """
         for module in self.modules():
             object.__setattr__(module, "training", mode)
         return self
 
     def eval(self) -> Self:
-        """The module itself, no longer in training.
+        """Set evaluation mode and return the module: dropout is inactive, and running statistics are used.
 
         >>> from ember_ml.nn.modules import Dropout
         >>> Dropout(0.5).eval()([1.0, 2.0]).tolist()
@@ -271,22 +279,22 @@ class Module(Node):
         return self.train(False)
 
     def freeze(self, *patterns: str) -> Self:
-        """The module itself, with parameters that training leaves alone.
+        """Exclude parameters from training, and return the module.
 
         Args:
-            patterns: paths of parameters or modules, with ``*`` for anything; all parameters, if not given.
+            patterns: paths of parameters or modules, in which ``*`` matches anything; by default all parameters.
 
         >>> from ember_ml.nn.modules import Linear, Sequential
         >>> list(Sequential(Linear(2, 2), Linear(2, 2)).freeze("0", "*.bias").parameters())
         ['1.weight']
         """
-        return self._mark(FROZEN, patterns)
+        return self._set_role(FROZEN, patterns)
 
     def unfreeze(self, *patterns: str) -> Self:
-        """The module itself, with parameters that train again; the opposite of ``freeze``."""
-        return self._mark(TRAINABLE, patterns)
+        """Make parameters trainable again, and return the module; the opposite of ``freeze``."""
+        return self._set_role(TRAINABLE, patterns)
 
-    def _mark(self, role: str, patterns: tuple[str, ...]) -> Self:
+    def _set_role(self, role: str, patterns: tuple[str, ...]) -> Self:
         layout = self.layout()
         entries = [e for e in layout.names.values() if e.module._roles[e.name] in (TRAINABLE, FROZEN)]
         chosen = set() if patterns else {entry.path for entry in entries}
@@ -301,27 +309,27 @@ class Module(Node):
         for path, module, name in entries:
             if path in chosen:
                 module._roles[name] = role
-                module._change()
+                module._invalidate_layouts()
         return self
 
     @property
     def backend(self) -> str:
-        """The name of the engine that the module's tensors are of; the active one, if it has none.
+        """Name of the engine of the module's tensors; the active engine if there are no tensors.
 
         >>> from ember_ml.nn.modules import Linear
         >>> Linear(2, 3).to_backend("numpy").backend
         'numpy'
         """
         first = next(iter(self.tensors().values()), None)
-        home = backend_of(first) or current_backend()
-        return home.chosen_as
+        backend = backend_of(first) or current_backend()
+        return backend.chosen_as
 
     def to(self, device: DeviceLike) -> Self:
-        """The module itself, with its tensors on another device."""
+        """Move the tensors to another device, and return the module."""
         return self._convert(lambda tensor: ops.to_device(tensor, device), self.backend)
 
     def to_backend(self, name: str) -> Self:
-        """The module itself, with its tensors moved to another engine.
+        """Move the tensors to another engine, and return the module.
 
         >>> from ember_ml.nn.modules import Linear
         >>> type(Linear(2, 3).to_backend("numpy").weight).__module__
@@ -330,7 +338,7 @@ class Module(Node):
         return self._convert(ops.asarray, name)
 
     def astype(self, dtype: DTypeLike) -> Self:
-        """The module itself, with its floating tensors in another dtype.
+        """Cast the floating-point tensors to another dtype, and return the module.
 
         >>> from ember_ml.nn.modules import Linear
         >>> ops.to_dtype_str(Linear(2, 3).astype("float16").bias.dtype)
@@ -341,17 +349,17 @@ class Module(Node):
         return self._convert(lambda tensor: ops.cast(tensor, dtype) if ops.is_float(tensor) else tensor, self.backend)
 
     def _convert(self, change: Callable[[Any], Any], backend: str) -> Self:
-        # With that backend active, since host arrays would otherwise go to the one that is.
+        # NumPy arrays are converted to the active backend, so activate the intended one.
         with use_backend(backend):
             self.assign({path: change(tensor) for path, tensor in self.tensors().items()})
         return self
 
     def summary(self, *inputs: Any) -> Summary:
-        """A table of the layers: path, output shape and parameters, with totals.
+        """Table of the layers with their paths, output shapes and numbers of parameters, and totals.
 
         Args:
-            inputs: what the model is called with, for the output shapes: tensors, or tuples of integers, which stand
-                for zeros of that shape in the dtype of the parameters.
+            inputs: arguments of one call of the model, from which the output shapes are taken: tensors, or tuples of
+                integers, which mean zeros of that shape in the dtype of the parameters.
 
         >>> from ember_ml.nn.modules import Linear, ReLU, Sequential
         >>> summary = Sequential(Linear(4, 8), ReLU(), Linear(8, 2)).summary((32, 4))
@@ -372,7 +380,7 @@ class Module(Node):
         return f"{type(self).__name__}(\n  {inner}\n)"
 
     def extra_repr(self) -> str:
-        """What ``repr`` shows of the module itself: the arguments of its constructor that attributes still hold."""
+        """Text that ``repr`` shows for the module itself: constructor arguments that are also attributes."""
         return options(self)
 
 

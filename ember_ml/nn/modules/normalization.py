@@ -1,4 +1,4 @@
-"""Normalisations: the layers that give their input a mean and a variance."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from ember_ml.types import DTypeLike, Tensor
 
 
 class BatchNorm(Module):
-    """``x`` with mean 0 and variance 1 over all axes but that of the channels, times ``weight``, plus ``bias``.
+    """``x`` with mean 0 and variance 1 over all axes except the channels, times ``weight``, plus ``bias``.
 
-    In training the statistics are those of the batch, and ``running_mean`` and ``running_var`` move towards them by
-    ``momentum``, the variance without bias; outside of training these are used.
+    In training, the statistics of the batch are used, and the running statistics are updated:
+    ``running_mean += momentum * (mean - running_mean)``, and likewise ``running_var`` with the unbiased variance. In
+    evaluation mode, the running statistics are used.
 
     Args:
-        axis: that of the channels; ``1`` if they come after the batch.
-        affine: whether there are a weight and a bias.
+        num_features: number of channels.
+        axis: the axis of the channels; ``1`` if they follow the batch.
+        momentum: weight of the batch in the running statistics.
+        epsilon: added to the variance for numerical stability.
+        affine: whether to learn a weight and a bias.
 
     >>> layer = BatchNorm(2, epsilon=0.0)
     >>> layer([[1.0, 2.0], [3.0, 6.0]]).tolist()
@@ -57,13 +61,13 @@ class BatchNorm(Module):
         x = ops.asarray(x) if isinstance(x, (list, tuple)) else x
         given = as_dtype(x.dtype)
         if given.bits > 16:
-            return self._normalized(x)
-        # Squares and sums of half types are too few digits.
-        answer = self._normalized(ops.cast(x, "float32"))
-        return ops.cast(answer, promote(given, as_dtype(self.running_mean.dtype)))
+            return self._normalize_batch(x)
+        # float16 and bfloat16 are too imprecise for sums and squares.
+        result = self._normalize_batch(ops.cast(x, "float32"))
+        return ops.cast(result, promote(given, as_dtype(self.running_mean.dtype)))
 
-    def _normalized(self, x: Any) -> Any:
-        """``x`` normalised by the statistics of the batch, towards which the running ones move."""
+    def _normalize_batch(self, x: Any) -> Any:
+        """Normalize ``x`` by the statistics of the batch, and update the running statistics."""
         if x.shape[axis_of(self.axis, x.ndim)] != self.num_features:
             raise ValueError(
                 f"{type(self).__name__}: axis {self.axis} of x must have length {self.num_features}, got shape "
@@ -84,8 +88,10 @@ class LayerNorm(Module):
     """``x`` with mean 0 and variance 1 over its last axes, times ``weight``, plus ``bias``.
 
     Args:
-        normalized_shape: the size of the last axis, or of the last axes.
-        affine: whether there are a weight and a bias.
+        normalized_shape: length of the last axis, or lengths of the last axes.
+        epsilon: added to the variance for numerical stability.
+        affine: whether to learn a weight and a bias.
+        bias: if false, only a weight is learned.
 
     >>> LayerNorm(2, epsilon=0.0)([[1.0, 3.0], [2.0, 6.0]]).tolist()
     [[-1.0, 1.0], [-1.0, 1.0]]
@@ -113,6 +119,10 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """``x / sqrt(mean(x ** 2) + epsilon)`` over its last axes, times ``weight``.
 
+    Args:
+        normalized_shape: length of the last axis, or lengths of the last axes.
+        affine: whether to learn a weight.
+
     >>> RMSNorm(2, epsilon=0.0)([[2.0, 2.0], [-4.0, 4.0]]).tolist()
     [[1.0, 1.0], [-1.0, 1.0]]
     """
@@ -138,7 +148,11 @@ class GroupNorm(Module):
     """``x`` with mean 0 and variance 1 over each group of channels of each example, times ``weight``, plus ``bias``.
 
     Args:
-        axis: that of the channels; ``1`` if they come after the batch.
+        num_groups: number of groups; divides ``num_channels``.
+        num_channels: number of channels.
+        epsilon: added to the variance for numerical stability.
+        affine: whether to learn a weight and a bias.
+        axis: the axis of the channels; ``1`` if they follow the batch.
 
     >>> GroupNorm(2, 4, epsilon=0.0)([[1.0, 3.0, 2.0, 6.0]]).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]

@@ -1,4 +1,4 @@
-"""Pools: the layers that answer with the maximum or the mean of windows."""
+"""Pooling layers: the maximum or the mean of windows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ember_ml.types import Tensor
 
 
 class Pool(Module):
-    """What the pools over windows have in common; ``rank`` is the number of spatial axes, any if it is zero.
+    """Base class of pools over windows; ``rank`` is the number of spatial axes, or 0 for any number.
 
-    Options mean what they mean in ``ops.max_pool``.
+    The options are those of ``ops.max_pool``.
     """
 
     rank = 0
@@ -35,7 +35,7 @@ class Pool(Module):
 
 
 class AdaptivePool(Module):
-    """What the pools with a given number of windows have in common."""
+    """Base class of pools with a given number of windows."""
 
     rank = 0
     function: Callable[..., Any]
@@ -49,7 +49,7 @@ class AdaptivePool(Module):
 
 
 class GlobalPool(Module):
-    """What the pools over all of the spatial axes have in common."""
+    """Base class of pools over all spatial axes."""
 
     function: Callable[..., Any]
 
@@ -69,13 +69,15 @@ class GlobalPool(Module):
 
 
 def check_rank(pool: Any, x: Any) -> None:
-    """``x`` has as many axes as the pool takes."""
+    """Check that ``x`` has the number of axes that ``pool`` requires."""
     if pool.rank and len(ops.shape(x)) != pool.rank + 2:
         raise ValueError(f"{type(pool).__name__}: x must have {pool.rank + 2} axes, got {len(ops.shape(x))}")
 
 
 class MaxPool(Pool):
     """Maximum of every window over one to three spatial axes.
+
+    The options are those of ``ops.max_pool``.
 
     >>> MaxPool(2)([[[1.0], [3.0], [2.0], [5.0]]]).tolist()
     [[[3.0], [5.0]]]
@@ -87,6 +89,8 @@ class MaxPool(Pool):
 class MaxPool1d(MaxPool):
     """Maximum of every window over the axes (batch, length, channels).
 
+    The options are those of ``ops.max_pool``.
+
     >>> MaxPool1d(2)([[[1.0], [3.0]]]).tolist()
     [[[3.0]]]
     """
@@ -96,6 +100,8 @@ class MaxPool1d(MaxPool):
 
 class MaxPool2d(MaxPool):
     """Maximum of every window over the axes (batch, height, width, channels).
+
+    The options are those of ``ops.max_pool``.
 
     >>> MaxPool2d(2)([[[[1.0], [3.0]], [[2.0], [5.0]]]]).tolist()
     [[[[5.0]]]]
@@ -107,6 +113,8 @@ class MaxPool2d(MaxPool):
 class MaxPool3d(MaxPool):
     """Maximum of every window over the axes (batch, depth, height, width, channels).
 
+    The options are those of ``ops.max_pool``.
+
     >>> tuple(MaxPool3d(2)(ops.ones((1, 4, 4, 4, 1))).shape)
     (1, 2, 2, 2, 1)
     """
@@ -115,7 +123,9 @@ class MaxPool3d(MaxPool):
 
 
 class AveragePool(Pool):
-    """Mean of every window over one to three spatial axes; padding does not count.
+    """Mean of every window over one to three spatial axes; padding is excluded.
+
+    The options are those of ``ops.average_pool``.
 
     >>> AveragePool(2)([[[1.0], [3.0], [2.0], [6.0]]]).tolist()
     [[[2.0], [4.0]]]
@@ -127,6 +137,8 @@ class AveragePool(Pool):
 class AveragePool1d(AveragePool):
     """Mean of every window over the axes (batch, length, channels).
 
+    The options are those of ``ops.average_pool``.
+
     >>> AveragePool1d(2)([[[1.0], [3.0]]]).tolist()
     [[[2.0]]]
     """
@@ -137,6 +149,8 @@ class AveragePool1d(AveragePool):
 class AveragePool2d(AveragePool):
     """Mean of every window over the axes (batch, height, width, channels).
 
+    The options are those of ``ops.average_pool``.
+
     >>> AveragePool2d(2)([[[[1.0], [3.0]], [[2.0], [6.0]]]]).tolist()
     [[[[3.0]]]]
     """
@@ -146,6 +160,8 @@ class AveragePool2d(AveragePool):
 
 class AveragePool3d(AveragePool):
     """Mean of every window over the axes (batch, depth, height, width, channels).
+
+    The options are those of ``ops.average_pool``.
 
     >>> tuple(AveragePool3d(2)(ops.ones((1, 4, 4, 4, 1))).shape)
     (1, 2, 2, 2, 1)
@@ -177,6 +193,9 @@ class AdaptiveAveragePool(AdaptivePool):
 class GlobalMaxPool(GlobalPool):
     """Maximum of each channel over all spatial axes.
 
+    Args:
+        keepdims: keep the spatial axes, with length 1.
+
     >>> GlobalMaxPool()([[[1.0, 2.0], [3.0, 0.0]]]).tolist()
     [[3.0, 2.0]]
     """
@@ -186,6 +205,9 @@ class GlobalMaxPool(GlobalPool):
 
 class GlobalAveragePool(GlobalPool):
     """Mean of each channel over all spatial axes.
+
+    Args:
+        keepdims: keep the spatial axes, with length 1.
 
     >>> GlobalAveragePool()([[[1.0, 2.0], [3.0, 0.0]]]).tolist()
     [[2.0, 1.0]]

@@ -1,7 +1,7 @@
-"""Recurrent layers: those that go through a sequence and carry a state from step to step.
+"""Recurrent layers, which process a sequence step by step and carry a state from one step to the next.
 
-A cell computes one step; a layer computes all, for the whole batch. The part of a step that depends on the input alone
-is computed for all steps at once.
+A cell computes one step; a layer computes all steps for a batch. The part of a step that depends only on the input is
+computed for all steps at once.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ember_ml.types import DTypeLike, Tensor
 
 
 class Cell(Module):
-    """What the cells have in common: ``x @ weight_ih + bias_ih`` and ``h @ weight_hh + bias_hh`` for ``gates`` gates.
+    """Base class of cells: ``x @ weight_ih + bias_ih`` and ``h @ weight_hh + bias_hh`` for ``gates`` gates.
 
     The weights have the shapes (input_size, gates * hidden_size) and (hidden_size, gates * hidden_size).
     """
 
     gates = 1
-    # How many tensors a state is made of.
+    # Number of tensors in a state.
     parts = 1
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, dtype: DTypeLike | None = None) -> None:
@@ -44,14 +44,14 @@ class Cell(Module):
         self.bias_hh: Any = Parameter(draw((width,))) if bias else None
 
     def forward(self, x: Any, state: Any = None) -> Any:
-        """The state after a step; by default, the one before it is zero."""
+        """State after one step; the state before it defaults to zero."""
         projected = self.project(x)
         if state is not None:
             self.check_state(state, (*projected.shape[:-1], self.hidden_size))
         return self.step(self.kept(), projected, self.start(projected) if state is None else state)
 
     def check_state(self, state: Any, shape: tuple[int, ...]) -> None:
-        """A state is a tensor of a shape, or a pair of them; none is stretched, and no rows of one taken for a pair."""
+        """Check that ``state`` is one tensor or a pair, as the cell requires, of exactly ``shape``."""
         is_pair = isinstance(state, (tuple, list)) and len(state) == 2
         if is_pair != (self.parts == 2):
             raise ValueError(
@@ -65,30 +65,36 @@ class Cell(Module):
                 )
 
     def project(self, x: Any) -> Any:
-        """The part of a step that depends on the input alone, for one step or for all."""
+        """The part of a step that depends only on the input, for one step or for all."""
         y = ops.matmul(x, self.weight_ih)
-        # Both biases here, where it is once for all steps.
+        # Both biases are added here, once for all steps.
         return y if self.bias_ih is None else ops.add(y, ops.add(self.bias_ih, self.bias_hh))
 
     def start(self, projected: Any) -> Any:
-        """The state before the first step: zero."""
+        """State before the first step: zero."""
         return ops.zeros_like(projected[..., : self.hidden_size])
 
     def kept(self) -> Any:
-        """What is the same in all steps."""
+        """Values that are the same in all steps, computed once: the weight of the state."""
         return self.weight_hh
 
     def step(self, kept: Any, projected: Any, state: Any) -> Any:
-        """The state after a step whose input is projected already."""
+        """State after one step, given the result of ``project`` for its input."""
         raise NotImplementedError(f"{type(self).__name__}: a subclass of Cell must define step, got none")
 
     def outputs(self, states: list[Any], axis: int) -> Any:
-        """What the states after each step tell the next layer, along a new axis."""
+        """Outputs of a layer from the states after each step, along a new axis."""
         return ops.stack(states, axis=axis)
 
 
 class RNNCell(Cell):
-    """``h = activation(x @ weight_ih + bias_ih + h @ weight_hh + bias_hh)``.
+    """One step of a simple RNN: ``h = activation(x @ weight_ih + bias_ih + h @ weight_hh + bias_hh)``.
+
+    Args:
+        input_size: number of features of ``x``.
+        hidden_size: number of features of the state.
+        bias: whether to learn the two biases.
+        activation: name of an activation, or a function.
 
     >>> tuple(RNNCell(3, 4)(ops.ones((2, 3))).shape)
     (2, 4)
@@ -112,10 +118,15 @@ class RNNCell(Cell):
 
 
 class LSTMCell(Cell):
-    """One step of an LSTM; its state is the pair of ``h`` and ``c``.
+    """One step of an LSTM. The state is the pair ``(h, c)``.
 
-    The gates ``i, f, g, o``, in this order in the weights, are sums of the two projections. Then
+    The gates ``i, f, g, o``, in this order in the weights, are sums of the projections of ``x`` and ``h``. Then
     ``c = sigmoid(f) * c + sigmoid(i) * tanh(g)`` and ``h = sigmoid(o) * tanh(c)``.
+
+    Args:
+        input_size: number of features of ``x``.
+        hidden_size: number of features of ``h`` and of ``c``.
+        bias: whether to learn the two biases.
 
     >>> h, c = LSTMCell(3, 4)(ops.ones((2, 3)))
     >>> tuple(h.shape), tuple(c.shape)
@@ -145,6 +156,11 @@ class GRUCell(Cell):
     The gates ``r, z, n`` are in this order in the weights. With their projections of ``x`` and ``h``,
     ``r = sigmoid(r_x + r_h)``, ``z = sigmoid(z_x + z_h)``, ``n = tanh(n_x + r * n_h)`` and ``h = (1 - z) * n + z * h``.
 
+    Args:
+        input_size: number of features of ``x``.
+        hidden_size: number of features of the state.
+        bias: whether to learn the two biases.
+
     >>> tuple(GRUCell(3, 4)(ops.ones((2, 3))).shape)
     (2, 4)
     """
@@ -152,7 +168,7 @@ class GRUCell(Cell):
     gates = 3
 
     def project(self, x: Any) -> Any:
-        """The part of a step that depends on the input alone; the other bias is within the product with ``r``."""
+        """The part of a step that depends only on the input, without ``bias_hh``, which ``r`` multiplies."""
         y = ops.matmul(x, self.weight_ih)
         return y if self.bias_ih is None else ops.add(y, self.bias_ih)
 
@@ -167,17 +183,22 @@ class GRUCell(Cell):
 
 
 class Recurrent(Module):
-    """What the recurrent layers have in common.
+    """Base class of recurrent layers.
 
-    A call answers the outputs of the last layer for every step, and the last states. ``x`` has the axes
-    (batch, time, features), and the outputs (batch, time, hidden_size); twice the hidden size, if bidirectional. States
-    have the axes (layers * directions, batch, hidden_size).
+    A call returns the outputs of the last layer for every step, and the final states of all layers. ``x`` has the axes
+    (batch, time, features), and the outputs have the axes (batch, time, directions * hidden_size). States have the axes
+    (layers * directions, batch, hidden_size).
 
     Args:
+        input_size: number of features of ``x``.
+        hidden_size: number of features of the state of each layer.
+        num_layers: number of stacked layers.
+        bias: whether the cells have biases.
         batch_first: if false, the axes of ``x`` and of the outputs are (time, batch, features).
-        dropout: the rate at which the outputs of a layer are dropped before the next, in training.
-        bidirectional: each layer goes through the sequence in both directions; the outputs stand side by side.
-        options: those of the cell, such as ``activation`` and ``dtype``.
+        dropout: rate of dropout between layers, in training.
+        bidirectional: whether each layer also runs backwards over the sequence; the outputs of both directions are
+            concatenated.
+        options: further options of the cell, such as ``activation`` and ``dtype``.
     """
 
     cell: Callable[..., Cell]
@@ -207,7 +228,7 @@ class Recurrent(Module):
         )
 
     def forward(self, x: Any, state: Any = None) -> tuple[Tensor, Any]:
-        """The outputs of all steps and the states after the last; by default, those before the first are zero."""
+        """Outputs of all steps, and the states after the last step; the initial states default to zero."""
         axis = 1 if self.batch_first else 0
         directions = 2 if self.bidirectional else 1
         cells = list(self.cells)
@@ -227,17 +248,17 @@ class Recurrent(Module):
         return x, _stacked(ends)
 
     def run(self, cell: Any, x: Any, state: Any, axis: int, backwards: bool) -> tuple[Any, Any]:
-        """The outputs of a cell for all steps along ``axis``, and its state after the last."""
+        """Outputs of a cell for all steps along ``axis``, and its state after the last."""
         return run(cell, x, state, axis=axis, backwards=backwards)
 
 
 def run(
     cell: Any, x: Any, state: Any, *, axis: int, backwards: bool = False, spans: list[Any] | None = None
 ) -> tuple[Any, Any]:
-    """The outputs of a cell for all steps along ``axis``, and its state after the last.
+    """Outputs of a cell for all steps along ``axis``, and its state after the last.
 
     Args:
-        spans: how much time goes by in each step, for cells that ask.
+        spans: elapsed time of each step, for cells that take it.
     """
     if len(ops.shape(x)) != 3:
         raise ValueError(
@@ -264,14 +285,14 @@ def _stacked(states: list[Any]) -> Any:
 
 
 def _unstacked(state: Any) -> list[Any]:
-    """The state of each cell."""
+    """State of each cell."""
     if isinstance(state, (tuple, list)):
         return list(zip(*(_unstacked(part) for part in state), strict=True))
     return list(ops.unstack(state))
 
 
 class RNN(Recurrent):
-    """A simple recurrent network: layers of ``RNNCell``.
+    """Simple recurrent network: layers of ``RNNCell``. Arguments and results are those of ``recurrent.Recurrent``.
 
     >>> outputs, state = RNN(3, 4)(ops.ones((2, 5, 3)))
     >>> tuple(outputs.shape), tuple(state.shape)
@@ -282,7 +303,9 @@ class RNN(Recurrent):
 
 
 class LSTM(Recurrent):
-    """A network with long short-term memory: layers of ``LSTMCell``. The state is the pair of ``h`` and ``c``.
+    """Long short-term memory: layers of ``LSTMCell``. Arguments and results are those of ``recurrent.Recurrent``.
+
+    The state is the pair ``(h, c)``.
 
     >>> outputs, (h, c) = LSTM(3, 4, num_layers=2, bidirectional=True)(ops.ones((2, 5, 3)))
     >>> tuple(outputs.shape), tuple(h.shape)
@@ -301,7 +324,7 @@ class LSTM(Recurrent):
 
 
 class GRU(Recurrent):
-    """A network of gated recurrent units: layers of ``GRUCell``.
+    """Gated recurrent units: layers of ``GRUCell``. Arguments and results are those of ``recurrent.Recurrent``.
 
     >>> outputs, state = GRU(3, 4)(ops.ones((2, 5, 3)))
     >>> tuple(outputs.shape), tuple(state.shape)

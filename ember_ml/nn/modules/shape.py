@@ -1,4 +1,4 @@
-"""Layers without weights: those that change the shape, and those that drop or keep what they are given."""
+"""Layers without weights: reshaping, upsampling, dropout and the identity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ember_ml.types import Tensor
 
 
 class Identity(Module):
-    """What it is given.
+    """The input, unchanged.
 
     >>> Identity()([1.0, 2.0])
     [1.0, 2.0]
@@ -23,7 +23,7 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """``x`` with the axes from ``start`` on as one.
+    """``x`` with the axes from ``start`` on flattened into one.
 
     >>> tuple(Flatten()(ops.ones((2, 3, 4))).shape)
     (2, 12)
@@ -39,12 +39,15 @@ class Flatten(Module):
                 f"{type(self).__name__}: start must be an axis of x, got {self.start} for shape {list(shape)}"
             )
         kept = tuple(shape[: self.start])
-        # The length is computed, since -1 has no meaning in an empty batch.
+        # The length is computed, because -1 is ambiguous for an empty batch.
         return ops.reshape(x, (*kept, math.prod(shape[self.start :])))
 
 
 class Reshape(Module):
-    """``x`` in another shape, apart from its first axis.
+    """``x`` with all axes after the first reshaped to ``shape``.
+
+    Args:
+        shape: the new lengths without the first axis; one of them may be -1, which is inferred.
 
     >>> tuple(Reshape((2, -1))(ops.ones((5, 6))).shape)
     (5, 2, 3)
@@ -58,9 +61,10 @@ class Reshape(Module):
 
 
 class Upsample(Module):
-    """Images with ``scale`` times the height and width.
+    """Images resized to ``scale`` times their height and width.
 
     Args:
+        scale: an integer factor, or a pair of factors for height and width.
         interpolation: as in ``ops.resize``.
 
     >>> Upsample(2)([[[[1.0], [2.0]]]]).tolist()
@@ -83,16 +87,19 @@ class Upsample(Module):
 
 
 def check_rate(layer: object, rate: float, name: str = "rate") -> float:
-    """The rate at which something is dropped, which must be a probability."""
+    """``rate`` itself, if it is a probability."""
     if not 0 <= rate <= 1:
         raise ValueError(f"{type(layer).__name__}: {name} must be from 0 to 1, got {rate!r}")
     return rate
 
 
 class Dropout(Module):
-    """``x`` with a random part of its elements zero and the rest divided by ``1 - rate``; outside of training, ``x``.
+    """``x`` with random elements set to zero and the rest divided by ``1 - rate``; in evaluation mode, ``x`` itself.
 
-    Which elements are dropped comes from the random stream, and is the same on every engine for one seed.
+    The elements are chosen with the random stream, so a seed selects the same elements on every engine.
+
+    Args:
+        rate: probability that an element is set to zero.
 
     >>> layer = Dropout(0.5)
     >>> layer.eval()([1.0, 2.0]).tolist()

@@ -1,4 +1,4 @@
-"""What is assigned to a module to give it a tensor: a ``Parameter`` or a ``Buffer``."""
+"""``Parameter`` and ``Buffer``: assigned to an attribute of a module, they register a tensor under its name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ember_ml.types import TensorLike
 TRAINABLE, FROZEN, BUFFER, CONSTANT, TIED = "trainable", "frozen", "buffer", "constant", "tied"
 
 if TYPE_CHECKING:
-    # What a slot is assigned to holds a tensor afterwards, so type checkers take the one for the other.
+    # The attribute holds a tensor after the assignment, so type checkers treat a slot as one.
     Assigned: TypeAlias = Any
 else:
     Assigned = object
 
 
 class Slot(Assigned):  # type: ignore[misc]
-    """A tensor on its way into a module: assigned to an attribute, it registers the name and leaves itself there."""
+    """Tensor to register: assigning it to an attribute of a module stores the tensor and records its role."""
 
     def __init__(self, value: TensorLike, role: str) -> None:
         try:
@@ -33,10 +33,11 @@ class Slot(Assigned):  # type: ignore[misc]
 
 
 class Parameter(Slot):
-    """A tensor that training changes.
+    """A tensor that is learned in training.
 
     Args:
-        trainable: if false, the parameter starts out frozen.
+        value: the initial value, a tensor or anything that converts to one.
+        trainable: if false, the parameter is frozen until ``Module.unfreeze``.
 
     >>> from ember_ml.nn.modules import Module
     >>> class Scale(Module):
@@ -62,7 +63,8 @@ class Buffer(Slot):
     """A tensor that belongs to a module but is not trained, such as running statistics.
 
     Args:
-        persistent: if false, it is no part of ``state_dict``: a table that the constructor computes, for example.
+        value: the initial value, a tensor or anything that converts to one.
+        persistent: if false, the buffer is not part of ``state_dict``. Use it for tables that the constructor computes.
 
     >>> from ember_ml.nn.modules import Module
     >>> module = Module()
@@ -76,6 +78,6 @@ class Buffer(Slot):
 
 
 def native(value: Any) -> Any:
-    """``value`` if it is a tensor of an engine, else a tensor of the active backend that holds it."""
+    """``value`` as an engine's own tensor: unwrapped, or else converted by the active backend."""
     value = unwrap(value)
     return value if backend_of(value, host=False) is not None else ops.asarray(value)

@@ -1,4 +1,4 @@
-"""The state of a model: what is loaded is converted, checked as a whole, and only then assigned."""
+"""Loading of a model's state: all tensors are converted and checked before any is assigned."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Keys(NamedTuple):
-    """The paths that a loaded state lacked, and those that it had too many."""
+    """Paths of the model that a loaded state does not have, and paths of the state that the model does not have."""
 
     missing: list[str]
     unexpected: list[str]
 
 
 def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
-    """What ``Module.load_state_dict`` answers, of which this is the work.
+    """Implementation of ``Module.load_state_dict``.
 
     >>> from ember_ml.nn.modules import Linear
     >>> load_state(Linear(1, 2), {"bias": [0.5, 0.25]}, strict=False)
@@ -37,7 +37,7 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
         )
     own = module.state_dict()
     firsts = module.layout().ties
-    # One of its names is enough for a tensor that is tied.
+    # One of its paths is enough for a tied tensor.
     present = {firsts.get(path, path) for path in state}
     keys = Keys(
         [path for path in own if firsts.get(path, path) not in present], [path for path in state if path not in own]
@@ -47,7 +47,7 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
     for path, old in own.items():
         if path in state:
             try:
-                new = _taking_the_place_of(old, state[path])
+                new = _converted(state[path], old)
             except Exception as error:
                 error.add_note(f"in the state for {path!r} of {type(module).__name__}")
                 raise
@@ -73,11 +73,11 @@ def _are_equal(one: Any, other: Any) -> bool:
     return bool(same)  # emberlint: ignore[EMB201] a state is checked before it is loaded
 
 
-def _taking_the_place_of(old: Any, value: Any) -> Any:
-    """A copy of ``value`` on the engine and device of ``old``, in its dtype."""
-    home = backend_of(old) or current_backend()
-    with activate(home):
+def _converted(value: Any, old: Any) -> Any:
+    """Copy of ``value`` on the engine and device of ``old``, in the dtype of ``old``."""
+    backend = backend_of(old) or current_backend()
+    with activate(backend):
         new = ops.asarray(unwrap(value))
         if ops.is_complex(new) and not ops.is_complex(old):
             raise TypeError(f"values must be real, got complex ones for {describe(old)}")
-        return ops.asarray(new, dtype=old.dtype, device=home.device_of(old), copy=True)
+        return ops.asarray(new, dtype=old.dtype, device=backend.device_of(old), copy=True)

@@ -1,4 +1,4 @@
-"""Summary: a table of the layers of a model."""
+"""Table of the layers of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ember_ml.nn.modules.module import Module
 
 
 class Row(NamedTuple):
-    """A layer: its path, class, the shape of what it answers (if it was called), and its own parameters."""
+    """A layer: its path, class, output shape (empty if it was not called), and numbers of its own parameters."""
 
     path: str
     kind: str
@@ -23,7 +23,7 @@ class Row(NamedTuple):
 
 
 class Summary:
-    """What ``Module.summary`` answers: ``rows``, totals, and a table when it is shown or printed."""
+    """Result of ``Module.summary``: ``rows``, totals, and a table when it is printed."""
 
     def __init__(self, title: str, rows: list[Row], size: int) -> None:
         self.title, self.rows, self.size = title, rows, size
@@ -32,7 +32,7 @@ class Summary:
 
     @property
     def total(self) -> int:
-        """The number of parameters."""
+        """Number of parameters."""
         return self.trainable + self.frozen
 
     def __rich__(self) -> Any:
@@ -75,14 +75,14 @@ class Summary:
 
 
 def summarize(model: Module, inputs: tuple[Any, ...]) -> Summary:
-    """The summary of a model, called with ``inputs`` if there are any."""
+    """Summary of a model, with output shapes if ``inputs`` are given."""
     shapes = _shapes(model, inputs) if inputs else {}
     rows: list[Row] = []
     counted: set[tuple[int, str]] = set()
     for path, module in model.named_modules():
         held: dict[str, list[int]] = {"trainable": [], "frozen": []}
         for holder, name in (module._holder(name) for name in module._roles):
-            # What is tied counts once.
+            # A tied tensor counts once.
             if (id(holder), name) not in counted and holder._roles[name] in held:
                 held[holder._roles[name]].append(_size(getattr(holder, name)))
             counted.add((id(holder), name))
@@ -104,14 +104,14 @@ def _size(tensor: Any) -> int:
 
 
 def _shapes(model: Module, inputs: tuple[Any, ...]) -> dict[str, str]:
-    """The shape that each module answered last, by path, in one call outside of training that leaves no trace."""
+    """Output shapes of all modules by path, from one call in evaluation mode; the model is restored afterwards."""
     tensors = model.tensors()
     dtype = next((tensor.dtype for tensor in model.parameters(trainable=None).values()), None)
     modes = [(module, module.training) for module in model.modules()]
     shapes: dict[str, str] = {}
     try:
         for path, module in model.named_modules():
-            object.__setattr__(module, "forward", _noting(module.forward, path, shapes))
+            object.__setattr__(module, "forward", _recording(module.forward, path, shapes))
         with use_backend(model.backend):
             _call(model.eval(), inputs, dtype)
     finally:
@@ -123,7 +123,7 @@ def _shapes(model: Module, inputs: tuple[Any, ...]) -> dict[str, str]:
 
 
 def _call(model: Module, inputs: tuple[Any, ...], dtype: Any) -> None:
-    """Call a model with zeros of a dtype for shapes, or with integers if it takes nothing else."""
+    """Call a model with zeros for shapes, in ``dtype`` or, if the model rejects it, int64."""
     try:
         model(*[_example(value, dtype) for value in inputs])
     except TypeError as error:
@@ -138,11 +138,13 @@ def _example(value: Any, dtype: Any) -> Any:
     return ops.zeros(value, dtype=dtype) if is_shape else value
 
 
-def _noting(forward: Callable[..., Any], path: str, shapes: dict[str, str]) -> Callable[..., Any]:
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        answer = forward(*args, **kwargs)
-        found = [str(list(x.shape)) for x in tree.leaves(answer) if hasattr(x, "shape")]
-        shapes[path] = ", ".join(found)
-        return answer
+def _recording(forward: Callable[..., Any], path: str, shapes: dict[str, str]) -> Callable[..., Any]:
+    """``forward``, which also records the shapes of its results in ``shapes``."""
 
-    return noted
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        result = forward(*args, **kwargs)
+        found = [str(list(x.shape)) for x in tree.leaves(result) if hasattr(x, "shape")]
+        shapes[path] = ", ".join(found)
+        return result
+
+    return recorded

@@ -1,7 +1,7 @@
-"""The portable tensor, and the operations as a namespace of the array API standard.
+"""``EmberTensor``, one tensor type for every engine, and a namespace that follows the array API standard.
 
-``EmberTensor`` is one tensor type for every engine. The operations are those of ``ops``, which answer in kind; those
-that create tensors answer with an ``EmberTensor`` here.
+The functions are those of ``ops``, which return an ``EmberTensor`` if any argument is one. Functions that create
+tensors always return an ``EmberTensor`` here.
 
 >>> x = arange(4.0)
 >>> x.__array_namespace__().sum(x[1:] ** 2).item()
@@ -20,7 +20,7 @@ from ember_ml.nn.tensor.tensor import wrap as wrap
 from ember_ml.ops import *
 
 if TYPE_CHECKING:
-    # Checkers read no list that is made at run time, and so see none of the names above.
+    # Type checkers cannot read an __all__ that is computed at run time, so the star import above gives them no names.
     import ember_ml.nn.tensor.fft as fft
     from ember_ml.dtypes import *
     from ember_ml.ops.activations import *
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from ember_ml.ops.creation import *
     from ember_ml.ops.device import *
     from ember_ml.ops.dtypes import *
-    from ember_ml.ops.fft import *  # type: ignore[no-redef] # the namespace of that name is below
+    from ember_ml.ops.fft import *  # type: ignore[no-redef] # the namespace below replaces it
     from ember_ml.ops.indexing import *
     from ember_ml.ops.io import *
-    from ember_ml.ops.linearalg import *  # type: ignore[assignment] # its cond gives way
+    from ember_ml.ops.linearalg import *  # type: ignore[assignment] # cond of ops.control is used
     from ember_ml.ops.losses import *
     from ember_ml.ops.manipulation import *
     from ember_ml.ops.math import *
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ember_ml.ops.stats import *
     from ember_ml.ops.vector import *
 
-# The extensions of the standard: where ``ops`` has a function of that name, this is the namespace that holds it.
+# Extensions of the standard: these namespaces replace functions of ``ops`` with the same name.
 import ember_ml.nn.tensor.fft as fft  # isort: skip
 import ember_ml.nn.tensor.linalg as linalg  # type: ignore[no-redef] # isort: skip
 

@@ -1,6 +1,7 @@
-"""The operations that take no tensors, answering with portable ones.
+"""Operations without tensor parameters, which here return an ``EmberTensor``.
 
-All others answer in kind and need nothing. These are found in the registry, by their parameters, and not listed.
+Other operations return an ``EmberTensor`` if any argument is one, so they need no wrapper. Operations that create
+tensors are recognized by their parameters.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ P = ParamSpec("P")
 
 
 def creators(names: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Those operations among ``names`` that answer with tensors and take none, made to answer with portable ones."""
+    """The operations in ``names`` that create tensors, with their results wrapped in ``EmberTensor``."""
     found = {name: value for name, value in names.items() if hasattr(value, "__operation__")}
-    return {name: portable_of(function) for name, function in found.items() if _creates(function)}
+    return {name: with_wrapped_result(function) for name, function in found.items() if _creates(function)}
 
 
 def category(module: ModuleType) -> ModuleType:
-    """A category of operations whose creators answer with portable tensors."""
+    """Copy of a category of operations, whose functions that create tensors return an ``EmberTensor``."""
     name = f"{__name__.rpartition('.')[0]}.{module.__name__.rpartition('.')[2]}"
     made = sys.modules[name] = ModuleType(name, module.__doc__)
     own = {key: value for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__}
@@ -33,19 +34,19 @@ def category(module: ModuleType) -> ModuleType:
 
 
 def _creates(function: Callable[..., Any]) -> bool:
-    answer = str(function.__annotations__.get("return"))
-    return not operation_of(function).tensors and ("Tensor" in answer or "Any" in answer)
+    result = str(function.__annotations__.get("return"))
+    return not operation_of(function).tensors and ("Tensor" in result or "Any" in result)
 
 
 @cache
-def portable_of(function: Callable[P, Any]) -> Callable[P, Any]:
-    """``function``, which answers with native tensors, answering with portable ones."""
+def with_wrapped_result(function: Callable[P, Any]) -> Callable[P, Any]:
+    """``function`` with its result wrapped in ``EmberTensor``."""
 
     @wraps(function)
     def create(*args: P.args, **kwargs: P.kwargs) -> Any:
         if holds_wrapped(args) or holds_wrapped(kwargs.values()):
             return function(*args, **kwargs)
-        home = current_backend()
-        return wrap(function(*unwrap(args, home), **unwrap(kwargs, home)))
+        backend = current_backend()
+        return wrap(function(*unwrap(args, backend), **unwrap(kwargs, backend)))
 
     return create

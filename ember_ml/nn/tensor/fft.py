@@ -1,11 +1,11 @@
-"""The Fourier transform extension of the array API standard, and the other operations of ``ops.fft``."""
+"""Fourier transform extension of the array API standard, and the other operations of ``ops.fft``."""
 
 import sys as _sys
 
 from ember_ml.nn.tensor.creation import creators as _creators
 from ember_ml.ops.fft import *  # noqa: F403 - all of them
 
-# As an attribute of ``ops``, the name is the function's.
+# ``ops.fft`` is the function of that name, so take the module from sys.modules.
 vars().update(_creators(vars(_sys.modules["ember_ml.ops.fft"])))
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__")]

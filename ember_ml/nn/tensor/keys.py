@@ -1,4 +1,4 @@
-"""Keys that every engine reads alike, so that indexing with them needs no operation."""
+"""Keys that all engines interpret in the same way, so that they can be passed to the engine directly."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from typing import Any
 
 
 def is_plain(key: Any, shape: Any) -> bool:
-    """Whether ``key`` is made of integers in range, slices that rise, ``None`` and an ellipsis alone.
+    """Whether ``key`` consists only of integers in range, slices with positive steps, ``None`` and an ellipsis.
 
-    MLX takes integers out of range, and 32 bits in slices; torch slices that rise alone, and far steps end the process.
+    Other keys differ between engines. MLX 0.32 does not check that integers are in range and limits slices to 32 bits.
+    torch 2.13 supports only positive steps, and a step beyond 32 bits ends the process.
     """
-    kind = type(key)
-    if kind is int:
+    key_type = type(key)
+    if key_type is int:
         return len(shape) > 0 and -shape[0] <= key < shape[0]
-    if kind is slice:
-        return len(shape) > 0 and _rises(key)
-    return kind is tuple and _all_plain(key, shape)
+    if key_type is slice:
+        return len(shape) > 0 and _is_plain_slice(key)
+    return key_type is tuple and _all_plain(key, shape)
 
 
 def _all_plain(key: tuple[Any, ...], shape: Any) -> bool:
     axis = 0
     ended = False
     for i, part in enumerate(key):
-        kind = type(part)
-        if kind is int or kind is slice:
+        part_type = type(part)
+        if part_type is int or part_type is slice:
             if axis >= len(shape):
                 return False
-            if not (_rises(part) if kind is slice else -shape[axis] <= part < shape[axis]):
+            if not (_is_plain_slice(part) if part_type is slice else -shape[axis] <= part < shape[axis]):
                 return False
             axis += 1
         elif part is ...:
@@ -41,13 +42,13 @@ def _all_plain(key: tuple[Any, ...], shape: Any) -> bool:
     return True
 
 
-def _rises(part: slice) -> bool:
+def _is_plain_slice(part: slice) -> bool:
     start, stop, step = part.start, part.stop, part.step
     return (
-        (step is None or (type(step) is int and 0 < step < _FAR))
-        and (stop is None or (type(stop) is int and -_FAR < stop < _FAR))
-        and (start is None or (type(start) is int and -_FAR < start < _FAR))
+        (step is None or (type(step) is int and 0 < step < _LIMIT))
+        and (stop is None or (type(stop) is int and -_LIMIT < stop < _LIMIT))
+        and (start is None or (type(start) is int and -_LIMIT < start < _LIMIT))
     )
 
 
-_FAR = 1 << 31
+_LIMIT = 1 << 31

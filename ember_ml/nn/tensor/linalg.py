@@ -1,4 +1,4 @@
-"""The linear algebra extension of the array API standard, and the other operations of ``ops.linearalg``."""
+"""Linear algebra extension of the array API standard, and the other operations of ``ops.linearalg``."""
 
 from ember_ml.nn.tensor.creation import creators as _creators
 from ember_ml.ops import linearalg as _linearalg

@@ -1,4 +1,4 @@
-"""The methods that operations are: those whose first parameter is one tensor."""
+"""Operations as methods of ``EmberTensor``: those whose first parameter is one tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ember_ml.extend import TENSOR, called_as, operation_of
 
 
 def methods() -> dict[str, Callable[..., Any]]:
-    """Every operation, under each of its names, that takes one tensor first: what is ``ops.f(x)`` is ``x.f()`` too."""
+    """Methods by name, for every operation whose first parameter is one tensor: ``x.f()`` is ``ops.f(x)``."""
     found = {}
     for name in ops.__all__:
         function = getattr(ops, name)
@@ -23,16 +23,16 @@ def methods() -> dict[str, Callable[..., Any]]:
 
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation as a method, whose options may be given by position, as NumPy's and torch's users do.
+    """Operation as a method, whose options may be given by position, as in NumPy and torch.
 
-    ``numpy.sum(x)`` and its like call the method, with options of their own that say nothing.
+    Functions such as ``numpy.sum(x)`` call the method with ``out=None`` and ``dtype=None``, which are ignored.
     """
     parameters = operation_of(function).parameters
     options = [p.name for p in parameters if p.keyword]
     if not options or any(p.variadic for p in parameters):
         return function
     count = len(parameters) - len(options) - 1
-    void = {"out", "dtype"}.difference(options)
+    ignored = {"out", "dtype"}.difference(options)
     corrects = "correction" in options
 
     @wraps(function)
@@ -49,7 +49,7 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs[name] = value
             args = args[:count]
         if kwargs:
-            for name in void:
+            for name in ignored:
                 if kwargs.get(name, name) is None:
                     del kwargs[name]
             if corrects and "ddof" in kwargs:

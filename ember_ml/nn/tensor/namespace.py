@@ -1,4 +1,4 @@
-"""The namespace of the array API standard: what it says of itself, and its form for one engine."""
+"""Namespace of the array API standard: its inspection functions, and its variant for a given engine."""
 
 from __future__ import annotations
 
@@ -18,36 +18,33 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _HERE = __name__.rpartition(".")[0]
 
 
-def namespace_of(home: Backend, version: str | None = None) -> ModuleType:
-    """The namespace for tensors of ``home``: the package, or where another engine is active, the package for this one.
-
-    They differ in what they create: a function that asks a tensor for its namespace makes others beside it.
-    """
+def namespace_of(backend: Backend, version: str | None = None) -> ModuleType:
+    """Namespace whose functions create tensors on ``backend``: the package itself if that backend is active."""
     if version is not None and version not in _VERSIONS:
         raise ValueError(f"__array_namespace__: api_version must be one of {', '.join(_VERSIONS)}, got {version!r}")
-    return sys.modules[_HERE] if current_backend() is home else _bound(home, sys.modules[_HERE])
+    return sys.modules[_HERE] if current_backend() is backend else _bound(backend, sys.modules[_HERE])
 
 
 @cache
-def _bound(home: Backend, module: ModuleType) -> Namespace:
-    return Namespace(home, module)
+def _bound(backend: Backend, module: ModuleType) -> Namespace:
+    return Namespace(backend, module)
 
 
 class Namespace(ModuleType):
-    """A module whose functions create tensors on one engine, whichever is active."""
+    """Copy of a module, whose functions create tensors on one engine, whichever is active."""
 
-    def __init__(self, home: Backend, module: ModuleType) -> None:
+    def __init__(self, backend: Backend, module: ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
-        self._home = home
+        self._backend = backend
         self._module = module
         self._creators = creators(vars(module))
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
         if name in self._creators or value is info:
-            value = _within(self._home, value)
+            value = _with_backend(self._backend, value)
         elif isinstance(value, ModuleType) and value.__name__.startswith(_HERE):
-            value = _bound(self._home, value)
+            value = _bound(self._backend, value)
         setattr(self, name, value)
         return value
 
@@ -55,46 +52,46 @@ class Namespace(ModuleType):
         return dir(self._module)
 
     def __repr__(self) -> str:
-        return f"<module {self.__name__!r} for the {self._home.name} engine>"
+        return f"<module {self.__name__!r} for the {self._backend.name} engine>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._home.name, self.__name__)
+        return _restored, (self._backend.name, self.__name__)
 
 
-def _restored(home: str, module: str) -> Namespace:
-    return _bound(load_backend(home), sys.modules[module])
+def _restored(backend: str, module: str) -> Namespace:
+    return _bound(load_backend(backend), sys.modules[module])
 
 
-def _within(home: Backend, function: Any) -> Any:
+def _with_backend(backend: Backend, function: Any) -> Any:
     @wraps(function)
-    def within(*args: Any, **kwargs: Any) -> Any:
-        with use_backend(home.name):
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with use_backend(backend.name):
             return function(*args, **kwargs)
 
-    return within
+    return call
 
 
 class Info:
-    """What a namespace can do: its devices, its dtypes and their defaults, as the standard asks for them."""
+    """Inspection of a namespace: its devices, dtypes and defaults, as the standard defines them."""
 
-    def __init__(self, home: Backend) -> None:
-        self._home = home
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     def capabilities(self) -> dict[str, Any]:
-        """What the standard leaves open."""
+        """Support for features that the standard makes optional."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": MAX_AXES}
 
     def default_device(self) -> str:
-        """The device on which tensors are made."""
-        home = self._home
-        return home.device_of(home.convert(0, None, home.device))
+        """Device on which tensors are created."""
+        backend = self._backend
+        return backend.device_of(backend.convert(0, None, backend.device))
 
     def devices(self) -> list[str]:
-        """The devices of the engine."""
-        return self._home.devices()
+        """Devices of the engine."""
+        return self._backend.devices()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, EmberDType]:
-        """The dtypes of Python numbers and of indices."""
+        """Default dtypes of Python numbers and of indices."""
         self._check(device)
         return {
             "real floating": default_dtype(float),
@@ -104,23 +101,23 @@ class Info:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, EmberDType]:
-        """The dtypes of the standard, by name, that the engine has on a device.
+        """Dtypes of the standard that the engine supports on a device, by name.
 
         Args:
-            kind: the kinds to list, as ``isdtype`` names them; by default all.
+            kind: kinds of dtypes to list, as in ``isdtype``; by default all.
         """
         self._check(device)
-        lacking = {"float16", "bfloat16"} if self._home.has_float64() else {"float16", "bfloat16", "float64"}
+        lacking = {"float16", "bfloat16"} if self._backend.has_float64() else {"float16", "bfloat16", "float64"}
         kinds = "any" if kind is None else kind
-        return {d.name: d for d in of_kind(kinds) if d.name in self._home.dtypes and d.name not in lacking}
+        return {d.name: d for d in of_kind(kinds) if d.name in self._backend.dtypes and d.name not in lacking}
 
     def _check(self, device: Any) -> None:
         if device is not None:
-            self._home.find_device(device)
+            self._backend.find_device(device)
 
 
 def info() -> Info:
-    """What the active backend can do, as the array API standard asks for it.
+    """Inspection of the active backend, as the array API standard defines it.
 
     >>> info().default_dtypes()["integral"]
     ember_ml.int64

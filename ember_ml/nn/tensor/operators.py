@@ -1,7 +1,7 @@
-"""The operators of the portable tensor, made from operations.
+"""Operators of ``EmberTensor``, built from operations.
 
-Each has a short way of its own: two tensors of one engine, or a tensor and a Python number, go to the operation as
-native tensors. Everything else is the operation's affair.
+Each operator has a fast path, which calls the operation with native tensors, for two tensors of one engine or a tensor
+and a Python number. All other operands are passed to the operation as they are.
 """
 
 from __future__ import annotations
@@ -21,85 +21,85 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _new = object.__new__
 
-# The type of the answers, also of operators that a subclass inherits.
-_kind: type[Any] = object
+# Type of the results, also for operators that a subclass inherits.
+_tensor_type: type[Any] = object
 
 
-def know(kind: type[Any]) -> None:
-    """Make the operators answer with instances of ``kind``."""
-    global _kind
-    _kind = kind
+def register(tensor_type: type[Any]) -> None:
+    """Make the operators return instances of ``tensor_type``."""
+    global _tensor_type
+    _tensor_type = tensor_type
 
 
 def unary(name: str) -> Callable[[EmberTensor], EmberTensor]:
-    """The operator of one tensor that an operation stands for."""
+    """Operator with one operand, for the operation ``name``."""
     operation = getattr(ops, name)
 
     def operator(self: Any) -> Any:
         home = self.home
         if home.is_host and process_backend() is not home:
             return operation(self)
-        answer = _new(_kind)
-        answer.home, answer.native = home, operation(self.native)
-        return answer
+        result = _new(_tensor_type)
+        result.home, result.native = home, operation(self.native)
+        return result
 
-    return _named(operator, operation)
+    return _documented(operator, operation)
 
 
 def binary(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
-    """The operator of two tensors that an operation stands for."""
+    """Operator with two operands, for the operation ``name``."""
     operation = getattr(ops, name)
 
     def operator(self: Any, other: Any) -> Any:
         home = self.home
-        kind = type(other)
-        if kind is type(self):
+        other_type = type(other)
+        if other_type is type(self):
             if other.home is not home:
                 return operation(self, other)
             other = other.native
-        elif kind is not float and kind is not int:
-            return operation(self, other) if is_tensor_like(kind) else NotImplemented
+        elif other_type is not float and other_type is not int:
+            return operation(self, other) if is_tensor_like(other_type) else NotImplemented
         if home.is_host and process_backend() is not home:
             return operation(self, other)
-        answer = _new(_kind)
-        answer.home, answer.native = home, operation(self.native, other)
-        return answer
+        result = _new(_tensor_type)
+        result.home, result.native = home, operation(self.native, other)
+        return result
 
-    return _named(operator, operation)
+    return _documented(operator, operation)
 
 
 def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
-    """The operator with its operands the other way round: the first is a number, or a native tensor."""
+    """Operator with exchanged operands: the first is a number or a native tensor."""
     operation = getattr(ops, name)
     _RUNS[name] = operation.__operation__.runs
     takes_floats = "float32" in operation.__operation__.dtypes
 
     def operator(self: Any, other: Any) -> Any:
-        kind = type(other)
-        if takes_floats and (kind is float or (kind is int and 0 <= other < 128)):
+        other_type = type(other)
+        if takes_floats and (other_type is float or (other_type is int and 0 <= other < 128)):
             home, x = self.home, self.native
             engine = ENGINES[home.name]
             run = _RUNS[name][home.name]
-            answer = _new(_kind)
-            # A floating tensor is in the right dtype whatever the rule.
+            result = _new(_tensor_type)
+            # With a floating-point tensor, no dtype rule requires a cast.
             if x.dtype in engine.numbers[float] and type(run) is not FunctionType:
                 number = other if home.raw_numbers is None else engine.scalar_like(other, x)
-                answer.home, answer.native = home, run(number, x)
-                return answer
-            if x.dtype in engine.numbers[kind] and (not home.is_host or process_backend() is home):
-                answer.home, answer.native = home, operation(engine.scalar_like(other, x), x)
-                return answer
-        return operation(other, self) if is_tensor_like(kind) else NotImplemented
+                result.home, result.native = home, run(number, x)
+                return result
+            if x.dtype in engine.numbers[other_type] and (not home.is_host or process_backend() is home):
+                result.home, result.native = home, operation(engine.scalar_like(other, x), x)
+                return result
+        return operation(other, self) if is_tensor_like(other_type) else NotImplemented
 
-    return _named(operator, operation)
+    return _documented(operator, operation)
 
 
-# What computes each operation, by name and engine: torch's compiler finds it here, but not in a closure.
+# Functions by operation and engine. torch 2.13: the compiler can read them here, but not in a closure.
 _RUNS: dict[str, dict[str, Callable[..., Any]]] = {}
 
 
-def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
-    """The operator that gives its first operand the answer for a value, in the dtype and shape that it has."""
+def in_place(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
+    """Operator that assigns the result to its first operand, which keeps its dtype and shape."""
     operation = getattr(ops, name)
     operator = binary(name)
 
@@ -112,14 +112,14 @@ def assigning(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
                 f"{operation.__name__}: the result must have the shape of the tensor that it is assigned to, "
                 f"{list(self.shape)}, got {list(answer.shape)}"
             )
-        self.native = kept(self, answer, operation.__name__)
+        self.native = _cast_like(self, answer, operation.__name__)
         return self
 
-    return _named(assign, operation)
+    return _documented(assign, operation)
 
 
-def kept(x: Any, value: Any, name: str) -> Any:
-    """The native tensor of ``value`` in the dtype of ``x``, which must be of no lower kind."""
+def _cast_like(x: Any, value: Any, name: str) -> Any:
+    """Native tensor of ``value`` in the dtype of ``x``, whose kind must be the same or higher."""
     own, given = x.dtype, value.dtype
     if own is given:
         return value.native
@@ -131,6 +131,6 @@ def kept(x: Any, value: Any, name: str) -> Any:
     return value.astype(own).native
 
 
-def _named(function: F, operation: Callable[..., Any]) -> F:
+def _documented(function: F, operation: Callable[..., Any]) -> F:
     function.__doc__ = operation.__doc__
     return function

@@ -1,4 +1,4 @@
-"""The portable tensor: one set of operators and methods on every engine."""
+"""``EmberTensor``: one tensor type, with the same operators and methods on every engine."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from ember_ml.extend import unwrap as unwrap_tree
 from ember_ml.nn.tensor import operators
 from ember_ml.nn.tensor.keys import is_plain
 from ember_ml.nn.tensor.methods import methods
-from ember_ml.nn.tensor.operators import assigning, binary, reflected, unary
+from ember_ml.nn.tensor.operators import binary, in_place, reflected, unary
 from ember_ml.nn.tensor.updates import At
 
 
 class EmberTensor:
-    """A tensor of any engine, with the same operators, methods and indexing on each.
+    """Tensor of any engine, with the same operators, methods and indexing on each.
 
-    Every operation that is given one answers with one, computed on the engine that it lives on, whatever is active.
-    Assigning into it, and the operators that assign, give it a new value: no other tensor changes with it.
+    Operations on an ``EmberTensor`` return an ``EmberTensor``. They run on its engine, whichever backend is active.
+    Item assignment and in-place operators change only this tensor, never another one that shares its memory.
 
     Args:
-        data: a native tensor of any engine, which is held without a copy; anything else becomes a tensor of the active
-            backend.
-        dtype: the dtype to cast to.
-        device: the device to move to.
+        data: a native tensor of any engine, which is not copied, or anything that the active backend converts to one.
+        dtype: dtype to cast to.
+        device: device to move to.
 
     >>> x = EmberTensor([[1.0, 2.0], [3.0, 4.0]])
     >>> (x @ x.T + 1).tolist()
@@ -42,11 +41,11 @@ class EmberTensor:
 
     __slots__ = ("__weakref__", "home", "native")
 
-    # The engine's own tensor, and the backend of that engine.
+    # The engine's own tensor, and its backend.
     native: Any
     home: Backend
 
-    # Arrays of NumPy that meet one of these leave the operator to it.
+    # NumPy arrays as the first operand defer to the operators of this class.
     __array_priority__ = 1000
 
     def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
@@ -60,37 +59,37 @@ class EmberTensor:
             except Exception as error:
                 raise rename_error(error, "EmberTensor") from error.__cause__
             if isinstance(native, EmberTensor):
-                # There were some in the sequence.
+                # A sequence with an EmberTensor in it is converted to one.
                 home, native = native.home, native.native
-        self.home, self.native = home, _whole(home, native)
+        self.home, self.native = home, _as_array(home, native)
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """The methods that operations are, which checkers cannot see."""
+            """Declare the methods that are created from operations to type checkers."""
 
-        # Not the bool of `object`, which some checkers take it for otherwise.
+        # Without these, some type checkers assume the bool of `object`.
         def __eq__(self, other: Any) -> EmberTensor: ...  # type: ignore[override]
         def __ne__(self, other: Any) -> EmberTensor: ...  # type: ignore[override]
     else:
         __eq__, __ne__ = binary("equal"), binary("not_equal")
 
-    __add__, __radd__, __iadd__ = binary("add"), reflected("add"), assigning("add")
-    __sub__, __rsub__, __isub__ = binary("subtract"), reflected("subtract"), assigning("subtract")
-    __mul__, __rmul__, __imul__ = binary("multiply"), reflected("multiply"), assigning("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = binary("divide"), reflected("divide"), assigning("divide")
+    __add__, __radd__, __iadd__ = binary("add"), reflected("add"), in_place("add")
+    __sub__, __rsub__, __isub__ = binary("subtract"), reflected("subtract"), in_place("subtract")
+    __mul__, __rmul__, __imul__ = binary("multiply"), reflected("multiply"), in_place("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = binary("divide"), reflected("divide"), in_place("divide")
     __floordiv__, __rfloordiv__ = binary("floor_divide"), reflected("floor_divide")
-    __ifloordiv__ = assigning("floor_divide")
-    __mod__, __rmod__, __imod__ = binary("remainder"), reflected("remainder"), assigning("remainder")
-    __pow__, __rpow__, __ipow__ = binary("power"), reflected("power"), assigning("power")
-    __matmul__, __rmatmul__, __imatmul__ = binary("matmul"), reflected("matmul"), assigning("matmul")
-    __and__, __rand__, __iand__ = binary("bitwise_and"), reflected("bitwise_and"), assigning("bitwise_and")
-    __or__, __ror__, __ior__ = binary("bitwise_or"), reflected("bitwise_or"), assigning("bitwise_or")
-    __xor__, __rxor__, __ixor__ = binary("bitwise_xor"), reflected("bitwise_xor"), assigning("bitwise_xor")
+    __ifloordiv__ = in_place("floor_divide")
+    __mod__, __rmod__, __imod__ = binary("remainder"), reflected("remainder"), in_place("remainder")
+    __pow__, __rpow__, __ipow__ = binary("power"), reflected("power"), in_place("power")
+    __matmul__, __rmatmul__, __imatmul__ = binary("matmul"), reflected("matmul"), in_place("matmul")
+    __and__, __rand__, __iand__ = binary("bitwise_and"), reflected("bitwise_and"), in_place("bitwise_and")
+    __or__, __ror__, __ior__ = binary("bitwise_or"), reflected("bitwise_or"), in_place("bitwise_or")
+    __xor__, __rxor__, __ixor__ = binary("bitwise_xor"), reflected("bitwise_xor"), in_place("bitwise_xor")
     __lshift__, __rlshift__ = binary("bitwise_left_shift"), reflected("bitwise_left_shift")
-    __ilshift__ = assigning("bitwise_left_shift")
+    __ilshift__ = in_place("bitwise_left_shift")
     __rshift__, __rrshift__ = binary("bitwise_right_shift"), reflected("bitwise_right_shift")
-    __irshift__ = assigning("bitwise_right_shift")
+    __irshift__ = in_place("bitwise_right_shift")
     __lt__, __le__, __gt__, __ge__ = binary("less"), binary("less_equal"), binary("greater"), binary("greater_equal")
     __neg__, __pos__, __abs__, __invert__ = unary("negative"), unary("positive"), unary("abs"), unary("bitwise_invert")
 
@@ -98,83 +97,83 @@ class EmberTensor:
 
     def __divmod__(self, other: Any) -> tuple[EmberTensor, EmberTensor]:
         quotient, rest = ops.divmod(self, other)
-        return _portable(quotient), _portable(rest)
+        return _as_ember_tensor(quotient), _as_ember_tensor(rest)
 
     def __rdivmod__(self, other: Any) -> tuple[EmberTensor, EmberTensor]:
         quotient, rest = ops.divmod(other, self)
-        return _portable(quotient), _portable(rest)
+        return _as_ember_tensor(quotient), _as_ember_tensor(rest)
 
     def __round__(self, digits: int | None = None) -> EmberTensor:
-        return _portable(ops.round(self, digits or 0))
+        return _as_ember_tensor(ops.round(self, digits or 0))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The length of each axis."""
+        """Length of each axis."""
         return tuple(self.native.shape)
 
     @property
     def dtype(self) -> EmberDType:
-        """The portable dtype."""
+        """Dtype, the same object on every engine."""
         return self.home.dtype_of(self.native)
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return len(self.native.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return ops.size(self.native)
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element."""
+        """Size of an element in bytes."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return self.size * self.dtype.itemsize
 
     @property
     def device(self) -> str:
-        """The name of the device that the tensor is on."""
+        """Name of the device of the tensor."""
         return self.home.device_of(self.native)
 
     @property
     def backend(self) -> str:
-        """The name of the engine that the tensor lives on."""
+        """Name of the engine of the tensor."""
         return self.home.chosen_as
 
     @property
-    def T(self) -> EmberTensor:  # noqa: N802 - NumPy's and the standard's name
-        """The tensor with its axes in reverse."""
-        return _portable(ops.transpose(self))
+    def T(self) -> EmberTensor:  # noqa: N802 - as in NumPy and the standard
+        """Tensor with its axes in reverse order."""
+        return _as_ember_tensor(ops.transpose(self))
 
     @property
     def mT(self) -> EmberTensor:  # noqa: N802
-        """The tensor with its last two axes exchanged."""
-        return _portable(ops.matrix_transpose(self))
+        """Tensor with its last two axes exchanged."""
+        return _as_ember_tensor(ops.matrix_transpose(self))
 
     @property
     def mH(self) -> EmberTensor:  # noqa: N802
-        """The conjugate of the tensor with its last two axes exchanged."""
-        return _portable(ops.conj(ops.matrix_transpose(self)))
+        """Complex conjugate of the tensor with its last two axes exchanged."""
+        return _as_ember_tensor(ops.conj(ops.matrix_transpose(self)))
 
     @property
     def real(self) -> EmberTensor:
-        """The real part."""
-        return _portable(ops.real(self))
+        """Real part."""
+        return _as_ember_tensor(ops.real(self))
 
     @property
     def imag(self) -> EmberTensor:
-        """The imaginary part."""
-        return _portable(ops.imag(self))
+        """Imaginary part."""
+        return _as_ember_tensor(ops.imag(self))
 
     @property
     def at(self) -> At:
-        """Places in the tensor, for updates that answer with a new one: ``x.at[key].add(values)``."""
+        """Functional updates, which return a new tensor: ``x.at[key].add(values)``."""
         return At(self)
 
     def __len__(self) -> int:
@@ -185,20 +184,20 @@ class EmberTensor:
     def __iter__(self) -> Iterator[EmberTensor]:
         if not self.ndim:
             raise TypeError("iter: the tensor must have at least 1 axis, got a 0-d tensor")
-        return map(_portable, ops.unstack(self))
+        return map(_as_ember_tensor, ops.unstack(self))
 
     def __contains__(self, value: Any) -> bool:
         found = self == value
         if not isinstance(found, EmberTensor):
-            # No operand, which is equal to no element.
+            # A value that is not an operand is not equal to any element.
             return False
-        return bool(ops.any(found))  # emberlint: ignore[EMB201] Python wants a bool of `in`
+        return bool(ops.any(found))  # emberlint: ignore[EMB201] `in` requires a bool
 
     def __getitem__(self, key: Any) -> EmberTensor:
         native = self.native
         if not is_plain(key, native.shape):
             try:
-                return _portable(ops.index_get(self, key))
+                return _as_ember_tensor(ops.index_get(self, key))
             except Exception as error:
                 raise rename_error(error, "indexing") from error.__cause__
         part = native[key]
@@ -215,7 +214,7 @@ class EmberTensor:
             raise rename_error(error, "item assignment") from error.__cause__
 
     def item(self, *place: Any) -> Any:
-        """The only element, as a Python number; or that at a place, given as integers or counted row by row."""
+        """The only element as a Python number, or the element at an index: a flat one, or one integer per axis."""
         if place:
             key = place[0] if isinstance(place[0], tuple) else place
             return (self.reshape(-1) if len(key) == 1 else self)[key].item()
@@ -224,13 +223,13 @@ class EmberTensor:
         return self._element()
 
     def tolist(self) -> Any:
-        """The elements as Python numbers, in nested lists."""
-        # A lazy engine may run out of memory here.
+        """Elements as Python numbers, in nested lists."""
+        # Lazy engines compute here; ops.eval translates their errors.
         native: Any = ops.eval(self.native)
         return native.tolist()
 
     def numpy(self) -> Any:
-        """A copy of the elements as a host array."""
+        """Copy of the elements as a NumPy array."""
         return ops.to_numpy(self)
 
     def _number(self, name: str) -> Any:
@@ -239,11 +238,11 @@ class EmberTensor:
         return self._element()
 
     def _element(self) -> Any:
-        """The only element, as a Python number."""
+        """The only element as a Python number."""
         try:
             return self.native.item()
         except RuntimeError as error:
-            # A lazy engine may run out of memory here.
+            # Lazy engines compute here, and may run out of memory.
             if self.home.error_class(error) is MemoryError:
                 raise MemoryError(str(error)) from error
             raise
@@ -290,33 +289,33 @@ class EmberTensor:
         return sorted(set(object.__dir__(self)))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> EmberTensor:
-        """The elements in another shape, given as integers or as one sequence of them."""
-        return _portable(ops.reshape(self, _one_or_several(shape), copy=copy))
+        """Tensor with another shape, given as integers or as one sequence of them."""
+        return _as_ember_tensor(ops.reshape(self, _one_or_several(shape), copy=copy))
 
     def transpose(self, *axes: Any) -> EmberTensor:
-        """The tensor with its axes in another order, given as integers or as one sequence; by default in reverse."""
-        return _portable(ops.transpose(self, _one_or_several(axes) if axes else None))
+        """Tensor with its axes in another order, given as integers or as one sequence; by default reversed."""
+        return _as_ember_tensor(ops.transpose(self, _one_or_several(axes) if axes else None))
 
     def permute_dims(self, *axes: Any) -> EmberTensor:
-        """The tensor with its axes in another order."""
-        return _portable(ops.permute_dims(self, _one_or_several(axes)))
+        """Tensor with its axes in another order, given as integers or as one sequence."""
+        return _as_ember_tensor(ops.permute_dims(self, _one_or_several(axes)))
 
     def to(self, device: Any) -> EmberTensor:
-        """The tensor on another device of its engine."""
-        return _portable(ops.to_device(self, device))
+        """Tensor on another device of its engine."""
+        return _as_ember_tensor(ops.to_device(self, device))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> EmberTensor:
-        """The tensor on another device of its engine.
+        """Tensor on another device of its engine.
 
         Args:
-            stream: as the standard has it; no engine here takes one, so it must be ``None``.
+            stream: part of the array API standard; not supported, so it must be ``None``.
         """
         if stream is not None:
             raise ValueError(f"to_device: stream must be None on the {self.backend} backend, got {stream!r}")
-        return _portable(ops.to_device(self, device))
+        return _as_ember_tensor(ops.to_device(self, device))
 
     def to_backend(self, name: str) -> EmberTensor:
-        """The tensor on another engine; itself if it is there already. Memory is shared where the engines allow it."""
+        """Tensor on another engine, which shares memory if the engines can; itself if it is on that engine."""
         if name == self.backend:
             return self
         home = load_backend(name, "to_backend")
@@ -325,7 +324,7 @@ class EmberTensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether the engine records what is computed with the tensor, as torch does where asked."""
+        """Whether the engine records operations on the tensor for ``backward``, as torch can."""
         return bool(getattr(self.native, "requires_grad", False))
 
     @requires_grad.setter
@@ -333,23 +332,23 @@ class EmberTensor:
         self._recorded().requires_grad = value
 
     def requires_grad_(self, value: bool = True) -> EmberTensor:
-        """The tensor, with torch told to record what is computed with it, or not to."""
+        """Set ``requires_grad``, and return the tensor."""
         self.requires_grad = value
         return self
 
     @property
     def grad(self) -> EmberTensor | None:
-        """The gradient that ``backward`` left, or ``None``."""
+        """Gradient that ``backward`` computed, or ``None``."""
         found = self._recorded().grad
         return None if found is None else make(self.home, found)
 
     def backward(self, gradient: Any = None, **options: Any) -> None:
-        """Nothing; the tensors that this one was computed from have their gradients afterwards."""
+        """Compute the gradients of the tensors that this one was computed from, and store them in ``grad``."""
         self._recorded().backward(unwrap(gradient), **options)
 
     def detach(self) -> EmberTensor:
-        """The tensor, through which no gradient flows."""
-        return _portable(ops.stop_gradient(self))
+        """Tensor with the same values, through which no gradient flows."""
+        return _as_ember_tensor(ops.stop_gradient(self))
 
     def _recorded(self) -> Any:
         if not hasattr(self.native, "requires_grad"):
@@ -373,8 +372,8 @@ class EmberTensor:
         return operation(*inputs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        """The namespace of the array API standard whose functions take this tensor."""
-        from ember_ml.nn.tensor.namespace import namespace_of  # it holds this type
+        """Namespace of the array API standard for this tensor."""
+        from ember_ml.nn.tensor.namespace import namespace_of  # here, since it imports this module
 
         return namespace_of(load_backend(self.backend), api_version)
 
@@ -392,7 +391,7 @@ class EmberTensor:
         try:
             return native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         except (AssertionError, NotImplementedError, RuntimeError) as error:
-            # The standard's word for what cannot be handed over; each engine has one of its own.
+            # The standard requires BufferError for tensors that cannot be exported; engines raise different errors.
             raise BufferError(
                 f"__dlpack__: the {self.backend} engine must be able to export the tensor, got {error}"
             ) from error
@@ -405,8 +404,8 @@ class EmberTensor:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EmberTensor:
         if not getattr(self.native, "is_leaf", True):
-            # torch copies none in the middle of a computation; the copy begins another, as a pickled one does.
-            return _portable(ops.copy(self.detach())).requires_grad_()
+            # torch 2.13: deepcopy supports only leaves of a graph; the copy is a new leaf, as after unpickling.
+            return _as_ember_tensor(ops.copy(self.detach())).requires_grad_()
         return make(self.home, _copy.deepcopy(self.native, memo))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -417,32 +416,32 @@ for _name, _function in methods().items():
     if _name not in vars(EmberTensor):
         setattr(EmberTensor, _name, _function)
 
-# The operators are made by functions; errors and help call them by the names that they have here.
+# Functions create the operators, so set the names that errors and help show.
 for _name, _function in vars(EmberTensor).items():
     if "<locals>" in getattr(_function, "__qualname__", ""):
         _function.__name__, _function.__qualname__ = _name, f"EmberTensor.{_name}"
 
 
 def make(home: Backend, native: Any) -> EmberTensor:
-    """The portable tensor that holds a native one of ``home``, or of an engine whose tensors are guests there."""
+    """``EmberTensor`` of a native tensor, on ``home`` unless the tensor belongs to another engine."""
     x = object.__new__(EmberTensor)
     if not isinstance(native, home.tensors):
         home = backend_of(native) or home
-    x.home, x.native = home, _whole(home, native)
+    x.home, x.native = home, _as_array(home, native)
     return x
 
 
-def _whole(home: Backend, native: Any) -> Any:
-    """``native``; of NumPy's scalars and subclasses, the array."""
+def _as_array(home: Backend, native: Any) -> Any:
+    """``native``, with NumPy scalars and subclasses of its array type converted to arrays."""
     return native if not home.is_host or type(native) is home.tensors[0] else home.to_host(native)
 
 
 register_wrapper(EmberTensor, make)
-operators.know(EmberTensor)
+operators.register(EmberTensor)
 
 
 def wrap(tree: Any) -> Any:
-    """``tree`` with an ``EmberTensor`` for each native tensor in its nested containers.
+    """``tree`` with every native tensor in its nested containers wrapped in ``EmberTensor``.
 
     >>> from ember_ml.ops import ones
     >>> wrap({"weights": [ones(2)], "step": 3})["weights"][0].shape
@@ -457,7 +456,7 @@ def wrap(tree: Any) -> Any:
 
 
 def unwrap(tree: Any) -> Any:
-    """``tree`` with the native tensor for each ``EmberTensor`` in its nested containers.
+    """``tree`` with every ``EmberTensor`` in its nested containers replaced by its native tensor.
 
     >>> unwrap([EmberTensor([1.0, 2.0]), 3])[1]
     3
@@ -466,20 +465,20 @@ def unwrap(tree: Any) -> Any:
 
 
 def _restored(name: str, array: Any, device: str, requires_grad: bool) -> EmberTensor:
-    """A tensor from a pickle: on the engine and device that it was on, or else on the active ones."""
+    """Tensor from a pickle, on its original engine and device if they are available, else on the active ones."""
     home = load_backend(name) if name in get_available_backends() else current_backend()
     there = home.find_device(device) if device in home.devices() else home.device
     x = make(home, home.convert(array, None, there))
     return x.requires_grad_() if requires_grad and home.name == name else x
 
 
-# The functions of NumPy that operations have other names for.
+# NumPy functions whose operations have other names.
 _UFUNCS = {"degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad"}
 
 
-def _portable(answer: Any) -> EmberTensor:
-    """The answer of an operation to a portable tensor, which is one too: the operation's signature promises less."""
-    return answer  # type: ignore[no-any-return]
+def _as_ember_tensor(result: Any) -> EmberTensor:
+    """``result`` for type checkers: operations on an ``EmberTensor`` return one, but are annotated with ``Tensor``."""
+    return result  # type: ignore[no-any-return]
 
 
 def _one_or_several(values: tuple[Any, ...]) -> Any:
@@ -489,7 +488,7 @@ def _one_or_several(values: tuple[Any, ...]) -> Any:
 
 
 def _text(x: EmberTensor) -> str:
-    """The values as NumPy prints them, whatever the engine; what a compiler traces has none."""
+    """Values as NumPy prints them, on every engine; the type if there are none, as in traced code."""
     try:
         array = x.home.to_host(x.native)
     except Exception:

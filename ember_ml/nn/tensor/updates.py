@@ -1,4 +1,4 @@
-"""Functional updates: ``x.at[key].set(values)`` is a new tensor."""
+"""Functional updates: ``x.at[key].set(values)`` returns a new tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class At:
-    """What ``x.at`` is: indexing it names a place in ``x``."""
+    """Result of ``x.at``; indexing it with a key selects elements of ``x`` for an update."""
 
     __slots__ = ("_tensor",)
 
@@ -24,10 +24,10 @@ class At:
 
 
 class Place:
-    """A place in a tensor. Its methods answer with a new tensor in which that place is changed.
+    """Selected elements of a tensor. The methods return a new tensor in which these elements are changed.
 
-    Where the key names an element twice, ``add`` and ``subtract`` count both values, and of the others the last one
-    stands.
+    If the key selects an element more than once, ``add`` and ``subtract`` apply all values; with the other methods the
+    last value wins.
 
     >>> from ember_ml.nn.tensor import asarray
     >>> x = asarray([1, 2, 3])
@@ -42,45 +42,45 @@ class Place:
         self._key = key
 
     def get(self) -> Any:
-        """The elements at the place."""
+        """The selected elements."""
         return self._tensor[self._key]
 
     def set(self, values: Any) -> Any:
-        """The tensor with ``values`` there."""
+        """Tensor with the elements replaced by ``values``."""
         return ops.index_update(self._tensor, self._key, values)
 
     def add(self, values: Any) -> Any:
-        """The tensor with ``values`` added there."""
+        """Tensor with ``values`` added to the elements."""
         return ops.index_add(self._tensor, self._key, values)
 
     def subtract(self, values: Any) -> Any:
-        """The tensor with ``values`` subtracted there."""
-        beside = self._tensor.__array_namespace__().asarray(values)
-        return ops.index_add(self._tensor, self._key, ops.negative(beside))
+        """Tensor with ``values`` subtracted from the elements."""
+        operand = self._tensor.__array_namespace__().asarray(values)
+        return ops.index_add(self._tensor, self._key, ops.negative(operand))
 
     def multiply(self, values: Any) -> Any:
-        """The tensor with the elements there multiplied by ``values``."""
-        return self._changed(ops.multiply, values)
+        """Tensor with the elements multiplied by ``values``."""
+        return self._update(ops.multiply, values)
 
     def divide(self, values: Any) -> Any:
-        """The tensor with the elements there divided by ``values``."""
-        return self._changed(ops.divide, values)
+        """Tensor with the elements divided by ``values``."""
+        return self._update(ops.divide, values)
 
     def power(self, values: Any) -> Any:
-        """The tensor with the elements there raised to ``values``."""
-        return self._changed(ops.power, values)
+        """Tensor with the elements raised to the power ``values``."""
+        return self._update(ops.power, values)
 
     def min(self, values: Any) -> Any:
-        """The tensor with the lesser of the elements there and ``values``."""
-        return self._changed(ops.minimum, values)
+        """Tensor with the elements replaced by the minimum of themselves and ``values``."""
+        return self._update(ops.minimum, values)
 
     def max(self, values: Any) -> Any:
-        """The tensor with the greater of the elements there and ``values``."""
-        return self._changed(ops.maximum, values)
+        """Tensor with the elements replaced by the maximum of themselves and ``values``."""
+        return self._update(ops.maximum, values)
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
-        """The tensor with ``function`` of the elements there."""
+        """Tensor with the elements replaced by ``function`` of them."""
         return self.set(function(self.get()))
 
-    def _changed(self, operation: Callable[..., Any], values: Any) -> Any:
+    def _update(self, operation: Callable[..., Any], values: Any) -> Any:
         return self.set(operation(self.get(), values))

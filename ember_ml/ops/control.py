@@ -39,15 +39,15 @@ def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
     >>> cond(greater(asarray(3.0), 4.0), negative, square, asarray([1.0, 2.0])).tolist()
     [1.0, 4.0]
     """
-    home, given, (pred,) = _entered("cond", operands, pred)
+    backend, given, (pred,) = _prepare("cond", operands, pred)
     _check_predicate("cond", pred)
-    if type(pred) not in _NUMBERS and _is_traced(home):
-        return home.control.branch(pred, lambda: true_fn(*given), lambda: false_fn(*given))
+    if type(pred) not in _NUMBERS and _is_traced(backend):
+        return backend.control.branch(pred, lambda: true_fn(*given), lambda: false_fn(*given))
     truth = _truth(pred)
     if truth is None:
-        return _selected(pred, true_fn(*given), false_fn(*given))
-    first = _first(home, (pred, given))
-    return _tree.map(lambda leaf: _tensor(home, leaf, first), true_fn(*given) if truth else false_fn(*given))
+        return _select(pred, true_fn(*given), false_fn(*given))
+    first = _first(backend, (pred, given))
+    return _tree.map(lambda leaf: _tensor(backend, leaf, first), true_fn(*given) if truth else false_fn(*given))
 
 
 @op(free)
@@ -66,7 +66,7 @@ def while_loop(
     >>> [x.tolist() for x in while_loop(lambda i, x: less(i, 3), lambda i, x: (add(i, 1), multiply(x, 2)), (0, 1.0))]
     [3, 8.0]
     """
-    home, state, _ = _entered("while_loop", loop_vars)
+    backend, state, _ = _prepare("while_loop", loop_vars)
     several = isinstance(state, (list, tuple))
 
     def test(now: Tree) -> Any:
@@ -78,12 +78,12 @@ def while_loop(
         after = body(*now) if several else body(now)
         if several and isinstance(after, (list, tuple)):
             after = _like(now, after)
-        return _kept(home, now, after)
+        return _match_structure(backend, now, after)
 
     if maximum_iterations is not None and maximum_iterations < 0:
         raise ValueError(f"maximum_iterations must be >= 0, got {maximum_iterations}")
-    if _is_traced(home):
-        return _traced_loop(home, test, step, state, maximum_iterations)
+    if _is_traced(backend):
+        return _traced_loop(backend, test, step, state, maximum_iterations)
     count = 0
     while maximum_iterations is None or count < maximum_iterations:
         going = test(state)
@@ -91,7 +91,7 @@ def while_loop(
         if truth is None and maximum_iterations is None:
             raise ValueError("maximum_iterations must be given in compiled code, where cond cannot stop the loop")
         if truth is None:
-            state = _selected(going, step(state), state)
+            state = _select(going, step(state), state)
         elif truth:
             state = step(state)
         else:
@@ -107,10 +107,10 @@ def _like(tree: Any, values: Any) -> Any:
     return type(tree)(*values) if hasattr(tree, "_fields") and len(values) == len(tree) else tuple(values)
 
 
-def _traced_loop(home: _backends.Backend, test: Any, step: Any, state: Tree, maximum: int | None) -> Tree:
+def _traced_loop(backend: _backends.Backend, test: Any, step: Any, state: Tree, maximum: int | None) -> Tree:
     """The loop in compiled code. The engine's loop carries only tensors: a count and the leaves of ``state``."""
     tensors = [leaf for leaf in _tree.leaves(state) if leaf is not None]
-    count = _tensor(home, 0, tensors[0] if tensors else None)
+    count = _tensor(backend, 0, tensors[0] if tensors else None)
 
     def whole(now: tuple[Any, ...]) -> Tree:
         rest = iter(now)
@@ -123,7 +123,7 @@ def _traced_loop(home: _backends.Backend, test: Any, step: Any, state: Tree, max
     def after(count: Any, *now: Any) -> Any:
         return math.add(count, 1), *(leaf for leaf in _tree.leaves(step(whole(now))) if leaf is not None)
 
-    return whole(home.control.loop(holds, after, (count, *tensors))[1:])
+    return whole(backend.control.loop(holds, after, (count, *tensors))[1:])
 
 
 @op(free)
@@ -135,8 +135,8 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: Tree
     >>> fori_loop(1, 5, lambda i, x: multiply(x, i), 1).tolist()
     24
     """
-    home, state, (lower, upper) = _entered("fori_loop", init, lower, upper)
-    first, last = _integer(home, lower), _integer(home, upper)
+    backend, state, (lower, upper) = _prepare("fori_loop", init, lower, upper)
+    first, last = _integer(backend, lower), _integer(backend, upper)
     if first is None or last is None:
         end: Any = upper
         looped = while_loop(
@@ -144,19 +144,19 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: Tree
         )
         return looped[1]
     for i in range(first, last):
-        state = _kept(home, state, body(i, state))
+        state = _match_structure(backend, state, body(i, state))
     return state
 
 
-def _integer(home: _backends.Backend, bound: Any) -> int | None:
+def _integer(backend: _backends.Backend, bound: Any) -> int | None:
     """Value of a bound, or ``None`` where a compiler traces it."""
     if type(bound) is int:
         return bound
-    if not _is_own(home, bound) or home.dtype_of(bound).kind not in ("signed integer", "unsigned integer"):
+    if not _is_tensor_of(backend, bound) or backend.dtype_of(bound).kind not in ("signed integer", "unsigned integer"):
         raise TypeError(f"lower and upper must be integers, got {_describe(bound)}")
     if len(bound.shape):
         raise ValueError(f"lower and upper must be 0-d, got shape {list(bound.shape)}")
-    if _is_traced(home):
+    if _is_traced(backend):
         return None
     try:
         return int(bound)
@@ -189,26 +189,26 @@ def scan(
     """
     if unroll < 1:
         raise ValueError(f"unroll must be >= 1, got {unroll}")
-    home, (carry, xs), _ = _entered("scan", (init, xs))
+    backend, (carry, xs), _ = _prepare("scan", (init, xs))
     count = _length("scan", xs, length)
     if count == 0:
-        return carry, _tree.map(_none_of, _f_of_zeros(home, lambda x: _pair(f(carry, x))[1], xs))
+        return carry, _tree.map(_empty_stack, _call_with_zeros(backend, lambda x: _pair(f(carry, x))[1], xs))
     elements = _elements(xs, count)
     ys: list[Any] = [None] * count
     for i in reversed(range(count)) if reverse else range(count):
         after, ys[i] = _pair(f(carry, elements[i]))
-        carry = _kept(home, carry, after)
-    return carry, _stacked(home, ys, _first(home, (carry, xs)))
+        carry = _match_structure(backend, carry, after)
+    return carry, _stack(backend, ys, _first(backend, (carry, xs)))
 
 
-def _pair(answer: Any) -> Any:
+def _pair(result: Any) -> Any:
     """The pair that a scanned function returned, checked."""
-    if not isinstance(answer, (list, tuple)) or len(answer) != 2:
+    if not isinstance(result, (list, tuple)) or len(result) != 2:
         several = (
-            f"a {type(answer).__name__} of {len(answer)}" if isinstance(answer, (list, tuple)) else _describe(answer)
+            f"a {type(result).__name__} of {len(result)}" if isinstance(result, (list, tuple)) else _describe(result)
         )
         raise TypeError(f"f must return a pair, the next carry and a y, got {several}")
-    return answer
+    return result
 
 
 @op(free)
@@ -224,38 +224,38 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Tree, reverse: bool = 
     >>> associative_scan(add, asarray([1, 2, 3, 4])).tolist()
     [1, 3, 6, 10]
     """
-    home, elems, _ = _entered("associative_scan", elems)
+    backend, elems, _ = _prepare("associative_scan", elems)
     tensors = _tree.leaves(elems)
     if not tensors:
         return elems
     for x in tensors:
-        if not _is_own(home, x) or not -len(x.shape) <= axis < len(x.shape):
+        if not _is_tensor_of(backend, x) or not -len(x.shape) <= axis < len(x.shape):
             raise ValueError(f"elems must have an axis {axis}, got {_describe(x)}")
     counts = {x.shape[axis] for x in tensors}
     if len(counts) > 1:
         raise ValueError(f"elems must have one length along axis {axis}, got {sorted(counts)}")
 
-    def joined(left: list[Any], right: list[Any]) -> list[Any]:
-        answer = f(_tree.unflatten(elems, left), _tree.unflatten(elems, right))
-        return _tree.leaves(_kept(home, elems, answer))
+    def combine(left: list[Any], right: list[Any]) -> list[Any]:
+        result = f(_tree.unflatten(elems, left), _tree.unflatten(elems, right))
+        return _tree.leaves(_match_structure(backend, elems, result))
 
     flipped = [manipulation.flip(x, axis=axis) for x in tensors] if reverse else tensors
-    scanned = _running(joined, flipped, axis)
+    scanned = _scan_pairs(combine, flipped, axis)
     return _tree.unflatten(elems, [manipulation.flip(x, axis=axis) for x in scanned] if reverse else scanned)
 
 
-def _running(joined: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axis: int) -> list[Any]:
+def _scan_pairs(combine: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axis: int) -> list[Any]:
     """The scan of pairs gives the odd entries; each even entry is ``f`` of the odd entry before it and one element."""
     count = xs[0].shape[axis]
     if count < 2:
         return xs
-    pairs = joined([_part(x, axis, 0, count - 1, 2) for x in xs], [_part(x, axis, 1, count, 2) for x in xs])
-    odd = _running(joined, pairs, axis)
+    pairs = combine([_part(x, axis, 0, count - 1, 2) for x in xs], [_part(x, axis, 1, count, 2) for x in xs])
+    odd = _scan_pairs(combine, pairs, axis)
     before = [_part(x, axis, 0, (count - 1) // 2, 1) for x in odd]
     later = [_part(x, axis, 2, count, 2) for x in xs]
-    between = joined(before, later) if count > 2 else later
+    between = combine(before, later) if count > 2 else later
     even = [manipulation.concat([_part(x, axis, 0, 1, 1), y], axis=axis) for x, y in zip(xs, between, strict=True)]
-    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+    return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 
 def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
@@ -263,7 +263,7 @@ def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
     return x[(_builtins.slice(None),) * place + (_builtins.slice(start, stop, step),)]
 
 
-def _interleaved(a: Any, b: Any, axis: int) -> Any:
+def _interleave(a: Any, b: Any, axis: int) -> Any:
     """Entries of ``a`` and ``b`` in alternation; ``a`` may have one more."""
     axis = axis % len(a.shape)
     count = b.shape[axis]
@@ -284,11 +284,11 @@ def map(f: Callable[..., Any], xs: Tree) -> Any:
     >>> map(lambda row: sum(row), asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [3.0, 7.0]
     """
-    home, xs, _ = _entered("map", xs)
+    backend, xs, _ = _prepare("map", xs)
     count = _length("map", xs, None)
     if count == 0:
-        return _tree.map(_none_of, _f_of_zeros(home, f, xs))
-    return _stacked(home, [f(x) for x in _elements(xs, count)], _first(home, xs))
+        return _tree.map(_empty_stack, _call_with_zeros(backend, f, xs))
+    return _stack(backend, [f(x) for x in _elements(xs, count)], _first(backend, xs))
 
 
 @op(free)
@@ -301,12 +301,12 @@ def vectorized_map(f: Callable[..., Any], xs: Tree) -> Any:
     >>> vectorized_map(lambda row: multiply(row, sum(row)), asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[3.0, 6.0], [21.0, 28.0]]
     """
-    home, xs, _ = _entered("vectorized_map", xs)
-    vectorized = getattr(home.control, "vectorized", None)
+    backend, xs, _ = _prepare("vectorized_map", xs)
+    vectorized = getattr(backend.control, "vectorized", None)
     if vectorized is not None and _length("vectorized_map", xs, None):
-        first = _first(home, xs)
+        first = _first(backend, xs)
         try:
-            return vectorized(lambda x: _tree.map(lambda leaf: _tensor(home, leaf, first), f(x)))(xs)
+            return vectorized(lambda x: _tree.map(lambda leaf: _tensor(backend, leaf, first), f(x)))(xs)
         except (NotImplementedError, RuntimeError, ValueError):
             # Either the engine cannot vectorize ``f``, or ``f`` fails; the loop then raises its own error.
             return map(f, xs)
@@ -332,9 +332,9 @@ def eval(*trees: Tree) -> Any:
     """
     active = _backends.current()
     for leaf in _tree.leaves(trees):
-        home = _dispatch.classify(type(leaf))
-        if isinstance(home, _backends.Backend) and home is not active and home.name not in _backends.HIDDEN:
-            _dispatch.operation_of(eval).runs[home.name](leaf)
+        backend = _dispatch.classify(type(leaf))
+        if isinstance(backend, _backends.Backend) and backend is not active and backend.name not in _backends.HIDDEN:
+            _dispatch.operation_of(eval).runs[backend.name](leaf)
     return trees[0] if len(trees) == 1 else trees
 
 
@@ -349,63 +349,63 @@ def is_tensor(x: object, /) -> bool:
     if isinstance(owner, _backends.Backend):
         return True
     numpy = _backends.load("numpy")
-    return owner == _dispatch.HOST and _is_own(numpy, x)
+    return owner == _dispatch.HOST and _is_tensor_of(numpy, x)
 
 
-def _entered(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, Any, list[Any]]:
+def _prepare(name: str, tree: Tree, *controls: Any) -> tuple[_backends.Backend, Any, list[Any]]:
     """The engine that computes, and ``tree`` and ``controls`` with their leaves converted to its tensors.
 
     Python numbers among the controls are not converted: their value is available even while a compiler traces.
     """
-    home: _backends.Backend | None = None
+    backend: _backends.Backend | None = None
     first = None
     for leaf in (*controls, *_tree.leaves(tree)):
         owner = _dispatch.classify(type(leaf))
-        if isinstance(owner, _backends.Backend) and owner is not home:
-            if home is not None:
+        if isinstance(owner, _backends.Backend) and owner is not backend:
+            if backend is not None:
                 raise TypeError(
-                    f"tensors must be of one engine, got {home.chosen_as} and {owner.chosen_as}; "
+                    f"tensors must be of one engine, got {backend.chosen_as} and {owner.chosen_as}; "
                     "ember_ml.ops.convert_to_tensor(x) moves either to the active backend"
                 )
-            home, first = owner, leaf
-    if home is None:
-        home = _backends.current()
-    own = home
+            backend, first = owner, leaf
+    if backend is None:
+        backend = _backends.current()
+    own = backend
     entered = _tree.map(lambda leaf: _tensor(own, leaf, first), tree)
     return own, entered, [x if type(x) in _NUMBERS else _tensor(own, x, first) for x in controls]
 
 
-def _tensor(home: _backends.Backend, value: Any, beside: Any = None) -> Any:
+def _tensor(backend: _backends.Backend, value: Any, like: Any = None) -> Any:
     """A number or NumPy array as a tensor of ``backend``; tensors and other objects unchanged."""
-    if _is_own(home, value):
+    if _is_tensor_of(backend, value):
         return value
     if _dispatch.classify(type(value)) not in (_dispatch.NUMBER, _dispatch.HOST, _dispatch.SEQUENCE):
         return value
-    return home.convert(value, None, home.device if beside is None else home.device_like(beside))
+    return backend.convert(value, None, backend.device if like is None else backend.device_like(like))
 
 
-def _is_own(home: _backends.Backend, value: Any) -> bool:
+def _is_tensor_of(backend: _backends.Backend, value: Any) -> bool:
     """Whether ``value`` is a tensor of ``backend``."""
-    kinds: Any = home.kinds
-    return isinstance(value, kinds) and value.dtype in home.names
+    kinds: Any = backend.kinds
+    return isinstance(value, kinds) and value.dtype in backend.names
 
 
-def _kept(home: _backends.Backend, before: Tree, after: Tree) -> Tree:
+def _match_structure(backend: _backends.Backend, before: Tree, after: Tree) -> Tree:
     """``after`` with its leaves converted to tensors, in the structure of ``before``."""
-    if _is_own(home, after) and _is_own(home, before):
+    if _is_tensor_of(backend, after) and _is_tensor_of(backend, before):
         return after
-    first = _first(home, before)
-    return _tree.map(lambda _, leaf: _tensor(home, leaf, first), before, after)
+    first = _first(backend, before)
+    return _tree.map(lambda _, leaf: _tensor(backend, leaf, first), before, after)
 
 
-def _first(home: _backends.Backend, tree: Tree) -> Any:
+def _first(backend: _backends.Backend, tree: Tree) -> Any:
     """The first tensor in ``tree``, whose device new tensors are created on."""
-    return next((leaf for leaf in _tree.leaves(tree) if _is_own(home, leaf)), None)
+    return next((leaf for leaf in _tree.leaves(tree) if _is_tensor_of(backend, leaf)), None)
 
 
-def _is_traced(home: _backends.Backend) -> bool:
+def _is_traced(backend: _backends.Backend) -> bool:
     """Whether a compiler that supports control flow is tracing."""
-    is_traced = getattr(home.control, "is_traced", None)
+    is_traced = getattr(backend.control, "is_traced", None)
     return is_traced is not None and is_traced()
 
 
@@ -427,7 +427,7 @@ def _truth(pred: Any) -> bool | None:
         return None
 
 
-def _selected(pred: Any, yes: Tree, no: Tree) -> Tree:
+def _select(pred: Any, yes: Tree, no: Tree) -> Tree:
     """``yes`` where ``pred`` is true, else ``no``, leaf by leaf."""
     return _tree.map(lambda a, b: a if a is None else comparison.where(pred, a, b), yes, no)
 
@@ -459,23 +459,23 @@ def _elements(xs: Tree, count: int) -> list[Tree]:
     return [_tree.unflatten(xs, [column[i] for column in columns]) for i in range(count)]
 
 
-def _stacked(home: _backends.Backend, ys: list[Tree], beside: Any) -> Tree:
+def _stack(backend: _backends.Backend, ys: list[Tree], like: Any) -> Tree:
     """The trees as one tree, whose leaves have a new first axis."""
     return _tree.map(
         lambda *leaves: (
-            None if leaves[0] is None else manipulation.stack([_tensor(home, leaf, beside) for leaf in leaves])
+            None if leaves[0] is None else manipulation.stack([_tensor(backend, leaf, like) for leaf in leaves])
         ),
         *ys,
     )
 
 
-def _f_of_zeros(home: _backends.Backend, f: Callable[..., Any], xs: Tree) -> Tree:
+def _call_with_zeros(backend: _backends.Backend, f: Callable[..., Any], xs: Tree) -> Tree:
     """Result of ``f`` for zeros, which gives shapes and dtypes where ``xs`` has no slice."""
     # The sum over an empty axis is a zero on the right engine and device.
-    answer = f(_tree.map(lambda x: None if x is None else dtypes.cast(stats.sum(x, axis=0), x.dtype), xs))
-    return _tree.map(lambda leaf: _tensor(home, leaf, _first(home, xs)), answer)
+    result = f(_tree.map(lambda x: None if x is None else dtypes.cast(stats.sum(x, axis=0), x.dtype), xs))
+    return _tree.map(lambda leaf: _tensor(backend, leaf, _first(backend, xs)), result)
 
 
-def _none_of(x: Any) -> Any:
+def _empty_stack(x: Any) -> Any:
     """Tensor of zero elements like ``x`` along a new first axis."""
     return None if x is None else manipulation.expand_dims(x, axis=0)[:0]

@@ -124,8 +124,8 @@ def can_cast(from_: object, to: object, /) -> bool:
     >>> can_cast("int8", "int32"), can_cast("int32", "float32"), can_cast("float64", "float32")
     (True, True, False)
     """
-    wanted = _dtypes.as_dtype(to)
-    return _dtypes.PROMOTION[_dtype_of(from_).name, wanted.name] is wanted
+    target = _dtypes.as_dtype(to)
+    return _dtypes.PROMOTION[_dtype_of(from_).name, target.name] is target
 
 
 class FloatLimits(NamedTuple):
@@ -198,8 +198,8 @@ def isdtype(dtype: object, kind: object) -> bool:
     (True, False)
     """
     found = _dtypes.as_dtype(dtype)
-    answers = [_is_of(found, one) for one in (kind if isinstance(kind, tuple) else (kind,))]
-    return any(answers)
+    matches = [_is_of(found, one) for one in (kind if isinstance(kind, tuple) else (kind,))]
+    return any(matches)
 
 
 def _is_of(dtype: EmberDType, kind: object) -> bool:
@@ -243,8 +243,8 @@ def _dtype_of(value: object) -> EmberDType:
     if isinstance(value, type | str | EmberDType):
         return _dtypes.as_dtype(value)
     if hasattr(value, "dtype"):
-        home = next((b for b in _backends.loaded() if isinstance(value, b.tensors) and value.dtype in b.names), None)
-        return home.names[value.dtype] if home else _dtypes.as_dtype(getattr(value.dtype, "name", value.dtype))
+        backend = next((b for b in _backends.loaded() if isinstance(value, b.tensors) and value.dtype in b.names), None)
+        return backend.names[value.dtype] if backend else _dtypes.as_dtype(getattr(value.dtype, "name", value.dtype))
     number = _number_type(value)
     if number is not None:
         return _dtypes.default_dtype(number)
@@ -288,12 +288,12 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike, /) -> Tensor:
     [255, 0, 7, 0]
     """
     backend = _backends.current()
-    given, wanted = backend.dtype_of(x), backend.names[dtype]
-    if "bool" in (given.kind, wanted.kind):
+    given, target = backend.dtype_of(x), backend.names[dtype]
+    if "bool" in (given.kind, target.kind):
         return cast(x, dtype)
-    if given.kind == "real floating" and wanted.kind in _dtypes.KINDS["integral"]:
-        return _truncated(x, wanted)
-    low, high = _limits(_dtypes.real_of(wanted))
+    if given.kind == "real floating" and target.kind in _dtypes.KINDS["integral"]:
+        return _truncate(x, target)
+    low, high = _limits(_dtypes.real_of(target))
     bottom, top = _limits(given)
     if low > bottom or high < top:
         kind = float if given.kind == "real floating" else int
@@ -306,7 +306,7 @@ def _limits(dtype: EmberDType) -> tuple[float, float]:
     return limits.min, limits.max
 
 
-def _truncated(x: TensorLike, dtype: EmberDType) -> Tensor:
+def _truncate(x: TensorLike, dtype: EmberDType) -> Tensor:
     """Floats clipped to an integer dtype, whose maximum may not be a float; the integer after it is, or overflows."""
     limits, largest = iinfo(dtype), finfo(_backends.current().dtype_of(x)).max
     beyond = float(limits.max + 1)

@@ -53,9 +53,9 @@ def load(path: object, device: DeviceLike | None = None, *, with_metadata: bool 
     ...     load(f"{folder}/x.npy").tolist()
     [1, 2]
     """
-    home = _backends.current()
+    backend = _backends.current()
     content = _files().read(path)
-    tree = _files().rebuilt(path, content, lambda array: home.convert(array, home.dtype(array.dtype), device))
+    tree = _files().rebuilt(path, content, lambda array: backend.convert(array, backend.dtype(array.dtype), device))
     return (tree, content.metadata) if with_metadata else tree
 
 

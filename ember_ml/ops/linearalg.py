@@ -488,8 +488,8 @@ def norm(x: TensorLike, /, ord: int | float | str | None = None, axis: Axis = No
     if len(axes) != 2:
         raise ValueError(f"axis must name 1 or 2 axes, got {len(axes)}")
     places = _axes(axes, _rank(x))
-    answer = matrix_norm(manipulation.moveaxis(x, places, (-2, -1)), ord="fro" if ord is None else ord)
-    return manipulation.expand_dims(answer, axis=sorted(places)) if keepdims else answer
+    result = matrix_norm(manipulation.moveaxis(x, places, (-2, -1)), ord="fro" if ord is None else ord)
+    return manipulation.expand_dims(result, axis=sorted(places)) if keepdims else result
 
 
 def _number(ord: Any) -> Any:
@@ -514,20 +514,20 @@ def vector_norm(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False, 
     wide = _wide(x)
     size = wide if ord == 2 and _dtype(wide).kind == "real floating" else math.abs(wide)
     if ord == _math.inf:
-        answer = stats.max(size, axis=axis, keepdims=keepdims)
+        result = stats.max(size, axis=axis, keepdims=keepdims)
     elif ord == -_math.inf:
-        answer = stats.min(size, axis=axis, keepdims=keepdims)
+        result = stats.min(size, axis=axis, keepdims=keepdims)
     elif ord == 0:
         count = comparison.not_equal(size, 0)
-        answer = stats.sum(dtypes.cast(count, _dtype(size)), axis=axis, keepdims=keepdims)
+        result = stats.sum(dtypes.cast(count, _dtype(size)), axis=axis, keepdims=keepdims)
     elif ord == 1:
-        answer = stats.sum(size, axis=axis, keepdims=keepdims)
+        result = stats.sum(size, axis=axis, keepdims=keepdims)
     elif ord == 2:
-        answer = math.sqrt(stats.sum(math.square(size), axis=axis, keepdims=keepdims))
+        result = math.sqrt(stats.sum(math.square(size), axis=axis, keepdims=keepdims))
     else:
         total = stats.sum(math.power(size, ord), axis=axis, keepdims=keepdims)
-        answer = math.power(total, 1 / ord)
-    return _like(x, answer)
+        result = math.power(total, 1 / ord)
+    return _like(x, result)
 
 
 @op(measured, kinds="numeric")
@@ -549,13 +549,13 @@ def matrix_norm(x: TensorLike, /, *, keepdims: bool = False, ord: int | float | 
     wide = _wide(x)
     if ord in ("nuc", 2, -2):
         reduce: Callable[..., Any] = {"nuc": stats.sum, 2: stats.max, -2: stats.min}[ord]
-        answer = reduce(svdvals(wide), axis=-1)
+        result = reduce(svdvals(wide), axis=-1)
     elif ord in (1, -1, _math.inf, -_math.inf):
         along = stats.sum(math.abs(wide), axis=-2 if ord in (1, -1) else -1)
-        answer = stats.max(along, axis=-1) if ord > 0 else stats.min(along, axis=-1)
+        result = stats.max(along, axis=-1) if ord > 0 else stats.min(along, axis=-1)
     else:
         raise ValueError(f"ord must be one of 'fro', 'nuc', inf, -inf, 1, -1, 2, -2 for matrices, got {ord!r}")
-    return _like(x, manipulation.expand_dims(answer, axis=(-2, -1)) if keepdims else answer)
+    return _like(x, manipulation.expand_dims(result, axis=(-2, -1)) if keepdims else result)
 
 
 @op(measured, kinds="numeric")
@@ -575,12 +575,12 @@ def cond(x: TensorLike, /, p: int | float | str | None = None) -> Tensor:
         if not _shape(values)[-1]:
             raise ValueError(f"x must have elements, got shape {list(_shape(x))}")
         most, least = values[..., 0], values[..., -1]
-        answer = math.divide(least, most) if p == -2 else math.divide(most, least)
-        return _like(x, comparison.where(comparison.isnan(answer), _math.inf, answer))
+        result = math.divide(least, most) if p == -2 else math.divide(most, least)
+        return _like(x, comparison.where(comparison.isnan(result), _math.inf, result))
     singular = comparison.equal(det(wide), 0)
     safe = comparison.where(singular[..., None, None], _identity(wide), wide)
-    answer = math.multiply(matrix_norm(wide, ord=p), matrix_norm(inv(safe), ord=p))
-    return _like(x, comparison.where(singular, _math.inf, answer))
+    result = math.multiply(matrix_norm(wide, ord=p), matrix_norm(inv(safe), ord=p))
+    return _like(x, comparison.where(singular, _math.inf, result))
 
 
 @op(floating, kinds="numeric")
@@ -667,54 +667,54 @@ def pinv(x: TensorLike, /, *, rtol: float | Tensor | None = None) -> Tensor:
     wide = _wide(x)
     u, s, vh = map(control.stop_gradient, svd(wide, full_matrices=False))
     inverse = _pseudo_inverse(u, s, vh, _tolerance(x, rtol))
-    moved = _moved(wide, inverse)
-    return _like(x, inverse if moved is None else math.add(inverse, moved))
+    correction = _gradient_of_inverse(wide, inverse)
+    return _like(x, inverse if correction is None else math.add(inverse, correction))
 
 
 def _pseudo_inverse(u: Any, s: Any, vh: Any, rtol: float | Tensor) -> Any:
     return matmul(math.multiply(_adjoint(vh), _inverted(s, rtol)[..., None, :]), _adjoint(u))
 
 
-class _Slopes(_threading.local):
+class _GradientTerms(_threading.local):
     """Whether definitions add terms that are zero but carry gradients which those of their decompositions lack."""
 
-    wanted = True
+    enabled = True
 
 
-_slopes = _Slopes()
+_gradient_terms = _GradientTerms()
 
 
 @_contextmanager
-def _without_slopes() -> Iterator[None]:
+def _without_gradient_terms() -> Iterator[None]:
     """Disable these terms, for an engine that computes the gradient of a definition separately."""
-    before, _slopes.wanted = _slopes.wanted, False
+    before, _gradient_terms.enabled = _gradient_terms.enabled, False
     try:
         yield
     finally:
-        _slopes.wanted = before
+        _gradient_terms.enabled = before
 
 
-def _change(x: Any) -> Any:
+def _zero_with_gradient(x: Any) -> Any:
     """``x - stop_gradient(x)``: zero, with the gradient of ``x``. ``None`` if no gradient is recorded."""
-    still = control.stop_gradient(x) if _slopes.wanted else x
+    still = control.stop_gradient(x) if _gradient_terms.enabled else x
     return None if still is x else math.subtract(x, still)
 
 
-def _moved(a: Any, inverse: Any) -> Any:
+def _gradient_of_inverse(a: Any, inverse: Any) -> Any:
     """Zeros with the first and second derivatives of the pseudo-inverse of ``a``; ``None`` if no gradient is recorded.
 
     Singular vectors of equal singular values are not differentiable, but the pseudo-inverse is.
     """
-    change = _change(a)
+    change = _zero_with_gradient(a)
     if change is None:
         return None
     still = control.stop_gradient(a)
-    first = _slope_of_inverse(still, inverse, change)
-    second = _slope_of_inverse(a, math.add(inverse, first), change)
+    first = _change_of_inverse(still, inverse, change)
+    second = _change_of_inverse(a, math.add(inverse, first), change)
     return math.multiply(math.add(first, second), 0.5)
 
 
-def _slope_of_inverse(a: Any, inverse: Any, change: Any) -> Any:
+def _change_of_inverse(a: Any, inverse: Any, change: Any) -> Any:
     """Change of the pseudo-inverse for a ``change`` of ``a`` (Golub and Pereyra 1973), smaller products first."""
     straight = matmul(matmul(inverse, change), inverse)
     before = matmul(inverse, matmul(_adjoint(inverse), _adjoint(change)))
@@ -828,13 +828,15 @@ def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqR
     u, s, vh = map(control.stop_gradient, parts)
     share = math.multiply(_inverted(s, rtol)[..., :, None], matmul(_adjoint(u), columns))
     solution = matmul(_adjoint(vh), share)
-    moved = None if _change(wide) is None else _moved(wide, _pseudo_inverse(u, s, vh, rtol))
-    solution = solution if moved is None else math.add(solution, matmul(moved, columns))
+    correction = (
+        None if _zero_with_gradient(wide) is None else _gradient_of_inverse(wide, _pseudo_inverse(u, s, vh, rtol))
+    )
+    solution = solution if correction is None else math.add(solution, matmul(correction, columns))
     left = math.square(math.abs(math.subtract(columns, matmul(wide, solution))))
     residuals = stats.sum(left, axis=-2) if _shape(a)[-2] > _shape(a)[-1] else stats.sum(left, axis=-2)[..., :0]
     rank = stats.sum(comparison.greater(s, math.multiply(s[..., :1], rtol)), axis=-1)
-    answer = solution[..., 0] if _rank(b) == 1 else solution
-    return LstsqResult(_like(a, answer), _like(a, residuals), rank, _like(a, parts.S))
+    result = solution[..., 0] if _rank(b) == 1 else solution
+    return LstsqResult(_like(a, result), _like(a, residuals), rank, _like(a, parts.S))
 
 
 @op(floating, kinds="numeric")
@@ -1024,10 +1026,10 @@ def expm(x: TensorLike, /) -> Tensor:
     halvings = math.ceil(math.log2(math.maximum(size, 1.0)))
     steps = _largest(halvings)
     halvings = math.minimum(halvings, steps)
-    answer = _pade(math.multiply(wide, math.exp2(math.negative(halvings))[..., None, None]))
+    result = _pade(math.multiply(wide, math.exp2(math.negative(halvings))[..., None, None]))
     for i in range(steps):
-        answer = comparison.where(comparison.greater(halvings, i)[..., None, None], matmul(answer, answer), answer)
-    return _like(x, answer)
+        result = comparison.where(comparison.greater(halvings, i)[..., None, None], matmul(result, result), result)
+    return _like(x, result)
 
 
 def _largest(halvings: Any) -> int:
@@ -1072,7 +1074,7 @@ def logm_spd(x: TensorLike, /) -> Tensor:
     wide = _wide(x)
     # Cholesky raises for a matrix that is not positive definite.
     cholesky(wide)
-    return _like(x, _by_eigenvalues(wide, math.log, _steepness_of_log))
+    return _like(x, _by_eigenvalues(wide, math.log, _log_difference_quotient))
 
 
 @op(floating, kinds="numeric")
@@ -1090,10 +1092,10 @@ def sqrtm_spd(x: TensorLike, /) -> Tensor:
     slack = math.multiply(matrix_norm(wide, ord=1, keepdims=True), 4 * _tolerance(x, None))
     slack = math.add(slack, dtypes.finfo(_dtype(wide)).smallest_normal)
     cholesky(math.add(wide, math.multiply(_identity(wide), slack)))
-    return _like(x, _by_eigenvalues(wide, _root, _steepness_of_root))
+    return _like(x, _by_eigenvalues(wide, _root, _sqrt_difference_quotient))
 
 
-def _by_eigenvalues(x: Any, function: Callable[[Any], Any], steepness: Callable[[Any, Any], Any]) -> Any:
+def _by_eigenvalues(x: Any, function: Callable[[Any], Any], difference_quotient: Callable[[Any, Any], Any]) -> Any:
     """Matrix function from a function of the eigenvalues and its difference quotients.
 
     Eigenvectors of equal eigenvalues are not differentiable, but the result is (Daletskii and Krein). So
@@ -1102,30 +1104,30 @@ def _by_eigenvalues(x: Any, function: Callable[[Any], Any], steepness: Callable[
     """
     values, vectors = eigh(x)
     still, fixed = control.stop_gradient(values), control.stop_gradient(vectors)
-    answer = matmul(math.multiply(fixed, function(still)[..., None, :]), _adjoint(fixed))
-    change = _change(x)
+    result = matmul(math.multiply(fixed, function(still)[..., None, :]), _adjoint(fixed))
+    change = _zero_with_gradient(x)
     if change is None:
-        return answer
+        return result
     change = math.multiply(change, 0.5)
     for numbers, columns in ((values, vectors), (still, fixed)):
-        chords = steepness(numbers[..., :, None], numbers[..., None, :])
-        inner = math.multiply(matmul(matmul(_adjoint(columns), change), columns), chords)
-        answer = math.add(answer, matmul(matmul(columns, inner), _adjoint(columns)))
-    return answer
+        quotients = difference_quotient(numbers[..., :, None], numbers[..., None, :])
+        inner = math.multiply(matmul(matmul(_adjoint(columns), change), columns), quotients)
+        result = math.add(result, matmul(matmul(columns, inner), _adjoint(columns)))
+    return result
 
 
 def _root(x: Any) -> Any:
     return math.sqrt(math.maximum(x, 0.0))
 
 
-def _steepness_of_root(x: Any, y: Any) -> Any:
+def _sqrt_difference_quotient(x: Any, y: Any) -> Any:
     """``(sqrt(x) - sqrt(y)) / (x - y)``; zero where that is infinite."""
     positive = comparison.logical_and(comparison.greater(x, 0.0), comparison.greater(y, 0.0))
     roots = math.add(*(math.sqrt(comparison.where(comparison.greater(one, 0.0), one, 1.0)) for one in (x, y)))
     return comparison.where(positive, math.reciprocal(roots), 0.0)
 
 
-def _steepness_of_log(x: Any, y: Any) -> Any:
+def _log_difference_quotient(x: Any, y: Any) -> Any:
     """``(log(x) - log(y)) / (x - y)``, finite for all positive numbers."""
     large, small = math.maximum(x, y), math.minimum(x, y)
     large = math.maximum(large, dtypes.finfo(_dtype(x)).smallest_normal)
@@ -1160,8 +1162,8 @@ def orthogonal(shape: Shape, gain: float = 1.0, *, dtype: DTypeLike | None = Non
     wide = "float32" if kind in ("float16", "bfloat16") else kind
     drawn = _random.normal((*batch, max(m, n), min(m, n)), dtype=wide, key=key)
     columns = math.multiply(orthogonalize(drawn), gain)
-    answer = manipulation.matrix_transpose(columns) if m < n else columns
-    return answer if wide == kind else dtypes.cast(answer, kind)
+    result = manipulation.matrix_transpose(columns) if m < n else columns
+    return result if wide == kind else dtypes.cast(result, kind)
 
 
 @op(floating, kinds="numeric")

@@ -612,9 +612,9 @@ def _mean_of_windows(x: Any, axis: int, lengths: list[int]) -> Tensor:
         return stats.mean(x, axis=axis)
     counted = [[i < length for i in range(longest)] for length in lengths]
     shape = (len(lengths), longest) + (1,) * (x.ndim - axis - 1)
-    home = device.get_device(x)
-    within = manipulation.reshape(creation.asarray(counted, device=home), shape)
-    divisors = manipulation.reshape(creation.asarray(lengths, dtype=x.dtype, device=home), (shape[0], *shape[2:]))
+    on = device.get_device(x)
+    within = manipulation.reshape(creation.asarray(counted, device=on), shape)
+    divisors = manipulation.reshape(creation.asarray(lengths, dtype=x.dtype, device=on), (shape[0], *shape[2:]))
     return math.divide(stats.sum(comparison.where(within, x, 0), axis=axis), divisors)
 
 
@@ -646,13 +646,13 @@ def _batch_standardization(
     own_variance = stats.mean(math.square(centred), axis=rest, keepdims=True)
     factor = math.rsqrt(math.add(own_variance, epsilon))
     # Multiply the scale with the factor first, which is smaller than ``x``.
-    answer = math.multiply(centred, factor if scale is None else math.multiply(factor, _along(scale, x, axes)))
+    normalized = math.multiply(centred, factor if scale is None else math.multiply(factor, _along(scale, x, axes)))
     own_variance = math.multiply(own_variance, count / max(count - 1, 1))
     mean, variance = (
         control.stop_gradient(manipulation.reshape(math.lerp(_along(old, x, axes), new, momentum), (-1,)))
         for old, new in ((mean, own_mean), (variance, own_variance))
     )
-    return _scaled(answer, None, offset, axes), mean, variance
+    return _scaled(normalized, None, offset, axes), mean, variance
 
 
 def _layer_normalization(x: Any, scale: Any, offset: Any, *, axis: Axis, epsilon: float) -> Tensor:
@@ -776,9 +776,9 @@ def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, inter
         raise ValueError(
             f"x must have pairs along its last axis, which must not be axis, got shape {list(shape)} and axis={axis}"
         )
-    home = device.get_device(x)
+    on = device.get_device(x)
     if positions is None:
-        positions = creation.arange(shape[place], dtype="int64", device=home)
+        positions = creation.arange(shape[place], dtype="int64", device=on)
     if _shape(positions) not in ((shape[place],), (shape[0], shape[place])):
         raise ValueError(
             f"positions must have shape [{shape[axis]}] or a batch of such rows, got {list(positions.shape)}"
@@ -788,7 +788,7 @@ def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, inter
     if positions.ndim == 2:
         spread[0] = shape[0]
     steps = dtypes.cast(math.add(positions, offset), x.dtype)
-    speeds = creation.asarray([base ** (-i / half) for i in range(half)], dtype=x.dtype, device=home)
+    speeds = creation.asarray([base ** (-i / half) for i in range(half)], dtype=x.dtype, device=on)
     angles = math.multiply(manipulation.reshape(steps, spread), speeds)
     cosine, sine = math.cos(angles), math.sin(angles)
     first, second = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])

@@ -287,8 +287,8 @@ def random_beta(
     a, b = draw.parameters
     draw.check("a must be > 0 and finite", _is_positive, a=a)
     draw.check("b must be > 0 and finite", _is_positive, b=b)
-    answer = draw.made(_sampling.betas, _Each(a), _Each(b), draw.wide(), dtype=draw.floating(dtype))
-    return control.stop_gradient(answer)
+    result = draw.made(_sampling.betas, _Each(a), _Each(b), draw.wide(), dtype=draw.floating(dtype))
+    return control.stop_gradient(result)
 
 
 @op(free)
@@ -467,8 +467,8 @@ def random_dirichlet(
     (alpha,) = draw.parameters
     draw.check("alpha must be > 0 and finite", _is_positive, alpha=alpha)
     kind = draw.floating(dtype)
-    answer = draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)
-    return control.stop_gradient(answer)
+    result = draw.made(_sampling.dirichlets, _Each(alpha), sizes[-1], draw.wide(), dtype=kind, whole=True)
+    return control.stop_gradient(result)
 
 
 @op(free, differentiable=False)
@@ -567,9 +567,9 @@ def random_choice(
     [[20, 20], [20, 20]]
     """
     if type(x) is not int:
-        home = _backend(x, p, key)
-        x = home.convert(x, None, device)
-        device = home.device_like(x) if device is None and home is _backends.current() else device
+        backend = _backend(x, p, key)
+        x = backend.convert(x, None, device)
+        device = backend.device_like(x) if device is None and backend is _backends.current() else device
     size = x if type(x) is int else manipulation.shape(x)[_axis(axis, len(manipulation.shape(x)))]
     lead = (shape,) if isinstance(shape, int) else tuple(shape)
     count = _math.prod(lead)
@@ -577,9 +577,9 @@ def random_choice(
         raise ValueError(f"a must have at least 1 element, got {size}")
     if not replace and count > size:
         raise ValueError(f"shape must hold at most {size} elements for replace=False, got {count}")
-    chosen = _chosen(size, lead, replace, p, device, key)
-    answer: Tensor = chosen if type(x) is int else _taken(x, chosen, axis)
-    return answer
+    chosen = _choose(size, lead, replace, p, device, key)
+    result: Tensor = chosen if type(x) is int else _take_slices(x, chosen, axis)
+    return result
 
 
 @op(free, differentiable=False)
@@ -612,13 +612,13 @@ def split(key: Key, num: int = 2) -> Tensor:
     """
     if num < 0:
         raise ValueError(f"split: num must be >= 0, got {num}")
-    home = _backend(key)
-    device = _dispatch.common_device(home, (key,))
-    words = _words(home, key, device)
+    backend = _backend(key)
+    device = _dispatch.common_device(backend, (key,))
+    words = _words(backend, key, device)
     if type(words[0]) is int:
-        return _as_tensor(home, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
-    counters = home.random.word(home.random.positions(0, num, device))
-    made: Tensor = home.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))
+        return _as_tensor(backend, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
+    counters = backend.random.word(backend.random.positions(0, num, device))
+    made: Tensor = backend.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))
     return made
 
 
@@ -628,14 +628,14 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     >>> fold_in(key(7), 1).tolist() == fold_in(key(7), 2).tolist()
     False
     """
-    home = _backend(key, data)
-    device = _dispatch.common_device(home, (key,))
-    words = _words(home, key, device)
-    xp = home.random
+    backend = _backend(key, data)
+    device = _dispatch.common_device(backend, (key,))
+    words = _words(backend, key, device)
+    xp = backend.random
     value: Any = data
     if not isinstance(_dispatch.classify(type(data)), _backends.Backend):
         value = _integer(data, "fold_in: data")
-    elif home.dtype_of(data).kind not in _KINDS["integral"] or tuple(value.shape):
+    elif backend.dtype_of(data).kind not in _KINDS["integral"] or tuple(value.shape):
         raise TypeError(f"fold_in: data must be an integer, got {_describe(data)}")
     else:
         value = xp.known(data) if xp.is_host(device) else None
@@ -644,7 +644,7 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
         folded = _threefry.block(words, xp.word(wide >> 32) + _threefry.FOLDS, xp.word(wide & _threefry.MASK))
     else:
         folded = _threefry.child(words, _threefry.FOLDS, int(value))
-    made: Tensor = _as_tensor(home, folded, device) if type(folded[0]) is int else xp.keys(*folded)
+    made: Tensor = _as_tensor(backend, folded, device) if type(folded[0]) is int else xp.keys(*folded)
     return made
 
 
@@ -662,7 +662,7 @@ def get_state() -> dict[str, int]:
 
 def set_state(state: dict[str, int]) -> None:
     """Continue this thread's stream from a state that ``get_state`` returned."""
-    _threefry.restore(**_checked_state(state, ("seed", "thread", "count")))
+    _threefry.restore(**_check_state(state, ("seed", "thread", "count")))
 
 
 class stream:  # noqa: N801 - reads as a noun where it is used
@@ -681,8 +681,10 @@ class stream:  # noqa: N801 - reads as a noun where it is used
 
     def __enter__(self) -> None:
         here = _threefry.here
-        home = _backend(self.key)
-        here.block = _threefry.Block(_words(home, self.key, _dispatch.common_device(home, (self.key,))), here.block)
+        backend = _backend(self.key)
+        here.block = _threefry.Block(
+            _words(backend, self.key, _dispatch.common_device(backend, (self.key,))), here.block
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -736,7 +738,7 @@ class Generator:
 
     def set_state(self, state: dict[str, int]) -> None:
         """Continue from a state that ``get_state`` returned."""
-        found = _checked_state(state, ("seed", "count"))
+        found = _check_state(state, ("seed", "count"))
         self._stream = _threefry.Stream(_threefry.words(found["seed"]), found["count"])
 
     def __repr__(self) -> str:
@@ -777,7 +779,7 @@ def _within(low: Any, high: Any, least: int, beyond: int) -> Any:
     )
 
 
-def _checked_state(state: Any, names: tuple[str, ...]) -> dict[str, int]:
+def _check_state(state: Any, names: tuple[str, ...]) -> dict[str, int]:
     if not isinstance(state, dict) or set(state) != set(names) or not all(type(v) is int for v in state.values()):
         raise ValueError(f"set_state: state must hold the integers {', '.join(names)}, got {state!r}")
     return state
@@ -788,7 +790,7 @@ def _backend(*values: Any) -> _backends.Backend:
     return _dispatch.common_backend(map(type, values))
 
 
-def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
+def _words(backend: _backends.Backend, key: Key, device: Any) -> Any:
     """The two 32-bit words of a key: integers if their values are available on the host, else tensors."""
     if type(key) in (int, list, tuple):
         return _threefry.words(key)
@@ -796,25 +798,25 @@ def _words(home: _backends.Backend, key: Key, device: Any) -> Any:
         raise TypeError(f"key must be an integer, two of them, or a tensor, got {_describe(key)}")
     if not isinstance(_dispatch.classify(type(key)), _backends.Backend):
         # A NumPy array is read directly, whichever engine is active.
-        home = _backends.load("numpy")
-        key = home.convert(key, None, None)
-        if not key.shape and home.dtype_of(key).kind in _KINDS["integral"]:
+        backend = _backends.load("numpy")
+        key = backend.convert(key, None, None)
+        if not key.shape and backend.dtype_of(key).kind in _KINDS["integral"]:
             return _threefry.words(int(key))
-    if home.dtype_of(key).kind not in _KINDS["integral"]:
+    if backend.dtype_of(key).kind not in _KINDS["integral"]:
         raise ValueError(f"key must hold integers, got {_describe(key)}")
     if tuple(key.shape) != (2,):
         raise ValueError(f"key must have shape [2], got {_describe(key)}")
-    xp = home.random
-    values = xp.known(key) if xp.is_host(device) or home.is_host else None
+    xp = backend.random
+    values = xp.known(key) if xp.is_host(device) or backend.is_host else None
     return xp.pair_of(key) if values is None else _threefry.words(values.tolist())
 
 
-def _as_tensor(home: _backends.Backend, words: Any, device: Any) -> Tensor:
-    made: Tensor = home.random.tensor(words, "uint32", home.device if device is None else device)
+def _as_tensor(backend: _backends.Backend, words: Any, device: Any) -> Tensor:
+    made: Tensor = backend.random.tensor(words, "uint32", backend.device if device is None else device)
     return made
 
 
-def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, device: Any, key: Key) -> Any:
+def _choose(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, device: Any, key: Key) -> Any:
     """Chosen integers below ``size``."""
     count = _math.prod(shape)
     if p is None:
@@ -837,7 +839,7 @@ def _chosen(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, devi
     return manipulation.reshape(ordered[:count], shape)
 
 
-def _taken(x: Any, chosen: Any, axis: int) -> Any:
+def _take_slices(x: Any, chosen: Any, axis: int) -> Any:
     """Slices of ``x``, with the axes of ``chosen`` replacing ``axis``."""
     sizes = manipulation.shape(x)
     axis %= len(sizes)
@@ -920,19 +922,19 @@ class _Draw:
         if self.shape and min(self.shape) < 0:
             raise ValueError(f"shape must have lengths >= 0, got {self.shape}")
         self.count = _math.prod(self.shape)
-        self.home = _backend(key, *parameters)
-        self.xp = self.home.random
+        self.backend = _backend(key, *parameters)
+        self.xp = self.backend.random
         # Dispatch looks for the device among tensors, of which the parameters and the key are none to it.
-        if device is None or self.home is not _backends.current():
-            device = _dispatch.common_device(self.home, (key, *parameters))
+        if device is None or self.backend is not _backends.current():
+            device = _dispatch.common_device(self.backend, (key, *parameters))
         self.device = device
-        self.parameters = [p if type(p) in _NUMBERS else self.home.convert(p, None, self.device) for p in parameters]
+        self.parameters = [p if type(p) in _NUMBERS else self.backend.convert(p, None, self.device) for p in parameters]
         self.key = self._resolved(key)
 
     def _resolved(self, key: Key) -> Any:
         """Words of the key, or of the stream's next key; ``None`` if the engine's own generator is used."""
         if key is not None:
-            return _words(self.home, key, self.device)
+            return _words(self.backend, key, self.device)
         here = _threefry.here
         block = here.block
         if block is not None:
@@ -1010,16 +1012,16 @@ class _Draw:
         top = math.nextafter(control.stop_gradient(high), control.stop_gradient(low))
         return comparison.where(comparison.less(made, high), made, top)
 
-    def fitting(self, answer: Tensor) -> Tensor:
+    def fitting(self, result: Tensor) -> Tensor:
         """``result``, checked to have the requested shape, which parameters may have broadcast."""
-        if tuple(answer.shape) != self.shape:
-            raise ValueError(f"parameters must broadcast to shape {list(self.shape)}, got {list(answer.shape)}")
-        return answer
+        if tuple(result.shape) != self.shape:
+            raise ValueError(f"parameters must broadcast to shape {list(self.shape)}, got {list(result.shape)}")
+        return result
 
     def tensor(self, value: Parameter, dtype: str) -> Any:
         """A parameter as a tensor of the engine."""
         if type(value) in _NUMBERS:
-            return self.home.convert(value, self.home.dtypes[dtype], self.device)
+            return self.backend.convert(value, self.backend.dtypes[dtype], self.device)
         return dtypes.cast(value, dtype)
 
     def wide(self, kind: str = "float64") -> str:

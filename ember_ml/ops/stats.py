@@ -84,15 +84,15 @@ def average(
     3.75
     """
     if weights is None:
-        answer = mean(x, axis=axis, keepdims=keepdims)
-        total = creation.full_like(answer, _count(x, axis))
-        return (answer, total) if returned else answer
+        result = mean(x, axis=axis, keepdims=keepdims)
+        total = creation.full_like(result, _count(x, axis))
+        return (result, total) if returned else result
     wide, share = _wide(x), _spread(_wide(weights), x, axis)
     total = sum(share, axis=axis, keepdims=keepdims)
-    answer = _like(x, math.divide(sum(math.multiply(wide, share), axis=axis, keepdims=keepdims), total))
+    result = _like(x, math.divide(sum(math.multiply(wide, share), axis=axis, keepdims=keepdims), total))
     if not returned:
-        return answer
-    return answer, _like(x, manipulation.broadcast_to(total, manipulation.shape(answer)))
+        return result
+    return result, _like(x, manipulation.broadcast_to(total, manipulation.shape(result)))
 
 
 def _spread(weights: Any, x: Any, axis: Axis) -> Any:
@@ -225,12 +225,12 @@ def _quantile(
         return creation.full((*outer, *shape), _math.nan, dtype=_dtype(x), device=device.get_device(x))
     ordered = indexing.sort(flat, axis=-1, stable=False)
     if skip_nan or traced:
-        answer = _between_at(ordered, levels, scale, method, skip_nan)
+        result = _between_at(ordered, levels, scale, method, skip_nan)
     else:
-        answer = _between(ordered, [level / scale * (count - 1) for level in levels], method)
+        result = _between(ordered, [level / scale * (count - 1) for level in levels], method)
     if not skip_nan:
-        answer = comparison.where(comparison.isnan(ordered[..., -1:]), _math.nan, answer)
-    return manipulation.reshape(manipulation.moveaxis(_like(x, answer), -1, 0), (*outer, *shape))
+        result = comparison.where(comparison.isnan(ordered[..., -1:]), _math.nan, result)
+    return manipulation.reshape(manipulation.moveaxis(_like(x, result), -1, 0), (*outer, *shape))
 
 
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -307,8 +307,8 @@ def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: 
     below = _wide(pick(ordered, dtypes.cast(low, "int64"), axis=-1))
     above = _wide(pick(ordered, dtypes.cast(high, "int64"), axis=-1))
     weight = math.multiply(math.subtract(high, low), 0.5) if method == "midpoint" else math.subtract(place, low)
-    answer = _blend(below, above, dtypes.cast(weight, _dtype(below)))
-    return comparison.where(inside, answer, _math.nan)
+    result = _blend(below, above, dtypes.cast(weight, _dtype(below)))
+    return comparison.where(inside, result, _math.nan)
 
 
 def _blend(below: Any, above: Any, weight: Any) -> Any:
@@ -498,8 +498,8 @@ def cov(
         share = 1.0 if aweights is None else math.divide(sum(math.multiply(weights, aweights)), total)
         freedom = math.maximum(math.subtract(total, math.multiply(share, lost)), 0)
     products = centred @ manipulation.permute_dims(math.conj(scaled), (1, 0))
-    answer = _like(x, math.divide(products, freedom))
-    return manipulation.reshape(answer, ()) if variables.shape[0] == 1 else answer
+    result = _like(x, math.divide(products, freedom))
+    return manipulation.reshape(result, ()) if variables.shape[0] == 1 else result
 
 
 def _variables(x: Any, rowvar: bool) -> Any:
@@ -739,8 +739,8 @@ def _nan_variance(x: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
     middle, count, missing = _nan_mean(x, axis, True)
     centred = comparison.where(missing, 0, math.subtract(x, middle))
     total = sum(math.square(math.abs(centred)), axis=axis, keepdims=True)
-    answer = math.divide(total, _above_zero(math.subtract(count, correction)))
-    return _reduced(answer, axis, keepdims)
+    result = math.divide(total, _above_zero(math.subtract(count, correction)))
+    return _reduced(result, axis, keepdims)
 
 
 @op(floating, kinds="real")
@@ -827,11 +827,11 @@ def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
     return _first(x, nanmin(x, axis=axis, keepdims=True), axis, keepdims)
 
 
-def _first(x: Any, wanted: Any, axis: int | None, keepdims: bool) -> Tensor:
+def _first(x: Any, extreme: Any, axis: int | None, keepdims: bool) -> Tensor:
     """Index along ``axis`` of the first element of ``x`` that equals ``extreme``."""
-    if bool(comparison.any(comparison.isnan(wanted))):  # emberlint: ignore[EMB201] an error depends on it
+    if bool(comparison.any(comparison.isnan(extreme))):  # emberlint: ignore[EMB201] an error depends on it
         raise ValueError(f"x must have a number that is not NaN along axis {axis}, got NaN only")
-    found = dtypes.cast(comparison.equal(x, wanted), "int8")
+    found = dtypes.cast(comparison.equal(x, extreme), "int8")
     return indexing.argmax(found, axis=axis, keepdims=keepdims)
 
 

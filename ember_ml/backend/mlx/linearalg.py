@@ -91,9 +91,9 @@ def inv(x: mx.array, /) -> mx.array:
 @contextmanager
 def _without_gradients() -> Iterator[None]:
     """Context for definitions whose gradient is computed by a rule, not by tracing their body."""
-    from ember_ml.ops.linearalg import _without_slopes
+    from ember_ml.ops.linearalg import _without_gradient_terms
 
-    with active(load("mlx")), _without_slopes():
+    with active(load("mlx")), _without_gradient_terms():
         yield
 
 

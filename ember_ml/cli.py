@@ -1,4 +1,4 @@
-"""The command line, ``ember-ml``. It loads no engine until a command needs one."""
+"""The command line ``ember-ml``. Engines are loaded only when a command needs them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status: int = options.command(options)
             return status
     except BrokenPipeError:
-        # Whoever read our output has gone.
+        # The reader of the output has closed the pipe.
         return PIPE_BROKEN
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     takes_json(demo, _demo)
 
-    from ember_ml.tools import commands as tools  # it stands on this module
+    from ember_ml.tools import commands as tools  # it imports this module
 
     tools.add(commands)
     return parser
@@ -166,7 +166,7 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _active() -> tuple[dict[str, Any], BackendNotFoundError | None]:
-    """The active backend and where its choice was read, and the error if there is none to be had."""
+    """Active backend and the source of its choice, and the error if none can be loaded."""
     try:
         name, source = backends.get_backend(), backends.choice_source()
     except BackendNotFoundError as error:
@@ -186,7 +186,7 @@ def _reason(active: dict[str, Any]) -> str:
 
 
 def _engines(active: str | None) -> list[dict[str, Any]]:
-    """What is known of each engine. ``loaded`` says whether it was before this looked at its devices."""
+    """Properties of each engine. ``loaded`` is the state before this function loads engines to list their devices."""
     loaded = {backend.name for backend in backends.loaded()}
     available = backends.get_available_backends()
     found = []
@@ -253,7 +253,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _kept() -> str | None:
-    """The choice that the file holds, if it can be read."""
+    """Choice stored in the file, if it can be read."""
     try:
         return backends.kept_choice() or None
     except BackendNotFoundError:
@@ -308,7 +308,7 @@ def _demo(options: argparse.Namespace) -> int:
         demo.plot(runs, f"{options.model} on handwritten digits, seed {options.seed}", options.plot)
         picture = f"the loss curves are in {options.plot}"
     except (ImportError, OSError, ValueError) as error:
-        # A folder that cannot be written to, or a format that is not known: the figures are worth showing all the same.
+        # The results are shown even if the folder is not writable or the image format is unknown.
         picture = f"there is no picture: {error}"
     if options.json:
         print_json({**demo.report(runs, options.model, options.seed), "picture": picture})
@@ -334,7 +334,7 @@ def _run_table(runs: Sequence[Any], apart: Sequence[float]) -> Table:
 
 
 class _progress:  # noqa: N801 - reads as a noun where it is used
-    """A bar on the terminal that says how far an engine has come; nothing where there is no terminal."""
+    """Progress bar for training on one engine, on a terminal only."""
 
     def __init__(self, name: str, epochs: int, *, hidden: bool) -> None:
         from rich.console import Console

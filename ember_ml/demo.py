@@ -1,4 +1,4 @@
-"""A classifier of handwritten digits, trained by one program that runs unchanged on every engine with one seed."""
+"""Demo: a classifier of handwritten digits, trained by the same program with the same seed on every engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ember_ml.types import Tensor
 
 BATCH = 64
 HELD = 360
-"""Images that are kept for the test."""
+"""Number of images in the test set."""
 
 
 def mlp() -> modules.Module:
-    """Two hidden layers on the 64 values of an image."""
+    """Multilayer perceptron with two hidden layers."""
     return modules.Sequential(
         modules.Flatten(),
         modules.Linear(64, 128),
@@ -31,7 +31,7 @@ def mlp() -> modules.Module:
 
 
 def cnn() -> modules.Module:
-    """Two convolutions with pooling, and a linear layer."""
+    """Convolutional network: two convolutions with pooling, and a linear layer."""
     return modules.Sequential(
         modules.Reshape((8, 8, 1)),
         modules.Conv2d(1, 16, 3, padding="same"),
@@ -46,7 +46,7 @@ def cnn() -> modules.Module:
 
 
 class Transformer(modules.Module):
-    """An encoder that takes the rows of an image for words."""
+    """Transformer encoder over the rows of an image."""
 
     def __init__(self) -> None:
         self.embedding = modules.Linear(8, 32)
@@ -60,7 +60,7 @@ class Transformer(modules.Module):
 
 
 class Liquid(modules.Module):
-    """A closed-form continuous-time network, wired like a small nervous system, that reads an image row by row."""
+    """Closed-form continuous-time network with NCP wiring that reads an image row by row."""
 
     def __init__(self) -> None:
         self.reader = modules.CfC(8, nn.wirings.AutoNCP(64, 24))
@@ -72,7 +72,7 @@ class Liquid(modules.Module):
 
 
 class Plan(NamedTuple):
-    """What makes a model, for how many epochs it trains, and the learning rate that it begins with."""
+    """Constructor of a model, its number of epochs, and its initial learning rate."""
 
     make: Callable[[], modules.Module]
     epochs: int
@@ -89,7 +89,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Run:
-    """How training went on one engine: the loss of every epoch and of every update, the test, and the time."""
+    """Result of training on one engine: the loss of every epoch and step, the test accuracy, and the time."""
 
     backend: str
     losses: list[float]
@@ -99,7 +99,7 @@ class Run:
 
 
 class _Watched(training.Callback):
-    """A callback that tells a function of every epoch."""
+    """Callback that passes the loss of every epoch to a function."""
 
     def __init__(self, tell: Callable[[float], None]) -> None:
         self.tell = tell
@@ -115,10 +115,14 @@ def run(
     epochs: int | None = None,
     tell: Callable[[float], None] = lambda loss: None,
 ) -> Run:
-    """Training a model on an engine. Data, first weights and the order of the images come from the seed alone.
+    """Train a model on an engine. The seed determines the data split, the initial weights and the order of the images.
 
     Args:
-        tell: hears the loss of every epoch.
+        backend: name of the backend.
+        model: a key of ``MODELS``.
+        seed: seed of the random stream.
+        epochs: number of epochs; by default that of the model.
+        tell: function called with the loss of every epoch.
     """
     load(backend, "ember-ml demo")
     plan = MODELS[model]
@@ -142,14 +146,14 @@ def _loss(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def disagreement(runs: Sequence[Run]) -> list[float]:
-    """After each epoch, the largest difference between the losses of two engines."""
+    """Largest difference between the losses of any two engines, for each epoch."""
     return [max(losses) - min(losses) for losses in zip(*(run.losses for run in runs), strict=True)]
 
 
 def plot(runs: Sequence[Run], title: str, path: str) -> Any:
-    """A figure, also written to a file: the loss of every update, one engine on top of the other, and their distance.
+    """Plot the loss of every step on all engines and the largest difference between them, and save the figure.
 
-    With one engine alone there is no distance to show.
+    With one engine there is no difference to plot.
     """
     try:
         from matplotlib.figure import Figure
@@ -158,7 +162,7 @@ def plot(runs: Sequence[Run], title: str, path: str) -> Any:
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     heights = [3, 2] if len(runs) > 1 else [1]
     upper, *others = panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
-    # The first is drawn below the others, and the broader.
+    # Earlier curves are drawn wider, so that they stay visible below later ones.
     widths = [6.0, 3.0, 1.2][-len(runs) :]
     for place, one in enumerate(runs):
         steps = range(1, len(one.updates) + 1)
@@ -179,7 +183,7 @@ def plot(runs: Sequence[Run], title: str, path: str) -> Any:
 
 
 def report(runs: Sequence[Run], model: str, seed: int) -> dict[str, Any]:
-    """The figures of all engines, for machines."""
+    """Results of all engines as JSON-compatible values."""
     return {
         "model": model,
         "seed": seed,

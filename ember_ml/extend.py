@@ -1,7 +1,7 @@
-"""What libraries on top of Ember ML use, as ``ember_ml.nn``, ``optim`` and ``training`` do.
+"""Interface for libraries built on Ember ML, used by ``ember_ml.nn``, ``optim`` and ``training``.
 
-Operations take tensors of any engine, so most code needs ``ember_ml.ops`` alone. This module is for code that stores
-tensors, makes them, or chooses the backend that computes with them.
+Operations accept tensors of any engine, so most code only needs ``ember_ml.ops``. This module is for code that stores
+or creates tensors, or chooses the backend that computes with them.
 
 >>> from ember_ml import ops, use_backend
 >>> with use_backend("numpy"):

@@ -1,7 +1,7 @@
-"""Blocks of code that signals do not interrupt.
+"""Deferral of signals in critical sections.
 
-Python runs the handler of a signal between any two instructions of the main thread, and that of Ctrl-C raises
-``KeyboardInterrupt`` there. What has to happen as a whole goes into a block ``with uninterrupted():``.
+Python runs signal handlers between any two instructions of the main thread, and the handler of Ctrl-C raises
+``KeyboardInterrupt`` there. Code that must run as a whole belongs in a block ``with uninterrupted():``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
 
-# The signals that programs handle to stop; one that has no handler in Python ends the process at once, as it should.
+# Signals that programs handle in order to stop. Without a Python handler they end the process at once, as they should.
 _SIGNALS = [
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
@@ -23,7 +23,7 @@ _SIGNALS = [
 
 
 class _Deferral:
-    """Handlers that were replaced, and the signals that have come since."""
+    """Replaced handlers, and the signals received since."""
 
     def __init__(self) -> None:
         self.handlers: dict[int, Handler] = {}
@@ -31,7 +31,7 @@ class _Deferral:
         self.pending: list[tuple[int, FrameType | None]] = []
 
     def begin(self) -> None:
-        """Let signals wait."""
+        """Start deferring signals."""
         try:
             for number in _SIGNALS:
                 handler = signal.getsignal(number)
@@ -44,11 +44,11 @@ class _Deferral:
             raise
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """Be the handler of a signal that waits."""
+        """Handler that records a deferred signal."""
         self.pending.append((number, frame))
 
     def end(self) -> None:
-        """Put the handlers back and run those of the signals that have come."""
+        """Restore the handlers and run those of the signals received."""
         try:
             while self.replaced:
                 signal.signal(self.replaced[-1], self.handlers[self.replaced[-1]])
@@ -57,12 +57,12 @@ class _Deferral:
                 number, frame = self.pending.pop(0)
                 self.handlers[number](number, frame)
         finally:
-            # A handler that raises must not keep the others from being put back or run.
+            # If a handler raises, the others must still be restored and run.
             if self.replaced or self.pending:
                 self.end()
 
 
-# The deferral that is in force. Only the main thread sets it.
+# The active deferral. Only the main thread sets it.
 _current: _Deferral | None = None
 
 
@@ -71,9 +71,10 @@ def _is_main() -> bool:
 
 
 class uninterrupted:  # noqa: N801 - reads as a word where it is used
-    """A ``with`` block that signals wait for: their handlers run after it.
+    """Context manager that defers signals: their handlers run after the block.
 
-    It is for short blocks that do not fail half way. Other threads run no handlers, and need none of this.
+    Use it for short blocks that do not fail midway. In threads other than the main thread it does nothing, since
+    Python runs no handlers there.
 
     >>> import signal
     >>> done = []
@@ -102,7 +103,7 @@ class uninterrupted:  # noqa: N801 - reads as a word where it is used
 
 
 class interruptible:  # noqa: N801
-    """A ``with`` block inside an ``uninterrupted`` one that signals interrupt again, one that has come first of all."""
+    """Context manager that allows signals inside an ``uninterrupted`` block. Deferred signals are handled first."""
 
     def __enter__(self) -> None:
         global _current

@@ -1,6 +1,6 @@
-"""The generated parts of the documentation: ``python -m ember_ml.reference`` writes them, with ``--check`` compares.
+"""Generated documentation: ``python -m ember_ml.reference`` writes it, ``--check`` compares it with the files.
 
-``docs/operations.md`` and ``docs/messages.md`` are written whole. In other pages, the text between
+``docs/operations.md`` and ``docs/messages.md`` are generated completely. In other pages, the text between
 ``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced by the table of that name.
 """
 
@@ -32,7 +32,7 @@ function of that engine, `body` is the definition in `ember_ml/ops/`, composed o
 
 
 def operations() -> str:
-    """The page of all operations, one table per category."""
+    """Page of all operations, one table per category."""
     engines = [backends.load(name) for name in backends.OWN]
     categories = sorted({operation.category for operation in REGISTRY.values()})
     parts = [_HEAD, f"{len(REGISTRY)} operations, {len(_aliases())} further names for them:"]
@@ -62,7 +62,7 @@ def operations() -> str:
 
 
 def promotion() -> str:
-    """The dtype that each pair of dtypes meets in."""
+    """Table of type promotion for every pair of dtypes."""
     kinds = list(KINDS)
     dtypes = sorted(DTYPES.values(), key=lambda d: (kinds.index(d.kind), d.bits, d.name))
     rows = [[f"**{a.name}**", *(_short(PROMOTION[a.name, b.name]) for b in dtypes)] for a in dtypes]
@@ -70,12 +70,12 @@ def promotion() -> str:
 
 
 def rules() -> str:
-    """The dtype rules."""
+    """Table of the dtype rules."""
     return table(["dtype rule", "what it says"], [[f"`{rule.name}`", rule.sentence] for rule in DTYPE_RULES.values()])
 
 
 def providers() -> str:
-    """How many operations each engine computes with functions of its own."""
+    """Table of the numbers of operations that each engine implements, composes or lacks."""
     rows = []
     for name in backends.OWN:
         found = [backends.load(name).provider(operation) for operation in REGISTRY.values()]
@@ -84,7 +84,7 @@ def providers() -> str:
 
 
 def measured() -> str:
-    """How many operations have each status on each engine, as the lock of the measured matrix says."""
+    """Table of the numbers of operations with each status on each engine, from the lock file of the matrix."""
     return summary(measuring.read(LOCK))
 
 
@@ -101,7 +101,7 @@ _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def pages(root: Path) -> Iterator[tuple[Path, str]]:
-    """Every page that holds something generated, with the text that it should have."""
+    """Pages with generated parts, each with its current text."""
     yield root / "docs" / "operations.md", operations()
     yield root / "docs" / "messages.md", messages()
     for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
@@ -111,12 +111,12 @@ def pages(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def stale(root: Path) -> list[Path]:
-    """The pages that are not as they should be."""
+    """Pages whose file differs from the generated text."""
     return [path for path, text in pages(root) if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def _aliases() -> dict[str, Operation]:
-    """Second names of operations."""
+    """Operations by their aliases."""
     found = {name: getattr(value, "__operation__", None) for name, value in vars(ops).items()}
     return {name: operation for name, operation in found.items() if operation and operation.name != name}
 
@@ -143,7 +143,7 @@ _LETTERS = {"complex": "c", "bfloat": "bf", "float": "f", "uint": "u", "int": "i
 
 
 def _short(dtype: EmberDType | None) -> str:
-    """``f32`` for float32: fifteen columns are narrow."""
+    """Short name of a dtype, such as ``f32`` for float32."""
     if dtype is None:
         return "—"
     for word, letter in _LETTERS.items():
@@ -153,7 +153,7 @@ def _short(dtype: EmberDType | None) -> str:
 
 
 def main() -> int:
-    """Write the generated parts, or say which are not current."""
+    """Write the generated parts, or with ``--check`` report those that are not current."""
     parser = argparse.ArgumentParser(prog="python -m ember_ml.reference", description=__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=Path(), help="the repository (default: this folder)")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page is not current")

@@ -1,6 +1,7 @@
-"""Nested containers of values: dictionaries, lists and tuples within one another.
+"""Trees: nested dictionaries, lists and tuples.
 
-Anything else is a leaf, ``None`` included. Named tuples keep their type; other subclasses become the plain container.
+Everything else is a leaf, including ``None``. Named tuples keep their type; instances of other subclasses become plain
+containers.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from typing import Any, TypeAlias
 
 from ember_ml.dtypes import with_article
 
-# A tensor, or tensors in nested containers. Operations take it as it is.
+# A tensor, or tensors in nested containers.
 Tree: TypeAlias = Any
 
 _CONTAINERS = (dict, list, tuple)
 
 
 def leaves(tree: Tree) -> list[Any]:
-    """The leaves of ``tree``, from left to right; those of dictionaries in the order of insertion.
+    """Leaves of ``tree`` from left to right; those of dictionaries in insertion order.
 
     >>> leaves({"a": 1, "b": [2, (3,)]})
     [1, 2, 3]
@@ -44,7 +45,7 @@ def _collect(container: Tree, found: list[Any]) -> None:
 
 
 def unflatten(tree: Tree, values: Sequence[Any]) -> Tree:
-    """The containers of ``tree`` with ``values`` in place of its leaves.
+    """Tree with the containers of ``tree`` and ``values`` as leaves.
 
     >>> unflatten({"a": 1, "b": [2, (3,)]}, "xyz")
     {'a': 'x', 'b': ['y', ('z',)]}
@@ -54,7 +55,12 @@ def unflatten(tree: Tree, values: Sequence[Any]) -> Tree:
 
 
 def map(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """The containers of ``tree`` with ``f`` of its leaves, and of those of the others at the same place.
+    """Tree with the containers of ``tree``, whose leaves are ``f`` of the leaves of ``tree`` and ``others``.
+
+    Args:
+        f: function of one leaf of each tree.
+        tree: the tree that determines the structure.
+        *others: trees of the same structure.
 
     >>> map(max, {"a": 1, "b": [5]}, {"b": [2], "a": 3})
     {'a': 3, 'b': [5]}
@@ -72,7 +78,7 @@ def map(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
 
 
 def places(tree: Tree, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Each leaf with the keys and positions that lead to it.
+    """Leaves with their paths: the keys and positions that lead to them.
 
     >>> list(places({"a": 1, "b": [2]}))
     [(('a',), 1), (('b', 0), 2)]
@@ -87,18 +93,18 @@ def places(tree: Tree, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
         yield path, tree
 
 
-# With more contents than this, it is worth a look whether a container is in several places.
+# Number of items above which duplicate containers are removed.
 _MANY = 1 << 20
 
 
 def contents(containers: Sequence[Any], with_dicts: bool = True) -> list[Any]:
-    """What the containers hold, one after another; of dictionaries the values.
+    """Items of the containers, concatenated; the values of dictionaries.
 
-    A container may count once though it is there several times. Otherwise a list that holds itself twice would have
-    more contents on each level, and soon more than memory.
+    A container that occurs several times may be counted once. Otherwise the items of a list that holds itself twice
+    would double on each level, and exhaust memory.
 
     Args:
-        with_dicts: whether there may be dictionaries among the containers, which takes time to find out.
+        with_dicts: whether there may be dictionaries among the containers. Checking for them takes time.
 
     >>> contents([[1, 2], {"a": [3]}])
     [1, 2, [3]]
@@ -111,13 +117,13 @@ def contents(containers: Sequence[Any], with_dicts: bool = True) -> list[Any]:
 
 
 def depth(tree: Tree) -> int:
-    """How many containers are around the innermost leaf; a ``ValueError`` if one contains itself.
+    """Number of containers around the innermost leaf. A tree that contains itself is a ``ValueError``.
 
     >>> depth({"a": 1, "b": [2, (3,)]})
     3
     """
     depths: dict[int, int] = {}
-    # The containers around the one at the top of the stack.
+    # Containers around the one at the top of the stack.
     path: set[int] = set()
     stack = [tree] if isinstance(tree, _CONTAINERS) else []
     while stack:
@@ -137,7 +143,7 @@ def depth(tree: Tree) -> int:
 
 
 def _check_alike(tree: Tree, other: Tree) -> None:
-    """Both are leaves, or containers of one kind with the same keys or length."""
+    """Raise an error unless both are leaves, or containers of one type with the same keys or length."""
     for kind in _CONTAINERS:
         if isinstance(tree, kind) != isinstance(other, kind):
             raise ValueError(

@@ -21,7 +21,7 @@ from ember_ml.dtypes import DTYPES
 from ember_ml.testing import inputs
 from ember_ml.testing.inputs import Case
 from ember_ml.tools import FORMAT, LOCK, STATUSES, UsageError, measuring, workers
-from ember_ml.tools.workers import Answer, difference, together
+from ember_ml.tools.workers import Outcome, difference, together
 
 ENGINES = ember_ml.get_available_backends()
 
@@ -291,13 +291,13 @@ def test_a_case_reads_like_a_call() -> None:
     ],
 )
 def test_what_differs(mine: Any, theirs: Any, what: str) -> None:
-    assert difference(Answer([("", mine)]), Answer([("", theirs)])) == what
+    assert difference(Outcome([("", mine)]), Outcome([("", theirs)])) == what
 
 
 def test_errors_are_the_same_if_one_clause_catches_both() -> None:
-    assert difference(Answer(None, ("LinAlgError", "ValueError")), Answer(None, ("ValueError",))) == ""
-    assert difference(Answer(None, ("TypeError",)), Answer(None, ("ValueError",))) == "error"
-    assert difference(Answer([("", 1)]), Answer(None, ("ValueError",))) == "error"
+    assert difference(Outcome(None, ("LinAlgError", "ValueError")), Outcome(None, ("ValueError",))) == ""
+    assert difference(Outcome(None, ("TypeError",)), Outcome(None, ("ValueError",))) == "error"
+    assert difference(Outcome([("", 1)]), Outcome(None, ("ValueError",))) == "error"
 
 
 def test_the_worst_of_several_counts() -> None:

@@ -671,7 +671,7 @@ def test_a_second_signal_does_not_keep_a_step_from_being_undone(backend: Backend
     mine.loss = interrupting
     with pytest.raises(KeyboardInterrupt), counting:
         fit_small(mine, resume=tmp_path / "begin")
-    code, first = inspect.getsourcelines(training.Trainer._go_back)
+    code, first = inspect.getsourcelines(training.Trainer._roll_back)
     places = [at for at in counting.seen if first <= at[1] < first + len(code)]
     assert len(places) > 5
     for number, at in enumerate(places):
@@ -781,7 +781,7 @@ def test_an_error_in_a_compiled_step_leaves_a_whole_step(
 ) -> None:
     mine, expected = failing_trainer(tmp_path, compile=True)
     with monkeypatch.context() as patch:
-        patch.setattr(mine, "_update", _fail_once(mine._update, 1, is_done=False))
+        patch.setattr(mine, "_compiled_step", _fail_once(mine._compiled_step, 1, is_done=False))
         with pytest.raises(RuntimeError, match="failed once"):
             fit_small(mine, resume=tmp_path / "begin")
     assert mine.step == 1
@@ -805,7 +805,7 @@ def test_an_error_when_a_lazy_engine_computes_leaves_a_whole_step(
     with ember_ml.use_backend("mlx"):
         mine, expected = failing_trainer(tmp_path, compile=compile)
         with monkeypatch.context() as patch:
-            patch.setattr(mine, "_settle", _fail_once(mine._settle, 1, is_done=False))
+            patch.setattr(mine, "_eval_step", _fail_once(mine._eval_step, 1, is_done=False))
             with pytest.raises(RuntimeError, match="failed once"):
                 fit_small(mine, resume=tmp_path / "begin")
         assert mine.step == 1

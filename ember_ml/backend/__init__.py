@@ -1,6 +1,7 @@
-"""Who computes: the backends there are, the one that is active, and why.
+"""Backends: their registry and loading, and the choice of the active backend.
 
-Order of choice: ``use_backend`` > ``set_backend`` > ``EMBER_ML_BACKEND`` > ``~/.ember/backend`` > detection.
+Order of precedence: ``use_backend``, ``set_backend``, the environment variable ``EMBER_ML_BACKEND``, the file
+``~/.ember/backend``, detection.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 VARIABLE = "EMBER_ML_BACKEND"
 GROUP = "ember_ml.backends"
 
-# Many times the length of any backend's name.
+# Maximum length of the file ~/.ember/backend, far more than any backend name needs.
 _LONGEST_CHOICE = 256
 
 
 class Home(NamedTuple):
-    """Where a backend's code is, the package its engine comes in, and how to install that."""
+    """Module of a backend, package of its engine, and the command to install it."""
 
     module: str
     engine: str
@@ -66,28 +67,29 @@ OWN: dict[str, Home] = dict(
     ]
 )
 
-# Engines that nobody chooses: they compute on tensors that the library itself makes. NumPy's differentiation is one.
+# Internal engines, which users cannot select. They compute on tensors that only the library creates, such as those of
+# differentiation on NumPy.
 DIFFERENTIATION = "numpy.differentiation"
 HIDDEN: dict[str, Home] = dict([_own(DIFFERENTIATION, "autograd", "pip install autograd")])
 
 
 def takes_numbers(function: F) -> F:
-    """Mark ``function`` of a backend as one that takes a Python number as it is for its second operand.
+    """Mark a function of a backend that accepts a Python number as its second operand.
 
-    Such a number is a float with a floating tensor, or an integer from 0 to 127 with any.
+    Dispatch passes a float with a floating tensor, or an integer from 0 to 127 with any tensor.
     """
     function.takes_numbers = True  # type: ignore[attr-defined]
     return function
 
 
 def native_for(native: Callable[..., Any], *dtypes: str, bare: bool = False) -> Callable[[F], F]:
-    """A decorator for a function of a backend that only some dtypes need, as a workaround for what the engine lacks.
+    """Decorator for a function of a backend that works around the native function of the engine for some dtypes.
 
     Args:
-        native: the engine's own function, which is right for the others.
-        dtypes: those others: names of dtypes, or of kinds as ``isdtype`` knows them. Tensors of these dtypes go
-            straight to ``native``; the function takes them too.
-        bare: only calls without any keyword argument do, and ``native`` is given the positional arguments alone.
+        native: the native function, which is correct for ``dtypes``.
+        dtypes: names of dtypes, or of dtype kinds as in ``isdtype``. Dispatch calls ``native`` directly for tensors of
+            these dtypes; the decorated function must accept them too.
+        bare: call ``native`` directly only if there are no keyword arguments.
     """
     names = frozenset(name for one in dtypes for name in ([one] if one in DTYPES else [d.name for d in of_kind(one)]))
 
@@ -99,16 +101,36 @@ def native_for(native: Callable[..., Any], *dtypes: str, bare: bool = False) -> 
 
 
 class Backend:
-    """A loaded engine: its module, and the functions of it that dispatch calls.
+    """A loaded engine: its module, and the functions that dispatch calls.
+
+    The submodule ``core`` must define:
+
+    - ``TENSORS``: the tensor types, the exact one first;
+    - ``DTYPES``: native dtypes by name;
+    - the functions ``convert``, ``scalar_like``, ``cast``, ``to_host``, ``device_like``, ``device_of``,
+      ``find_device``, ``devices`` and ``error_class``.
+
+    It may define:
+
+    - ``SCALARS``: types of values that are equivalent to 0-d tensors;
+    - ``STABLE_DTYPES``: False if dtype objects are created on each access;
+    - ``RAW_NUMBERS``: names of the operations whose native function should receive Python numbers unchanged; all by
+      default;
+    - ``has_float64``: whether the default device supports float64;
+    - ``forwards``: copies a tensor with negative strides, which some readers of DLPack do not support;
+    - ``GUESTS``: tensor types of another engine that its functions accept;
+    - ``opaque``: calls a function that NumPy computes, invisible to the gradients of the engine;
+    - ``substitute``: sets the Python function that the compiler of the engine traces in place of another;
+    - ``own``: function that implements an operation, in place of the lookup by name.
 
     ``protocol.py`` says what the module has to hold, and what it may.
     Operations are looked up by name in the submodule of their category, or in the module itself.
     """
 
     def __init__(self, name: str, module: ModuleType) -> None:
-        core = _checked_core(module)
+        core = _check_core(module)
         self.name = name
-        # The name that users know it by: tensors of an internal engine are NumPy's to them.
+        # The name that users select. Tensors of an internal engine appear to users as NumPy arrays.
         self.chosen_as = "numpy" if name in HIDDEN else name
         self.is_host = name == "numpy"
         self.module = module
@@ -158,7 +180,7 @@ class Backend:
         )
 
     def dtype_of(self, x: Any) -> EmberDType:
-        """The portable dtype of a tensor of this engine."""
+        """Portable dtype of a tensor of this engine."""
         try:
             return self.names[x.dtype]
         except KeyError:
@@ -167,7 +189,7 @@ class Backend:
             ) from None
 
     def dtype(self, value: object) -> Any:
-        """The engine's own dtype object for anything that names one."""
+        """Native dtype for a dtype or its name."""
         wanted = as_dtype(value)
         if wanted.name not in self.dtypes:
             raise UnsupportedError(
@@ -181,7 +203,10 @@ class Backend:
         return self.dtypes[wanted.name]
 
     def own(self, operation: Operation) -> Callable[..., Any] | None:
-        """The engine's own function for an operation, if it has one; those that users declare have a body only."""
+        """Function of this engine that implements an operation; ``None`` if there is none.
+
+        Operations declared outside ``ember_ml.ops`` are only composed of other operations.
+        """
         if not operation.module.startswith("ember_ml.ops."):
             return None
         place = submodule(self.module, operation.category) or self.module
@@ -189,14 +214,14 @@ class Backend:
         return found if callable(found) else None
 
     def close(self, refusal: Refusal) -> None:
-        """Put ``refusal`` in the place of everything that computes; what tells tensors and names stays."""
+        """Replace everything that computes with ``refusal``. Names and tensor types are kept."""
         self.refusal = refusal
         for name in (*vars(self), "dtype", "dtype_of", "own", "provider"):
             if name not in _KEPT:
                 setattr(self, name, refusal)
 
     def provider(self, operation: Operation) -> str:
-        """``own`` (the engine's function), ``defined`` (the operation's body) or ``missing``."""
+        """``own`` (function of the engine), ``defined`` (composed of other operations) or ``missing``."""
         if self.own(operation) is not None:
             return "own"
         return "missing" if operation.definition is None else "defined"
@@ -206,7 +231,7 @@ _KEPT = frozenset({"name", "chosen_as", "is_host", "tensors", "scalars", "kinds"
 
 
 class Refusal:
-    """What takes the place of anything of a closed backend: every use raises an error, which ``explain`` makes."""
+    """Replacement for the attributes of a closed backend: every use raises the error that ``explain`` returns."""
 
     def __init__(self, explain: Callable[[], Exception]) -> None:
         self._explain = explain
@@ -217,8 +242,8 @@ class Refusal:
     __call__ = __getattr__ = __getitem__ = __contains__ = __iter__ = __len__ = __bool__ = _refuse
 
 
-def _checked_core(module: ModuleType) -> Any:
-    """``module.core``, which has what ``protocol.Core`` says."""
+def _check_core(module: ModuleType) -> Any:
+    """``module.core``, after a check that it defines what ``protocol.Core`` requires."""
     core = getattr(module, "core", None)
     if core is None:
         raise AttributeError(f"the module {module.__name__} must have a submodule core, got none")
@@ -246,7 +271,7 @@ def check_members(module: ModuleType, kind: type) -> None:
 
 
 def submodule(package: ModuleType, name: str) -> ModuleType | None:
-    """The module of that name within a package, imported if it is not yet; ``None`` if there is none."""
+    """Submodule of a package, imported if necessary; ``None`` if there is none."""
     full = f"{package.__name__}.{name}"
     if full in sys.modules:
         return sys.modules[full]
@@ -256,7 +281,7 @@ def submodule(package: ModuleType, name: str) -> ModuleType | None:
 
 
 class Block:
-    """A block in which a backend is active, and the one around it. It is over everywhere once it is closed."""
+    """Open ``use_backend`` block and the block around it. Once closed, it has no effect in any thread or task."""
 
     __slots__ = ("closed", "name", "outer")
 
@@ -265,7 +290,7 @@ class Block:
 
 
 class _State:
-    """The process-wide choice. It outlives a reload of this module."""
+    """Process-wide state. It survives a reload of this module."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -283,14 +308,14 @@ _state: _State = globals().get("_state") or _State()
 
 
 def homes() -> dict[str, Home]:
-    """Every backend that is known: the library's own, and those that other distributions add."""
+    """All known backends: those of this library, and those that other distributions register."""
     return {**OWN, **_third_party()}
 
 
 @cache
 def _third_party() -> dict[str, Home]:
-    """The backends that entry points add, under names that are free."""
-    from importlib import metadata  # slow to import, and needed only once a backend is looked for
+    """Backends registered by entry points, under names that are not taken."""
+    from importlib import metadata  # imported late, since it is slow
 
     found: dict[str, Home] = {}
     owners = dict.fromkeys([*OWN, *HIDDEN], "ember-ml")
@@ -310,7 +335,7 @@ def _third_party() -> dict[str, Home]:
 
 
 def get_available_backends() -> list[str]:
-    """Names of the backends whose engine is installed, without importing any.
+    """Names of the backends whose engine is installed. No engine is imported.
 
     >>> "numpy" in get_available_backends()
     True
@@ -325,7 +350,11 @@ def _installed(package: str) -> bool:
 
 
 def load(name: str, source: str = "") -> Backend:
-    """The backend of that name, imported on first use; ``source`` says who asked, for the message."""
+    """Backend of this name, imported on first use.
+
+    Args:
+        source: who requested the backend, for error messages.
+    """
     asked = f"{source}: " if source else ""
     if not isinstance(name, str):
         raise TypeError(f"{asked}the name of a backend must be a string, such as 'numpy', got {name!r}")
@@ -341,7 +370,7 @@ def load(name: str, source: str = "") -> Backend:
 
 
 def load_hidden(name: str) -> Backend:
-    """The internal engine of that name, imported on first use."""
+    """Internal engine of this name, imported on first use."""
     return _state.loaded.get(name) or _import(name, HIDDEN[name], "")
 
 
@@ -354,7 +383,7 @@ def _import(name: str, home: Home, asked: str) -> Backend:
                     hook(backend)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # a module may also end the process as it is imported
+            except BaseException as error:  # importing a module may raise SystemExit
                 raise BackendNotFoundError(
                     f"{asked}the {name} backend must import, got {type(error).__name__}: {error}; {_choices()}; to "
                     f"install: {home.install}"
@@ -370,7 +399,7 @@ def _choices() -> str:
 
 
 def _hint(name: str) -> str:
-    """The backend whose name is most like one that is none, as the end of a message."""
+    """Suggestion of the backend whose name is closest to an unknown one, as the end of a message."""
     from difflib import get_close_matches
 
     near = get_close_matches(name.strip().lower(), homes(), n=1)
@@ -378,14 +407,14 @@ def _hint(name: str) -> str:
 
 
 def loaded() -> list[Backend]:
-    """The backends that have been imported so far, without those that are closed."""
+    """Backends imported so far that are not closed."""
     return [backend for backend in _state.loaded.values() if backend.refusal is None]
 
 
 def close(name: str, explain: Callable[[], Exception]) -> None:
-    """Make every use of a loaded backend raise what ``explain`` makes.
+    """Make every use of a loaded backend raise the error that ``explain`` returns.
 
-    It must be safe right after a fork, so it takes no lock.
+    It takes no lock, since it must be safe right after a fork.
     """
     backend = _state.loaded.get(name)
     if backend is not None and backend.refusal is None:
@@ -396,12 +425,12 @@ def close(name: str, explain: Callable[[], Exception]) -> None:
 
 
 def loaded_as(name: str) -> Backend:
-    """The backend of that name among those that have been imported, internal ones too."""
+    """Imported backend of this name, including internal ones."""
     return _state.loaded[name]
 
 
 def current() -> Backend:
-    """The active backend, chosen now if nothing has been chosen yet."""
+    """Active backend, chosen now if none has been chosen yet."""
     if _state.blocks:
         name = block_backend()
         if name:
@@ -410,13 +439,13 @@ def current() -> Backend:
 
 
 def block_backend() -> str:
-    """The name that the innermost ``use_backend`` block around the caller chose; empty outside of any."""
+    """Name of the backend of the innermost ``use_backend`` block around the caller; empty outside of any block."""
     block = _innermost()
     return "" if block is None else block.name
 
 
 def _innermost() -> Block | None:
-    """The innermost open block around the caller: another thread may have closed one that this one is in."""
+    """Innermost open block around the caller. Another thread may have closed a block of this context."""
     block = _state.context.get()
     while block is not None and block.closed:
         block = block.outer
@@ -424,7 +453,7 @@ def _innermost() -> Block | None:
 
 
 def process_backend() -> Backend | None:
-    """The process-wide backend while no ``use_backend`` block is open anywhere, else ``None``."""
+    """Process-wide backend if no ``use_backend`` block is open in any thread, otherwise ``None``."""
     return None if _state.blocks else _state.backend
 
 
@@ -438,7 +467,7 @@ def _choose() -> Backend:
 
 
 def _first_choice() -> tuple[str, str]:
-    """The name that environment, file or detection gives, and which of them it was."""
+    """Name of the backend from environment, file or detection, and its source."""
     name = os.environ.get(VARIABLE, "").strip()
     if name:
         return name, f"environment variable {VARIABLE}"
@@ -449,7 +478,7 @@ def _first_choice() -> tuple[str, str]:
 
 
 def kept_choice() -> str:
-    """The name that the file of the persistent choice holds; empty if there is none."""
+    """Name stored in the file of the persistent choice; empty if there is none."""
     import stat
 
     path = None
@@ -462,7 +491,7 @@ def kept_choice() -> str:
         if len(text) > _LONGEST_CHOICE:
             raise OSError(f"longer than {_LONGEST_CHOICE} characters")
     except (FileNotFoundError, RuntimeError):
-        # Who has no home has no file there.
+        # Path.home() raises RuntimeError for users without a home directory.
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise BackendNotFoundError(
@@ -473,8 +502,8 @@ def kept_choice() -> str:
 
 
 def choice_file() -> Path:
-    """The file that a persistent choice is kept in."""
-    from pathlib import Path  # which takes a tenth of the time that importing the package may take
+    """File of the persistent choice."""
+    from pathlib import Path  # imported late, since it takes a tenth of the import time of the package
 
     return Path.home() / ".ember" / "backend"
 
@@ -500,7 +529,7 @@ def on_load(hook: Callable[[Backend], None]) -> None:
 
 
 def on_close(hook: Callable[[Backend, Refusal], None]) -> None:
-    """Call ``hook`` with a backend that is being closed, and what takes its place from now on."""
+    """Call ``hook`` with a backend that is being closed, and the ``Refusal`` that replaces its attributes."""
     _state.close_hooks.append(hook)
 
 
@@ -508,6 +537,7 @@ def set_backend(name: str, persist: bool = False) -> None:
     """Make a backend the active one for the whole process.
 
     Args:
+        name: name of the backend, such as ``"numpy"``.
         persist: also write the choice to ``~/.ember/backend``, for later processes.
 
     >>> set_backend("numpy")
@@ -522,13 +552,13 @@ def set_backend(name: str, persist: bool = False) -> None:
 
 
 def _write_choice(name: str) -> None:
-    from emberlint import atomic  # hardly ever needed
+    from emberlint import atomic  # imported late, since it is rarely needed
 
     atomic.write(choice_file(), name + "\n", parents=True)
 
 
 def clear_backend(persisted: bool = False) -> None:
-    """Forget the process-wide choice, so that the next use chooses again.
+    """Clear the process-wide choice. The next use of a backend chooses again.
 
     Args:
         persisted: also remove ``~/.ember/backend``.
@@ -540,7 +570,7 @@ def clear_backend(persisted: bool = False) -> None:
 
 
 def get_backend() -> str:
-    """The name of the active backend.
+    """Name of the active backend.
 
     >>> with use_backend("numpy"):
     ...     get_backend()
@@ -550,7 +580,7 @@ def get_backend() -> str:
 
 
 def choice_source() -> str:
-    """Why the active backend is the active one."""
+    """Source of the choice of the active backend."""
     backend = current()
     if _state.blocks and block_backend() == backend.name:
         return "use_backend"
@@ -558,7 +588,7 @@ def choice_source() -> str:
 
 
 def get_backend_module() -> ModuleType:
-    """The module of the active backend.
+    """Module of the active backend.
 
     >>> with use_backend("numpy"):
     ...     get_backend_module().__name__
@@ -568,7 +598,10 @@ def get_backend_module() -> ModuleType:
 
 
 class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is used
-    """A ``with`` block, or decorator, inside which a backend is active for this thread or task alone.
+    """Context manager or decorator that activates a backend for the current thread or task only.
+
+    Args:
+        name: name of the backend, such as ``"numpy"``.
 
     >>> with use_backend("numpy"):
     ...     get_backend()
@@ -580,18 +613,18 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
         self._blocks: list[Block] = []
 
     def __call__(self, function: F) -> F:
-        import inspect  # slow to import, and needed only where a function is decorated
+        import inspect  # imported late, since it is slow
 
         if inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"use_backend: a decorated function must not be an asynchronous generator, got {function.__name__}; "
                 "open a with block inside it, and close it before it yields"
             )
-        # A call of these runs nothing of their bodies, so blocks are opened when those run.
+        # Calling a coroutine or generator function does not run its body, so the block is opened when the body runs.
         if inspect.iscoroutinefunction(function):
-            return cast(F, _awaited(self, function))
+            return cast(F, _wrap_coroutine(self, function))
         if inspect.isgeneratorfunction(function):
-            return cast(F, _resumed(self, function))
+            return cast(F, _wrap_generator(self, function))
         return super().__call__(function)
 
     def _recreate_cm(self) -> use_backend:
@@ -606,14 +639,14 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
         block = _innermost()
         while block is not None and block not in self._blocks:
             block = block.outer
-        # There is none where a generator that waits in its block is closed by another thread or task.
+        # None is found if a suspended generator is closed by another thread or task.
         block = block or self._blocks[-1]
         self._blocks.remove(block)
         leave(block)
 
 
-def _awaited(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A coroutine function whose body runs in a block."""
+def _wrap_coroutine(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Coroutine function whose body runs in a block."""
 
     @wraps(function)
     async def coroutine(*args: Any, **options: Any) -> Any:
@@ -623,8 +656,8 @@ def _awaited(block: use_backend, function: Callable[..., Any]) -> Callable[..., 
     return coroutine
 
 
-def _resumed(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator function whose body runs in a block that is closed while whoever reads it runs."""
+def _wrap_generator(block: use_backend, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Generator function whose body runs in a block. The block is closed while the generator is suspended."""
 
     @wraps(function)
     def generator(*args: Any, **options: Any) -> Any:
@@ -648,7 +681,7 @@ using_backend = use_backend
 
 
 def active(backend: Backend) -> AbstractContextManager[None]:
-    """A ``with`` block in which ``backend`` computes what is given host arrays, and makes tensors."""
+    """Context manager in which ``backend`` creates tensors and computes on host arrays."""
     return nullcontext() if current() is backend else use_backend(backend.chosen_as)
 
 
@@ -674,7 +707,9 @@ def leave(block: Block) -> None:
 
 
 def auto_select_backend() -> tuple[str, str]:
-    """The best backend on this machine and its device: torch with CUDA or MPS, torch, MLX on Apple silicon, NumPy.
+    """Preferred backend on this machine and its device.
+
+    torch with CUDA, MPS or the CPU comes first, then MLX on macOS, then NumPy.
 
     >>> name, device = auto_select_backend()
     >>> name in get_available_backends()
@@ -693,7 +728,7 @@ def auto_select_backend() -> tuple[str, str]:
 
 
 def missing(operation: Operation, backend: Backend) -> MissingOperationError:
-    """The error for an operation that ``backend`` lacks, naming the backends that have it."""
+    """Error for an operation that ``backend`` does not support, which names the backends that do."""
     having = []
     for name in get_available_backends():
         try:

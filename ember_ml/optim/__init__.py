@@ -1,7 +1,7 @@
-"""Optimisers, schedules of their learning rate, and clipping of gradients.
+"""Optimizers, learning-rate schedules and gradient clipping.
 
-An optimiser's rule is written once over ``ops``, so that a model learns the same on every engine. Where an engine has
-a faster way to say the same, it is in ``backend/<engine>/optim.py``.
+The update rule of an optimizer is written once with ``ops``, so that training gives the same result on every engine.
+Fused implementations for an engine are in ``backend/<engine>/optim.py``.
 """
 
 import ember_ml.optim.schedules as schedules

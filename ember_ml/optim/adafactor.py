@@ -1,4 +1,4 @@
-"""Adafactor: Adam's variance in a row and a column instead of a matrix."""
+"""Adafactor."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like, w
 
 
 class Adafactor(Optimizer):
-    """Adafactor: gradients over the root of a variance that is kept as the product of a column and a row.
+    """Adafactor: Adam without momentum, with the variance of a matrix factored into a row and a column.
 
-    The memory of a matrix of ``n`` by ``m`` is ``n + m`` numbers. The step is relative to the size of the parameter,
-    and no larger than ``1 / sqrt(n)`` of it at update ``n``. Parameters of three axes and more are stacks of matrices.
+    The state of an ``n`` by ``m`` matrix is ``n + m`` numbers. Steps are relative to the root mean square of the
+    parameter, with a rate of at most ``1 / sqrt(n)`` at step ``n``. Parameters of three or more axes are stacks of
+    matrices.
 
     Args:
-        beta_2_decay: the share of the new gradient in the variance of update ``n`` is ``n ** beta_2_decay``.
-        eps_1: the least variance is its square; by default the precision of the dtype.
-        eps_2: the least size of a parameter that steps are relative to.
-        clip_threshold: the largest root mean square of a change, before the rate.
-        weight_decay: parameters shrink by ``rate * weight_decay`` of themselves.
+        learning_rate: a number or a schedule.
+        beta_2_decay: the weight of the new gradient in the variance of step ``n`` is ``n ** beta_2_decay``.
+        eps_1: the variance is at least ``eps_1**2``; by default ``eps_1`` is the precision of the dtype.
+        eps_2: lower limit of the root mean square that steps are relative to.
+        clip_threshold: largest root mean square of a step, before it is multiplied by the rate.
+        weight_decay: coefficient of the decoupled weight decay: parameters are multiplied by
+            ``1 - rate * weight_decay``.
 
     >>> Adafactor(0.125).update({"w": ops.asarray([1.0, 1.0])}, {"w": ops.asarray([4.0, 4.0])})["w"].tolist()
     [0.875, 0.875]
@@ -69,11 +72,11 @@ class Adafactor(Optimizer):
             parameter = ops.multiply(parameter, kept)
         squares = ops.square(gradient)
         if parameter.ndim < 2:
-            new = {"variance": _moved(state["variance"], squares, share)}
+            new = {"variance": _interpolate(state["variance"], squares, share)}
             variance = new["variance"]
         else:
-            rows = _moved(state["rows"], ops.mean(squares, axis=-1, keepdims=True), share)
-            columns = _moved(state["columns"], ops.mean(squares, axis=-2, keepdims=True), share)
+            rows = _interpolate(state["rows"], ops.mean(squares, axis=-1, keepdims=True), share)
+            columns = _interpolate(state["columns"], ops.mean(squares, axis=-2, keepdims=True), share)
             new = {"rows": rows, "columns": columns}
             scale = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps)
             variance = ops.divide(ops.multiply(rows, columns), scale)
@@ -86,6 +89,6 @@ def _root_mean_square(x: Any) -> Any:
     return ops.sqrt(ops.mean(ops.square(x)))
 
 
-def _moved(old: Any, new: Any, share: Any) -> Any:
-    """``old``, moved towards ``new`` by a share of the way."""
+def _interpolate(old: Any, new: Any, share: Any) -> Any:
+    """``old + share * (new - old)``."""
     return ops.add(old, ops.multiply(ops.subtract(new, old), share))

@@ -1,4 +1,4 @@
-"""Adagrad: gradients over the root of the sum of their squares."""
+"""Adagrad."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors, state_like
 
 
 class Adagrad(Optimizer):
-    """Adagrad: ``p - rate * g / (sqrt(s) + eps)``, ``s`` the sum of the squares of all gradients so far.
+    """Adagrad: ``p - rate * g / (sqrt(s) + eps)``, where ``s`` is the sum of the squares of all gradients so far.
 
     Args:
-        rate_decay: the rate of update ``n`` (1, 2, ...) is ``rate / (1 + (n - 1) * rate_decay)``.
-        initial_accumulator: what ``s`` starts at.
-        weight_decay: how much of the parameter is added to its gradient.
+        learning_rate: a number or a schedule.
+        rate_decay: the rate of step ``n`` (1, 2, ...) is ``rate / (1 + (n - 1) * rate_decay)``.
+        initial_accumulator: initial value of ``s``.
+        eps: added to the denominator.
+        weight_decay: coefficient of the L2 penalty: ``weight_decay * p`` is added to the gradient.
 
     >>> Adagrad(0.125).update({"w": ops.asarray([1.0])}, {"w": ops.asarray([4.0])})["w"].tolist()
     [0.875]

@@ -1,4 +1,4 @@
-"""Adam: steps by the mean of gradients over the root of the mean of their squares."""
+"""Adam and AdamW."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class Adam(Optimizer):
-    """Adam: ``p - rate * m / (sqrt(v) + eps)``, ``m`` and ``v`` running means of the gradient and of its square.
-
-    Both start at zero, and are divided by what that takes from them.
+    """Adam: ``p - rate * m / (sqrt(v) + eps)``, with bias-corrected running means ``m`` of ``g`` and ``v`` of ``g**2``.
 
     Args:
-        beta_1: how much of ``m`` stays at every update.
-        beta_2: how much of ``v`` stays at every update.
-        weight_decay: how much of the parameter is added to its gradient.
-        amsgrad: divide by the root of the largest ``v`` so far.
+        learning_rate: a number or a schedule.
+        beta_1: decay of ``m``: ``m = beta_1 * m + (1 - beta_1) * g``.
+        beta_2: decay of ``v``.
+        eps: added to the denominator.
+        weight_decay: coefficient of the L2 penalty: ``weight_decay * p`` is added to the gradient.
+        amsgrad: use the largest ``v`` so far in the denominator.
 
     >>> w = Adam(0.125, eps=0.0).update({"w": ops.asarray([1.0, 1.0])}, {"w": ops.asarray([4.0, -0.25])})
     >>> [round(x, 6) for x in w["w"].tolist()]
@@ -54,7 +54,7 @@ class Adam(Optimizer):
         kept = (
             ops.subtract(1.0, ops.multiply(rate, self.weight_decay)) if self.decoupled and self.weight_decay else None
         )
-        return ops.divide(rate, gathered(self.beta_1, step)), ops.sqrt(gathered(self.beta_2, step)), kept
+        return ops.divide(rate, bias_correction(self.beta_1, step)), ops.sqrt(bias_correction(self.beta_2, step)), kept
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
         rate, root, kept = common
@@ -72,7 +72,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose parameters shrink on their own, ``p * (1 - rate * weight_decay)``, apart from the gradient.
+    """Adam with decoupled weight decay: parameters are multiplied by ``1 - rate * weight_decay`` before the step.
+
+    The options are those of ``Adam``.
 
     >>> w = AdamW(0.125, eps=0.0, weight_decay=1.0).update({"w": ops.asarray([1.0])}, {"w": ops.asarray([4.0])})
     >>> [round(x, 6) for x in w["w"].tolist()]
@@ -99,12 +101,12 @@ class AdamW(Adam):
 
 
 def mean(old: Any, new: Any, kept: float) -> Any:
-    """The running mean ``kept * old + (1 - kept) * new``."""
+    """Running mean ``kept * old + (1 - kept) * new``."""
     return ops.add(ops.multiply(old, kept), ops.multiply(new, 1 - kept))
 
 
-def gathered(kept: float, step: Any) -> Any:
-    """``1 - kept ** step``: the share of a running mean that its starting value has lost. Exact for ``kept`` near 1."""
+def bias_correction(kept: float, step: Any) -> Any:
+    """``1 - kept ** step``, the divisor that corrects a running mean started at zero; accurate for ``kept`` near 1."""
     if not kept:
         return ops.ones_like(step)
     return ops.negative(ops.expm1(ops.multiply(step, math.log(kept))))

@@ -1,4 +1,4 @@
-"""Options of optimisers: numbers in the range where they mean something."""
+"""Range checks for the options of optimizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients made smaller, where they are too large. They are trees of tensors, as ``value_and_grad`` gives them."""
+"""Gradient clipping. Gradients are trees of tensors, as returned by ``value_and_grad``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ember_ml.tree import Tree
 
 
 def global_norm(grads: Tree) -> Any:
-    """The Euclidean norm of all tensors of a tree together, as if they were one vector.
+    """Euclidean norm of all tensors of a tree together, as if they were one vector.
 
     >>> float(global_norm({"a": ops.asarray([3.0]), "b": ops.asarray([4.0])}))
     5.0
@@ -21,7 +21,7 @@ def global_norm(grads: Tree) -> Any:
 
 
 def clip_by_global_norm(grads: Tree, limit: float) -> Tree:
-    """The gradients; if their ``global_norm`` is above ``limit``, all of them times the factor that makes it so.
+    """Gradients scaled by a common factor so that their ``global_norm`` is at most ``limit``.
 
     >>> clip_by_global_norm([ops.asarray([30.0]), ops.asarray([40.0])], 5.0)[1].tolist()
     [4.0]
@@ -34,7 +34,7 @@ def clip_by_global_norm(grads: Tree, limit: float) -> Tree:
 
 
 def clip_by_norm(grads: Tree, limit: float) -> Tree:
-    """The gradients; each whose own Euclidean norm is above ``limit``, times the factor that makes it so.
+    """Gradients, each scaled so that its own Euclidean norm is at most ``limit``.
 
     >>> [g.tolist() for g in clip_by_norm([ops.asarray([0.5]), ops.asarray([-40.0])], 5.0)]
     [[0.5], [-5.0]]
@@ -44,7 +44,7 @@ def clip_by_norm(grads: Tree, limit: float) -> Tree:
 
 
 def clip_by_value(grads: Tree, limit: float) -> Tree:
-    """The gradients, with elements above ``limit`` or below ``-limit`` replaced by it.
+    """Gradients with all elements clipped to ``[-limit, limit]``.
 
     >>> clip_by_value([ops.asarray([-7.0, 0.25])], 0.5)[0].tolist()
     [-0.5, 0.25]
@@ -54,7 +54,7 @@ def clip_by_value(grads: Tree, limit: float) -> Tree:
 
 
 def _squares(gradient: Any) -> Any:
-    """The sum of squares, in float32 at least: half precision overflows at once."""
+    """Sum of squares, in float32 or wider, since it soon overflows in half precision."""
     dtype = "float64" if ops.dtype(gradient).name == "float64" else "float32"
     return ops.sum(ops.square(ops.cast(gradient, dtype)))
 

@@ -1,4 +1,4 @@
-"""Different optimisers for different parameters."""
+"""Different optimizers for different parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ Choice = Callable[[str, Any], bool]
 
 
 class Grouped:
-    """One optimiser made of several: a parameter goes to the first whose test says yes to its path and value.
+    """Optimizer that combines several, each for some of the parameters.
+
+    Args:
+        groups: pairs ``(predicate, optimizer)``. A parameter is updated by the first optimizer whose
+            ``predicate(path, parameter)`` is true.
 
     >>> from ember_ml import ops
     >>> from ember_ml.optim import SGD
@@ -29,29 +33,29 @@ class Grouped:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next update of the first optimiser."""
+        """Learning rate of the next step of the first optimizer."""
         return self.groups[0][1].learning_rate
 
     @property
     def step(self) -> int:
-        """How many updates there were."""
+        """Number of steps so far."""
         return max(optimizer.step for _, optimizer in self.groups)
 
     def init(self, model: Any) -> Grouped:
-        """These optimisers, each with its state for its parameters in place."""
-        for optimizer, own in zip(self._optimizers(), self._shared_out(flat(model)), strict=True):
+        """Create the state of every parameter and return this optimizer."""
+        for optimizer, own in zip(self._optimizers(), self._split(flat(model)), strict=True):
             optimizer.init(own)
         return self
 
     def update(self, model: Any, grads: Any) -> Any:
-        """Nothing; the parameters of ``model`` are updated. For a tree of parameters, the tree of the new ones."""
-        parameters, slopes = flat(model), flat(grads)
+        """Update the parameters of a model in place; for a tree of parameters, return the new tree."""
+        parameters, gradients = flat(model), flat(grads)
         plans: list[tuple[Optimizer, Plan]] = []
-        for optimizer, own in zip(self._optimizers(), self._shared_out(parameters), strict=True):
-            plan = optimizer._plan(own, {path: slopes.pop(path) for path in own if path in slopes})
+        for optimizer, own in zip(self._optimizers(), self._split(parameters), strict=True):
+            plan = optimizer._plan(own, {path: gradients.pop(path) for path in own if path in gradients})
             plans += [] if plan is None else [(optimizer, plan)]
-        if slopes:
-            raise ValueError(f"Grouped: grads must be of parameters, got one of {', '.join(slopes)}")
+        if gradients:
+            raise ValueError(f"Grouped: grads must be of parameters, got one of {', '.join(gradients)}")
         new = dict(parameters)
         is_tree = isinstance(model, (dict, list, tuple))
         if plans:
@@ -63,7 +67,7 @@ class Grouped:
         return tree.unflatten(model, list(new.values())) if is_tree else None
 
     def tensors(self) -> Tensors:
-        """The state of every optimiser, by its number and path."""
+        """State tensors of all optimizers, by number of the optimizer and path."""
         return {
             f"{i}.{key}": value
             for i, optimizer in enumerate(self._optimizers())
@@ -71,7 +75,7 @@ class Grouped:
         }
 
     def assign(self, values: Mapping[str, Any], /) -> None:
-        """Put these tensors in place of those at the same paths, as ``tensors`` names them."""
+        """Replace the state tensors at these paths, which are those of ``tensors``."""
         optimizers = self._optimizers()
         parts: list[Tensors] = [{} for _ in optimizers]
         for key, value in values.items():
@@ -86,12 +90,16 @@ class Grouped:
             optimizer.assign(part)
 
     def own(self) -> None:
-        """Nothing; no optimiser has a state that is in other hands."""
+        """Copy state tensors that may be referenced elsewhere, in every optimizer."""
         for optimizer in self._optimizers():
             optimizer.own()
 
     def to_backend(self, name: str) -> Grouped:
-        """These optimisers, with their state moved to another engine."""
+        """Move the state to another engine and return this optimizer.
+
+        Args:
+            name: name of the backend.
+        """
         for optimizer in self._optimizers():
             optimizer.to_backend(name)
         return self
@@ -102,8 +110,8 @@ class Grouped:
     def _optimizers(self) -> list[Optimizer]:
         return [optimizer for _, optimizer in self.groups]
 
-    def _shared_out(self, parameters: Tensors) -> list[Tensors]:
-        """The parameters of every optimiser."""
+    def _split(self, parameters: Tensors) -> list[Tensors]:
+        """Parameters of each optimizer."""
         parts: list[Tensors] = [{} for _ in self.groups]
         for path, parameter in parameters.items():
             number = next((i for i, (choice, _) in enumerate(self.groups) if choice(path, parameter)), None)

@@ -1,4 +1,4 @@
-"""Lion: steps of one size, in the direction of a sign."""
+"""Lion."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class Lion(Optimizer):
-    """Lion: ``p - rate * (sign(c) + weight_decay * p)``, ``c`` between a running mean of gradients and the gradient.
+    """Lion: ``p - rate * (sign(c) + weight_decay * p)`` with ``c = beta_1 * m + (1 - beta_1) * g``.
 
-    Rates are best three to ten times smaller than Adam's, and weight decay as many times larger.
+    ``m`` is a running mean of the gradients. Compared with Adam, the learning rate is usually three to ten times
+    smaller, and the weight decay larger by the same factor.
 
     Args:
-        beta_1: the share of the running mean in ``c``.
-        beta_2: how much of the running mean stays at every update.
+        learning_rate: a number or a schedule.
+        beta_1: weight of ``m`` in ``c``.
+        beta_2: decay of ``m``: ``m = beta_2 * m + (1 - beta_2) * g``.
+        weight_decay: coefficient of the decoupled weight decay.
 
     >>> Lion(0.125).update({"w": ops.asarray([1.0, 1.0])}, {"w": ops.asarray([4.0, -0.25])})["w"].tolist()
     [0.875, 1.125]

@@ -1,4 +1,4 @@
-"""Muon: momentum, made orthogonal."""
+"""Muon: orthogonalized momentum."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ _ADJUSTMENTS = {
 
 
 class Muon(Optimizer):
-    """Muon: ``p - rate * O``, ``O`` the matrix whose singular values are near 1 that is closest to the momentum.
+    """Muon: ``p - rate * O``, where ``O`` is the momentum with all singular values set to approximately 1.
 
-    It is found by a few steps of Newton and Schulz, which need products of matrices alone. Only matrices can be
-    updated; ``Grouped`` gives the other parameters (and embeddings, and the last layer, which do better so) to AdamW.
+    ``O`` is computed by Newton-Schulz iterations, which only need matrix products. Only matrices are supported. Use
+    ``Grouped`` to update the other parameters with AdamW, and also embeddings and the last layer, which train better
+    with it.
 
     Args:
-        momentum: how much of the sum of gradients stays at every update.
-        nesterov: orthogonalise ``g + momentum * v``, as if the gradient had been taken further on.
-        weight_decay: parameters shrink by ``rate * weight_decay`` of themselves.
-        coefficients: of the polynomial of degree 5 that a step applies to the singular values.
-        eps: the least norm that the momentum is divided by.
-        steps: how many times.
-        adjust: ``"original"`` makes the rate of tall matrices larger, by ``sqrt(max(1, n / m))``;
-            ``"match_rms_adamw"``, ``0.2 * sqrt(max(n, m))``, makes steps as large as AdamW's; ``"none"``.
-        dtype: that of the products. ``"bfloat16"`` is faster on accelerators, and rougher.
+        learning_rate: a number or a schedule.
+        momentum: decay of the momentum: ``v = momentum * v + (1 - momentum) * g``.
+        nesterov: use Nesterov momentum: orthogonalize ``(1 - momentum) * g + momentum * v``.
+        weight_decay: coefficient of the decoupled weight decay: parameters are multiplied by
+            ``1 - rate * weight_decay``.
+        coefficients: coefficients of degree 1, 3 and 5 of the polynomial that an iteration applies to the singular
+            values.
+        eps: lower limit of the norm that the momentum is divided by.
+        steps: number of Newton-Schulz iterations.
+        adjust: factor of the rate for an ``n`` by ``m`` matrix: ``"original"``, ``sqrt(max(1, n / m))``;
+            ``"match_rms_adamw"``, ``0.2 * sqrt(max(n, m))``, which makes steps as large as those of AdamW; or
+            ``"none"``.
+        dtype: dtype of the matrix products. ``"bfloat16"`` is faster on accelerators, and less accurate.
 
     >>> w = Muon(0.5, weight_decay=0.0).update([ops.zeros((2, 2))], [ops.asarray([[8.0, 0.0], [0.0, 8.0]])])
     >>> ops.round(ops.multiply(w[0], 10)).tolist()

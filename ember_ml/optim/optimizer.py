@@ -1,4 +1,4 @@
-"""What every optimiser does: hold its state, find the rate, apply its rule to every parameter."""
+"""Base class of optimizers: their state, the learning rate, and the application of the update rule."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STEP, RATE = "step", "learning_rate"
 
 
 class Plan(NamedTuple):
-    """An update, computed as far as it can be without writing to the state."""
+    """An update, computed but not yet written to the state."""
 
     paths: list[str]
-    # The new parameters. Where ``write`` is given, they are memory for it to fill.
+    # The new parameters. If ``write`` is given, they are buffers that it fills.
     new: list[Any]
     states: dict[str, Tensors]
     write: Callable[[], None] | None
@@ -36,22 +36,23 @@ class Plan(NamedTuple):
     is_traced: bool
 
     def section(self) -> AbstractContextManager[None]:
-        """The block in which it is committed: whole, or not at all."""
-        # A compiler knows no signals; what runs its program sees to them.
+        """Context manager in which the update is committed without interruption."""
+        # Signals cannot be deferred in traced code; the caller of the compiled program does it.
         return nullcontext() if self.is_traced else uninterrupted()
 
 
 class Optimizer:
-    """The base of optimisers. A new one gives ``rule`` and, if it likes, ``memory`` or ``start``, and ``common``.
+    """Base class of optimizers.
 
-    The state (how many updates there were, the learning rate, what the rule remembers of each parameter) is made of
-    tensors beside the parameters, so that ``compile`` carries it and a checkpoint holds it. A parameter that missed
-    some of the updates (it was frozen, or had no gradient) has a count of its own in it.
+    A subclass defines ``rule`` and, optionally, ``memory`` or ``start``, and ``common``. The state consists of tensors
+    on the device of the parameters: the number of steps, the learning rate, and the state of each parameter. Compiled
+    functions and checkpoints include it. A parameter that missed steps, because it was frozen or had no gradient, has
+    its own step count.
 
     Args:
-        learning_rate: a number, or a schedule: a function from the number of updates so far to the rate.
-        clip_value: the largest size of an element of a gradient; larger ones are cut.
-        clip_norm: the largest norm of all gradients together; above it, all shrink by one factor.
+        learning_rate: a number, or a schedule: a function from the number of steps so far to the learning rate.
+        clip_value: largest absolute value of an element of a gradient; larger elements are clipped.
+        clip_norm: largest global norm of the gradients; larger gradients are all scaled by the same factor.
 
     >>> class Descent(Optimizer):
     ...     def rule(self, parameter, gradient, state, common):
@@ -62,7 +63,7 @@ class Optimizer:
     [0.5]
     """
 
-    # What a compiled program does not depend on, or knows from the paths of the tensors.
+    # Attributes that compiled programs do not depend on, or that follow from the paths of the tensors.
     _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
 
     def __init__(
@@ -74,45 +75,52 @@ class Optimizer:
         self._rate: Any = None
         self._schedule: Schedule | None = None
         self._states: dict[str, Tensors] = {}
-        # How many updates those parameters had that had not all: a number that those of one count share, and the count.
+        # Parameters that missed a step: the number of the count that each uses, and the counts by number.
         self._ages: dict[str, int] = {}
         self._counts: dict[int, Any] = {}
-        # Of the parameters that the states are for: dtype and shape, as the engine has them, and the names in memory.
+        # Native dtype and shape of each parameter, and the names of its state.
         self._forms: dict[str, tuple[Any, Any, tuple[str, ...]]] = {}
         self._is_owned = False
         self.learning_rate = learning_rate
 
     def memory(self) -> tuple[str, ...]:
-        """The names of what the rule remembers of a parameter, by the options as they are; a name has no dot in it.
+        """Names of the state tensors of a parameter, given the current options. Names must not contain dots.
 
-        What an option that is raised later needs begins at zeros then.
+        If an option changes later so that more names are required, their tensors start at zeros.
         """
         return ()
 
     def start(self, parameter: Any) -> Tensors:
-        """What the rule remembers of a parameter before the first update, by name."""
+        """Initial state tensors of a parameter, by name."""
         return {name: state_like(parameter) for name in self.memory()}
 
     def common(self, step: Any, rate: Any) -> Any:
-        """What the rule needs for every parameter alike, from the number of this update (1, 2, ...) and its rate.
+        """Values that the rule shares between parameters, from the number of this step (1, 2, ...) and its rate.
 
-        Each parameter counts the updates that it had itself. The rate of a schedule goes by the updates of all.
+        ``step`` counts the steps of the parameter itself. A schedule counts all steps of the optimizer.
         """
         return rate, step
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
-        """The new parameter, and what to remember of it."""
+        """New parameter and new state of one parameter.
+
+        Args:
+            parameter: the parameter, in float32 if its dtype is narrower.
+            gradient: the gradient, in the same dtype.
+            state: the state tensors of the parameter, by name.
+            common: the value of ``common`` for this step.
+        """
         raise NotImplementedError(f"{type(self).__name__}: a subclass of Optimizer must define rule, got none")
 
     def check(self, path: str, parameter: Any) -> None:
-        """Raise an error if the rule cannot serve this parameter."""
+        """Raise an error if the rule does not support this parameter."""
         dtype = ops.dtype(parameter)
         if dtype.kind not in KINDS["real floating"]:
             raise TypeError(f"{type(self).__name__}: parameters must be real floating, got {dtype.name} for {path}")
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next update, as a number. Assigning a number or a schedule replaces it."""
+        """Learning rate of the next step, as a number. It can be set to a number or a schedule."""
         if self._schedule is None:
             return float(self._rate)
         return float(self._schedule(self.step))
@@ -137,13 +145,16 @@ class Optimizer:
 
     @property
     def step(self) -> int:
-        """How many updates there were."""
+        """Number of steps so far."""
         return 0 if self._step is None else int(self._step)  # emberlint: ignore[EMB201] it is for people to read
 
     def init(self, model: Any) -> Optimizer:
-        """This optimiser, with its state for every parameter of ``model`` (or tree of parameters) in place.
+        """Create the state of every parameter of ``model`` and return this optimizer.
 
-        The first ``update`` does it too; code that is compiled before that is best given an optimiser that has it.
+        ``update`` does this when needed. Call ``init`` before compiling a function that updates parameters.
+
+        Args:
+            model: a model, or a tree of parameters.
 
         >>> from ember_ml.optim import Adam
         >>> sorted(Adam().init({"w": ops.asarray([1.0])}).tensors())
@@ -155,11 +166,12 @@ class Optimizer:
         return self
 
     def update(self, model: Any, grads: Any) -> Any:
-        """Nothing; the parameters of ``model`` are updated. For a tree of parameters, the tree of the new ones.
+        """Update the parameters of a model in place; for a tree of parameters, return the new tree.
 
         Args:
-            grads: the gradients, as ``value_and_grad`` gives them: by path for a model, else a tree of the same
-                structure. A parameter without one, or with ``None``, stays as it is.
+            model: a model, or a tree of parameters.
+            grads: gradients as returned by ``value_and_grad``: a dictionary by path for a model, a tree of the same
+                structure for a tree. Parameters whose gradient is missing or ``None`` are not changed.
 
         >>> from ember_ml.optim import SGD
         >>> SGD(0.5).update([ops.asarray([1.0])], [ops.asarray([4.0])])[0].tolist()
@@ -180,7 +192,7 @@ class Optimizer:
         return None
 
     def tensors(self) -> Tensors:
-        """The whole state, by path; empty before ``init`` or the first update."""
+        """All state tensors, by path; empty before ``init`` or the first update."""
         self._is_owned = False
         found: Tensors = {}
         if self._step is not None:
@@ -195,12 +207,13 @@ class Optimizer:
         return found
 
     def assign(self, values: Mapping[str, Any], /) -> None:
-        """Put these tensors in place of those at the same paths, as ``tensors`` names them.
+        """Replace the state tensors at these paths, which are those of ``tensors``.
 
-        A parameter whose memory is given together with the count of all, and without one of its own, has that one.
+        If ``values`` has the step count of the optimizer but none for a parameter with state, the parameter uses the
+        count of the optimizer.
         """
         self._is_owned = False
-        # Those of one tensor share an age.
+        # Parameters with the same count tensor share one entry.
         ages: dict[int, int] = {}
         first = max(self._counts, default=0) + 1
         for key, value in values.items():
@@ -224,9 +237,9 @@ class Optimizer:
         self._counts = {age: count for age, count in self._counts.items() if age in used}
 
     def own(self) -> None:
-        """Nothing; what somebody may hold of the state is copied, so that an engine can write into what is here.
+        """Copy state tensors that may be referenced elsewhere, so that an engine can write into them in place.
 
-        Updates see to it where they need to. Compiled code is given an optimiser that is its own already.
+        ``update`` calls this where needed; compiled functions call it before they run.
         """
         if not self._is_owned:
             for path, state in self._states.items():
@@ -234,7 +247,10 @@ class Optimizer:
             self._is_owned = True
 
     def to_backend(self, name: str) -> Optimizer:
-        """This optimiser, with its state moved to another engine, as that of a model is by its own ``to_backend``.
+        """Move the state to another engine and return this optimizer.
+
+        Args:
+            name: name of the backend.
 
         >>> from ember_ml.optim import Adam
         >>> optimizer = Adam().init({"w": ops.asarray([1.0])}).to_backend("numpy")
@@ -250,7 +266,7 @@ class Optimizer:
     def __getstate__(self) -> Any:
         from ember_ml.nn.tensor import EmberTensor
 
-        # As portable tensors: an engine may lose digits when it pickles its own.
+        # Native tensors of some engines lose precision when pickled.
         made: dict[str, Any] = {"_states": {}, "_forms": {}, "_ages": {}, "_counts": {}}
         state = {**self.__dict__, **made, "_step": None, "_is_owned": False}
         return state, {path: EmberTensor(value) for path, value in self.tensors().items()}
@@ -266,18 +282,18 @@ class Optimizer:
         return f"{type(self).__name__}({', '.join(given)})"
 
     def _prepare(self, parameters: Tensors) -> None:
-        """State for those parameters that have none yet, or not all that the options ask for now."""
+        """Create the missing state of the parameters, including state that options set later require."""
         names = self.memory()
-        # The first are as old as the optimiser, whose state somebody may have assigned.
+        # The first parameters share the step count of the optimizer, which may have been assigned.
         is_late, age = bool(self._states), max(self._counts, default=0) + 1
         if parameters:
-            # Found now, since compiled code cannot.
-            _engine(next(iter(parameters.values())))
-        begun: dict[str, Tensors] = {}
+            # Import the fused rules now, since traced code cannot import.
+            _fused_rules(next(iter(parameters.values())))
+        created: dict[str, Tensors] = {}
         for path, parameter in parameters.items():
             if path not in self._states:
                 self.check(path, parameter)
-                begun[path] = self.start(parameter)
+                created[path] = self.start(parameter)
                 self._forms[path] = parameter.dtype, parameter.shape, names
                 if self._step is None:
                     self._step = ops.zeros((), dtype="int64", device=ops.get_device(parameter))
@@ -287,27 +303,27 @@ class Optimizer:
                     self._counts.setdefault(age, ops.zeros_like(self._step))
                     self._ages[path] = age
             elif path in self._forms:
-                self._begin(path, parameter, names)
-        # What begins here is in no other hands.
+                self._extend_state(path, parameter, names)
+        # New tensors are not referenced elsewhere.
         self._is_owned = self._is_owned or not self._states
-        # At once, and last: until then it is as if nothing had begun.
-        self._states.update(begun)
+        # The state changes last and at once, so that an error above leaves it unchanged.
+        self._states.update(created)
 
-    def _begin(self, path: str, parameter: Any, names: tuple[str, ...]) -> None:
-        """Memory, at zeros, for what the options ask for now and the state of a parameter does not have."""
+    def _extend_state(self, path: str, parameter: Any, names: tuple[str, ...]) -> None:
+        """Add zeros for the names that the options require and the state of a parameter lacks."""
         held = self._states[path]
         self._states[path] = {**held, **{name: state_like(parameter) for name in names if name not in held}}
         self._forms[path] = (*self._forms[path][:2], names)
 
     def _join_counts(self) -> None:
-        """Let parameters of equal counts share one again: those of a checkpoint have a tensor each."""
+        """Share one tensor between parameters of equal counts; those of a checkpoint have one each."""
         numbers = {age: int(count) for age, count in self._counts.items()}
         first = {number: age for age, number in reversed(numbers.items())}
         self._ages = {path: first[numbers[age]] for path, age in self._ages.items()}
         self._counts = {age: self._counts[age] for age in first.values()}
 
     def _update(self, parameters: Tensors, grads: Mapping[str, Any], model: Any = None) -> Tensors:
-        """The parameters that have a gradient, updated; those of ``model``, if it is given, are these afterwards."""
+        """New values of the parameters that have a gradient, assigned to ``model`` if it is given."""
         plan = self._plan(parameters, grads)
         if plan is None:
             return {}
@@ -318,46 +334,46 @@ class Optimizer:
         return new
 
     def _plan(self, parameters: Tensors, grads: Mapping[str, Any]) -> Plan | None:
-        """What an update of the parameters that have a gradient will do; ``None`` if there are none.
+        """Plan of the update of the parameters that have a gradient; ``None`` if there are none.
 
-        Whatever may go wrong goes wrong here, while the state is as it was.
+        Errors are raised here, before the state changes.
         """
-        paths = [path for path, slope in grads.items() if slope is not None and path in parameters]
+        paths = [path for path, gradient in grads.items() if gradient is not None and path in parameters]
         if len(paths) != len(grads):
             _check_paths(self, parameters, grads)
         if not paths:
             return None
-        values, slopes = [parameters[path] for path in paths], [grads[path] for path in paths]
-        for path, value, slope in zip(paths, values, slopes, strict=True):
-            if value.shape != slope.shape:
+        values, gradients = [parameters[path] for path in paths], [grads[path] for path in paths]
+        for path, value, gradient in zip(paths, values, gradients, strict=True):
+            if value.shape != gradient.shape:
                 raise ValueError(
                     f"{type(self).__name__}: the gradient of {path} must have the shape of the parameter, "
-                    f"{describe(value)}, got {describe(slope)}"
+                    f"{describe(value)}, got {describe(gradient)}"
                 )
         if not self._states.keys() >= grads.keys():
             self._prepare({path: parameters[path] for path in paths})
-        self._follow(paths, values)
+        self._match_parameters(paths, values)
         if self.clip_value is not None:
-            slopes = clip_by_value(slopes, self.clip_value)
+            gradients = clip_by_value(gradients, self.clip_value)
         if self.clip_norm is not None:
-            slopes = clip_by_global_norm(slopes, self.clip_norm)
-        return self._ruled(paths, values, slopes)
+            gradients = clip_by_global_norm(gradients, self.clip_norm)
+        return self._apply_rule(paths, values, gradients)
 
     def _commit(self, plan: Plan) -> Tensors:
-        """The new parameters, by path, of an update whose state is now that of this optimizer."""
+        """Write the new state and return the new parameters by path."""
         if plan.write is not None:
             plan.write()
         self._states.update(plan.states)
         self._step, self._ages, self._counts = plan.step, plan.ages, plan.counts
         return dict(zip(plan.paths, plan.new, strict=True))
 
-    def _counted(self, paths: list[str]) -> tuple[dict[str, int], dict[int, Any]]:
-        """The ages of the parameters, and the counts of all ages but the first, after an update of some."""
+    def _next_counts(self, paths: list[str]) -> tuple[dict[str, int], dict[int, Any]]:
+        """``_ages`` and ``_counts`` after a step of the parameters at ``paths``."""
         if not self._ages and len(paths) == len(self._states):
             return self._ages, self._counts
         ages, counts, taking = dict(self._ages), dict(self._counts), set(paths)
         moving = {self._ages[path] for path in paths if path in self._ages}
-        # Parameters that miss the update keep the count that they had, apart from those that go on.
+        # Parameters that miss this step keep their count, separate from those that shared it and take part.
         apart: dict[int, int] = {}
         for path in self._states:
             age = self._ages.get(path, 0)
@@ -370,35 +386,35 @@ class Optimizer:
             counts[age] = ops.add(self._counts[age], 1)
         return ages, counts
 
-    def _follow(self, paths: list[str], values: list[Any]) -> None:
-        """Let the state be of the engine and in the dtypes of the parameters, which may have been moved or cast."""
-        home = _home(values[0])
-        kinds = home.kinds
+    def _match_parameters(self, paths: list[str], values: list[Any]) -> None:
+        """Convert the state to the engine and dtypes of the parameters, which may have been moved or cast."""
+        backend = _compute_backend(values[0])
+        kinds = backend.kinds
         if not isinstance(self._step, kinds):
-            self.to_backend(home.chosen_as)
+            self.to_backend(backend.chosen_as)
         names = self.memory()
         for path, value in zip(paths, values, strict=True):
-            old, shape, begun = self._forms.get(path, (None, None, names))
+            old, shape, created = self._forms.get(path, (None, None, names))
             new = value.dtype
             if shape is None:
-                shape = self._checked(path, value)
+                shape = self._check_assigned(path, value)
             if tuple(shape) != tuple(value.shape):
                 raise ValueError(
                     f"{type(self).__name__}: {path} must have the shape {list(shape)}, for which the optimizer has a "
                     f"state, got {describe(value)}; a parameter that takes the place of another needs a new optimizer"
                 )
-            # Engines cannot always compare theirs with anything else.
+            # Some engines cannot compare their dtypes with other objects.
             if old is not new and (type(old) is not type(new) or old != new):
                 dtype = wide(value)
                 self._states[path] = {name: ops.cast(x, dtype) for name, x in self._states[path].items()}
                 if path == paths[0] and self._schedule is None:
                     self._rate = ops.cast(self._rate, dtype)
-                self._forms[path] = new, shape, begun
-            if begun != names:
-                self._begin(path, value, names)
+                self._forms[path] = new, shape, created
+            if created != names:
+                self._extend_state(path, value, names)
 
-    def _checked(self, path: str, value: Any) -> Any:
-        """The shape of a parameter, whose state somebody assigned: it is what the rule needs."""
+    def _check_assigned(self, path: str, value: Any) -> Any:
+        """Shape of a parameter whose state was assigned, after a check that the state has the shapes of ``start``."""
         for name, x in self.start(value).items():
             held = self._states[path].get(name)
             if held is None or tuple(held.shape) != tuple(x.shape):
@@ -406,19 +422,19 @@ class Optimizer:
                 raise ValueError(f"{type(self).__name__}: the state {path}.{name} must be {describe(x)}, got {found}")
         return value.shape
 
-    def _ruled(self, paths: list[str], values: list[Any], gradients: list[Any]) -> Plan:
-        """The update by the engine's fused form of the rule, if it has one that serves them, or by the rule itself."""
+    def _apply_rule(self, paths: list[str], values: list[Any], gradients: list[Any]) -> Plan:
+        """Plan of the update, by the fused rule of the engine if it supports these tensors, otherwise by ``rule``."""
         done = self._step
         rate = self._rate if self._schedule is None else self._schedule(ops.cast(done, wide(values[0])))
         step = ops.add(done, 1)
-        ages, counts = self._counted(paths)
-        # The counts of these parameters, each once, and which of them is that of each parameter.
+        ages, counts = self._next_counts(paths)
+        # The distinct counts of these parameters, and the index of the count of each parameter.
         steps, places = [step], [0] * len(paths)
         if ages:
             own = [ages.get(path, 0) for path in paths]
             found = {age: place for place, age in enumerate(dict.fromkeys(own))}
             steps, places = [counts[age] if age else step for age in found], [found[age] for age in own]
-        engine = _engine(values[0])
+        engine = _fused_rules(values[0])
         is_traced = engine is not None and engine.is_traced()
         name = type(self).__name__
         fused = getattr(engine, name, None) if type(self).__module__ in FUSED else None
@@ -441,7 +457,7 @@ class Optimizer:
                 value, gradient = ops.cast(value, "float32"), ops.cast(gradient, "float32")
             kind = "float64" if dtype == "float64" else "float32"
             if (kind, place) not in commons:
-                # One for each dtype, or a rate in float64 would make float64 of everything.
+                # Computed per dtype, since a rate in float64 would promote float32 parameters.
                 size = rate if type(rate) in (float, int) else ops.cast(rate, kind)
                 commons[kind, place] = self.common(ops.cast(steps[place], kind), size)
             result, memory[path] = self.rule(value, gradient, self._states[path], commons[kind, place])
@@ -450,37 +466,37 @@ class Optimizer:
 
 
 def wide(parameter: Any) -> str:
-    """The dtype that a rule computes in: the parameter's own, but at least float32."""
+    """Dtype that a rule computes in: that of the parameter, but at least float32."""
     return "float64" if ops.dtype(parameter).name == "float64" else "float32"
 
 
 def state_like(parameter: Any, value: float = 0.0) -> Any:
-    """Memory of a parameter: a tensor of its shape, full of ``value``, in the dtype that its rule computes in."""
+    """State tensor of a parameter: its shape, filled with ``value``, in the dtype that the rule computes in."""
     return ops.full_like(parameter, value, dtype=wide(parameter))
 
 
-# The modules of optimisers that an engine may have a fused form of; others may use the same names.
+# Modules whose optimizers an engine may fuse; classes of the same name in other modules are never fused.
 FUSED = frozenset(f"ember_ml.optim.{name}" for name in ("sgd", "adam", "rmsprop", "adagrad", "lion"))
 
-_engines: dict[str, ModuleType | None] = {}
+_fused_modules: dict[str, ModuleType | None] = {}
 
 
-def _home(parameter: Any) -> Backend:
-    """The engine that computes with ``parameter``."""
+def _compute_backend(parameter: Any) -> Backend:
+    """Engine that computes with ``parameter``."""
     return backend_of(parameter, host=False) or current_backend()
 
 
-def _engine(parameter: Any) -> Any:
-    """The fused rules of the engine that computes with ``parameter``; ``None`` if it has none."""
-    home = _home(parameter)
-    if home.name not in _engines:
-        name = f"{home.module.__name__}.optim"
-        _engines[home.name] = importlib.import_module(name) if importlib.util.find_spec(name) else None
-    return _engines[home.name]
+def _fused_rules(parameter: Any) -> Any:
+    """Module of fused rules of the engine that computes with ``parameter``; ``None`` if there is none."""
+    backend = _compute_backend(parameter)
+    if backend.name not in _fused_modules:
+        name = f"{backend.module.__name__}.optim"
+        _fused_modules[backend.name] = importlib.import_module(name) if importlib.util.find_spec(name) else None
+    return _fused_modules[backend.name]
 
 
 def flat(model: Any) -> Tensors:
-    """The parameters of a model, or of a tree of them, by path."""
+    """Parameters of a model or of a tree, by path."""
     if not isinstance(model, (dict, list, tuple)):
         return dict(model.parameters())
     places = [(".".join(map(str, path)), value) for path, value in tree.places(model)]
@@ -497,7 +513,7 @@ def _is_nested(model: dict[str, Any]) -> bool:
 
 
 def _check_paths(optimizer: Optimizer, parameters: Tensors, grads: Mapping[str, Any]) -> None:
-    """Raise an error if there is a gradient of something that is no parameter."""
+    """Raise an error if a gradient belongs to no parameter."""
     unknown = [path for path in grads if path not in parameters]
     if unknown:
         raise ValueError(
@@ -514,6 +530,6 @@ def _positive(optimizer: Optimizer, name: str, limit: float | None) -> float | N
 
 def _shown(value: Any) -> str:
     if callable(value):
-        # The name of the function that made the schedule, if one did.
+        # A schedule that is a local function is shown by the function that defines it.
         return str(getattr(value, "__qualname__", repr(value))).partition(".<locals>")[0]
     return f"{float(value):g}" if ops.is_tensor(value) else repr(value)  # emberlint: ignore[EMB201] it is for people

@@ -1,4 +1,4 @@
-"""RMSprop: gradients over the root of the mean of their squares."""
+"""RMSprop."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class RMSprop(Optimizer):
-    """RMSprop: ``p - rate * g / (sqrt(v) + eps)``, ``v`` the running mean of the square of the gradient.
+    """RMSprop: ``p - rate * g / (sqrt(v) + eps)``, where ``v`` is a running mean of the squared gradient.
 
     Args:
-        rho: how much of ``v`` stays at every update.
-        momentum: how much of the last step goes on.
-        centered: divide by the standard deviation instead, the mean of the gradient taken off.
-        weight_decay: how much of the parameter is added to its gradient.
+        learning_rate: a number or a schedule.
+        rho: decay of ``v``: ``v = rho * v + (1 - rho) * g**2``.
+        eps: added to the denominator.
+        momentum: factor of the previous step that is added to this one.
+        centered: subtract the square of the running mean of the gradient from ``v``.
+        weight_decay: coefficient of the L2 penalty: ``weight_decay * p`` is added to the gradient.
 
     >>> w = RMSprop(0.125, rho=0.75, eps=0.0).update({"w": ops.asarray([1.0])}, {"w": ops.asarray([4.0])})
     >>> w["w"].tolist()
@@ -44,8 +46,8 @@ class RMSprop(Optimizer):
         self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
     def memory(self) -> tuple[str, ...]:
-        wanted = {"variance": True, "mean": self.centered, "velocity": bool(self.momentum)}
-        return tuple(name for name, is_wanted in wanted.items() if is_wanted)
+        required = {"variance": True, "mean": self.centered, "velocity": bool(self.momentum)}
+        return tuple(name for name, is_required in required.items() if is_required)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
         rate, _ = common
@@ -55,7 +57,7 @@ class RMSprop(Optimizer):
         new = {**state, "variance": variance}
         if self.centered:
             new["mean"] = mean(state["mean"], gradient, self.rho)
-            # Of a gradient that is always the same, rounding may leave less than nothing.
+            # For a constant gradient, rounding may make the difference negative.
             variance = ops.maximum(ops.subtract(variance, ops.square(new["mean"])), 0.0)
         change = ops.divide(gradient, ops.add(ops.sqrt(variance), self.eps))
         if self.momentum:

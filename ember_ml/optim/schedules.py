@@ -1,7 +1,7 @@
-"""Schedules: functions from the number of updates so far to the learning rate of the next one.
+"""Schedules: functions from the number of steps so far to the learning rate of the next step.
 
-Each is usable as the ``learning_rate`` of an optimiser. A number gives a number, a tensor a tensor, so that a schedule
-runs in compiled code as well. Any other function that does so is a schedule too.
+A schedule can be used as the ``learning_rate`` of an optimizer. It returns a number for a number and a tensor for a
+tensor, so that it also works in compiled functions. Any function with this property is a schedule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _numbers = SimpleNamespace(
 
 
 class Made:
-    """A schedule that remembers how it was made: it is shown so, and can be pickled."""
+    """Schedule that records the call that created it, for ``repr`` and pickling."""
 
     def __init__(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rate: Schedule) -> None:
         self._name, self._args, self._kwargs, self._rate = name, args, kwargs, rate
@@ -44,7 +44,7 @@ def _made_again(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return globals()[name](*args, **kwargs)
 
 
-def _remembered(maker: Callable[P, Schedule]) -> Callable[P, Schedule]:
+def _record_call(maker: Callable[P, Schedule]) -> Callable[P, Schedule]:
     @wraps(maker)
     def make(*args: P.args, **kwargs: P.kwargs) -> Schedule:
         return Made(maker.__name__, args, kwargs, maker(*args, **kwargs))
@@ -52,9 +52,9 @@ def _remembered(maker: Callable[P, Schedule]) -> Callable[P, Schedule]:
     return make
 
 
-@_remembered
+@_record_call
 def constant(rate: float) -> Schedule:
-    """Always ``rate``.
+    """Constant ``rate``.
 
     >>> constant(0.5)(7)
     0.5
@@ -62,9 +62,9 @@ def constant(rate: float) -> Schedule:
     return lambda step: step * 0.0 + rate
 
 
-@_remembered
+@_record_call
 def step(rate: float, every: int, factor: float = 0.1) -> Schedule:
-    """``rate``, multiplied by ``factor`` after ``every`` so many updates.
+    """``rate``, multiplied by ``factor`` every ``every`` steps.
 
     >>> [step(1.0, every=2, factor=0.5)(n) for n in range(5)]
     [1.0, 1.0, 0.5, 0.5, 0.25]
@@ -73,9 +73,9 @@ def step(rate: float, every: int, factor: float = 0.1) -> Schedule:
     return lambda n: rate * _functions(n).power(factor, _functions(n).floor(n / every))
 
 
-@_remembered
+@_record_call
 def exponential(rate: float, factor: float) -> Schedule:
-    """``rate``, multiplied by ``factor`` at every update.
+    """``rate``, multiplied by ``factor`` at every step.
 
     >>> [exponential(1.0, 0.5)(n) for n in range(3)]
     [1.0, 0.5, 0.25]
@@ -83,9 +83,9 @@ def exponential(rate: float, factor: float) -> Schedule:
     return lambda n: rate * _functions(n).power(factor, n)
 
 
-@_remembered
+@_record_call
 def linear(start: float, end: float, steps: int) -> Schedule:
-    """A straight line from ``start`` to ``end`` in so many updates, then ``end``.
+    """Linear change from ``start`` to ``end`` over ``steps`` steps, then ``end``.
 
     >>> [linear(0.0, 1.0, 4)(n) for n in range(6)]
     [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
@@ -94,9 +94,9 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     return lambda n: start + (end - start) * _share(n, steps)
 
 
-@_remembered
+@_record_call
 def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
-    """Half a wave down from ``rate`` to ``end`` in so many updates, then ``end``.
+    """Cosine decay from ``rate`` to ``end`` over ``steps`` steps, then ``end``.
 
     >>> [round(cosine(1.0, 4)(n), 3) for n in range(6)]
     [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
@@ -105,9 +105,14 @@ def cosine(rate: float, steps: int, end: float = 0.0) -> Schedule:
     return lambda n: _wave(n, rate, end, _share(n, steps))
 
 
-@_remembered
+@_record_call
 def warm_up(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedule:
-    """A straight line from ``start`` up to where ``schedule`` begins in so many updates, then the schedule from there.
+    """Linear warm-up from ``start`` to the first rate of ``schedule`` over ``steps`` steps, then ``schedule``.
+
+    Args:
+        schedule: a number or a schedule. Its steps are counted from the end of the warm-up.
+        steps: number of steps of the warm-up.
+        start: rate of the first step.
 
     >>> [warm_up(1.0, 4)(n) for n in range(6)]
     [0.0, 0.25, 0.5, 0.75, 1.0, 1.0]
@@ -116,14 +121,16 @@ def warm_up(schedule: float | Schedule, steps: int, start: float = 0.0) -> Sched
     return joined([linear(start, after(0), steps), after], [steps])
 
 
-@_remembered
+@_record_call
 def one_cycle(
     peak: float, steps: int, rise: float = 0.3, start_factor: float = 1 / 25, end_factor: float = 1e-4
 ) -> Schedule:
-    """Half a wave up to ``peak`` and another down in so many updates, then the end of it.
+    """One-cycle schedule: cosine increase to ``peak`` and cosine decay in ``steps`` steps, then the last rate.
 
     Args:
-        rise: the share of the updates on the way up.
+        peak: largest rate.
+        steps: length of the cycle.
+        rise: fraction of the steps in which the rate increases.
         start_factor: the first rate is ``peak * start_factor``.
         end_factor: the last rate is ``peak * start_factor * end_factor``.
 
@@ -146,9 +153,13 @@ def one_cycle(
     return rate
 
 
-@_remembered
+@_record_call
 def joined(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """One schedule after the other, each from 0 on; a boundary is the update that the next one begins with.
+    """Schedules in sequence. Each counts its steps from its boundary.
+
+    Args:
+        schedules: the schedules.
+        boundaries: the first step of every schedule but the first, in increasing order.
 
     >>> [joined([constant(1.0), linear(1.0, 0.0, 2)], [2])(n) for n in range(5)]
     [1.0, 1.0, 1.0, 0.5, 0.0]
@@ -163,7 +174,7 @@ def joined(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule
         found = schedules[0](n)
         for schedule, boundary in zip(schedules[1:], boundaries, strict=True):
             functions = _functions(n)
-            # Not below 0, where a schedule need not make sense.
+            # Schedules are not defined for negative steps.
             found = functions.where(n < boundary, found, schedule(functions.maximum(n - boundary, 0)))
         return found
 
@@ -171,7 +182,7 @@ def joined(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule
 
 
 def _functions(n: Any) -> Any:
-    """What computes with ``n``: a number, or a tensor of any engine."""
+    """Functions for ``n``: those of ``math`` for a number, those of ``ops`` for a tensor."""
     return _numbers if isinstance(n, (int, float)) else ops
 
 
@@ -180,7 +191,7 @@ def _share(n: Any, steps: float) -> Any:
 
 
 def _wave(n: Any, start: float, end: float, share: Any) -> Any:
-    """Half a wave from ``start`` to ``end``, at a share of the way."""
+    """Half a cosine wave from ``start`` to ``end``, at the fraction ``share`` of its length."""
     return end + (start - end) * (1 + _functions(n).cos(share * math.pi)) / 2
 
 

@@ -1,4 +1,4 @@
-"""Gradient descent."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from ember_ml.optim.optimizer import Optimizer, Schedule, Tensors
 
 
 class SGD(Optimizer):
-    """Gradient descent: ``p - rate * g``, or with momentum ``v = momentum * v + g`` and ``p - rate * v``.
+    """Stochastic gradient descent: ``p - rate * g``; with momentum, ``v = momentum * v + g`` and ``p - rate * v``.
 
     Args:
-        nesterov: step by ``g + momentum * v``, as if the gradient had been taken further on.
-        dampening: how much of every gradient but the first is kept out of ``v``.
-        weight_decay: how much of the parameter is added to its gradient.
+        learning_rate: a number or a schedule.
+        momentum: factor of ``v`` at each step.
+        nesterov: use Nesterov momentum: the step is ``g + momentum * v``.
+        dampening: every gradient but the first is multiplied by ``1 - dampening`` before it is added to ``v``.
+        weight_decay: coefficient of the L2 penalty: ``weight_decay * p`` is added to the gradient.
 
     >>> optimizer = SGD(0.5, momentum=0.5)
     >>> w = optimizer.update({"w": ops.asarray([1.0])}, {"w": ops.asarray([1.0])})
@@ -51,7 +53,7 @@ class SGD(Optimizer):
     def common(self, step: Any, rate: Any) -> Any:
         if not self.dampening:
             return rate, None
-        # The first gradient counts in full.
+        # Dampening does not apply to the first gradient.
         return rate, ops.where(ops.equal(step, 1), 1.0, 1 - self.dampening)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:

@@ -1,8 +1,8 @@
-"""How random bits become numbers: each distribution once, in operators that every engine rounds alike.
+"""Samplers: distributions from random bits, with operations that every engine rounds in the same way.
 
-A sampler is given ``xp``, the few functions that engines spell differently (``backend/<engine>/random.py``), and a
-``Source`` of random bits. It uses sums, products, quotients and square roots only, which IEEE 754 rounds in one way,
-and logarithms and exponentials that are polynomials here, so that no engine's own enters.
+A sampler takes a ``Source`` of random bits, whose ``xp`` holds the few functions that engines spell differently
+(``backend/<engine>/random.py``). It only uses sums, products, quotients and square roots, whose results IEEE 754
+defines exactly. Logarithms and exponentials are polynomials defined here, since those of the engines differ.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from typing import Any
 from ember_ml.random import threefry
 from ember_ml.random.threefry import MASK, TURNS, Words
 
-# Binary digits that a number in [0, 1) has in each dtype.
+# Significant bits of each dtype.
 PRECISION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 
 
 class Source:
-    """The random bits of the elements of one draw, in words of 32.
+    """Random bits of the elements of one draw, in 32-bit words.
 
-    An element may need more of them than one block has: ``turn`` counts further ones, each under a key of its own.
-    ``places`` are the elements, where they are not all from ``start`` on; ``base`` is what turns are counted from,
-    which may be a column of several at once.
+    An element may need more bits than one block has: each ``turn`` is a further block under a different key.
+
+    Args:
+        start: position of the first element.
+        count: number of elements.
+        places: positions of the elements, if they are not consecutive.
+        base: number that turns are counted from; a column of numbers for several turns at once.
     """
 
     def __init__(
@@ -38,7 +42,7 @@ class Source:
         self.base = base
 
     def words(self, turn: int | None = None) -> Any:
-        """One word per element: that of half a block, or, in further turns, of a block."""
+        """One word per element: half a block, or one word of a block if ``turn`` is given."""
         if self.key is None:
             return self.xp.native_words(self._shape(), self.device)
         if turn is not None:
@@ -46,7 +50,7 @@ class Source:
         return self.xp.words(self.key, self.start, self.count, self.device)
 
     def pairs(self, turn: int | None = None) -> tuple[Any, Any]:
-        """Two words per element: those of a block."""
+        """Two words per element: one block."""
         if self.key is None:
             return self.words(), self.words()
         key = self.key if turn is None else threefry.block(self.key, TURNS, self.base + turn)
@@ -61,25 +65,25 @@ class Source:
         return (count,) if isinstance(self.base, int) else (*self.base.shape[:1], count)
 
     def later(self, turns: int) -> Source:
-        """The same elements after that many turns."""
+        """Source of the same elements, ``turns`` turns later."""
         return Source(self.xp, self.key, self.start, self.count, self.device, self.places, self.base + turns)
 
     def at(self, chosen: Any) -> Source:
-        """Some of the elements."""
+        """Source of some of the elements."""
         places = self.xp.positions(self.start, self.count, self.device) if self.places is None else self.places
         return Source(self.xp, self.key, self.start, self.count, self.device, places[chosen], self.base)
 
     def stacked(self, rounds: int, turns: int) -> Source:
-        """All elements in each of several rounds of so many turns, one round in a row."""
+        """Source of all elements in ``rounds`` rounds of ``turns`` turns each, one row per round."""
         column = self.xp.word(self.xp.positions(0, rounds, self.device) * turns + self.base).reshape(rounds, 1)
         return Source(self.xp, self.key, self.start, self.count, self.device, self.places, column)
 
 
 def first_accepted(source: Source, propose: Any, rounds: int, turns: int, *parameters: Any) -> Any:
-    """For each element the first of so many proposals that is accepted, else the last.
+    """First accepted proposal of each element, or the last one if none of ``rounds`` is accepted.
 
-    ``propose`` answers values and whether they are accepted. The host proposes again where it must; engines, which may
-    be compiling, make all proposals and choose.
+    ``propose`` returns values and whether they are accepted. NumPy proposes again only where needed. The other engines,
+    which may be compiling, compute all proposals and select.
     """
     xp = source.xp
     if not xp.HOST:
@@ -98,7 +102,7 @@ def first_accepted(source: Source, propose: Any, rounds: int, turns: int, *param
 
 
 def either(source: Source, condition: Any, yes: Any, no: Any, *parameters: Any) -> Any:
-    """``yes`` or ``no`` of the elements, as the condition says."""
+    """``yes(source, ...)`` for elements where the condition holds, ``no(source, ...)`` for the others."""
     xp = source.xp
     if not xp.HOST:
         return xp.where(condition, yes(source, *parameters), no(source, *parameters))
@@ -113,7 +117,7 @@ def either(source: Source, condition: Any, yes: Any, no: Any, *parameters: Any) 
 
 
 def horner(x: Any, coefficients: Sequence[float]) -> Any:
-    """The polynomial with these coefficients, that of the highest power first."""
+    """Polynomial with these coefficients, highest power first."""
     value = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         value = value * x + coefficient
@@ -154,7 +158,7 @@ def centred(source: Source, dtype: str, turn: int | None = None) -> Any:
     return (xp.cast(source.words(turn) >> 8, dtype) - (2.0**23 - 0.5)) * 2.0**-24
 
 
-# The logarithm of 2: a number that ends in zeros, so that its multiples are exact, and the rest.
+# The logarithm of 2 in two parts: a number with trailing zero bits, whose multiples are exact, and the remainder.
 LN2 = {
     "float32": (0.693145751953125, 1.4286068203094172e-06),
     "float64": (0.6931471803691238, 1.9082149292705877e-10),
@@ -164,22 +168,22 @@ LAYOUT = {"float32": ("int32", 23, 127), "float64": ("int64", 52, 1023)}
 
 
 def log(xp: Any, x: Any, dtype: str) -> Any:
-    """The natural logarithm of positive, normal numbers."""
+    """Natural logarithm of positive, normal numbers."""
     integer, width, bias = LAYOUT[dtype]
     bits = xp.view(x, integer)
-    # The mantissa in [sqrt(1/2), sqrt(2)): what is added carries into the exponent for the upper part of [1, 2).
+    # Mantissa in [sqrt(1/2), sqrt(2)): the sum carries into the exponent for mantissas of at least sqrt(2).
     exponent = (bits + carry(dtype) >> width) - bias
     mantissa = xp.view(bits - (exponent << width), dtype)
     return _log(mantissa - 1.0, xp.cast(exponent, dtype), dtype)
 
 
 def carry(dtype: str) -> int:
-    """What lifts the bits of ``sqrt(2)`` to those of 2."""
+    """Difference between the bits of 2 and those of ``sqrt(2)``."""
     return 0x4AFB0D if dtype == "float32" else 0x95F619980C434
 
 
 def log_series(dtype: str) -> list[float]:
-    """The coefficients of ``log((1 + s) / (1 - s)) / s`` in powers of ``s * s``, highest first."""
+    """Coefficients of ``log((1 + s) / (1 - s)) / s`` in powers of ``s * s``, highest first."""
     return [2.0 / (2 * k + 1) for k in range(_TERMS[dtype] - 1, -1, -1)]
 
 
@@ -238,7 +242,7 @@ FAR_TAIL = (
 
 
 def normal_quantile(xp: Any, q: Any, dtype: str) -> Any:
-    """The number that a standard normal one is below with probability ``1/2 + q``, for ``q`` between -1/2 and 1/2."""
+    """Quantile of the standard normal distribution at ``1/2 + q``, for ``q`` between -1/2 and 1/2."""
     near = 0.180625 - q * q
     above, below = MIDDLE[dtype]
     middle = q * (horner(near, above) / horner(near, below))
@@ -262,7 +266,7 @@ def normals(source: Source, dtype: str, turn: int | None = None) -> Any:
 
 
 def truncated_normals(source: Source, dtype: str, low: float, high: float, first: float, last: float) -> Any:
-    """Standard normal numbers from ``low`` to ``high``; ``first`` and ``last`` are their probabilities less 1/2."""
+    """Standard normal numbers in [low, high]; ``first`` and ``last`` are the CDF at these bounds minus 1/2."""
     xp = source.xp
     made = normal_quantile(xp, centred(source, dtype) * (last - first) + (first + last) * 0.5, dtype)
     made = xp.where(made < low, low, made)
@@ -270,13 +274,13 @@ def truncated_normals(source: Source, dtype: str, low: float, high: float, first
 
 
 def standard(source: Source, sampler: Any, location: float, scale: float, dtype: str, *parameters: Any) -> Any:
-    """What ``sampler`` makes, at a location and scale that are numbers."""
+    """Numbers of a standard distribution, moved to a location and scale that are Python numbers."""
     made = sampler(source, dtype, *parameters)
     return made if location == 0 and scale == 1 else placed(made, float(location), float(scale))
 
 
 def fractions_between(source: Source, dtype: str, wide: str, low: float, high: float, top: float) -> Any:
-    """Numbers in [low, high), where these are numbers."""
+    """Uniform numbers in [low, high), for bounds that are Python numbers."""
     return between(source.xp, fractions(source, dtype), low, high, top, dtype, wide)
 
 
@@ -286,7 +290,7 @@ def exponentials(source: Source, dtype: str) -> Any:
 
 
 def laplaces(source: Source, dtype: str) -> Any:
-    """Standard Laplace numbers: exponential ones of either sign, which is the highest bit of a word."""
+    """Standard Laplace numbers: exponential numbers whose sign is the highest bit of a word."""
     xp = source.xp
     if dtype == "float64":
         first, low = source.pairs()
@@ -299,7 +303,7 @@ def laplaces(source: Source, dtype: str) -> Any:
 
 
 def gumbels(source: Source, dtype: str) -> Any:
-    """Standard Gumbel numbers: less the logarithm of exponential ones."""
+    """Standard Gumbel numbers: the negative logarithm of exponential numbers."""
     xp = source.xp
     if dtype == "float64":
         high, low = source.pairs()
@@ -311,14 +315,14 @@ def gumbels(source: Source, dtype: str) -> Any:
 
 
 def log_of_rest(xp: Any, y: Any, dtype: str) -> Any:
-    """``log(1 - y)`` for ``y`` in [0, 1), exact for small ``y`` too."""
+    """``log(1 - y)`` for ``y`` in [0, 1), accurate for small ``y``."""
     small = y < 0.25
     near = _log(xp.where(small, -y, 0.0 * y), 0.0 * y, dtype)
     return xp.where(small, near, log(xp, 1.0 - y, dtype))
 
 
 def exp(xp: Any, x: Any, dtype: str) -> Any:
-    """The exponential of numbers that are not positive; below the smallest normal number, zero."""
+    """Exponential of numbers that are not positive; 0 for results below the smallest normal number."""
     integer, width, bias = LAYOUT[dtype]
     least = (2 - bias) * math.log(2)
     bounded = xp.where(x < least, least, x)
@@ -330,14 +334,14 @@ def exp(xp: Any, x: Any, dtype: str) -> Any:
     return xp.where(x < least, 0.0 * series, series * power)
 
 
-# Half the logarithm of 2 pi, and what ``(x - 1/2) log(x) - x`` and it leave of the logarithm of the gamma function
-# at 1, 2, 3, ...: there Stirling's series is not exact.
+# Half the logarithm of 2 pi, and the exact remainder of Stirling's formula for the log-gamma function at 1 to 6, where
+# the series is not accurate.
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _LEFT = [math.lgamma(x) - (x - 0.5) * math.log(x) + x - HALF_LOG_TAU for x in range(1, 7)]
 
 
 def stirling(xp: Any, x: Any) -> Any:
-    """``log((x - 1)!) - ((x - 1/2) log(x) - x + log(2 pi) / 2)`` for whole numbers ``x``."""
+    """``log((x - 1)!) - ((x - 1/2) log(x) - x + log(2 pi) / 2)`` for integers ``x``."""
     inverse = 1.0 / x
     square = inverse * inverse
     series = inverse * horner(square, (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12))
@@ -347,21 +351,22 @@ def stirling(xp: Any, x: Any) -> Any:
 
 
 def log_ratio(xp: Any, x: Any, y: Any, difference: Any, dtype: str) -> Any:
-    """``log(x / y)`` for positive numbers of this ``difference``, exact for a small one too."""
+    """``log(x / y)`` for positive numbers with ``difference = x - y``, accurate for small differences."""
     t = difference / y
     near = (t < 0.25) & (t > -0.25)
     return xp.where(near, _log(xp.where(near, t, 0.0 * t), 0.0 * t, dtype), log(xp, x / y, dtype))
 
 
-# Proposals that one element may see; the chance that none is accepted is below 1e-10 for each of the samplers.
+# Number of proposals per element; the probability that none is accepted is below 1e-10 for each sampler.
 _ROUNDS = {"gamma": 8, "poisson": 20, "binomial": 24}
 
 
 def gamma_parts(source: Source, alpha: Any, dtype: str) -> tuple[Any, Any]:
-    """Two tensors: a standard gamma number is the first one times the exponential of the second.
+    """Two tensors whose combination ``first * exp(second)`` is a standard gamma number.
 
-    Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Below 1, ``alpha`` is raised by 1 and
-    the number multiplied by a uniform one to the power of ``1 / alpha``, which may be too small to be a number.
+    Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). For ``alpha < 1``, ``alpha + 1`` is
+    used and the number is multiplied by a uniform number to the power ``1 / alpha``. That factor may underflow, so its
+    logarithm is returned separately.
     """
     xp = source.xp
     small = alpha < 1.0
@@ -397,7 +402,7 @@ def log_gammas(source: Source, alpha: Any, dtype: str) -> Any:
 
 
 def betas(source: Source, a: Any, b: Any, dtype: str) -> Any:
-    """Beta numbers: of two gamma numbers, the part that the first one is of their sum."""
+    """Beta numbers: ``x / (x + y)`` for two gamma numbers."""
     xp = source.xp
     first, second = log_gammas(source, a, dtype), log_gammas(source.later(32), b, dtype)
     difference = second - first
@@ -407,7 +412,7 @@ def betas(source: Source, a: Any, b: Any, dtype: str) -> Any:
 
 
 def dirichlets(source: Source, alpha: Any, size: int, dtype: str) -> Any:
-    """Dirichlet numbers: gamma numbers divided by the sum of the ``size`` that belong together."""
+    """Dirichlet numbers: gamma numbers divided by their sum in each group of ``size``."""
     xp = source.xp
     logs = log_gammas(source, alpha, dtype).reshape(-1, size)
     parts = exp(xp, logs - xp.largest(logs), dtype)
@@ -418,11 +423,16 @@ _STEPS = 64
 
 
 def _searched(source: Source, first: Any, factor: Any, dtype: str) -> Any:
-    """The first ``k`` at which the sum of likelihoods passes a uniform number; each is the last one's multiple."""
+    """Inversion by search: the first ``k`` at which the cumulative probability reaches a uniform number.
+
+    Args:
+        first: probability of 0.
+        factor: function of ``k``, the ratio of the probabilities of ``k`` and ``k - 1``.
+    """
     xp = source.xp
     u = positives(source, dtype, 0)
     if not xp.HOST:
-        # One column of all numbers, since compilers make a program of each constant.
+        # All k in one column: a loop would give compilers a separate constant for each k.
         k = xp.cast(xp.positions(0, _STEPS, source.device), dtype).reshape(_STEPS, 1)
         likelihoods = xp.cumprod(xp.where(k < 1.0, first, factor(xp.where(k < 1.0, 1.0 + k, k))))
         return xp.cast(u > xp.cumsum(likelihoods, 0), dtype).sum(0)
@@ -439,7 +449,7 @@ def _searched(source: Source, first: Any, factor: Any, dtype: str) -> Any:
 
 
 def poissons(source: Source, rate: Any, dtype: str) -> Any:
-    """Poisson numbers: a search for rates below 10, else transformed rejection."""
+    """Poisson numbers: inversion by search for rates below 10, otherwise transformed rejection."""
     xp = source.xp
 
     def searched(source: Source, rate: Any) -> Any:
@@ -460,7 +470,7 @@ def poissons(source: Source, rate: Any, dtype: str) -> Any:
         quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
         possible = (k >= 0.0) & ((us >= 0.013) | (v <= us))
         k = xp.where(k < 0.0, 0.0 * k, k)
-        # Stirling's formula, arranged so that no large numbers are subtracted: rates go up to 2**52.
+        # Stirling's formula, arranged to avoid cancellation of large numbers: rates go up to 2**52.
         x = k + 1.0
         above = x - rate
         likely = log(xp, v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (us * us) + b), dtype) <= (
@@ -474,7 +484,7 @@ def poissons(source: Source, rate: Any, dtype: str) -> Any:
 
 
 def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
-    """Binomial numbers: a search where ``n * min(p, 1 - p)`` is below 10, else transformed rejection."""
+    """Binomial numbers: inversion by search where ``n * min(p, 1 - p) < 10``, otherwise transformed rejection."""
     xp = source.xp
     flipped = p > 0.5
     p = xp.where(flipped, 1.0 - p, p)
@@ -504,8 +514,8 @@ def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
         possible = (k >= 0.0) & (k <= n)
         mode = xp.floor((n + 1.0) * p)
         k = xp.where(possible, k, mode)
-        # By how much less likely than the mode: the factorials by Stirling's formula, arranged so that no large numbers
-        # are subtracted, since ``n`` goes up to 2**53.
+        # Probability relative to the mode, with Stirling's formula for the factorials, arranged to avoid cancellation
+        # of large numbers: ``n`` goes up to 2**53.
         above = k - mode
         x, y = mode + 1.0, n - mode + 1.0
         gain = y * p - x * q
@@ -522,7 +532,7 @@ def binomials(source: Source, n: Any, p: Any, dtype: str) -> Any:
 
 
 def choices(source: Source, weights: Any, dtype: str) -> Any:
-    """Numbers of columns, drawn for every row of ``weights`` in their proportion."""
+    """Column indices drawn for every row of ``weights``, with probabilities proportional to the weights."""
     xp = source.xp
     sums = xp.cumsum(weights)
     rows = weights.shape[0]
@@ -531,13 +541,13 @@ def choices(source: Source, weights: Any, dtype: str) -> Any:
 
 
 def categories(source: Source, logits: Any, size: int, dtype: str) -> Any:
-    """Numbers of columns, drawn for every row of ``size`` logits, each as likely as its exponential says."""
+    """Column indices drawn for every row of ``size`` logits, with probabilities ``softmax(logits)``."""
     rows = logits.reshape(-1, size)
     return choices(source, exp(source.xp, rows - source.xp.largest(rows), dtype), dtype)
 
 
 def ranks(source: Source, weights: Any, dtype: str) -> Any:
-    """Numbers of elements in the order in which they are drawn by weight and not put back: exponential races."""
+    """Indices in the order of weighted drawing without replacement, by the exponential race."""
     xp = source.xp
     size = xp.where(weights > 0.0, weights, 1.0 + 0.0 * weights)
     times = exponentials(source, dtype) / size
@@ -545,18 +555,18 @@ def ranks(source: Source, weights: Any, dtype: str) -> Any:
 
 
 def placed(values: Any, location: Any, scale: Any) -> Any:
-    """Numbers of a standard distribution moved to another location and scale."""
+    """``values * scale + location``: numbers of a standard distribution moved to a location and scale."""
     return values * scale + location
 
 
 def between(xp: Any, values: Any, low: Any, high: Any, top: Any, dtype: str, wide: str) -> Any:
-    """Numbers in [0, 1) mapped to [low, high); ``top`` is the number before ``high``, for what rounds up to it."""
+    """Numbers in [0, 1) mapped to [low, high); results that round up to ``high`` become ``top``, its predecessor."""
     mapped = xp.cast(xp.cast(values, wide) * (high - low) + low, dtype)
     return xp.where(mapped < high, mapped, top)
 
 
 def rounded(value: float, dtype: str) -> float:
-    """A Python number rounded to the precision of a dtype."""
+    """Python number rounded to the precision of a dtype."""
     if value == 0.0 or dtype == "float64":
         return float(value)
     _, exponent = math.frexp(value)
@@ -565,12 +575,12 @@ def rounded(value: float, dtype: str) -> float:
 
 
 def hold(dtype: str, *values: float) -> bool:
-    """Whether a dtype has the range of finite Python numbers."""
+    """Whether finite Python numbers are in the range of a dtype."""
     return all(math.frexp(rounded(value, dtype))[1] <= _BEYOND[dtype] for value in values)
 
 
 def before(value: float, dtype: str) -> float:
-    """The largest number of a dtype that is smaller than ``value``, one of its numbers."""
+    """Largest number of a dtype that is smaller than ``value``, which the dtype represents exactly."""
     if value == 0.0:
         return -math.ldexp(1.0, _LEAST[dtype])
     mantissa, exponent = math.frexp(value)
@@ -578,7 +588,7 @@ def before(value: float, dtype: str) -> float:
     return value - math.ldexp(1.0, unit)
 
 
-# The exponents of the powers of two beyond the largest numbers, and those of the smallest positive ones.
+# Exponents of the first power of two that overflows, and of the smallest positive number.
 _BEYOND = {"bfloat16": 128, "float16": 16, "float32": 128, "float64": 1024}
 _LEAST = {"bfloat16": -133, "float16": -24, "float32": -149, "float64": -1074}
 
@@ -586,16 +596,16 @@ _LEAST = {"bfloat16": -133, "float16": -24, "float32": -149, "float64": -1074}
 def trials(source: Source, p: Any) -> Any:
     """Whether a word, as a fraction of 2**32, is below the probability ``p``."""
     xp = source.xp
-    # The product is exact, and so is its whole part, in every dtype that has the range.
+    # The product and its integer part are exact in every dtype of sufficient range.
     least = int(p * 2.0**32) if isinstance(p, float | int) else xp.cast(xp.floor(xp.single(p) * 2.0**32), "int64")
     return xp.cast(source.words(), "int64") < least
 
 
 def integers(source: Source, low: Any, high: Any) -> Any:
-    """``low + floor(x * (high - low))`` in int64, which wraps, for random ``x`` in [0, 1).
+    """``low + floor(x * (high - low))`` in int64 with wrap-around, for random ``x`` in [0, 1).
 
-    ``x`` has 64 bits where the span is below 2**32, else 128: no number is likelier than another by more than 2**-32 of
-    its likelihood, and no remainder is taken.
+    ``x`` has 64 bits if the span is below 2**32, otherwise 128. The probabilities of any two numbers differ by a
+    relative 2**-32 at most.
     """
     xp = source.xp
     first, second = (xp.cast(word, "int64") for word in source.pairs())
@@ -616,7 +626,7 @@ def integers(source: Source, low: Any, high: Any) -> Any:
 
 
 def _signed(value: int) -> int:
-    """The integer of 64 bits and a sign that has the same bits."""
+    """Signed 64-bit integer with the same bits."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -628,7 +638,7 @@ def _scaled_64(high: Any, low: Any, count: Any) -> Any:
 
 def _scaled_128(a: Any, b: Any, c: Any, d: Any, count_high: Any, count_low: Any) -> Any:
     """``floor(x * count / 2**128)`` for ``x`` of four words, ``a`` the highest, and ``count`` of two."""
-    # Columns of the long multiplication, words of 32 bits each, from the lowest; every product wraps harmlessly.
+    # Columns of a long multiplication of 32-bit words, from the lowest; the products may wrap.
     dl, dh, cl, ch = d * count_low, d * count_high, c * count_low, c * count_high
     bl, bh, al, ah = b * count_low, b * count_high, a * count_low, a * count_high
     column = _high(dl) + _low(dh) + _low(cl)
@@ -639,7 +649,7 @@ def _scaled_128(a: Any, b: Any, c: Any, d: Any, count_high: Any, count_low: Any)
 
 
 def bits(source: Source, width: int, dtype: str) -> Any:
-    """The highest ``width`` bits of a word, or of two."""
+    """Integers from the highest ``width`` bits of a word, or from two words for 64 bits."""
     xp = source.xp
     if width == 64:
         high, low = (xp.cast(word, "int64") for word in source.pairs())
@@ -648,9 +658,9 @@ def bits(source: Source, width: int, dtype: str) -> Any:
 
 
 def order(source: Source, width: int) -> Any:
-    """The numbers of the elements in random order: those of ``63 - width`` random bits, by size.
+    """Indices of the elements in random order, sorted by ``63 - width`` random bits each.
 
-    The number itself follows those bits, so that equal ones stay in order on every engine.
+    The index follows the bits in the sort key, so that ties have the same order on every engine.
     """
     xp = source.xp
     high, low = (xp.cast(word, "int64") for word in source.pairs())
@@ -660,7 +670,7 @@ def order(source: Source, width: int) -> Any:
 
 
 def _high(x: Any) -> Any:
-    """The upper word of int64, as if it had no sign."""
+    """Upper word of int64, as an unsigned number."""
     return x >> 32 & MASK
 
 

@@ -1,11 +1,11 @@
-"""Random bits that depend on a key and a position alone, and the streams that hand out keys.
+"""Counter-based random bits, and the streams that produce keys.
 
 Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). A
-counter of 64 bits is encrypted under a key of 64 bits to two words of 32 bits. Draws, splits and folds count
-in quarters of their own, told apart by the two highest bits of the counter, threads and the further bits of a draw in
-the halves of the last one, so that none of them meets another.
+64-bit counter is encrypted under a 64-bit key to two 32-bit words. Draws, splits and folds use separate quarters of the
+counter range, distinguished by its two highest bits. Threads and the additional bits of a draw use the two halves of
+the last quarter. So no two uses share a counter.
 
-State is held in Python integers: a draw from a stream waits for no engine.
+State is held in Python integers, so that drawing from a stream does not wait for an engine.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Words: TypeAlias = tuple[Any, Any]
 MASK = 0xFFFFFFFF
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
-# The parts of the counters: the high word of the first one of each.
+# High word of the first counter of each part of the range.
 DRAWS, SPLITS, FOLDS, THREADS, TURNS = 0, 1 << 30, 2 << 30, 6 << 29, 7 << 29
 LIMIT = 1 << 62
 
 
 def parity(first: Any, second: Any) -> Any:
-    """The third word of the key schedule."""
+    """Third word of the key schedule."""
     return first ^ second ^ 0x1BD11BDA
 
 
 def block(key: Words, high: Any, low: Any) -> Words:
-    """The two words that the counters with these words are encrypted to: integers, or tensors of them.
+    """Two random words from a key and the two words of a counter, as integers or tensors of integers.
 
     >>> [hex(word) for word in block((0, 0), 0, 0)]
     ['0x6b200159', '0x99ba4efe']
@@ -50,7 +50,7 @@ def block(key: Words, high: Any, low: Any) -> Words:
 
 
 def words(value: int | Sequence[int]) -> tuple[int, int]:
-    """The two 32-bit words of a key: given as such, or as one integer of 64 bits.
+    """The two 32-bit words of a key, given as such or as one 64-bit integer.
 
     >>> words(2**32 + 5)
     (1, 5)
@@ -62,19 +62,19 @@ def words(value: int | Sequence[int]) -> tuple[int, int]:
 
 
 def child(key: Words, quarter: int, number: int) -> Words:
-    """Key ``number`` of those that ``quarter`` derives from ``key``."""
+    """Key number ``number`` derived from ``key`` in a quarter of the counter range."""
     if not 0 <= number < LIMIT:
         raise ValueError(f"keys must be numbered from 0 to 2**62 - 1, got {number}")
     return block(key, quarter | number >> 32, number & MASK)
 
 
 def fresh_seed() -> int:
-    """A seed from the operating system."""
+    """Seed from the operating system."""
     return int.from_bytes(os.urandom(8), "big")
 
 
 class Stream:
-    """Keys, one after the other: number ``n`` is folded into the stream's own key. Safe to share between threads."""
+    """Sequence of keys: key ``n`` is ``n`` folded into the key of the stream. Safe to share between threads."""
 
     def __init__(self, key: tuple[int, int], count: int = 0) -> None:
         self.key = key
@@ -82,7 +82,7 @@ class Stream:
         self._lock = threading.Lock()
 
     def next(self) -> tuple[int, int]:
-        """The next key."""
+        """Next key."""
         with self._lock:
             number = self.count
             self.count += 1
@@ -96,7 +96,7 @@ class Stream:
 
 
 class Block:
-    """An open ``stream`` block: its key, which may be a tensor that a compiler traces, and the number of draws."""
+    """Open ``stream`` block: its key, which may be a traced tensor, and its number of draws."""
 
     def __init__(self, key: Any, outer: Block | None) -> None:
         self.key = key
@@ -105,10 +105,10 @@ class Block:
 
 
 class Here(threading.local):
-    """What differs between threads: the innermost block, the depth of ``native`` blocks, and the own stream."""
+    """State of a thread: the innermost block, the depth of ``native`` blocks, and the stream of the thread."""
 
     def __init__(self) -> None:
-        # On the instance from the start: code that a compiler traces would else find it changed by what it traced.
+        # Set on the instance from the start: an attribute added while tracing would invalidate the traced program.
         self.block: Block | None = None
         self.native = 0
         self.stream: Stream | None = None
@@ -120,7 +120,7 @@ here = Here()
 
 
 class _Process:
-    """The seed of the process and the number of threads that have drawn since it was set."""
+    """Seed of the process, and number of threads that have drawn since it was set."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -134,7 +134,7 @@ _process = _Process()
 
 
 def set_seed(seed: int) -> None:
-    """Begin all threads' streams anew: this thread's is number 0, others count on as they draw."""
+    """Restart the streams of all threads. This thread becomes number 0; others are numbered when they first draw."""
     words(seed)
     with _process.lock:
         _reseed(seed)
@@ -149,7 +149,7 @@ def _reseed(seed: int) -> None:
 
 
 def _join() -> Stream:
-    """A stream for this thread, under the lock."""
+    """New stream of this thread. The caller holds the lock."""
     if not _process.epoch:
         _reseed(fresh_seed())
     here.number = _process.threads
@@ -165,7 +165,7 @@ def _thread_key(number: int) -> tuple[int, int]:
 
 
 def own_stream() -> Stream:
-    """The stream of this thread."""
+    """Stream of this thread."""
     if here.stream is None or here.epoch != _process.epoch:
         with _process.lock:
             return _join()
@@ -173,32 +173,32 @@ def own_stream() -> Stream:
 
 
 def seed() -> int:
-    """The seed of the process; drawn from the operating system if none was set."""
+    """Seed of the process; from the operating system if none was set."""
     own_stream()
     return _process.seed
 
 
 def draw() -> tuple[int, int]:
-    """A key that this thread has not seen before."""
+    """Next key of the stream of this thread."""
     return own_stream().next()
 
 
 def position() -> tuple[Block | Stream | None, int]:
-    """What this thread draws from next, and how much was drawn from it; ``repeated`` goes back to there."""
+    """Current source of draws of this thread and its number of draws, for ``repeated``."""
     source = here.block or (here.stream if here.epoch == _process.epoch else None)
     return source, 0 if source is None else source.count
 
 
 def since(source: Block | Stream | None, start: int) -> tuple[Block | Stream | None, int]:
-    """A position, also where this thread had drawn nothing then: what it has drawn since is from its own stream."""
+    """Position to repeat from. A thread without a source at the time has since drawn from its own stream."""
     return position()[0] if source is None else source, start
 
 
 @contextmanager
 def repeated(source: Block | Stream | None, start: int) -> Iterator[None]:
-    """A ``with`` block inside which draws are those that were made from a position on; then the stream goes on.
+    """Context manager that repeats the draws made from a position on. Afterwards the stream continues.
 
-    It may stand in another thread, such as the one in which an engine computes gradients.
+    It may be used in another thread, such as one in which an engine computes gradients.
     """
     if source is None:
         yield  # nothing was drawn
@@ -212,19 +212,19 @@ def repeated(source: Block | Stream | None, start: int) -> Iterator[None]:
     try:
         yield
     finally:
-        # The first run may have ended sooner, by an error.
+        # The first run may have drawn less, if it ended with an error.
         source.count = max(source.count, later)
         here.block, here.stream, here.epoch = block, stream, epoch
 
 
 def state() -> dict[str, int]:
-    """What ``restore`` needs to go on exactly here."""
+    """State of the stream of this thread, for ``restore``."""
     stream = own_stream()
     return {"seed": _process.seed, "thread": here.number, "count": stream.count}
 
 
 def restore(seed: int, thread: int, count: int) -> None:
-    """Go on in this thread where ``state`` was asked for; other threads begin anew if the seed is another."""
+    """Restore a ``state`` in this thread. If the seed differs, the streams of other threads restart."""
     words(seed)
     with _process.lock:
         if seed != _process.seed or not _process.epoch:
@@ -236,7 +236,7 @@ def restore(seed: int, thread: int, count: int) -> None:
 
 
 def _after_fork() -> None:
-    """A child process draws other numbers than its parent, unless it was told which."""
+    """Draw a new seed in a child process, unless one was set."""
     _process.lock = threading.Lock()
     if _process.epoch and not _process.seeded:
         _reseed(fresh_seed())

@@ -1,8 +1,8 @@
-"""Inputs for every operation, made from its record and from the calls in its docstring.
+"""Inputs for every operation, generated from its declaration and from the calls in its docstring.
 
-The calls that a docstring shows are in the operation's domain and name its parameters. Every other input is one of them
-with something changed: the dtypes, the shapes, one parameter, a NaN. Host arrays stand for tensors; whoever runs a case
-turns them into tensors of an engine.
+The calls in a docstring are in the domain of the operation and name its parameters. Every other input is one of them
+with a change: other dtypes or shapes, one parameter, a NaN. Tensors are given as host arrays, which are converted to
+tensors of an engine when a case is run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ember_ml.dispatch import DEVICE, DTYPE, INDEX, MASK, TENSOR, Operation, Par
 from ember_ml.dtypes import DTYPES
 from ember_ml.testing.samples import Call
 
-# What a case is about; `dtype` and `keyword` cases also say which.
+# Kinds of cases. The detail of a `dtype` or `keyword` case is its name.
 PYTHON, EXAMPLE, MIXED, SHAPES, SPECIAL, ERROR, NONSENSE, DTYPES_OF, KEYWORD = (
     "python", "example", "mixed", "shapes", "special", "error", "nonsense", "dtype", "keyword",
 )  # fmt: skip
@@ -40,7 +40,7 @@ Arguments = dict[str, Any]
 
 @dataclass
 class Case:
-    """One call of an operation, and what it is to show."""
+    """One call of an operation, and what it tests."""
 
     about: str
     detail: str
@@ -48,12 +48,12 @@ class Case:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """The call as a reader would write it, tensors by dtype and shape."""
+        """The call as source code, with tensors described by dtype and shape."""
         return Call(self.args, self.kwargs).text(name) + (f", {self.detail}" if self.about == SPECIAL else "")
 
 
 def cases(operation: Operation) -> list[Case]:
-    """The inputs that an operation is measured with; none if its docstring shows no call of it."""
+    """Inputs that an operation is measured with; empty if its docstring has no call of it."""
     found = examples(operation)
     if not found:
         return []
@@ -62,7 +62,7 @@ def cases(operation: Operation) -> list[Case]:
 
 
 def examples(operation: Operation) -> list[Arguments]:
-    """The arguments of the calls in an operation's docstring, those left at their defaults left out."""
+    """Arguments of the calls in the docstring of an operation, without those that have their default value."""
     call = operation.call
     signature = inspect.signature(call)
     defaults = {name: p.default for name, p in signature.parameters.items()}
@@ -85,11 +85,11 @@ def examples(operation: Operation) -> list[Arguments]:
 
 
 def _lasting() -> nullcontext[str]:
-    """A folder that stays: the files that an example makes are read again when its calls are."""
+    """Temporary folder that is not removed, since the calls that read the files of an example are run again."""
     return nullcontext(tempfile.mkdtemp())
 
 
-# What is put for a parameter of this name, beside values that its annotation and docstring tell.
+# Values for parameters of these names, in addition to those derived from the annotation and the docstring.
 _VALUES: dict[str, list[Any]] = {
     "axis": [None, 0, -1, 1, (0,), (0, 1), (), 17],
     "axes": [None, (0, 1), (1, 0), (-1, -2), (0,), (0, 17)],
@@ -125,7 +125,7 @@ _PAIRS = (
 
 
 class _Maker:
-    """The cases of one operation."""
+    """Generator of the cases of one operation."""
 
     def __init__(self, operation: Operation, found: list[Arguments]) -> None:
         self.operation = operation
@@ -136,8 +136,8 @@ class _Maker:
     def cases(self) -> Iterator[Case]:
         arrays = [self._as_arrays(given) for given in self.found]
         bare = {name: value for name, value in arrays[0].items() if self._is_required(self.roles[name])}
-        if self._answers(bare):
-            # The plainest call comes first: the others change it.
+        if self._is_accepted(bare):
+            # The simplest call comes first, since other cases are variations of it.
             yield self._case(PYTHON, "", {name: self.found[0][name] for name in bare})
             arrays.insert(0, bare)
         for given in self.found:
@@ -162,7 +162,7 @@ class _Maker:
                     yield self._case(SPECIAL, f"{value} {'first' if place == 0 else 'last'}", given)
         for parameter in self.operation.parameters:
             if not (parameter.role == TENSOR and self._is_required(parameter)):
-                for given in bases if self._answers(bases[-1]) else usual:
+                for given in bases if self._is_accepted(bases[-1]) else usual:
                     for value in self._values(parameter, given):
                         yield self._case(KEYWORD, parameter.name, {**given, parameter.name: value})
         for parameter in self._tensors(usual[0])[:1]:
@@ -170,8 +170,8 @@ class _Maker:
             for wrong in ("a string", object(), {"a": 1}, None):
                 yield self._case(NONSENSE, "", {**usual[0], parameter.name: [wrong] if parameter.many else wrong})
 
-    def _answers(self, given: Arguments) -> bool:
-        """Whether the reference takes the call."""
+    def _is_accepted(self, given: Arguments) -> bool:
+        """Whether the reference accepts the call."""
         case = self._case(EXAMPLE, "", given)
         try:
             self.operation.call(*case.args, **case.kwargs)
@@ -203,7 +203,7 @@ class _Maker:
         return Case(about, detail, tuple(args), kwargs)
 
     def _tensors(self, given: Arguments) -> list[Parameter]:
-        """The parameters that are given tensors which take part in promotion."""
+        """Parameters given as tensors that take part in promotion."""
         return [p for p in self.operation.tensors if p.role == TENSOR and given.get(p.name) is not None]
 
     def _each(self, given: Arguments, roles: tuple[str, ...], change: Callable[[Any], Any]) -> Arguments:
@@ -222,12 +222,12 @@ class _Maker:
         return self._each(given, (TENSOR, INDEX, MASK), _array)
 
     def _in_dtypes(self, given: Arguments, dtypes: tuple[str, ...]) -> Arguments:
-        """The call with its first tensor in the first dtype, and the others in the last."""
+        """Call with its first tensor in the first dtype and the others in the last."""
         rest = iter([dtypes[0]])
         return self._each(given, (TENSOR,), lambda x: cast(x, next(rest, dtypes[-1])))
 
     def _in_floats(self, given: Arguments) -> Arguments:
-        """The call with Python's floats for its integers, where a number of any kind may stand."""
+        """Call with floats in place of Python integers, for parameters that accept any number."""
         open_to = re.compile(r"\b(TensorLike|float|complex|Number|object)\b")
         return {
             name: _floats(value) if open_to.search(str(self.signature.parameters[name].annotation)) else value
@@ -235,7 +235,7 @@ class _Maker:
         }
 
     def _in_shape(self, given: Arguments, shape: tuple[int, ...]) -> Arguments:
-        """The call with tensors of that shape, drawn from the range of the example's values."""
+        """Call with tensors of this shape, with values in the range of those of the example."""
         seeds = iter(range(zlib.crc32(self.operation.name.encode()), 1 << 40))
         usual = "float32" in self.operation.dtypes
         return self._each(given, (TENSOR,), lambda x: drawn(cast(x, "float32") if usual else x, shape, next(seeds)))
@@ -253,7 +253,7 @@ class _Maker:
         return self._each(given, (TENSOR,), change)
 
     def _values(self, parameter: Parameter, given: Arguments) -> list[Any]:
-        """What to put for a parameter: what the table, the annotation and the docstring tell."""
+        """Values for a parameter, from the tables above, its annotation and the docstring."""
         annotation = str(self.signature.parameters[parameter.name].annotation)
         found: list[Any] = []
         if parameter.name in given:
@@ -287,24 +287,24 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def _fits(value: Any, annotation: str) -> bool:
-    """Whether an annotation allows a value: what it does not allow is nobody's promise."""
+    """Whether an annotation allows a value. Behavior for other values is not specified."""
     return any(isinstance(value, kind) for word, kind in _TYPES.items() if re.search(rf"\b{word}\b", annotation))
 
 
 def _floats(value: Any) -> Any:
-    """Nested sequences of numbers with floats for integers."""
+    """Nested sequences of numbers, with integers converted to floats."""
     if type(value) in (list, tuple):
         return type(value)(map(_floats, value))
     return float(value) if type(value) is int else value
 
 
 def _words(operation: Operation) -> list[str]:
-    """The strings that a docstring quotes: among them are those that an option takes."""
+    """Strings quoted in the docstring, which include the values of string options."""
     return list(dict.fromkeys(re.findall(r'"(\w[\w-]*)"', inspect.getdoc(operation.call) or "")))
 
 
 def _array(value: Any) -> Any:
-    """``value`` as a host array of the dtype that it has by default; as it is if it cannot be one."""
+    """``value`` as a host array of its default dtype; unchanged if it cannot be converted."""
     try:
         return backends.load("numpy").convert(value, None, None)
     except (TypeError, ValueError):
@@ -312,7 +312,7 @@ def _array(value: Any) -> Any:
 
 
 def cast(array: Any, dtype: str) -> Any:
-    """A host array in another dtype, with values that the dtype can hold."""
+    """Host array in another dtype, with values that the dtype can represent."""
     if not _is_host(array):
         return array
     wanted = backends.load("numpy").dtypes[dtype]
@@ -325,7 +325,7 @@ def cast(array: Any, dtype: str) -> Any:
 
 
 def drawn(array: Any, shape: tuple[int, ...], seed: int) -> Any:
-    """An array of that shape, its values drawn from the range of another's: multiples of 1/8, or integers."""
+    """Array of this shape with random values in the range of ``array``: multiples of 1/8, or integers."""
     if not _is_host(array):
         return array
     draw = random.Random(seed)
@@ -349,5 +349,5 @@ def _is_host(value: Any) -> bool:
 
 
 def quietly() -> warnings.catch_warnings[None]:
-    """A block in which warnings are not shown: many inputs deserve one."""
+    """Context manager that suppresses warnings, which many inputs cause."""
     return warnings.catch_warnings(action="ignore")

@@ -1,14 +1,14 @@
-"""Programs that read the operations and run them: ``ember-ml ops``.
+"""The commands ``ember-ml ops``, which list and measure operations and migrate engine code.
 
-``operations.py`` says what there is, ``measuring.py`` runs it (in the processes of ``workers.py``, over the inputs and
-with the comparison of ``ember_ml.testing``), ``page.py`` shows it, ``migration.py`` moves engine code of other packages
-to where it belongs.
+``operations.py`` lists the operations, ``measuring.py`` runs them (in the processes of ``workers.py``, with the inputs
+and the comparison of ``ember_ml.testing``), ``page.py`` renders the results, and ``migration`` moves engine code of
+other packages to a backend.
 
 The matrix
 ----------
 
-``ember-ml ops measure`` writes, and ``ember-ml ops check``, ``ember-ml ops matrix --measured`` and emberlint read, one
-JSON object. The one of this release is ``ember_ml/tools/matrix.lock.json``, a part of the distribution
+``ember-ml ops measure`` writes one JSON object, which ``ember-ml ops check``, ``ember-ml ops matrix --measured`` and
+emberlint read. The distribution includes that of this release, ``ember_ml/tools/matrix.lock.json``
 (``ember_ml.tools.LOCK`` is its path)::
 
     {
@@ -50,32 +50,33 @@ JSON object. The one of this release is ``ember_ml/tools/matrix.lock.json``, a p
       }
     }
 
-Keys of ``operations`` are those of ``REGISTRY``: the name, or ``category.name`` where another category has the name.
-The reference is the NumPy engine. A status is one of these, the worst of several inputs counting:
+Keys of ``operations`` are those of ``REGISTRY``: the name, or ``category.name`` if the name occurs in several
+categories. The reference is the NumPy engine. A status is one of these, the worst of several inputs:
 
-- ``same``: value (within the rounding of its dtype), dtype, shape and class of error are the reference's;
-- ``refused``: reference and engine raise the same class of error for every such input: the operation does not take
-  this dtype or keyword value (of ``dtypes`` and ``keywords`` only);
-- ``unsupported``: the engine has no such dtype and says so (``UnsupportedError``);
-- ``differs``: the engine answers otherwise than the reference, or answers where that raises, or raises another class;
-- ``fails``: the engine raises where the reference answers;
-- ``flaky``: the same input has two answers;
-- ``hang``: no answer within the time limit;
+- ``same``: value (within the rounding of its dtype), dtype, shape and error class are those of the reference;
+- ``refused``: reference and engine raise the same error class for every such input: the operation does not support
+  this dtype or keyword value (only in ``dtypes`` and ``keywords``);
+- ``unsupported``: the engine does not support the dtype and raises ``UnsupportedError``;
+- ``differs``: the engine returns another result than the reference, returns where the reference raises, or raises
+  another error class;
+- ``fails``: the engine raises where the reference returns;
+- ``flaky``: two runs with the same input differ;
+- ``hang``: no result within the time limit;
 - ``crash``: the process died;
-- ``missing``: the engine has neither a function of its own nor a definition to run;
-- ``unmeasured``: no input is known that the operation takes.
+- ``missing``: the engine has neither its own function nor a definition to run;
+- ``unmeasured``: no valid input of the operation is known.
 
-``status`` of an engine is the worst over all inputs in dtypes that the engine has. ``dtypes`` has an entry for each
-dtype: all tensors of a call in that dtype. ``keywords`` has an entry for each parameter that is not a required tensor:
-the call with that parameter given. ``differences`` holds a few examples of what is not the same.
+``status`` of an engine is the worst over all inputs in dtypes that the engine supports. ``dtypes`` has an entry for
+each dtype: all tensors of a call in that dtype. ``keywords`` has an entry for each parameter that is not a required
+tensor: calls with that parameter. ``differences`` holds a few examples of differences.
 
-``native`` compares a function of NumPy or torch with the operation of the same name on that engine's own tensors: what
-a rewrite of the one into the other changes. These say where the two agree in value, dtype, shape and class of error:
-``arrays`` (all tensors in one dtype; ``dtypes`` has each; dtypes that both refuse agree), ``mixed`` (two different
-dtypes), ``python`` (numbers and lists), ``errors`` (rows of different lengths). ``same`` is true if all four are.
-``keywords`` are those that both take under one name, and whether calls with it agree in the dtypes in which calls
-without it do; a keyword that is not listed is not known to both. ``parameters`` names the leading parameters that may
-be given by position, in the same order on both sides.
+``native`` compares a function of NumPy or torch with the operation of the same name on tensors of that engine: it shows
+what changes when one is rewritten as the other. These entries say whether the two agree in value, dtype, shape and
+error class: ``arrays`` (all tensors in one dtype; ``dtypes`` has an entry for each; dtypes that both refuse agree),
+``mixed`` (two different dtypes), ``python`` (numbers and lists), ``errors`` (rows of different lengths). ``same`` is
+true if all four are. ``keywords`` lists the keywords that both accept under the same name, and whether calls with them
+agree in the dtypes in which calls without them do. ``parameters`` names the leading parameters that may be given by
+position, in the same order for both.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ from ember_ml.errors import EmberError
 
 FORMAT = 1
 
-# The engine that the others are compared with.
+# The engine that all others are compared with.
 REFERENCE = "numpy"
 
 LOCK = Path(__file__).with_name("matrix.lock.json")
@@ -107,4 +108,4 @@ STATUSES = (
 
 
 class UsageError(EmberError, ValueError):
-    """Something that was asked for and cannot be: a name, a file, a folder."""
+    """Invalid request: an unknown name, or a file or folder that cannot be used."""

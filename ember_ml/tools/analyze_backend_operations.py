@@ -1,6 +1,6 @@
-"""``python -m ember_ml.tools.analyze_backend_operations``: the operations of each engine, and migration.
+"""``python -m ember_ml.tools.analyze_backend_operations``: the matrix of operations, and migration.
 
-The older name of ``ember-ml ops matrix`` and, with ``--migrate``, of ``ember-ml ops migrate``.
+The former name of ``ember-ml ops matrix`` and, with ``--migrate``, of ``ember-ml ops migrate``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands ``ember-ml ops ...``. They load the operations, and engines, only when one of them runs."""
+"""The commands ``ember-ml ops ...``. Operations and engines are loaded only when a command runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ember_ml.tools import UsageError, console
 if TYPE_CHECKING:
     from ember_ml.tools.migration import Plan
 
-_OPS = """Operations on engines: what there is, what was measured of it, and engine code
-of other packages moved to where it belongs."""
+_OPS = """List and measure the operations on each engine, and move engine code of other
+packages to a backend."""
 
 _OPS_EXAMPLES = """examples:
   ember-ml ops list --category linearalg
@@ -26,11 +26,11 @@ _OPS_EXAMPLES = """examples:
   ember-ml ops migrate ./my_package --backend torch --dry-run
 """
 
-_LIST = """Every operation: its signature, its dtype rule, and who provides it on each
-installed engine: own (a function of the engine), defined (the operation's
-definition, composed of others) or missing."""
+_LIST = """Every operation: its signature, its dtype rule, and its provider on each
+installed engine: own (a function of the engine), defined (composed of other
+operations) or missing."""
 
-_MATRIX = """Operations by engines, and the operations that each engine lacks. Nothing is
+_MATRIX = """Operations by engine, and the operations that each engine lacks. Nothing is
 run; --measured adds the results of an earlier 'ember-ml ops measure'."""
 
 _MATRIX_EXAMPLES = """examples:
@@ -39,11 +39,11 @@ _MATRIX_EXAMPLES = """examples:
   ember-ml ops matrix --format html --measured matrix.json --out matrix.html
 """
 
-_MEASURE = """Runs every operation on every installed engine over inputs made from its
-signature and docstring (all dtypes, mixed dtypes, shapes with empty and 0-d ones,
-NaN and infinities, every option, bad input), and compares value, dtype, shape and
-class of error with the reference, NumPy. A crash, a hang and an answer that
-changes are results. An interrupted run continues where it was."""
+_MEASURE = """Runs every operation on every installed engine with inputs generated from its
+signature and docstring (all dtypes, mixed dtypes, shapes including empty and 0-d,
+NaN and infinities, every option, invalid input), and compares value, dtype, shape
+and error class with the reference, NumPy. Crashes, hangs and results that vary
+are recorded. An interrupted run can be continued."""
 
 _MEASURE_EXAMPLES = """examples:
   ember-ml ops measure --out matrix.json
@@ -51,8 +51,8 @@ _MEASURE_EXAMPLES = """examples:
   ember-ml ops measure --module my_package.operations --out mine.json
 """
 
-_CHECK = """Measures again and fails if anything is worse than in a lock file: an engine, a
-dtype or an option of an operation. A lock file is a matrix that 'measure' wrote."""
+_CHECK = """Measures again, and fails if an engine, a dtype or an option of an operation is
+worse than in a lock file. A lock file is a matrix written by 'measure'."""
 
 _CHECK_EXAMPLES = """examples:
   ember-ml ops check matrix.lock.json
@@ -60,9 +60,9 @@ _CHECK_EXAMPLES = """examples:
   ember-ml ops check matrix.lock.json --matrix matrix.json
 """
 
-_PLAN = """The operations that a package implements per engine in its frontend, such as
-my_package/ops/torch/math.py, and what moving them to my_package/backend/torch
-would change, as a diff. Nothing is written."""
+_PLAN = """Lists the operations that a package implements per engine in its frontend, such as
+my_package/ops/torch/math.py, and shows a diff of the changes that move them to
+my_package/backend/torch. Nothing is written."""
 
 _PLAN_EXAMPLES = """examples:
   ember-ml ops plan ./my_package
@@ -71,9 +71,10 @@ _PLAN_EXAMPLES = """examples:
 
 _MIGRATE = """Moves the operations that a package implements per engine in its frontend to
 my_package/backend/<engine>/<category>.py, with their imports, comments, decorators
-and helpers; leaves functions that dispatch to the active engine; and mends the
-imports of the rest of the package. All of it is written, or nothing. What cannot
-be moved safely is refused, with the reason. Needs a clean git tree, or --force."""
+and helpers. Functions that dispatch to the active engine take their place, and the
+imports of the package are updated. Either all changes are written or none. An
+operation that cannot be moved safely is refused, with the reason. Requires a clean
+git tree, or --force."""
 
 _MIGRATE_EXAMPLES = """examples:
   ember-ml ops migrate ./my_package --dry-run
@@ -94,7 +95,7 @@ def add(commands: Any) -> None:
     listing.add_argument("--category", metavar="C", help="only operations of this category, such as math")
     console.takes_json(listing, _list)
 
-    matrix = actions.add_parser("matrix", help="operations by engines, and what each engine lacks")
+    matrix = actions.add_parser("matrix", help="operations by engine, and what each engine lacks")
     console.described(matrix, _MATRIX, _MATRIX_EXAMPLES)
     matrix.add_argument("--format", choices=("table", "md", "csv", "html", "json"), help="default: table")
     matrix.add_argument("--backend", metavar="B", help="only this engine")
@@ -107,20 +108,20 @@ def add(commands: Any) -> None:
     measure.add_argument("--ops", metavar="NAME", nargs="+", action="extend", help="only these operations")
     _takes_run(measure)
     measure.add_argument("--out", metavar="FILE", type=Path, default=Path("matrix.json"), help="default: matrix.json")
-    measure.add_argument("--fresh", action="store_true", help="forget what an interrupted run has measured")
+    measure.add_argument("--fresh", action="store_true", help="discard the results of an interrupted run")
     console.takes_json(measure, _measure)
 
-    check = actions.add_parser("check", help="fail if anything got worse than a lock file says")
+    check = actions.add_parser("check", help="fail if anything is worse than in a lock file")
     console.described(check, _CHECK, _CHECK_EXAMPLES)
     check.add_argument("lock", metavar="LOCK", type=Path, help="a matrix that 'ember-ml ops measure' wrote")
     check.add_argument("--matrix", metavar="FILE", type=Path, help="compare with this one instead of measuring")
     check.add_argument("--ops", metavar="NAME", nargs="+", action="extend", help="only these operations")
-    check.add_argument("--sample", metavar="N", type=_positive, help="only so many operations, drawn by --seed")
-    check.add_argument("--seed", metavar="S", type=int, default=0, help="another sample for another seed")
+    check.add_argument("--sample", metavar="N", type=_positive, help="only N operations, drawn with --seed")
+    check.add_argument("--seed", metavar="S", type=int, default=0, help="seed of --sample (default: 0)")
     _takes_run(check)
     console.takes_json(check, _check)
 
-    plan = actions.add_parser("plan", help="what a migration of a package would move and change")
+    plan = actions.add_parser("plan", help="show what a migration of a package would move and change")
     console.described(plan, _PLAN, _PLAN_EXAMPLES)
     _takes_package(plan)
     console.takes_json(plan, _plan)
@@ -128,7 +129,7 @@ def add(commands: Any) -> None:
     migrate = actions.add_parser("migrate", help="move engine code of a package's frontend to its backend")
     console.described(migrate, _MIGRATE, _MIGRATE_EXAMPLES)
     _takes_package(migrate)
-    migrate.add_argument("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    migrate.add_argument("--dry-run", action="store_true", help="show what would be done, and write nothing")
     migrate.add_argument("--verbose", action="store_true", help="show the changes as a diff")
     migrate.add_argument("--force", action="store_true", help="write although the git tree is not clean")
     console.takes_json(migrate, _migrate)
@@ -140,7 +141,7 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", metavar="N", type=_positive, help="worker processes (default: one per processor)")
     parser.add_argument(
-        "--limit", metavar="SECONDS", type=_seconds, default=10, help="a call that takes longer hangs (default: 10)"
+        "--limit", metavar="SECONDS", type=_seconds, default=10, help="time limit of a call (default: 10)"
     )
     parser.add_argument(
         "--module",
@@ -148,13 +149,13 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="further modules whose operations are measured",
+        help="additional modules whose operations are measured",
     )
 
 
 def _takes_package(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("package", metavar="PACKAGE", type=Path, help="the folder of the package")
-    parser.add_argument("--backend", metavar="B", help="only what is written for this engine (default: every engine)")
+    parser.add_argument("--backend", metavar="B", help="only the code of this engine (default: all)")
     parser.add_argument("--operation", metavar="OP", help="only this operation")
 
 
@@ -247,7 +248,7 @@ def _measure(options: argparse.Namespace) -> int:
     if options.fresh:
         partial.unlink(missing_ok=True)
     try:
-        matrix = _measured(options, options.ops, partial)
+        matrix = _run_measurement(options, options.ops, partial)
     except KeyboardInterrupt:
         print(f"ember-ml: stopped; the same command continues from {partial}", file=sys.stderr)
         raise
@@ -265,7 +266,7 @@ def _measure(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(options: argparse.Namespace, names: list[str] | None, partial: Path | None) -> dict[str, Any]:
+def _run_measurement(options: argparse.Namespace, names: list[str] | None, partial: Path | None) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -314,7 +315,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.sample is not None:
         names = measuring.sample(names, options.sample, options.seed)
     if now is None:
-        now = _measured(options, names, None)
+        now = _run_measurement(options, names, None)
     checked = len(names)
     problems += measuring.worse(lock, now, names)
     if options.json:
@@ -331,7 +332,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    plan = _planned(options)
+    plan = _make_plan(options)
     if options.json:
         console.print_json(plan.facts())
     else:
@@ -340,15 +341,15 @@ def _plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def _planned(options: argparse.Namespace) -> Plan:
+def _make_plan(options: argparse.Namespace) -> Plan:
     from ember_ml.tools import migration
 
     return migration.plan(options.package, engine=options.backend, operation=options.operation)
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    plan = _planned(options)
-    # Before anything is written: it compares with the files there are.
+    plan = _make_plan(options)
+    # The diff compares with the current files, so it is computed before anything is written.
     diff = plan.diff() if options.verbose else ""
     if not options.dry_run:
         plan.apply(force=options.force)

@@ -1,4 +1,4 @@
-"""What the commands of ``ember-ml`` share: exit statuses, parsers, and output."""
+"""Exit statuses, parsers and output shared by the commands of ``ember-ml``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FAILED, MISUSED = 1, 2
 
 
 def complain(error: object, status: int) -> int:
-    """Print an error on stderr, in one line; returns ``status``."""
+    """Print an error on stderr, on one line, and return ``status``."""
     print("ember-ml: error:", " ".join(str(error).split()), file=sys.stderr)
     return status
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and that takes no beginnings of options: a new option could change those."""
+    """Parser with errors on one line, and without abbreviated options, which a new option could make ambiguous."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def show_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """A command that prints the help of ``parser``."""
+    """Command that prints the help of ``parser``."""
 
     def command(_: argparse.Namespace) -> int:
         parser.print_help()
@@ -47,14 +47,14 @@ def show_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace],
 
 
 def described(parser: argparse.ArgumentParser, description: str, examples: str) -> argparse.ArgumentParser:
-    """``parser`` with a description and examples, printed as they are written."""
+    """Set the description and examples of ``parser``, which are printed verbatim, and return it."""
     parser.description, parser.epilog = description, examples
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
 
 
 def usable_backends() -> list[str]:
-    """The engines that are installed and can be imported; of the others, it is said on stderr why they are left out."""
+    """Names of the engines that are installed and can be imported. Others are reported on stderr."""
     names = []
     for name in backends.get_available_backends():
         try:
@@ -66,13 +66,13 @@ def usable_backends() -> list[str]:
 
 def takes_json(parser: argparse.ArgumentParser, command: Callable[[argparse.Namespace], int]) -> None:
     """Add ``--json`` to the parser of ``command``."""
-    # Suppressed, or else the default of an inner command would overrule `--json` before it.
+    # Without SUPPRESS, the default of a subcommand would override `--json` given before it.
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     parser.set_defaults(command=command)
 
 
 def table_of(*names: str) -> Table:
-    """An empty table with these columns."""
+    """Empty table with these columns."""
     from rich import box
     from rich.table import Table
 
@@ -80,11 +80,11 @@ def table_of(*names: str) -> Table:
 
 
 def print_rich(what: RenderableType) -> None:
-    """Print a table or text of rich."""
+    """Print a rich table or text."""
     from rich.console import Console
 
-    # Written in one go by ourselves: a console that meets a broken pipe exits in its own way. Where nobody looks at it,
-    # a row is one line, however long, for whatever searches it.
+    # A rich console exits by itself on a broken pipe, so its output is captured and written here. Output that is not a
+    # terminal is wide, so that each row is one line for tools such as grep.
     encoding, seen = sys.stdout.encoding or "utf-8", sys.stdout.isatty()
     width = None if seen or "COLUMNS" in os.environ else 1000
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)

@@ -1,7 +1,7 @@
 """The measured matrix: every operation on every engine, compared with the reference.
 
-Worker processes run the operations; this module watches them, so that one that crashes or hangs is a result and not
-the end. What is done is kept in ``<out>.partial`` as it comes, and a run that was interrupted continues there.
+Worker processes run the operations. This module monitors them, so that crashes and hangs are recorded as results.
+Results are appended to ``<out>.partial``, from which an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -48,31 +48,32 @@ def measure(
     partial: Path | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, name: None,
 ) -> Matrix:
-    """The matrix of the named operations, or of all.
+    """Measured matrix of the named operations, or of all.
 
     Args:
-        engines: those to measure, beside the reference; all that are installed if not given.
-        modules: further modules whose operations are measured, each named in full.
-        jobs: the number of worker processes; as many as there are processors if not given.
-        limit: seconds after which a call that has not answered counts as hanging.
-        partial: the file that what is done is kept in, and found in by a later call.
-        progress: called with the number of operations done, their total and the name of the last.
+        names: names of operations.
+        engines: engines to measure in addition to the reference; by default all that are installed.
+        modules: dotted names of additional modules whose operations are measured.
+        jobs: number of worker processes; by default the number of processors.
+        limit: time limit of a call in seconds, after which it counts as hanging.
+        partial: file of intermediate results, from which a later call continues.
+        progress: called with the number of finished operations, their total, and the name of the last.
     """
     from ember_ml.tools.workers import known_operations
 
     known = known_operations(list(modules))
     check_names(names or (), known)
-    wanted = list(dict.fromkeys(names or known))
+    requested = list(dict.fromkeys(names or known))
     used = list(dict.fromkeys([REFERENCE, *(engines or ember_ml.get_available_backends())]))
     for name in used:
         backends.load(name, "ember-ml ops measure")
     kept = _Partial(partial, used, modules)
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    todo = [name for name in wanted if name not in kept.reports]
+    todo = [name for name in requested if name not in kept.reports]
     for name in todo:
         waiting.put(name)
-    done = len(wanted) - len(todo)
-    progress(done, len(wanted), "")
+    done = len(requested) - len(todo)
+    progress(done, len(requested), "")
     finished: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     stop = threading.Event()
     count = max(1, min(jobs or os.cpu_count() or 1, len(todo)))
@@ -88,15 +89,15 @@ def measure(
                 raise report
             kept.add(name, report)
             done += 1
-            progress(done, len(wanted), name)
+            progress(done, len(requested), name)
     finally:
         stop.set()
         for watcher in watchers if todo else ():
             watcher.join()
-    return _assembled({name: kept.reports[name] for name in wanted}, used)
+    return _assemble({name: kept.reports[name] for name in requested}, used)
 
 
-def _assembled(reports: dict[str, Any], engines: Sequence[str]) -> Matrix:
+def _assemble(reports: dict[str, Any], engines: Sequence[str]) -> Matrix:
     native: dict[str, dict[str, Any]] = {}
     operations = {}
     for name, report in reports.items():
@@ -107,7 +108,7 @@ def _assembled(reports: dict[str, Any], engines: Sequence[str]) -> Matrix:
 
 
 def versions(engines: Sequence[str]) -> dict[str, str]:
-    """The versions that a measurement is true for."""
+    """Versions that a measurement applies to."""
     found = {"ember_ml": ember_ml.__version__, "python": platform.python_version()}
     for name in engines:
         engine = backends.homes()[name].engine
@@ -119,7 +120,7 @@ def versions(engines: Sequence[str]) -> dict[str, str]:
 
 
 class _Partial:
-    """Reports by operation, kept in a file of one JSON object per line; the first says what they are true for."""
+    """Reports by operation, in a file of one JSON object per line. The first line holds the versions they apply to."""
 
     def __init__(self, path: Path | None, engines: Sequence[str], modules: Sequence[str]) -> None:
         self.path = path
@@ -128,12 +129,12 @@ class _Partial:
             return
         head = {"format": FORMAT, "versions": versions(engines), "source": _fingerprint(), "modules": list(modules)}
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        if lines and _parsed(lines[0]) == head:
+        if lines and _parse(lines[0]) == head:
             for line in lines[1:]:
-                found = _parsed(line)
+                found = _parse(line)
                 if found:
                     self.reports[found["op"]] = found["report"]
-        # Written anew: the last line may be the half of one.
+        # The file is rewritten, since its last line may be incomplete.
         text = "\n".join(map(json.dumps, [head, *({"op": k, "report": v} for k, v in self.reports.items())]))
         atomic.write(path, text + "\n", parents=True)
 
@@ -144,7 +145,7 @@ class _Partial:
                 file.write(json.dumps({"op": name, "report": report}) + "\n")
 
 
-def _parsed(line: str) -> Any:
+def _parse(line: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError:
@@ -152,7 +153,7 @@ def _parsed(line: str) -> Any:
 
 
 def _fingerprint() -> str:
-    """A digest of the library's source: what was measured of another one is void."""
+    """Digest of the source of the library. Results for other sources are not reused."""
     digest = hashlib.sha256()
     for path in sorted(Path(ember_ml.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -167,7 +168,7 @@ def _watch(
     limit: float,
     stop: threading.Event,
 ) -> None:
-    """Have one worker process after another measure what is waiting."""
+    """Measure the waiting operations in a worker process, which is replaced if it dies."""
     worker = None
     try:
         while not stop.is_set():
@@ -192,7 +193,7 @@ def _watch(
 
 
 class _Worker:
-    """A worker process in a folder of its own."""
+    """Worker process in its own temporary folder."""
 
     def __init__(self, engines: Sequence[str], modules: Sequence[str], limit: float, stop: threading.Event) -> None:
         self.limit, self.stop = limit, stop
@@ -219,7 +220,7 @@ class _Worker:
             raise EmberError(f"a worker process must start, got none from {command}")
 
     def measure(self, name: str, verdicts: dict[str, str]) -> Any:
-        """The report of an operation; ``None``, and a further verdict, if the process did not live to tell it."""
+        """Report of an operation; ``None``, with a new entry in ``verdicts``, if the process died or hung."""
         assert self.process.stdin is not None
         place, end = f"{REFERENCE} -1", "crash"
         try:
@@ -244,7 +245,7 @@ class _Worker:
         return None
 
     def _line(self, limit: float) -> str:
-        """The next line that the process writes; empty at its end."""
+        """Next line of the output of the process; empty at its end."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + limit
         while b"\n" not in self.rest:
@@ -269,7 +270,7 @@ class _Worker:
 
 
 def check_names(names: Iterable[str], known: Collection[str]) -> None:
-    """Raise unless all names are those of operations."""
+    """Raise an error unless all names are names of operations."""
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -278,7 +279,7 @@ def check_names(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def read(path: Path) -> Matrix:
-    """The matrix that a file holds."""
+    """Matrix from a file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -298,7 +299,7 @@ def read(path: Path) -> Matrix:
 
 
 def _is_operation(entry: Any) -> bool:
-    """Whether an entry of a file has the parts that ``help("ember_ml.tools")`` names."""
+    """Whether an entry of a file has the structure described in ``help("ember_ml.tools")``."""
     if not isinstance(entry, dict) or not isinstance(entry.get("engines"), dict):
         return False
     return all(
@@ -312,12 +313,12 @@ def _is_operation(entry: Any) -> bool:
 
 
 def write(matrix: Matrix, path: Path) -> None:
-    """Write a matrix, one line per operation and engine, so that changes to it can be read."""
+    """Write a matrix with one line per operation and engine, so that its diffs are readable."""
     atomic.write(path, text(matrix), parents=True)
 
 
 def text(matrix: Matrix) -> str:
-    """A matrix as its file has it."""
+    """Text of the file of a matrix."""
     flat = json.dumps
 
     def block(name: str, items: Iterable[tuple[str, str]], indent: str) -> str:
@@ -338,7 +339,7 @@ def text(matrix: Matrix) -> str:
 
 
 def worse(lock: Matrix, matrix: Matrix, names: Iterable[str]) -> list[str]:
-    """What got worse of these operations since ``lock``, a sentence for each status that is lower in ``STATUSES``."""
+    """Regressions of these operations since ``lock``: a sentence for each status that comes later in ``STATUSES``."""
     found = []
     for name in names:
         then, now = lock["operations"][name], matrix["operations"][name]
@@ -362,11 +363,11 @@ def worse(lock: Matrix, matrix: Matrix, names: Iterable[str]) -> list[str]:
 
 
 def gone(lock: Matrix, names: Iterable[str]) -> list[str]:
-    """The operations that a lock has and that exist no more."""
+    """Operations in a lock that no longer exist."""
     known = set(names)
     return [name for name in lock["operations"] if name not in known]
 
 
 def sample(names: Sequence[str], count: int, seed: int) -> list[str]:
-    """Some of the names, the same ones for the same seed."""
+    """Sample of the names, determined by the seed."""
     return random.Random(seed).sample(sorted(names), min(count, len(names)))

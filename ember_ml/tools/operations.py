@@ -1,4 +1,4 @@
-"""What operations there are and who provides them, from the operations' own records."""
+"""Listing of the operations and their providers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import ops as ops  # importing it is what fills the registry
+from ember_ml import ops as ops  # importing it fills the registry
 from ember_ml.dispatch import REGISTRY
 from ember_ml.tools import STATUSES, UsageError
 
@@ -24,7 +24,7 @@ PROVIDERS = ("own", "defined", "missing")
 
 @dataclass(frozen=True)
 class Entry:
-    """One operation: what its record says, and who provides it on each engine."""
+    """Properties of an operation, and its provider on each engine."""
 
     name: str
     category: str
@@ -38,7 +38,7 @@ class Entry:
 
 
 def entries(category: str | None = None, engines: Sequence[str] | None = None) -> list[Entry]:
-    """Every operation, or those of a category, with their providers on the installed engines or the named ones."""
+    """Operations, optionally of one category, with their providers on the given engines, or all installed ones."""
     known = categories()
     if category is not None and category not in known:
         raise UsageError(f"category must be one of {', '.join(known)}, got {category!r}")
@@ -61,25 +61,25 @@ def entries(category: str | None = None, engines: Sequence[str] | None = None) -
 
 
 def categories() -> list[str]:
-    """The categories of operations, in alphabetical order."""
+    """Categories of operations, in alphabetical order."""
     return sorted({operation.category for operation in REGISTRY.values()})
 
 
 def counts(found: Sequence[Entry]) -> dict[str, dict[str, int]]:
-    """How many operations each engine has of its own, runs by their definition, and lacks."""
+    """Number of operations of each provider, by engine."""
     engines = found[0].providers if found else {}
     tallies = {engine: Counter(entry.providers[engine] for entry in found) for engine in engines}
     return {engine: {kind: tally[kind] for kind in PROVIDERS} for engine, tally in tallies.items()}
 
 
 def lacking(found: Sequence[Entry]) -> dict[str, list[str]]:
-    """The operations that each engine lacks."""
+    """Operations that each engine lacks."""
     engines = found[0].providers if found else {}
     return {e: [entry.name for entry in found if entry.providers[e] == "missing"] for e in engines}
 
 
 def as_json(found: Sequence[Entry]) -> str:
-    """The matrix for machines."""
+    """Matrix as JSON."""
     facts = {
         "operations": [asdict(entry) for entry in found],
         "counts": counts(found),
@@ -89,7 +89,7 @@ def as_json(found: Sequence[Entry]) -> str:
 
 
 def as_csv(found: Sequence[Entry]) -> str:
-    """The matrix for spreadsheets: name, category, dtype rule and one column per engine."""
+    """Matrix as CSV: name, category, dtype rule and one column per engine."""
     engines = list(found[0].providers) if found else []
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -99,7 +99,7 @@ def as_csv(found: Sequence[Entry]) -> str:
 
 
 def as_markdown(found: Sequence[Entry]) -> str:
-    """The matrix as Markdown tables: the counts, then one table per category."""
+    """Matrix as Markdown tables: the counts, then one table per category."""
     engines = list(found[0].providers) if found else []
     parts = [
         table(["engine", *PROVIDERS], [[engine, *map(str, tally.values())] for engine, tally in counts(found).items()])
@@ -115,7 +115,7 @@ def as_markdown(found: Sequence[Entry]) -> str:
 
 
 def summary(matrix: dict[str, Any]) -> str:
-    """How many operations have each status on each engine, as a Markdown table."""
+    """Number of operations of each status on each engine, as a Markdown table."""
     engines = list(dict.fromkeys(e for operation in matrix["operations"].values() for e in operation["engines"]))
     tallies = {
         engine: Counter(
@@ -130,13 +130,13 @@ def summary(matrix: dict[str, Any]) -> str:
 
 
 def signature(function: Callable[..., object]) -> str:
-    """The parameters of a function with their defaults, without annotations."""
+    """Signature of a function without annotations."""
     bare = inspect.signature(function)
     parameters = [p.replace(annotation=inspect.Parameter.empty) for p in bare.parameters.values()]
     return str(inspect.Signature(parameters))
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Markdown table."""
     lines = [names, ["---"] * len(names), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)

@@ -1,4 +1,4 @@
-"""The matrix as one self-contained page, to be opened in a browser."""
+"""The matrix of operations as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def page(found: Sequence[Entry], matrix: dict[str, Any] | None = None) -> str:
-    """The page of these operations, with what was measured of them if a matrix is given."""
+    """HTML page of these operations, with their measurements if a matrix is given."""
     measured = matrix["operations"] if matrix else {}
     operations = []
     for entry in found:

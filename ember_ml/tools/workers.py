@@ -1,8 +1,8 @@
-"""What a worker process does: it runs the cases of one operation after another on every engine, and tells.
+"""Worker process, which runs the cases of operations on every engine and reports the results.
 
-It reads one JSON object per line, ``{"op": name, "verdicts": {"torch 12": "crash"}}``, and answers with ``@ torch 12``
-before each case and one JSON object when the operation is done. So whoever watches knows what was running when the
-process died or fell silent, and may start another one that leaves that case out.
+It reads one JSON object per line, ``{"op": name, "verdicts": {"torch 12": "crash"}}``. It writes a line such as
+``@ torch 12`` before each case, and one JSON object when the operation is done. So the parent process knows which case
+was running if the worker crashes or hangs, and can start another worker that skips the case.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ from ember_ml.tools import REFERENCE, STATUSES, UsageError
 
 MOST_DIFFERENCES = 3
 
-# Where functions of the same name may be in an engine, the plainest place first.
+# Modules of an engine that may have a function of the same name, the most common first.
 NATIVE = {
     "numpy": ("numpy", "numpy.linalg", "numpy.fft"),
     "torch": ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional"),
 }
 
-# Operations on functions, files and devices: an engine's own do something else, or compile for minutes.
-APART = ("control", "device", "io")
+# Categories of operations on functions, files and devices: native functions of the same name do something else, or
+# compile for minutes.
+EXCLUDED = ("control", "device", "io")
 
-# An engine's own has a setting of its own, which would hold for everything after it.
+# Operations whose native namesake changes a global setting, which would affect all later cases.
 SETTINGS = ("set_default_dtype",)
 
-# Answers whose values are no promise: only structure, shape and dtype are compared.
+# Operations whose values are not specified: only structure, shape and dtype are compared.
 UNDEFINED = {
     "empty": "the memory as it was found",
     "empty_like": "the memory as it was found",
@@ -51,18 +52,18 @@ UNDEFINED = {
     "memory_usage": "bytes in use at the moment of the call",
 }
 
-# What a program would catch. An error may be several of them.
+# Error classes that programs catch. An error may be an instance of several.
 _FAMILIES = (UnsupportedError, LinAlgError, IndexError, TypeError, ValueError)
 
 
-class Answer(NamedTuple):
-    """What came of a call: the leaves of its answer on the host, or the classes that its error may be caught as."""
+class Outcome(NamedTuple):
+    """Outcome of a call: the leaves of its result on the host, or the classes that its error is an instance of."""
 
     leaves: list[tuple[str, Any]] | None
     errors: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """A short form for people."""
+        """Short description."""
         if self.leaves is None:
             return self.errors[0]
         shown = ", ".join(_leaf_text(leaf) for path, leaf in self.leaves if not path.endswith(".length"))
@@ -75,19 +76,19 @@ def _leaf_text(leaf: Any) -> str:
     return f"{find(leaf.dtype) or leaf.dtype}{list(leaf.shape)} {' '.join(str(leaf.tolist()).split())}"
 
 
-def answer(backend: Backend, function: Callable[..., Any], case: Case) -> Answer:
-    """What a function makes of a case with the engine active."""
+def run_case(backend: Backend, function: Callable[..., Any], case: Case) -> Outcome:
+    """Outcome of calling a function with a case on an engine."""
     try:
         args = tuple(native(backend, value) for value in case.args)
         kwargs = {name: native(backend, value) for name, value in case.kwargs.items()}
-        return Answer([(path, _shown(leaf)) for path, leaf in leaves(function(*args, **kwargs))])
+        return Outcome([(path, _shown(leaf)) for path, leaf in leaves(function(*args, **kwargs))])
     except Exception as error:
         families = tuple(f.__name__ for f in _FAMILIES if isinstance(error, f))
-        return Answer(None, families or (type(error).__name__,))
+        return Outcome(None, families or (type(error).__name__,))
 
 
 def native(backend: Backend, value: Any) -> Any:
-    """``value`` with host arrays as tensors of the engine, those in containers too."""
+    """``value`` with host arrays converted to tensors of the engine, also inside containers."""
     if isinstance(value, backends.load(REFERENCE).tensors):
         return backend.convert(value, None, backend.device)
     if type(value) in (list, tuple):
@@ -104,17 +105,17 @@ def _shown(leaf: Any) -> Any:
         return value
     if isinstance(value, (int, float, complex, str, type(None))) and not isinstance(value, EmberDType):
         return value
-    return _named(value)
+    return _name_of(value)
 
 
-def _named(value: Any) -> Any:
-    """What stands for a value that is no tensor and no number: the name of a dtype, else that of its type."""
+def _name_of(value: Any) -> Any:
+    """Representation of a value that is neither a tensor nor a number: the name of a dtype, or of its type."""
     dtype = find(value)
     return dtype.name if dtype is not None else f"<{type(value).__name__}>"
 
 
-def difference(mine: Answer, theirs: Answer, exact: bool = False) -> str:
-    """What two answers differ in: ``error``, ``structure``, ``shape``, ``dtype``, ``value``; empty if in nothing."""
+def difference(mine: Outcome, theirs: Outcome, exact: bool = False) -> str:
+    """First difference of two outcomes: ``error``, ``structure``, ``shape``, ``dtype`` or ``value``; empty if none."""
     if mine.leaves is None or theirs.leaves is None:
         return "" if set(mine.errors) & set(theirs.errors) else "error"
     found = comparison.difference(mine.leaves, theirs.leaves, 0.0 if exact else None)
@@ -122,29 +123,29 @@ def difference(mine: Answer, theirs: Answer, exact: bool = False) -> str:
 
 
 class Work:
-    """The measurement of one operation."""
+    """Measurement of one operation."""
 
     def __init__(self, operation: Operation, name: str, verdicts: dict[str, str], tell: Callable[[str], None]) -> None:
         self.operation, self.name, self.verdicts, self.tell = operation, name, verdicts, tell
         self.engines = sorted(backends.loaded(), key=lambda engine: engine.name != REFERENCE)
         self.cases: list[Case] = []
-        self.answers: dict[tuple[str, int], Answer] = {}
+        self.outcomes: dict[tuple[str, int], Outcome] = {}
         self.statuses: dict[tuple[str, int], str] = {}
         self.differences: dict[str, list[dict[str, str]]] = {}
 
     def report(self) -> dict[str, Any]:
-        """What is known of the operation on each engine, and of the functions that engines have under its name."""
+        """Results of the operation on each engine, and comparisons with native functions of the same name."""
         if not self._dead(REFERENCE, -1):
             self.tell(f"@ {REFERENCE} -1")
             with ember_ml.use_backend(REFERENCE), inputs.quietly():
                 self.cases = inputs.cases(self.operation)
         entries = {engine.name: self._engine(engine) for engine in self.engines}
-        apart = self.operation.category in APART or self.operation.name in SETTINGS
-        natives = {} if apart else {name: self._natives(name) for name in NATIVE}
+        is_excluded = self.operation.category in EXCLUDED or self.operation.name in SETTINGS
+        natives = {} if is_excluded else {name: self._natives(name) for name in NATIVE}
         return {"category": self.operation.category, "engines": entries, "native": natives}
 
     def _dead(self, place: str, index: int) -> str:
-        """``crash`` or ``hang`` if the case is known to end so, or so many others that it is not tried."""
+        """``crash`` or ``hang`` if the case is known to end so, or is skipped since too many others did."""
         return self.verdicts.get(f"{place} {index}") or self.verdicts.get(f"{place} *", "")
 
     def _engine(self, engine: Backend) -> dict[str, Any]:
@@ -185,8 +186,8 @@ class Work:
         }
 
     def _run(self, engine: Backend, index: int, case: Case) -> str:
-        """The status of one case on one engine; empty if there is nothing to compare it with."""
-        if (REFERENCE, index) not in self.answers and engine.name != REFERENCE:
+        """Status of one case on one engine; empty if there is no reference to compare with."""
+        if (REFERENCE, index) not in self.outcomes and engine.name != REFERENCE:
             return ""
         dead = self._dead(engine.name, index)
         if dead:
@@ -195,50 +196,50 @@ class Work:
         if not _storable(engine, case):
             return "unsupported"
         self.tell(f"@ {engine.name} {index}")
-        mine, again = self._twice(engine, self.operation.call, case)
+        mine, again = self._run_twice(engine, self.operation.call, case)
         if engine.name == REFERENCE:
-            self.answers[engine.name, index] = mine
-            wanted = mine
+            self.outcomes[engine.name, index] = mine
+            expected = mine
         else:
-            self.answers[engine.name, index] = mine
-            wanted = self.answers[REFERENCE, index]
+            self.outcomes[engine.name, index] = mine
+            expected = self.outcomes[REFERENCE, index]
         if self._difference(again, mine, exact=True):
             return self._note(engine, case, "flaky", mine, again)
-        if UnsupportedError.__name__ in set(mine.errors) - set(wanted.errors):
+        if UnsupportedError.__name__ in set(mine.errors) - set(expected.errors):
             return "unsupported"
-        what = self._difference(mine, wanted)
+        what = self._difference(mine, expected)
         if not what:
             return "refused" if mine.leaves is None else "same"
-        status = "fails" if mine.leaves is None and wanted.leaves is not None else "differs"
-        self._note(engine, case, what, wanted, mine)
+        status = "fails" if mine.leaves is None and expected.leaves is not None else "differs"
+        self._note(engine, case, what, expected, mine)
         return status
 
-    def _difference(self, mine: Answer, theirs: Answer, exact: bool = False) -> str:
+    def _difference(self, mine: Outcome, theirs: Outcome, exact: bool = False) -> str:
         found = difference(mine, theirs, exact)
         return "" if found == "value" and self.operation.name in UNDEFINED else found
 
-    def _note(self, engine: Backend, case: Case, what: str, wanted: Answer | None, mine: Answer | None) -> str:
+    def _note(self, engine: Backend, case: Case, what: str, expected: Outcome | None, mine: Outcome | None) -> str:
         found = self.differences.setdefault(engine.name, [])
-        noted = _noted(case, self.operation.name, what, wanted, mine)
+        noted = _describe_difference(case, self.operation.name, what, expected, mine)
         if len(found) < MOST_DIFFERENCES and noted not in found:
             found.append(noted)
         return what
 
-    def _twice(self, engine: Backend, function: Callable[..., Any], case: Case) -> tuple[Answer, Answer]:
-        """Two answers to one case, each from the same random state and defaults."""
-        both: list[Answer] = []
+    def _run_twice(self, engine: Backend, function: Callable[..., Any], case: Case) -> tuple[Outcome, Outcome]:
+        """Outcomes of two runs of one case, from the same random state and defaults."""
+        both: list[Outcome] = []
         for _ in range(2):
             floating, device = default_float(), engine.device
             _seed()
-            both.append(answer(engine, function, case))
+            both.append(run_case(engine, function, case))
             if default_float() is not floating:
-                # By the operation: what operations have prepared for the default changes with it.
+                # Reset with the operation, which also updates what other operations derive from the default.
                 ops.set_default_dtype(floating)
             engine.device = device
         return both[0], both[1]
 
     def _natives(self, engine_name: str) -> dict[str, Any]:
-        """What the functions of an engine that bear the operation's name have in common with it."""
+        """Comparisons of the operation with the native functions of an engine that have its name."""
         if engine_name not in {engine.name for engine in self.engines}:
             return {}
         engine = backends.load(engine_name)
@@ -254,13 +255,13 @@ class Work:
         differences: list[dict[str, str]] = []
         known = _parameters(function)
         for index, case in enumerate(self.cases):
-            wanted = self.answers.get((engine.name, index))
+            expected = self.outcomes.get((engine.name, index))
             foreign = known is not None and not set(case.kwargs) <= set(known)
-            # What a string does is no reason to rewrite a call, or not to.
-            if wanted is None or foreign or case.about == inputs.NONSENSE:
+            # Behavior for invalid types does not matter when a call is rewritten.
+            if expected is None or foreign or case.about == inputs.NONSENSE:
                 continue
-            mine = self._native_answer(engine, path, function, index, case)
-            what = self._difference(mine, wanted)
+            mine = self._native_outcome(engine, path, function, index, case)
+            what = self._difference(mine, expected)
             if case.about == inputs.KEYWORD:
                 if mine.leaves is not None:
                     taken.add(case.detail)
@@ -268,7 +269,7 @@ class Work:
                     continue  # the dtype differs already, with or without the keyword
             agreed.setdefault((case.about, case.detail), []).append(not what)
             if what and not differences:
-                differences.append(_noted(case, path, what, wanted, mine))
+                differences.append(_describe_difference(case, path, what, expected, mine))
 
         def same(*kinds: str) -> bool:
             return all(all(found) for (about, _), found in agreed.items() if about in kinds)
@@ -292,23 +293,23 @@ class Work:
             "differences": differences,
         }
 
-    def _native_answer(
+    def _native_outcome(
         self, engine: Backend, path: str, function: Callable[..., Any], index: int, case: Case
-    ) -> Answer:
+    ) -> Outcome:
         place = f"native:{path}"
         dead = self._dead(place, index)
         if dead:
-            return Answer(None, (dead,))
+            return Outcome(None, (dead,))
         self.tell(f"@ {place} {index}")
-        return self._twice(engine, function, case)[0]
+        return self._run_twice(engine, function, case)[0]
 
     def _by_position(self, known: list[str] | None) -> list[str]:
-        """The leading parameters that stand in the same place on both sides."""
+        """Leading parameters that have the same position in both functions."""
         mine = [p.name for p in self.operation.parameters if not p.keyword]
         required = [p for p in self.operation.parameters if not p.keyword and p in self.operation.tensors]
         if known is None:
             return [p.name for p in required]
-        # Tensors come first on both sides, under whatever names.
+        # Tensors come first in both functions, possibly under different names.
         leading = len(required) if mine[: len(required)] == [p.name for p in required] else 0
         for ours, theirs in zip(mine[leading:], known[leading:], strict=False):
             if ours != theirs:
@@ -318,7 +319,7 @@ class Work:
 
 
 def together(statuses: list[str], of_all: bool = False) -> str:
-    """One status for several: the worst if one is bad, else the best that says something."""
+    """Combined status: the worst if any is worse than ``unmeasured``, otherwise the most informative."""
     worst = max(statuses, key=STATUSES.index, default="unmeasured")
     if STATUSES.index(worst) > STATUSES.index("unmeasured"):
         return worst
@@ -328,20 +329,22 @@ def together(statuses: list[str], of_all: bool = False) -> str:
     return "unmeasured"
 
 
-def _noted(case: Case, name: str, what: str, wanted: Answer | None, mine: Answer | None) -> dict[str, str]:
+def _describe_difference(
+    case: Case, name: str, what: str, expected: Outcome | None, mine: Outcome | None
+) -> dict[str, str]:
     noted = {"input": case.text(name), "what": what}
-    if wanted is not None and mine is not None:
-        noted |= {"reference": wanted.text(), "engine": mine.text()}
+    if expected is not None and mine is not None:
+        noted |= {"reference": expected.text(), "engine": mine.text()}
     return noted
 
 
 def _storable(engine: Backend, case: Case) -> bool:
-    """Whether the engine has the dtypes of the case's arrays."""
+    """Whether the engine supports the dtypes of the arrays of a case."""
     return _dtypes(case) <= set(engine.dtypes)
 
 
 def _dtypes(case: Case) -> set[str]:
-    """The dtypes of the arrays in a case."""
+    """Dtypes of the arrays of a case."""
     return {str(leaf.dtype) for value in (*case.args, *case.kwargs.values()) for leaf in _arrays(value)}
 
 
@@ -354,7 +357,7 @@ def _arrays(value: Any) -> Iterator[Any]:
 
 
 def native_functions(engine: str, operation: Operation) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The functions of an engine that bear one of the operation's names, each with its full name."""
+    """Functions of an engine that have one of the names of the operation, each with its dotted name."""
     names = [operation.name]
     names += [name for name, value in vars(ops).items() if value is operation.call and name != operation.name]
     for place in NATIVE[engine]:
@@ -366,7 +369,7 @@ def native_functions(engine: str, operation: Operation) -> Iterator[tuple[str, C
 
 
 def _parameters(function: Callable[..., Any]) -> list[str] | None:
-    """The names of a function's parameters, where they can be known."""
+    """Names of the parameters of a function; ``None`` if they are not available or variadic."""
     try:
         known = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -382,7 +385,7 @@ def _seed() -> None:
 
 
 def known_operations(modules: list[str]) -> dict[str, Operation]:
-    """The operations of the library, and those that the named modules declare."""
+    """Operations of the library and of the named modules."""
     found = dict(REGISTRY)
     for name in modules:
         try:
@@ -397,7 +400,7 @@ def known_operations(modules: list[str]) -> dict[str, Operation]:
 
 
 def main(engines: list[str], modules: list[str]) -> None:
-    """Serve until the input ends."""
+    """Process requests until the input ends."""
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     tempfile.tempdir = os.getcwd()

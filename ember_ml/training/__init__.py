@@ -1,4 +1,4 @@
-"""Training: the loop, what it measures, and what happens beside it. It stands on ``ops`` and ``transform`` alone."""
+"""Training loop, metrics and callbacks, written with ``ops`` and ``transform`` alone."""
 
 from ember_ml.training.callbacks import Callback as Callback
 from ember_ml.training.callbacks import Checkpoint as Checkpoint

@@ -1,4 +1,4 @@
-"""Callbacks: what happens beside the training: stopping early, checkpoints, logs."""
+"""Callbacks: early stopping, checkpoints and logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.errors import warn
-from ember_ml.training.data import beside
+from ember_ml.training.data import converted_like
 from emberlint import atomic
 
 if TYPE_CHECKING:
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """The base of callbacks: every method is called at its time, and none need be given.
+    """Base class of callbacks. Every method is optional.
 
-    What ``state`` answers (a tree of tensors, numbers and strings) is in checkpoints, and ``restore`` is given it.
+    Checkpoints hold the value of ``state``, a tree of tensors, numbers and strings, and pass it to ``restore``.
     """
 
     def on_fit_begin(self, trainer: Trainer) -> None:
-        """Before the first epoch."""
+        """Called before the first epoch."""
 
     def on_epoch_begin(self, trainer: Trainer) -> None:
-        """Before an epoch; its number, from 0, is ``trainer.epoch``."""
+        """Called before every epoch. ``trainer.epoch`` is its number, from 0."""
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
-        """After an update. ``loss`` is a tensor; reading its number waits for it."""
+        """Called after every step. ``loss`` is a tensor; reading its value waits for the computation."""
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        """After an epoch, with what was measured; ``trainer.epoch`` is the number of epochs done."""
+        """Called after every epoch with its figures. ``trainer.epoch`` is the number of finished epochs."""
 
     def on_settled(self, trainer: Trainer) -> None:
-        """After all callbacks have heard of an update, or of the end of an epoch: the time to save what they know."""
+        """Called when ``on_step_end`` or ``on_epoch_end`` of all callbacks has run; the time to save their state."""
 
     def on_fit_end(self, trainer: Trainer) -> None:
-        """After the last epoch."""
+        """Called after the last epoch, and when training ends with an error."""
 
     def state(self) -> Any:
-        """What a checkpoint is to keep of this callback."""
+        """State of this callback to save in a checkpoint."""
         return None
 
     def restore(self, state: Any) -> None:
-        """Go on from where ``state`` says."""
+        """Restore the state saved by ``state``."""
 
 
-# Words in the names of figures of which less is better.
+# Words in the names of figures that are better when smaller.
 _ERRORS = frozenset({"loss", "error", "mse", "mae", "rmse", "perplexity", "crossentropy"})
 
 
 class _Watch:
-    """The best value of a figure so far."""
+    """Best value of a figure so far."""
 
     def __init__(self, owner: Callback, monitor: str | None, mode: str, least: float) -> None:
         self.owner = type(owner).__name__
@@ -65,37 +65,37 @@ class _Watch:
         self.best = math.nan
 
     def is_better(self, record: dict[str, float]) -> bool:
-        """Whether the figure is better than ever before, by ``least`` or more; it is the best from now on."""
+        """Whether the figure is better than the best so far by more than ``least``; if so, it becomes the best."""
         name = self.monitor or ("val_loss" if "val_loss" in record else "loss")
         if name not in record:
             raise ValueError(f"{self.owner}: monitor must be one of {', '.join(record)}, got {name!r}")
         value = record[name]
-        gain = value - self.best if self._grows(name) else self.best - value
-        # The first is better than none; an infinity is no better than another.
+        gain = value - self.best if self._is_maximized(name) else self.best - value
+        # The first value is always the best so far. Two equal infinities differ by NaN, which is not an improvement.
         if math.isnan(value) or not (math.isnan(self.best) or gain > self.least):
             return False
         self.best = value
         return True
 
-    def _grows(self, name: str) -> bool:
-        """Whether more is better: of errors and losses, less is."""
+    def _is_maximized(self, name: str) -> bool:
+        """Whether larger values are better."""
         if self.mode != "auto":
             return self.mode == "max"
         return _ERRORS.isdisjoint(name.split("_"))
 
 
 class EarlyStopping(Callback):
-    """Stops when a figure has not become better for some epochs.
+    """Stop training when a figure has not improved for ``patience`` epochs.
 
-    A run that was stopped is over: resumed, it goes on only with more patience.
+    A run that was stopped early continues from its checkpoint only if ``patience`` is raised.
 
     Args:
-        monitor: the figure; by default ``val_loss``, or ``loss`` if nothing is validated.
-        patience: for how many epochs in a row it may be no better.
-        least: by how much it must be better to count.
-        mode: ``"min"`` or ``"max"``; by default less is better of what is called a loss, an error, mse, mae, rmse,
-            perplexity or crossentropy, more of anything else.
-        restore_best: give the model the parameters of its best epoch when training stops early.
+        monitor: name of the figure; by default ``val_loss``, or ``loss`` without validation data.
+        patience: number of consecutive epochs without improvement after which training stops.
+        least: smallest change that counts as an improvement.
+        mode: ``"min"``, ``"max"`` or ``"auto"``. With ``"auto"``, smaller is better for names that contain loss,
+            error, mse, mae, rmse, perplexity or crossentropy, and larger is better for all others.
+        restore_best: restore the parameters of the best epoch when training stops early.
     """
 
     def __init__(
@@ -123,15 +123,15 @@ class EarlyStopping(Callback):
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         if self.watch.is_better(record):
             self.waited = 0
-            # Updates make new tensors, so these stay as they are.
+            # Steps replace the tensors and never write into them, so no copy is needed.
             self.tensors = dict(trainer.model.tensors()) if self.restore_best else {}
             return
         self.waited += 1
         if self.waited >= self.patience:
             trainer.stop()
             if self.tensors:
-                # Those of a checkpoint may be in another dtype.
-                trainer.model.assign(beside(trainer.model.tensors(), self.tensors))
+                # Tensors restored from a checkpoint may have another dtype.
+                trainer.model.assign(converted_like(trainer.model.tensors(), self.tensors))
 
     def state(self) -> Any:
         return {"best": self.watch.best, "waited": self.waited, "tensors": self.tensors}
@@ -141,18 +141,19 @@ class EarlyStopping(Callback):
 
 
 class Checkpoint(Callback):
-    """Keeps everything that is needed to go on, in numbered files: ``fit(resume=directory)`` goes on from the last.
+    """Write numbered checkpoint files; ``fit(resume=directory)`` continues from the last one.
 
-    A file holds the tensors of the model and the optimiser, the state of the random stream and of all callbacks, the
-    history, and where in the epoch it was. It appears whole or not at all, and any engine reads it. Each run has a
-    directory of its own: a warning says so where one has checkpoints of another run with higher numbers.
+    A file holds the tensors of the model and the optimizer, the state of the random stream, the metrics and all
+    callbacks, the history, and the position in the epoch. Files are written atomically, and every engine can read
+    them. Use one directory per run: a warning is issued if the directory has checkpoints of another run with higher
+    numbers.
 
     Args:
-        directory: where the files are; it is made if need be.
-        every: after how many updates one is written; by default after every epoch.
-        keep: how many files to keep, the latest ones; by default all.
-        monitor: write one after an epoch only if this figure is the best so far.
-        mode: ``"min"`` or ``"max"`` for the figure, as in ``EarlyStopping``.
+        directory: directory of the files; created if missing.
+        every: number of steps between two checkpoints; by default one is written after every epoch.
+        keep: number of latest files to keep; by default all.
+        monitor: name of a figure; write a checkpoint only after epochs where it is the best so far.
+        mode: ``"min"``, ``"max"`` or ``"auto"`` for ``monitor``, as in ``EarlyStopping``.
     """
 
     def __init__(
@@ -175,10 +176,10 @@ class Checkpoint(Callback):
         self.directory = Path(directory)
         self.every, self.keep = every, keep
         self.watch = _Watch(self, monitor, mode, 0.0) if monitor else None
-        self._is_due = self._is_alone = False
+        self._is_due = self._is_checked = False
 
     def on_fit_begin(self, trainer: Trainer) -> None:
-        self._is_due = self._is_alone = False
+        self._is_due = self._is_checked = False
         if self.watch is not None and not trainer.step:
             self.watch.best = math.nan
 
@@ -189,13 +190,13 @@ class Checkpoint(Callback):
         self._is_due = self.every is None and (self.watch is None or self.watch.is_better(record))
 
     def on_settled(self, trainer: Trainer) -> None:
-        # Not before, since others may come after this one, and a file holds what they know.
+        # A file holds the state of all callbacks, including those that run after this one.
         if self._is_due:
             self._is_due = False
             path = trainer.save(self.directory, keep=self.keep)
-            if not self._is_alone:
-                _warn_of_others(path)
-                self._is_alone = True
+            if not self._is_checked:
+                _warn_if_not_latest(path)
+                self._is_checked = True
 
     def state(self) -> Any:
         return None if self.watch is None else self.watch.best
@@ -205,10 +206,10 @@ class Checkpoint(Callback):
             self.watch.best = state
 
 
-def _warn_of_others(path: Path) -> None:
-    """Warn if there are checkpoints with higher numbers than that of the newest."""
+def _warn_if_not_latest(path: Path) -> None:
+    """Warn if the directory has checkpoints with higher numbers than ``path``, which was just written."""
     prefix = path.stem.rpartition("-")[0]
-    # Numbers have zeros before them, and longer ones are higher.
+    # Numbers are zero-padded, so longer names have higher numbers.
     last = max(path.parent.glob(f"{prefix}-*{path.suffix}"), key=lambda other: (len(other.name), other.name))
     if last.name != path.name:
         warn(
@@ -218,12 +219,12 @@ def _warn_of_others(path: Path) -> None:
 
 
 class FailOnNaN(Callback):
-    """Ends training with a ``FloatingPointError`` when the loss is NaN or infinite.
+    """Raise ``FloatingPointError`` when the loss is NaN or infinite.
 
-    Checkpoints from before are what there is to go on from.
+    Training can be resumed from an earlier checkpoint.
 
     Args:
-        every: after how many updates the loss is looked at, which waits for it. That of an epoch is looked at as well.
+        every: number of steps between two checks. A check waits for the loss. The loss of an epoch is always checked.
     """
 
     def __init__(self, every: int = 1) -> None:
@@ -245,7 +246,11 @@ class FailOnNaN(Callback):
 
 
 class CSVLogger(Callback):
-    """Writes a line for every epoch to a file of comma-separated values, and goes on with it after a resume."""
+    """Write the figures of every epoch to a CSV file. A resumed run continues the file.
+
+    Args:
+        path: the CSV file.
+    """
 
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
@@ -254,7 +259,7 @@ class CSVLogger(Callback):
         history = trainer.history
         names = ["epoch", *history.names()]
         text = io.StringIO(newline="")
-        # All of it every time: a new figure is a new column, and a resumed run leaves no line twice.
+        # Rewriting the whole file handles new columns, and rows that a resumed run would write twice.
         writer = csv.DictWriter(text, names)
         writer.writeheader()
         writer.writerows({"epoch": i, **one} for i, one in enumerate(history.epochs, 1))
@@ -262,11 +267,11 @@ class CSVLogger(Callback):
 
 
 class TensorBoard(Callback):
-    """Writes the figures of every epoch, and the loss of some updates, where TensorBoard shows them.
+    """Write the figures of every epoch and the loss of every ``every``-th step as TensorBoard event files.
 
     Args:
-        directory: where the event files are.
-        every: after how many updates the loss is written.
+        directory: directory of the event files.
+        every: number of steps between two writes of the loss.
     """
 
     def __init__(self, directory: Any, every: int = 10) -> None:

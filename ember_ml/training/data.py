@@ -1,4 +1,4 @@
-"""Data: arrays of any kind cut into batches, or batches as somebody else makes them."""
+"""Training data: arrays split into batches, or an iterable of batches."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from ember_ml import ops, tree
 from ember_ml.dtypes import written
 from ember_ml.extend import unchecked, unwrap
 
-# Examples, what is true of them and, if they have any, their weights.
+# Examples, targets and, optionally, weights.
 Batch = tuple[Any, ...]
 
 
 class Arrays:
-    """Examples in memory: the first axis of every tensor counts them."""
+    """Examples in memory, along the first axis of every tensor."""
 
     def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> None:
-        batch_size = whole("batch_size", batch_size, 1)
+        batch_size = check_integer("batch_size", batch_size, 1)
         given = (x, y) if weights is None else (x, y, weights)
-        self.parts = [None if part is None else _tensors(part, device) for part in given]
+        self.parts = [None if part is None else _as_tensors(part, device) for part in given]
         self.batch_size = batch_size
         self.device = device
-        self.count = _count(*self.parts)
+        self.count = _count_examples(*self.parts)
 
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
 
-    def batches(self, shuffle: bool, skip: int = 0, later: Any = None) -> Iterator[Batch]:
-        """The batches from number ``skip`` on, in order or, drawn from the portable stream, in a random one.
+    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Iterator[Batch]:
+        """Batches from number ``skip`` on, in order or shuffled with the library's random stream.
 
         Args:
-            later: the state of the stream when the others were done, with which it goes on.
+            resume_state: state of the random stream after the skipped batches, restored before the first batch.
         """
         if not self.count:
             raise ValueError("Trainer: x must have at least 1 example along its first axis, got none")
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
-        if later is not None:
-            ops.random.set_state(later)
+        if resume_state is not None:
+            ops.random.set_state(resume_state)
         for begin in range(skip * self.batch_size, self.count, self.batch_size):
             end = begin + self.batch_size
             if order is None:
-                yield tuple(_part(part, slice(begin, end)) for part in self.parts)
+                yield tuple(_slice(part, slice(begin, end)) for part in self.parts)
             else:
-                yield tuple(_chosen(part, order[begin:end]) for part in self.parts)
+                yield tuple(_take(part, order[begin:end]) for part in self.parts)
 
 
 class Batches:
-    """An iterable of batches ``(x, y)``, with weights ``(x, y, weights)``, or, to predict, of ``x`` or ``(x,)``.
+    """Iterable of batches ``(x, y)`` or ``(x, y, weights)``; for prediction, of ``x`` or ``(x,)``.
 
-    One that begins anew each time is needed for more than one epoch.
+    Training for more than one epoch requires an iterable that can be iterated more than once.
     """
 
     def __init__(self, batches: Iterable[Any], device: str | None = None) -> None:
@@ -59,23 +59,23 @@ class Batches:
         self.device = device
 
     def __len__(self) -> int:
-        """How many batches there are; 0 if that is not known."""
+        """Number of batches; 0 if unknown."""
         return len(self.source) if isinstance(self.source, Sized) else 0
 
-    def batches(self, shuffle: bool, skip: int = 0, later: Any = None) -> Iterator[Batch]:
-        """The batches from number ``skip`` on, in the order of the iterable; ``later`` is as for ``Arrays``."""
+    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Iterator[Batch]:
+        """Batches from number ``skip`` on, in the order of the iterable; ``resume_state`` is as for ``Arrays``."""
         source = iter(self.source)
         is_empty = not sum(1 for _ in islice(source, skip))
-        if later is not None:
-            # Only now: what the iterable draws when it begins, such as an order, it draws with the first batch.
-            ops.random.set_state(later)
+        if resume_state is not None:
+            # An iterable may draw its order with the first batch, so the state is restored after the skipped ones.
+            ops.random.set_state(resume_state)
         for batch in source:
             is_empty = False
             parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
             given = (*parts, None) if len(parts) == 1 else parts
-            tensors = tuple(None if part is None else _tensors(part, self.device) for part in given)
-            true = tree.leaves(tensors[1])
-            if not all(leaf.ndim for leaf in tree.leaves(tensors[0])) or not any(x is None or x.ndim for x in true):
+            tensors = tuple(None if part is None else _as_tensors(part, self.device) for part in given)
+            targets = tree.leaves(tensors[1])
+            if not all(leaf.ndim for leaf in tree.leaves(tensors[0])) or not any(x is None or x.ndim for x in targets):
                 raise ValueError(
                     "Trainer: without y, x must be an iterable of batches (x, y), whose first axes count examples, "
                     "got a single number for a batch; if x is data itself, y is missing"
@@ -88,7 +88,7 @@ class Batches:
 
 
 def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> Arrays | Batches:
-    """``x``, ``y`` and weights cut into batches, or ``x`` alone as an iterable of batches, on a device."""
+    """Data on a device: ``x``, ``y`` and weights split into batches, or ``x`` alone as an iterable of batches."""
     if y is None and not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple)):
         if not isinstance(x, Iterable):
             raise TypeError(f"Trainer: x must be arrays or an iterable of batches, got {written(x)}")
@@ -101,8 +101,8 @@ def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights:
     return Arrays(x, y, batch_size, device, weights)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """``value`` as an integer of Python's, if it is one from ``least`` on."""
+def check_integer(name: str, value: Any, least: int) -> int:
+    """``value`` as an ``int``; an error if it is not an integer or below ``least``."""
     try:
         number = index(value)
     except TypeError:
@@ -113,29 +113,29 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def size_of(batch: Any) -> int:
-    """How many examples are in a batch."""
+    """Number of examples in a batch."""
     first = tree.leaves(batch)[0]
     return int(first.shape[0]) if first.ndim else 1
 
 
-def beside(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, on the devices and in the dtypes of those in whose place it comes."""
+def converted_like(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Tensors of ``found``, each on the device and in the dtype of the tensor of ``own`` with the same path."""
     return {
         path: ops.cast(ops.to_device(x, ops.get_device(own[path])), ops.dtype(own[path])) if path in own else x
         for path, x in found.items()
     }
 
 
-def _tensors(data: Any, device: str | None) -> Any:
-    """Native tensors of the active engine, for arrays of any kind and for dictionaries and tuples of them."""
+def _as_tensors(data: Any, device: str | None) -> Any:
+    """Native tensors of the active engine from an array, or from a dictionary or tuple of arrays."""
     if isinstance(data, dict):
-        return {key: _tensors(value, device) for key, value in data.items()}
+        return {key: _as_tensors(value, device) for key, value in data.items()}
     if isinstance(data, tuple):
-        return tuple(_tensors(value, device) for value in data)
+        return tuple(_as_tensors(value, device) for value in data)
     return ops.asarray(unwrap(data), device=device)
 
 
-def _count(*parts: Any) -> int:
+def _count_examples(*parts: Any) -> int:
     leaves = [leaf for part in parts if part is not None for leaf in tree.leaves(part)]
     counts = {int(leaf.shape[0]) if leaf.ndim else -1 for leaf in leaves}
     if len(counts) != 1 or -1 in counts:
@@ -144,13 +144,13 @@ def _count(*parts: Any) -> int:
     return counts.pop()
 
 
-def _part(data: Any, part: slice) -> Any:
+def _slice(data: Any, part: slice) -> Any:
     return None if data is None else tree.map(lambda x: x[part], data)
 
 
-def _chosen(data: Any, order: Any) -> Any:
+def _take(data: Any, order: Any) -> Any:
     if data is None:
         return None
-    # A permutation is in range.
+    # The indices of a permutation are in range.
     with unchecked():
         return tree.map(lambda x: ops.take(x, order, axis=0), data)

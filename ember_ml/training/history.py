@@ -1,4 +1,4 @@
-"""History: what was measured, epoch by epoch."""
+"""Losses and metrics of a training run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class History:
-    """The figures of every epoch, by name, and the loss of every update.
+    """Figures of every epoch, by name, and the loss of every step.
 
     >>> history = History()
     >>> history.add({"loss": 0.5})
@@ -20,11 +20,11 @@ class History:
         self.steps = steps or []
 
     def add(self, record: dict[str, float]) -> None:
-        """Nothing; the figures of one more epoch are kept."""
+        """Append the figures of one epoch."""
         self.epochs.append(record)
 
     def names(self) -> list[str]:
-        """The names of all figures, in the order of their first appearance."""
+        """Names of all figures, in order of first appearance."""
         return list(dict.fromkeys(name for record in self.epochs for name in record))
 
     def __getitem__(self, name: str) -> list[float]:
@@ -44,10 +44,10 @@ class History:
         return f"<History of {len(self)} epochs: {last}>"
 
     def plot(self, path: Any = None) -> Any:
-        """A figure with the loss of every update and, in a panel each, what was measured of every epoch.
+        """Matplotlib figure with the loss of every step, and one panel per metric with its value at every epoch.
 
         Args:
-            path: a file to write it to.
+            path: file to save the figure to.
         """
         try:
             from matplotlib.figure import Figure

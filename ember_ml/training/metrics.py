@@ -1,9 +1,8 @@
-"""Metrics: how good predictions are, over as many batches as there are.
+"""Metrics: the quality of predictions, accumulated over batches.
 
-A metric is given ``(y_true, y_pred)`` batch by batch with ``update``; ``compute`` answers its value over all of them,
-equal to that of all at once, and ``reset`` starts anew. ``update`` only adds to what is to be computed, so that a lazy
-engine need not wait; ``compute`` reads numbers. Weights say how much each example counts; of sequences, there may be
-one for each example or one for each step, 0 where there is nothing but padding.
+``update`` adds a batch, ``compute`` returns the value over all batches, and ``reset`` discards them.
+The value is the same as for a single batch of all examples. ``update`` does not read numbers, so a lazy engine does
+not wait there; ``compute`` does. Weights are given per example or, for sequences, per step, with 0 for padding.
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ Rows = list[list[float]]
 
 
 def _measure(self: Metric, y_true: Any, y_pred: Any) -> Any:
-    """What is to be known of a batch: a tensor of one axis, or a tuple of tensors."""
+    """Measurements of a batch: a tensor of one axis, or a tuple of tensors."""
     raise NotImplementedError(f"{type(self).__name__}: a subclass of Metric must define measure, got none")
 
 
 class Metric:
-    """The base of metrics. A new one gives ``measure``, a vector of each batch, and ``score``, a number from all.
+    """Base class of metrics.
 
-    If ``measure`` takes a third argument, it is the weights of the batch, or ``None``. What a model answers in a
-    dictionary or a tuple, and what is true of it, reach ``measure`` so.
+    A subclass defines ``measure``, which returns a vector for each batch, and ``score``, which computes the value from
+    the vectors of all batches. If ``measure`` has a third parameter, it receives the weights of the batch if there are
+    any. Predictions and targets that are dictionaries or tuples are passed to ``measure`` as such.
 
     >>> class Largest(Metric):
     ...     name = "largest"
@@ -47,29 +47,31 @@ class Metric:
 
     name = "metric"
 
-    # Whether it is worth computing in the middle of an epoch, for a progress bar.
+    # Whether the metric is cheap enough to compute during an epoch, for the progress bar.
     is_quick = True
 
-    # Nothing yet: a list of an instance's own comes with its first batch, so that there is no __init__ to remember.
+    # Each instance creates its list with its first batch, so that subclasses need not call ``super().__init__()``.
     _measured: Any = ()
 
-    # Typed as an attribute, so that subclasses may write one with weights or without.
+    # Typed as an attribute, so that subclasses may define it with or without weights.
     measure: Callable[..., Any] = _measure
 
     def score(self, rows: Rows) -> float:
-        """The value, from what was measured of every batch."""
+        """Value of the metric from the measurements of all batches."""
         raise NotImplementedError(f"{type(self).__name__}: a subclass of Metric must define score, got none")
 
     def update(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Nothing; one more batch counts.
+        """Add a batch.
 
         Args:
-            sample_weight: how much each example counts; by default, all count as 1.
+            y_true: targets.
+            y_pred: predictions.
+            sample_weight: weight of each example, 1 by default.
         """
         given = () if sample_weight is None else (ops.asarray(sample_weight),)
         if given and len(inspect.signature(self.measure).parameters) < 3:
             raise TypeError(f"{type(self).__name__}: sample_weight must be None, as measure has no argument for it")
-        true, found = _tensors(y_true), _tensors(y_pred)
+        true, found = _as_tensors(y_true), _as_tensors(y_pred)
         try:
             measured = self.measure(true, found, *given)
         except Exception as error:
@@ -84,27 +86,27 @@ class Metric:
         self._measured.append(measured)
 
     def compute(self) -> float:
-        """The value over all batches since the last ``reset``; NaN if there was none."""
+        """Value over all batches since the last ``reset``; NaN if there are none."""
         if not self._measured:
             return math.nan
-        # What was read stays numbers, so that looking often costs little.
+        # Each tensor is read only once, so that computing the metric often is cheap.
         self._measured = [row if type(row) is list else row.tolist() for row in self._measured]
         return float(self.score(self._measured))
 
     def reset(self) -> None:
-        """Nothing; the batches so far are forgotten."""
+        """Discard all batches."""
         self._measured = []
 
     def state(self) -> list[Any]:
-        """What was measured so far, for a checkpoint."""
+        """Measurements so far, for a checkpoint."""
         return list(self._measured)
 
     def restore(self, state: list[Any]) -> None:
-        """Nothing; what was measured is what another one's ``state`` says."""
+        """Replace the measurements with those that ``state`` returned."""
         self._measured = list(state)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """The value for these alone."""
+        """Value for a single batch, without changing the state."""
         alone = object.__new__(type(self))
         alone.__dict__.update(self.__dict__)
         alone.reset()
@@ -116,20 +118,25 @@ class Metric:
         return f"{type(self).__name__}({options})"
 
 
-class _Share(Metric):
-    """The sum of something over the sum of something else."""
+class _RatioOfSums(Metric):
+    """Metric that is the ratio of two sums."""
 
     def score(self, rows: Rows) -> float:
         part, whole = _totals(rows)
         return part / whole if whole else math.nan
 
 
-class Accuracy(_Share):
-    """The share of predictions that are right; what is predicted follows from the shapes.
+class Accuracy(_RatioOfSums):
+    """Fraction of correct predictions. The shapes determine how classes are predicted.
 
-    Scores with one more axis than the classes, or with more columns where these have one: the largest along the last
-    axis is the prediction. Scores of the shape of one-hot rows (more than one column): the largest of both. Integers:
-    themselves. Other numbers of the same shape: yes, which is class 1, above ``threshold``.
+    - Scores with one more axis than the targets, or with several columns where the targets have one: the predicted
+      class is the argmax along the last axis.
+    - Scores of the same shape as one-hot targets with more than one column: the argmax of both.
+    - Integers: the classes themselves.
+    - Other scores of the same shape as the targets: class 1 above ``threshold``, otherwise class 0.
+
+    Args:
+        threshold: score above which class 1 is predicted.
 
     >>> Accuracy()([1, 0], [[0.1, 0.9], [0.2, 0.8]])
     0.5
@@ -141,10 +148,10 @@ class Accuracy(_Share):
         self.threshold = threshold
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
-        true, found = _labels(y_true, y_pred, self.threshold)
+        true, found = _true_and_predicted(y_true, y_pred, self.threshold)
         if _is_scored(y_true, y_pred) or _is_integral(y_pred):
             return _hits(true, found, weight)
-        return _decided(true, found, weight)
+        return _binary_hits(true, found, weight)
 
     def score(self, rows: Rows) -> float:
         if any(beyond for row in rows for beyond in row[2:]):
@@ -153,7 +160,10 @@ class Accuracy(_Share):
 
 
 class BinaryAccuracy(Accuracy):
-    """The share of scores on the right side of ``threshold``; scores and classes have one shape.
+    """Fraction of correct predictions of two classes. Scores have the shape of the targets.
+
+    Args:
+        threshold: score above which class 1 is predicted.
 
     >>> BinaryAccuracy()([1, 0, 1], [0.7, 0.6, 0.9]) == 2 / 3
     True
@@ -163,11 +173,11 @@ class BinaryAccuracy(Accuracy):
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
         _check_same_shape(y_true, y_pred)
-        return _decided(_kinds(y_true), ops.greater(y_pred, self.threshold), weight)
+        return _binary_hits(_binary_classes(y_true), ops.greater(y_pred, self.threshold), weight)
 
 
-class CategoricalAccuracy(_Share):
-    """The share of rows whose largest score is where that of the one-hot row is.
+class CategoricalAccuracy(_RatioOfSums):
+    """Fraction of correct predictions for one-hot targets: the argmax of the scores is that of the target.
 
     >>> CategoricalAccuracy()([[0, 1], [1, 0]], [[0.1, 0.9], [0.2, 0.8]])
     0.5
@@ -180,8 +190,8 @@ class CategoricalAccuracy(_Share):
         return _hits(ops.argmax(y_true, axis=-1), ops.argmax(y_pred, axis=-1), weight)
 
 
-class SparseCategoricalAccuracy(_Share):
-    """The share of rows whose largest score is that of the true class.
+class SparseCategoricalAccuracy(_RatioOfSums):
+    """Fraction of correct predictions for integer targets: the argmax of the scores is the target.
 
     >>> SparseCategoricalAccuracy()([1, 0], [[0.1, 0.9], [0.2, 0.8]])
     0.5
@@ -190,15 +200,18 @@ class SparseCategoricalAccuracy(_Share):
     name = "sparse_categorical_accuracy"
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
-        y_true = _classes(y_true, y_pred)
+        y_true = _squeeze_targets(y_true, y_pred)
         _check_one_axis_more(y_true, y_pred)
         return _hits(y_true, ops.argmax(y_pred, axis=-1), weight)
 
 
-class TopKAccuracy(_Share):
-    """The share of rows whose true class is among the ``k`` with the largest scores.
+class TopKAccuracy(_RatioOfSums):
+    """Fraction of examples whose true class is among the ``k`` largest scores.
 
-    The truth is classes, or one-hot rows. Of equal scores, that of the later class counts as the larger.
+    Targets are classes or one-hot rows. Among equal scores, the later class ranks first.
+
+    Args:
+        k: number of classes that count as predicted.
 
     >>> TopKAccuracy(k=2)([0, 1], [[0.5, 0.4, 0.1], [0.5, 0.1, 0.4]])
     0.5
@@ -214,25 +227,25 @@ class TopKAccuracy(_Share):
         return f"top_{self.k}_accuracy"
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
-        y_true = _classes(y_true, y_pred)
+        y_true = _squeeze_targets(y_true, y_pred)
         if y_true.ndim == y_pred.ndim:
             _check_same_shape(y_true, y_pred)
             y_true = ops.argmax(y_true, axis=-1)
         _check_one_axis_more(y_true, y_pred)
         places = ops.expand_dims(ops.cast(y_true, "int64"), axis=-1)
         numbers = ops.arange(y_pred.shape[-1], device=ops.get_device(y_pred))
-        # Not by an index, which would be checked, and so waited for.
+        # Indexing would check the classes, which waits for the computation.
         own = ops.max(ops.where(ops.equal(numbers, places), y_pred, -math.inf), axis=-1, keepdims=True)
-        # Not those ahead of it, since no number is ahead of NaN.
+        # Counting the larger scores directly would rank NaN first, as no comparison with NaN is true.
         behind = ops.logical_or(
             ops.less(y_pred, own), ops.logical_and(ops.equal(y_pred, own), ops.less_equal(numbers, places))
         )
         ahead = ops.sum(ops.cast(ops.logical_not(behind), "int64"), axis=-1)
-        return _counted(ops.less(ahead, self.k), weight)
+        return _count_true(ops.less(ahead, self.k), weight)
 
 
 class _Classes(Metric):
-    """A metric of the confusion of classes."""
+    """Metric computed from the confusion of classes."""
 
     def __init__(self, average: str = "binary", classes: int | None = None, threshold: float = 0.5) -> None:
         if average not in ("binary", "macro", "weighted", "micro"):
@@ -251,11 +264,11 @@ class _Classes(Metric):
                 f"{type(self).__name__}: average must be 'macro', 'weighted' or 'micro' for {count} classes, got "
                 "'binary'"
             )
-        true, found = _labels(y_true, y_pred, self.threshold)
+        true, found = _true_and_predicted(y_true, y_pred, self.threshold)
         weights = None if weight is None else ops.reshape(spread_weights(weight, found), (-1, 1))
-        # Not in the default float, in which large numbers may have no place.
+        # The default float dtype may be too narrow for large counts.
         true, found = (ops.one_hot(ops.reshape(x, (-1,)), count, dtype="float32") for x in (true, found))
-        # A class that is not expected has no place in its row; where there is no weight, nothing is expected.
+        # The one-hot row of a class out of range is zero; examples of weight 0 may have any class.
         lacking = ops.subtract(2, ops.sum(ops.add(true, found), axis=1, keepdims=True))
         lacking = lacking if weights is None else ops.where(ops.equal(weights, 0), 0, lacking)
         true = true if weights is None else ops.multiply(true, weights)
@@ -282,18 +295,19 @@ class _Classes(Metric):
         return _ratio(sum(w * s for w, s in zip(weights, scores, strict=True)), sum(weights))
 
     def of_class(self, hits: float, true: float, found: float) -> float:
-        """The value for a class: how often it was found rightly, was true, and was found."""
+        """Value for one class, from the counts of its correct predictions, targets and predictions."""
         raise NotImplementedError
 
 
 class Precision(_Classes):
-    """The share of what was found that is true; 0 where nothing was found.
+    """Precision: the fraction of the predictions of a class that are correct; 0 if it is never predicted.
 
     Args:
-        average: ``"binary"``, of class 1 alone; ``"macro"``, the mean over the classes that occur; ``"weighted"``, the
-            same by how often each is true; ``"micro"``, of all decisions together.
-        classes: how many there are; needed for predictions that are classes and not scores, if there are more than two.
-        threshold: the score above which class 1 is predicted, where there is one score for each.
+        average: ``"binary"``, the value for class 1; ``"macro"``, the mean over the classes that occur;
+            ``"weighted"``, the mean weighted by the number of targets of each class; ``"micro"``, the value of the
+            counts of all classes together.
+        classes: number of classes. Required if predictions are classes, not scores, and there are more than two.
+        threshold: score above which class 1 is predicted, if there is one score per example.
 
     >>> Precision()([1, 0, 1, 1], [0.9, 0.8, 0.1, 0.7]) == 2 / 3
     True
@@ -306,7 +320,7 @@ class Precision(_Classes):
 
 
 class Recall(_Classes):
-    """The share of what is true that was found; 0 where nothing is true.
+    """Recall: the fraction of the targets of a class that are predicted; 0 if there are none.
 
     The options are those of ``Precision``.
 
@@ -321,7 +335,7 @@ class Recall(_Classes):
 
 
 class F1(_Classes):
-    """The harmonic mean of precision and recall.
+    """F1 score: the harmonic mean of precision and recall.
 
     The options are those of ``Precision``.
 
@@ -336,10 +350,10 @@ class F1(_Classes):
 
 
 class AUC(Metric):
-    """The area under the receiver operating characteristic: the chance that a true case scores above a false one.
+    """Area under the ROC curve: the probability that a positive example scores above a negative one.
 
-    Exact, ties counting a half; the scores of all batches are kept until ``reset``. One score for each case, or one for
-    each case and class: then the mean over the classes, each against the rest. NaN where one kind of case is lacking.
+    The value is exact, and ties count one half; the scores of all batches are kept until ``reset``. With one score per
+    class, it is the mean over the classes, each against the rest. NaN if there are no positive or no negative examples.
 
     >>> AUC()([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
@@ -355,18 +369,18 @@ class AUC(Metric):
             y_true = ops.squeeze(y_true, axis=-1)
         columns = y_pred.shape[-1] if y_pred.ndim > 1 else 1
         if columns > 1:
-            y_true = _classes(y_true, y_pred)
+            y_true = _squeeze_targets(y_true, y_pred)
             if tuple(y_true.shape) == tuple(y_pred.shape)[:-1]:
                 rows = ops.one_hot(ops.cast(y_true, "int64"), columns)
                 y_true = ops.where(ops.any(rows, axis=-1, keepdims=True), rows, 2)
         _check_same_shape(y_true, y_pred)
-        cases = ops.reshape(_kinds(y_true), (-1, columns)), ops.reshape(y_pred, (-1, columns))
+        cases = ops.reshape(_binary_classes(y_true), (-1, columns)), ops.reshape(y_pred, (-1, columns))
         if weight is None:
             return cases
         return *cases, ops.reshape(spread_weights(weight, y_pred[..., 0] if columns > 1 else y_pred), (-1,))
 
     def compute(self) -> float:
-        """The value over all batches since the last ``reset``; NaN if there was none."""
+        """Value over all batches since the last ``reset``; NaN if there are none."""
         if not self._measured:
             return math.nan
         true, scores = (ops.concatenate([batch[i] for batch in self._measured]) for i in range(2))
@@ -375,11 +389,11 @@ class AUC(Metric):
         if any(len(batch) > 2 for batch in self._measured):
             weights = ops.concatenate([_row_weights(*batch) for batch in self._measured])
             beyond = ops.logical_and(beyond, ops.not_equal(ops.expand_dims(weights, axis=1), 0))
-        if _number(ops.any(beyond)):
+        if _read(ops.any(beyond)):
             columns = scores.shape[1]
             known = "0 or 1 for one score each" if columns == 1 else f"below {columns}, the number of scores"
             raise ValueError(f"{type(self).__name__}: classes must be {known}, got others")
-        if _number(ops.any(ops.isnan(scores))):
+        if _read(ops.any(ops.isnan(scores))):
             return math.nan
         true = ops.equal(true, 1)
         areas: list[float] = [self._area(true[:, i], scores[:, i], weights) for i in range(scores.shape[1])]
@@ -388,27 +402,27 @@ class AUC(Metric):
     @staticmethod
     def _area(true: Any, scores: Any, weights: Any) -> float:
         parts = [scores] if weights is None else [scores, weights]
-        yes, *yes_weights = _chosen(parts, true)
-        no, *no_weights = _chosen(parts, ops.logical_not(true))
+        yes, *yes_weights = _select(parts, true)
+        no, *no_weights = _select(parts, ops.logical_not(true))
         if not yes.shape[0] * no.shape[0]:
             return math.nan
         if weights is None:
             no = ops.sort(no)
             below = ops.add(ops.searchsorted(no, yes, side="left"), ops.searchsorted(no, yes, side="right"))
-            return float(_number(ops.sum(below)) / (2 * yes.shape[0] * no.shape[0]))
+            return float(_read(ops.sum(below)) / (2 * yes.shape[0] * no.shape[0]))
         order = ops.argsort(no)
         no = ops.take(no, order)
-        # Added up as Python's numbers, which have more digits than those of some devices.
-        sums = list(accumulate(_number(ops.take(no_weights[0], order)), initial=0.0))
-        ends = (_number(ops.searchsorted(no, yes, side=side)) for side in ("left", "right"))
-        own = _number(yes_weights[0])
+        # Python floats are more precise than the floats of some devices.
+        sums = list(accumulate(_read(ops.take(no_weights[0], order)), initial=0.0))
+        ends = (_read(ops.searchsorted(no, yes, side=side)) for side in ("left", "right"))
+        own = _read(yes_weights[0])
         pairs = 2 * math.fsum(own) * sums[-1]
         won = math.fsum(w * (sums[i] + sums[j]) for w, i, j in zip(own, *ends, strict=True))
         return won / pairs if pairs else math.nan
 
 
-class MeanSquaredError(_Share):
-    """The mean of ``(y_true - y_pred) ** 2`` over all numbers.
+class MeanSquaredError(_RatioOfSums):
+    """Mean of ``(y_true - y_pred) ** 2`` over all elements.
 
     >>> MeanSquaredError()([1.0, 2.0], [2.0, 4.0])
     2.5
@@ -417,11 +431,11 @@ class MeanSquaredError(_Share):
     name = "mse"
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
-        return _summed(ops.square(_error(y_true, y_pred)), weight)
+        return _sum_and_total(ops.square(_error(y_true, y_pred)), weight)
 
 
-class MeanAbsoluteError(_Share):
-    """The mean of ``abs(y_true - y_pred)`` over all numbers.
+class MeanAbsoluteError(_RatioOfSums):
+    """Mean of ``abs(y_true - y_pred)`` over all elements.
 
     >>> MeanAbsoluteError()([1.0, 2.0], [2.0, 4.0])
     1.5
@@ -430,14 +444,14 @@ class MeanAbsoluteError(_Share):
     name = "mae"
 
     def measure(self, y_true: Any, y_pred: Any, weight: Any = None) -> Any:
-        return _summed(ops.abs(_error(y_true, y_pred)), weight)
+        return _sum_and_total(ops.abs(_error(y_true, y_pred)), weight)
 
 
 class R2(Metric):
-    """The coefficient of determination: 1 less the squared error over that of the mean of what is true.
+    """Coefficient of determination: 1 minus the squared error divided by the total squares of the targets.
 
-    The mean over the columns, if there are several. Where all that is true is one number: 1 for predictions without
-    error, else 0.
+    The total squares are those of the deviations from the mean. With several columns, the value is the mean over them.
+    If all targets are equal, the value is 1 for predictions without error and 0 otherwise.
 
     >>> R2()([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     0.5
@@ -451,13 +465,13 @@ class R2(Metric):
         weights = ops.reshape(ops.ones_like(error) if weight is None else spread_weights(weight, error), (-1, columns))
         error, true = ops.reshape(error, (-1, columns)), ops.reshape(ops.cast(y_true, ops.dtype(error)), (-1, columns))
         count = ops.sum(weights, axis=0)
-        # A batch without weight does not count, whatever its mean.
-        middle = ops.divide(ops.sum(_weighed(true, weights), axis=0), ops.where(ops.equal(count, 0), 1, count))
-        apart = ops.subtract(true, middle)
-        # What the middle lost when it was rounded.
-        rest = ops.sum(_weighed(apart, weights), axis=0)
-        spread = ops.sum(_weighed(ops.square(apart), weights), axis=0)
-        return ops.concatenate([count, middle, rest, spread, ops.sum(_weighed(ops.square(error), weights), axis=0)])
+        # The mean of a batch of weight 0 is not used, so any divisor but 0 will do.
+        mean = ops.divide(ops.sum(_weighted(true, weights), axis=0), ops.where(ops.equal(count, 0), 1, count))
+        deviation = ops.subtract(true, mean)
+        # Rounding error of the mean.
+        rest = ops.sum(_weighted(deviation, weights), axis=0)
+        spread = ops.sum(_weighted(ops.square(deviation), weights), axis=0)
+        return ops.concatenate([count, mean, rest, spread, ops.sum(_weighted(ops.square(error), weights), axis=0)])
 
     def score(self, rows: Rows) -> float:
         width = len(rows[0]) // 5
@@ -467,10 +481,10 @@ class R2(Metric):
             count = math.fsum(part[0] for part in parts)
             if not count:
                 return math.nan
-            middle = math.fsum(part[0] * part[1] + part[2] for part in parts) / count
-            # The spread of a batch is around a middle of its own.
+            mean = math.fsum(part[0] * part[1] + part[2] for part in parts) / count
+            # The squares of each batch are those of the deviations from its own mean.
             spread = math.fsum(
-                part[3] + (part[1] - middle) * (2 * part[2] + part[0] * (part[1] - middle)) for part in parts
+                part[3] + (part[1] - mean) * (2 * part[2] + part[0] * (part[1] - mean)) for part in parts
             )
             error = math.fsum(part[4] for part in parts)
             scores.append(1 - error / spread if spread else float(error == 0))
@@ -494,7 +508,7 @@ _NAMES: dict[str, Callable[[], Metric]] = {
 
 
 def get_metric(metric: str | Metric) -> Metric:
-    """The metric of a name, or the metric itself.
+    """Metric from its name; an instance of ``Metric`` is returned unchanged.
 
     >>> get_metric("mae")
     MeanAbsoluteError()
@@ -510,12 +524,12 @@ def get_metric(metric: str | Metric) -> Metric:
     return _NAMES[metric]()
 
 
-def _tensors(values: Any) -> Any:
-    """A tensor; of several, as a model may answer, the dictionary or the tuple of them."""
+def _as_tensors(values: Any) -> Any:
+    """Tensor from an array; for a dictionary or tuple of arrays, one of tensors."""
     if isinstance(values, dict):
-        return {key: _tensors(value) for key, value in values.items()}
+        return {key: _as_tensors(value) for key, value in values.items()}
     if isinstance(values, tuple) and any(isinstance(one, dict) or getattr(one, "shape", ()) for one in values):
-        return tuple(_tensors(value) for value in values)
+        return tuple(_as_tensors(value) for value in values)
     return ops.asarray(values)
 
 
@@ -525,16 +539,16 @@ def _is_integral(x: Any) -> bool:
 
 
 def _is_scored(y_true: Any, y_pred: Any) -> bool:
-    """Whether the last axis of predictions has a score for each class."""
+    """Whether the last axis of the predictions holds one score per class."""
     has_columns = bool(y_pred.ndim > 1 and y_pred.shape[-1] > 1)
     return has_columns and (y_pred.ndim == y_true.ndim + 1 or not _is_integral(y_pred))
 
 
-def _labels(y_true: Any, y_pred: Any, threshold: float) -> tuple[Any, Any]:
-    """Classes that are true, and classes that are predicted, from either, from scores and from one-hot rows."""
+def _true_and_predicted(y_true: Any, y_pred: Any, threshold: float) -> tuple[Any, Any]:
+    """True and predicted classes, from classes, scores or one-hot rows."""
     if _is_scored(y_true, y_pred):
         found = ops.argmax(y_pred, axis=-1)
-        true = _classes(y_true, y_pred)
+        true = _squeeze_targets(y_true, y_pred)
         if true.ndim == y_pred.ndim:
             _check_same_shape(true, y_pred)
             true = ops.argmax(true, axis=-1)
@@ -542,7 +556,7 @@ def _labels(y_true: Any, y_pred: Any, threshold: float) -> tuple[Any, Any]:
         true = y_true
         found = y_pred if _is_integral(y_pred) else ops.greater(y_pred, threshold)
         if not _is_integral(y_pred) and not _is_integral(y_true):
-            true = _kinds(y_true)
+            true = _binary_classes(y_true)
         if found.ndim == true.ndim + 1 and found.shape[-1] == 1:
             found = ops.squeeze(found, axis=-1)
         elif true.ndim == found.ndim + 1 and true.shape[-1] == 1:
@@ -551,48 +565,48 @@ def _labels(y_true: Any, y_pred: Any, threshold: float) -> tuple[Any, Any]:
     return ops.cast(true, "int64"), ops.cast(found, "int64")
 
 
-def _classes(y_true: Any, y_pred: Any) -> Any:
-    """What is true, without the one column that it may have where scores have one for each class."""
+def _squeeze_targets(y_true: Any, y_pred: Any) -> Any:
+    """Targets without their last axis, if it has length 1 and that of the scores has one element per class."""
     is_column = y_true.ndim == y_pred.ndim and y_true.ndim > 1 and y_true.shape[-1] == 1 != y_pred.shape[-1]
     return ops.squeeze(y_true, axis=-1) if is_column else y_true
 
 
 def _hits(true: Any, found: Any, weight: Any) -> Any:
-    return _counted(ops.equal(true, found), weight)
+    return _count_true(ops.equal(true, found), weight)
 
 
-def _decided(true: Any, found: Any, weight: Any) -> Any:
-    """The hits of yes and no, and how much there is that is true of neither."""
+def _binary_hits(true: Any, found: Any, weight: Any) -> Any:
+    """Hits and total of predictions of two classes, and the number of targets that are neither 0 nor 1."""
     beyond = ops.logical_or(ops.less(true, 0), ops.greater(true, 1))
-    return ops.concatenate([_hits(true, found, weight), _counted(beyond, weight)[:1]])
+    return ops.concatenate([_hits(true, found, weight), _count_true(beyond, weight)[:1]])
 
 
-def _kinds(y_true: Any) -> Any:
-    """1 for what is true, 0 for what is not, and 2 for another class, or none."""
+def _binary_classes(y_true: Any) -> Any:
+    """Targets as classes: 0 up to 0.5, 1 up to 1, and 2 for larger values and NaN."""
     return ops.cast(ops.where(ops.less_equal(y_true, 1), ops.greater(y_true, 0.5), 2), "int8")
 
 
-def _counted(right: Any, weight: Any) -> Any:
-    """How many are right, and how many there are; or how much those weigh."""
-    return _summed(ops.cast(right, "int64"), weight)
+def _count_true(right: Any, weight: Any) -> Any:
+    """Number of true elements and of all elements, or the sums of their weights."""
+    return _sum_and_total(ops.cast(right, "int64"), weight)
 
 
-def _summed(x: Any, weight: Any) -> Any:
-    """The sum of ``x``, and how many there are; or how much those weigh."""
+def _sum_and_total(x: Any, weight: Any) -> Any:
+    """Sum of ``x`` and number of elements; with weights, the weighted sum and the sum of weights."""
     if weight is None:
         total = ops.sum(x)
         return ops.stack([total, ops.full_like(total, math.prod(x.shape))])
     weights = spread_weights(weight, x)
-    return ops.stack([ops.sum(_weighed(x, weights)), ops.sum(weights)])
+    return ops.stack([ops.sum(_weighted(x, weights)), ops.sum(weights)])
 
 
-def _weighed(x: Any, weights: Any) -> Any:
-    """``x`` times its weights, and 0 where there is none, whatever is there."""
+def _weighted(x: Any, weights: Any) -> Any:
+    """``x`` times its weights; 0 where the weight is 0, even for NaN."""
     return ops.where(ops.equal(weights, 0), 0, ops.multiply(x, weights))
 
 
 def spread_weights(weight: Any, like: Any) -> Any:
-    """A weight for every element of a tensor, from those of its first axes."""
+    """Weights of the leading axes of ``like``, broadcast to its shape."""
     shape, sizes = tuple(like.shape), tuple(weight.shape)
     if not sizes or sizes != shape[: len(sizes)]:
         raise ValueError(f"weights must have the first axes of {list(shape)}, got shape {list(sizes)}")
@@ -602,13 +616,13 @@ def spread_weights(weight: Any, like: Any) -> Any:
 
 
 def _row_weights(true: Any, scores: Any, weights: Any = None) -> Any:
-    """The weights of a batch; those of one that has none are 1."""
+    """Weights of a batch; 1 if it has none."""
     return ops.cast(ops.ones_like(scores[:, 0]), "float32") if weights is None else weights
 
 
 def _error(y_true: Any, y_pred: Any) -> Any:
     if tuple(y_true.shape) != tuple(y_pred.shape):
-        # One column or none is the same.
+        # Predictions often have a trailing axis of length 1 that targets lack.
         if y_pred.ndim == y_true.ndim + 1 and y_pred.shape[-1] == 1:
             y_pred = ops.squeeze(y_pred, axis=-1)
         _check_same_shape(y_true, y_pred)
@@ -616,12 +630,12 @@ def _error(y_true: Any, y_pred: Any) -> Any:
     return ops.subtract(ops.cast(y_true, dtype), ops.cast(y_pred, dtype))
 
 
-def _chosen(parts: list[Any], mask: Any) -> list[Any]:
+def _select(parts: list[Any], mask: Any) -> list[Any]:
     return [ops.masked_select(part, mask) for part in parts]  # emberlint: ignore[EMB309] results are not compiled
 
 
-def _number(x: Any) -> Any:
-    """The number, or the list of numbers, that a tensor holds; read where a result is reported."""
+def _read(x: Any) -> Any:
+    """Value of a tensor as a number or a list; used only where a result is reported."""
     return x.tolist()
 
 

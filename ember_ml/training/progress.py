@@ -1,4 +1,4 @@
-"""The progress of an epoch, shown on a terminal."""
+"""Progress of an epoch, format_figures on a terminal."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 Figures = dict[str, float]
 
-# Seconds between two looks at the loss, which wait for it.
+# Seconds between two displays of the loss; reading it waits for the computation.
 INTERVAL = 0.25
 
-# Columns of a terminal below which a bar and figures do not go on one line.
+# Terminal width, in columns, below which the bar and the figures do not fit on one line.
 NARROW = 120
 
 
 class Progress:
-    """A bar for every epoch, with loss, metrics, examples a second and time left; nothing off a terminal.
+    """Progress bar of every epoch: loss, metrics, examples per second and remaining time.
 
     Args:
-        verbose: 0 for nothing, 1 or ``None`` for the bar, 2 for a line for every epoch, on a terminal or not.
+        verbose: 0 for no output; 1 or ``None`` for the bar, on terminals only; 2 for one line per epoch.
     """
 
     def __init__(self, epochs: int, verbose: int | None) -> None:
@@ -39,7 +39,12 @@ class Progress:
 
     @contextmanager
     def epoch(self, number: int, total: int, done: int) -> Iterator[Epoch]:
-        """What hears of every update of an epoch."""
+        """Context manager whose value is notified of every step of epoch ``number``.
+
+        Args:
+            total: number of batches; 0 if unknown.
+            done: number of batches done before, in a resumed epoch.
+        """
         if not self.has_bar:
             yield Epoch()
             return
@@ -59,7 +64,7 @@ class Progress:
         )
 
         class Lines(Bars):
-            """Where there is little room, the figures have a line of their own below the bar."""
+            """Bars that show the figures on a separate line on a narrow terminal."""
 
             def get_renderables(self) -> Iterator[Any]:
                 yield from super().get_renderables()
@@ -71,19 +76,19 @@ class Progress:
             yield _Bar(bars, task)
 
     def line(self, number: int, record: Figures) -> None:
-        """Print the figures of an epoch on a line, if that was asked for."""
+        """Print the figures of an epoch on one line if ``verbose`` is 2."""
         if self.has_lines:
-            self.console.print(f"epoch {number}/{self.epochs}  {shown(record)}", highlight=False)
+            self.console.print(f"epoch {number}/{self.epochs}  {format_figures(record)}", highlight=False)
 
 
 class Epoch:
-    """What hears of an epoch, and says nothing."""
+    """Listener of an epoch that shows nothing."""
 
     def step(self, examples: int, figures: Callable[[], Figures]) -> None:
-        """After an update; ``figures`` waits for numbers, and need not be called."""
+        """Called after every step. Calling ``figures`` waits for the computation; it is optional."""
 
     def end(self, record: Figures) -> None:
-        """After the epoch."""
+        """Called after the epoch."""
 
 
 class _Bar(Epoch):
@@ -99,16 +104,16 @@ class _Bar(Epoch):
             self._show(figures())
 
     def end(self, record: Figures) -> None:
-        # The bar has a clock.
+        # The bar already shows the elapsed time.
         self._show({name: value for name, value in record.items() if name != "seconds"})
 
     def _show(self, figures: Figures) -> None:
         self.last = time.perf_counter()
         pace = self.seen / max(self.last - self.begin, 1e-9)
-        self.bars.update(self.task, figures=shown(figures), pace=f"{pace:,.0f}/s")
+        self.bars.update(self.task, figures=format_figures(figures), pace=f"{pace:,.0f}/s")
         self.bars.refresh()
 
 
-def shown(figures: Figures) -> str:
-    """Figures on a line."""
+def format_figures(figures: Figures) -> str:
+    """Figures as one line of text."""
     return "  ".join(f"{name} {value:.4g}" for name, value in figures.items() if name != "learning_rate")

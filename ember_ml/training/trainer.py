@@ -1,4 +1,4 @@
-"""The loop: batches in, updates of the model out, figures on the way."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -18,38 +18,39 @@ from ember_ml.extend import activate, backend_of, current_backend, operation_of
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.training.callbacks import Callback
-from ember_ml.training.data import Arrays, Batch, Batches, as_data, beside, size_of, whole
+from ember_ml.training.data import Arrays, Batch, Batches, as_data, check_integer, converted_like, size_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.progress import Progress
 from ember_ml.transform.leaves import has_compiler
 
 
-class _Mark(NamedTuple):
-    """What a step may have changed when it does not come to its end, as it was before."""
+class _Snapshot(NamedTuple):
+    """State before a step, restored if the step does not finish."""
 
     stream: dict[str, int]
     model: dict[str, Any]
-    # ``None`` where the engine writes into the state: there it is changed last of all.
+    # ``None`` if the engine writes into the state in place, which is then the last thing a step changes.
     optimizer: dict[str, Any] | None
-    # How many batches each metric had measured.
+    # Number of batches that each metric has measured.
     measured: list[int]
 
 
 class Trainer:
-    """What fits a model to data: ``fit``, ``evaluate``, ``predict``.
+    """Training, evaluation and prediction with a model.
 
-    A step of training happens whole or not at all, whatever is raised in it and whenever Ctrl-C is pressed: ``save``
-    after that writes a checkpoint of the last whole step.
+    Steps are atomic: an error or Ctrl-C during a step leaves the state of the last finished step, and ``save`` then
+    writes a checkpoint of it.
 
     Args:
-        model: a ``Module``, or anything callable with ``tensors``, ``assign`` and ``parameters``.
-        loss: one of the losses of ``ops``, itself, its name or a ``partial`` of it; or a function of the prediction and
-            the target (and of weights, if it is to be given any) that answers a number.
-        optimizer: from ``ember_ml.optim``.
-        metrics: metrics, or their names; or one.
-        callbacks: from ``ember_ml.training``; or one.
-        compile: compile the update. It is compiled anew for batches of another size, such as a last one.
+        model: a ``Module``, or a callable with the methods ``tensors``, ``assign`` and ``parameters``.
+        loss: a loss of ``ops``, its name, or a ``functools.partial`` of it; or a function ``(prediction, target)`` or
+            ``(prediction, target, weights)`` that returns a scalar.
+        optimizer: an optimizer from ``ember_ml.optim``.
+        metrics: one metric or several, each a ``Metric`` or its name.
+        callbacks: one ``Callback`` or several.
+        compile: compile the training step. It is compiled again for each batch size, such as that of a smaller last
+            batch.
 
     >>> from ember_ml import nn, ops, optim
     >>> model = nn.modules.Linear(1, 1)
@@ -69,9 +70,9 @@ class Trainer:
         *,
         compile: bool = False,
     ) -> None:
-        self.model = _instance(model, "tensors", "model must be a Module")
+        self.model = _check_instance(model, "tensors", "model must be a Module")
         self.loss = loss
-        self.optimizer = _instance(optimizer, "update", "optimizer must be an ember_ml.optim.Optimizer instance")
+        self.optimizer = _check_instance(optimizer, "update", "optimizer must be an ember_ml.optim.Optimizer instance")
         given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
         self.metrics = [get_metric(metric) for metric in given or ()]
         names = [metric.name for metric in self.metrics]
@@ -79,32 +80,32 @@ class Trainer:
             raise ValueError(f"Trainer: metrics must have different names, got {', '.join(names)}")
         given_callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
         required = "callbacks must be Callback instances"
-        self.callbacks = [_instance(one, "on_epoch_end", required) for one in given_callbacks or ()]
+        self.callbacks = [_check_instance(one, "on_epoch_end", required) for one in given_callbacks or ()]
         self.history = History()
-        # How many epochs were done, and updates, in this one and in all.
+        # Number of finished epochs, of steps in the current epoch, and of steps in total.
         self.epoch = self.batch = self.step = 0
         self._epoch_seed: Any = None
         self._losses: list[Any] = []
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
         self._is_stopped = False
-        # What there is to go back to while a step is under way.
-        self._mark: _Mark | None = None
-        # The callbacks that have not heard of the last step yet, or of the end of the epoch.
-        self._waiting: list[Callback] = []
+        # State before the current step; ``None`` between steps.
+        self._snapshot: _Snapshot | None = None
+        # Callbacks not yet notified of the last step, or of the end of the epoch.
+        self._pending: list[Callback] = []
         self._is_compiled = compile
-        self._update = transform.compile(self._updated)
+        self._compiled_step = transform.compile(self._train_step)
         self._gradient = transform.value_and_grad(self._objective, has_aux=True)
 
     @property
     def loss(self) -> Callable[..., Any]:
-        """The loss, as a function of prediction, target and perhaps weights. A new one is given as to ``Trainer``."""
+        """Loss function of prediction, target and, optionally, weights. It can be set to anything ``Trainer`` takes."""
         return self._loss
 
     @loss.setter
     def loss(self, loss: str | Callable[..., Any]) -> None:
         self._loss = get_loss(loss)
-        self._is_weighted = _takes_weights(self._loss)
+        self._is_weighted = _accepts_weights(self._loss)
 
     def fit(
         self,
@@ -118,53 +119,58 @@ class Trainer:
         resume: Any = None,
         sample_weight: Any = None,
     ) -> History:
-        """The history of training the model for some epochs.
+        """Train the model and return the history.
 
         Args:
-            x: examples along the first axis: a host array, a tensor, a list, or a dictionary or tuple of those; or,
-                without ``y``, an iterable of batches ``(x, y)`` or ``(x, y, weights)``.
-            validation_data: ``(x, y)``, ``(x, y, weights)``, or an iterable of batches, to measure after every epoch.
-            shuffle: take the examples of ``x`` in a new order every epoch, drawn from the portable random stream.
-            verbose: 0 for nothing, 1 for a progress bar, 2 for a line for every epoch; by default a bar. There is none
-                where the output is no terminal.
-            resume: where ``Checkpoint`` wrote: go on from its last file, if there is one, until ``epochs`` are done in
-                all. The file may come from another engine. One file of several can be named; it must be there.
-            sample_weight: how much each example counts in the loss and the metrics; one for each example, or for each
-                element of what is true, such as the steps of a sequence, 0 where there is nothing but padding. The
-                loss is then the mean by weight, as in scikit-learn; with ``reduction="sum"``, the sum.
+            x: examples along the first axis: an array, a tensor, a list, or a dictionary or tuple of these. Without
+                ``y``, an iterable of batches ``(x, y)`` or ``(x, y, weights)``.
+            y: targets, in the same forms as ``x``.
+            epochs: number of passes over the data. With ``resume``, the total number including earlier runs.
+            batch_size: number of examples per step. An iterable of batches determines its own.
+            validation_data: ``(x, y)``, ``(x, y, weights)`` or an iterable of batches to evaluate after every epoch.
+            shuffle: draw a new order of the examples every epoch from the library's random stream. Iterables of
+                batches keep their order.
+            verbose: 0 for no output, 1 for a progress bar, 2 for one line per epoch. By default a progress bar. The
+                bar is only shown on a terminal.
+            resume: directory that ``Checkpoint`` wrote to. Training continues from its last file if there is one, and
+                starts from the beginning otherwise. The path of one file is accepted too; that file must exist.
+                Checkpoints of every engine can be read.
+            sample_weight: weight of each example in the loss and the metrics, or of each element of the target, such
+                as the steps of a sequence with 0 for padding. The loss is then the weighted mean, as in scikit-learn;
+                with ``reduction="sum"``, the weighted sum.
         """
-        epochs = whole("epochs", epochs, 0)
+        epochs = check_integer("epochs", epochs, 0)
         progress = Progress(epochs, verbose)
-        with self._at_home():
+        with self._on_model_backend():
             data = as_data(x, y, batch_size, self._device, sample_weight)
-            self._go_back()
+            self._roll_back()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self._is_stopped = False
             if resume is None or not self.restore(resume):
                 with uninterrupted():
                     self.epoch = self.batch = self.step = 0
-                    self.history, self._waiting = History(), []
+                    self.history, self._pending = History(), []
                     self._begin_epoch()
             self.optimizer.init(self.model)
             self._call("on_fit_begin")
             try:
-                if self._waiting:
-                    self._tell()
+                if self._pending:
+                    self._notify_pending()
                 while self.epoch < epochs and not self._is_stopped:
                     self._fit_epoch(data, validation_data, batch_size, shuffle, progress)
             except BaseException:
-                self._go_back()
+                self._roll_back()
                 raise
             finally:
                 self._call("on_fit_end")
         return self.history
 
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32, sample_weight: Any = None) -> dict[str, float]:
-        """The loss and the metrics of the model on data, by name; ``x``, ``y`` and weights are as in ``fit``."""
-        metrics = [_fresh(metric) for metric in self.metrics]
+        """Loss and metrics on data, by name. The arguments are those of ``fit``."""
+        metrics = [_reset_copy(metric) for metric in self.metrics]
         losses: list[Any] = []
         sizes: list[Any] = []
-        with self._at_home(), self._in_mode(training=False):
+        with self._on_model_backend(), self._in_mode(training=False):
             data = as_data(x, y, batch_size, self._device, sample_weight)
             for batch, target, *weights in data.batches(shuffle=False):
                 self._check_weights(weights)
@@ -173,33 +179,41 @@ class Trainer:
                 sizes.append(_weight_of(batch, *weights))
                 for metric in metrics:
                     metric.update(target, prediction, *weights)
-                self._settle(losses[-1], metrics)
+                self._eval_step(losses[-1], metrics)
             return {"loss": _mean(losses, sizes), **{metric.name: metric.compute() for metric in metrics}}
 
     def predict(self, x: Any, batch_size: int = 32) -> Any:
-        """What the model answers for ``x``: an array, or an iterable of batches; the answers are joined.
+        """Predictions of the model for ``x``, concatenated along the first axis.
 
-        A list is an array, whose items are examples, unless they are tuples: these are batches.
+        Args:
+            x: examples as for ``fit``, or an iterable of batches. A list holds examples, unless its items are tuples:
+                then it holds batches.
+            batch_size: number of examples per call of the model.
         """
-        answers = []
-        with self._at_home(), self._in_mode(training=False):
+        predictions = []
+        with self._on_model_backend(), self._in_mode(training=False):
             data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
             for batch, *_ in data.batches(shuffle=False):
-                answers.append(self.model(batch))
-                self._settle(answers[-1], ())
-            if not answers:
+                predictions.append(self.model(batch))
+                self._eval_step(predictions[-1], ())
+            if not predictions:
                 raise ValueError("Trainer: x must have at least 1 batch to predict, got none")
-            return tree.map(lambda *parts: ops.concatenate(list(parts)), *answers)
+            return tree.map(lambda *parts: ops.concatenate(list(parts)), *predictions)
 
     def stop(self) -> None:
-        """Nothing; training ends after this epoch."""
+        """Stop training after this epoch."""
         self._is_stopped = True
 
     def save(self, directory: Any, keep: int | None = None) -> Path:
-        """The path of a new checkpoint, numbered by the updates so far; see ``Checkpoint``."""
-        with self._at_home():
-            self._go_back()
-            # A run that was interrupted before its first step has no state yet.
+        """Write a checkpoint numbered by the steps so far, and return its path.
+
+        Args:
+            directory: directory of the checkpoints; created if missing.
+            keep: number of latest files to keep; by default all.
+        """
+        with self._on_model_backend():
+            self._roll_back()
+            # The optimizer has no state yet if the run was interrupted before its first step.
             self.optimizer.init(self.model)
         losses = self._read_losses()
         progress = {
@@ -209,11 +223,11 @@ class Trainer:
             "seed": ops.random.get_state(),
             "epoch_seed": self._epoch_seed,
             "losses": losses,
-            "sizes": _numbers(self._sizes),
+            "sizes": _read_numbers(self._sizes),
             "batch_size": self._batch_size,
             "metrics": [metric.name for metric in self.metrics],
             "callbacks": [type(callback).__name__ for callback in self.callbacks],
-            "waiting": [any(callback is one for one in self._waiting) for callback in self.callbacks],
+            "waiting": [any(callback is one for one in self._pending) for callback in self.callbacks],
             "history": {"epochs": self.history.epochs, "steps": self.history.steps},
         }
         content = {
@@ -221,45 +235,45 @@ class Trainer:
             "optimizer": self.optimizer.tensors(),
             "metrics": [metric.state() for metric in self.metrics],
             "callbacks": [callback.state() for callback in self.callbacks],
-            # Figures that callbacks add may be numbers of NumPy's, or tensors.
+            # Figures added by callbacks may be NumPy scalars or tensors.
             "progress": json.dumps(progress, default=float),
         }
         return ops.save_checkpoint(directory, content, step=self.step, keep=keep)
 
     def restore(self, directory: Any) -> bool:
-        """Whether there was a checkpoint; if so, everything is as it was when it was written.
+        """Restore the state saved in a checkpoint. Return whether there was one.
 
         Args:
-            directory: where checkpoints were written, or one of the files.
+            directory: directory of the checkpoints, of which the last is restored, or the path of one file.
         """
-        with self._at_home():
+        with self._on_model_backend():
             try:
                 content = ops.load_checkpoint(directory)
             except FileNotFoundError as error:
-                if error.filename is not None:  # it was one file that was asked for
+                if error.filename is not None:  # ``directory`` is the path of one file
                     raise
                 return False
             if not isinstance(content, dict) or "progress" not in content:
                 raise ValueError(f"Trainer: directory must hold a checkpoint of a Trainer, got {str(directory)!r}")
             if self._device is not None:
-                # What metrics and callbacks are given meets tensors that are there.
+                # Metrics and callbacks combine their state with tensors on the device of the model.
                 content = tree.map(lambda x: ops.to_device(x, self._device) if ops.is_tensor(x) else x, content)
             _check_paths("model", self.model.tensors(), content["model"])
             self.optimizer.init(self.model)
-            # A schedule may have taken the place of a rate since, or the other way round; and only those parameters
-            # have a count of their own that need one.
+            # A rate may have been replaced by a schedule or the reverse, and only parameters that missed a step have
+            # a separate step count.
             held = ({path: x for path, x in some.items() if path.rpartition(".")[2] not in (RATE, STEP)}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
             _check_paths("optimiser, or other parameters were frozen", *held)
             progress = json.loads(content["progress"])
             self._check_progress(progress)
-            tensors = beside(self.model.tensors(), content["model"])
-            state = beside(self.optimizer.tensors(), content["optimizer"])
+            tensors = converted_like(self.model.tensors(), content["model"])
+            state = converted_like(self.optimizer.tensors(), content["optimizer"])
             saved = list(
                 zip(
                     progress["callbacks"],
                     content["callbacks"],
-                    progress.get("waiting", [False] * len(progress["callbacks"])),  # earlier versions know none
+                    progress.get("waiting", [False] * len(progress["callbacks"])),  # absent in earlier versions
                     strict=True,
                 )
             )
@@ -268,18 +282,18 @@ class Trainer:
                 self.optimizer.assign(state)
                 ops.random.set_state(progress["seed"])
                 self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
-                self._epoch_seed, self._mark, self._waiting = progress["epoch_seed"], None, []
+                self._epoch_seed, self._snapshot, self._pending = progress["epoch_seed"], None, []
                 self._losses, self._sizes = progress["losses"], progress["sizes"]
                 self.history = History(**progress["history"])
                 for metric, measured in zip(self.metrics, content["metrics"], strict=True):
                     metric.restore(measured)
                 for callback in self.callbacks:
-                    # Those of one class in their order; one that is new begins anew.
+                    # Callbacks of the same class are matched in order; a callback without saved state starts fresh.
                     place = next((i for i, (name, *_) in enumerate(saved) if name == type(callback).__name__), None)
                     if place is not None:
                         _, kept, is_waiting = saved.pop(place)
                         callback.restore(kept)
-                        self._waiting += [callback] if is_waiting else []
+                        self._pending += [callback] if is_waiting else []
         return True
 
     def _check_weights(self, weights: Sequence[Any]) -> None:
@@ -287,7 +301,7 @@ class Trainer:
             raise TypeError("Trainer: sample_weight must be None for a loss without a third argument for weights")
 
     def _check_progress(self, progress: dict[str, Any]) -> None:
-        """Raise an error if a checkpoint is of a run that this one cannot go on with."""
+        """Raise an error if training cannot continue from a checkpoint with other metrics or another batch size."""
         names = [metric.name for metric in self.metrics]
         if progress["metrics"] != names:
             raise ValueError(f"Trainer: metrics must be those of the checkpoint, {progress['metrics']}, got {names}")
@@ -303,12 +317,12 @@ class Trainer:
     ) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
-        with self._in_mode(training=True), progress.epoch(self.epoch, len(data), self.batch) as told:
+        with self._in_mode(training=True), progress.epoch(self.epoch, len(data), self.batch) as listener:
             batches = self._batches(data, shuffle)
             while (batch := self._take_step(batches)) is not None:
                 loss = self._losses[-1]
-                self._tell()
-                told.step(size_of(batch[0]), partial(self._figures, loss))
+                self._notify_pending()
+                listener.step(size_of(batch[0]), partial(self._figures, loss))
             if not self._losses:
                 raise ValueError(
                     "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
@@ -317,48 +331,48 @@ class Trainer:
             losses = self._read_losses()
             record = {"loss": _mean(losses, self._sizes), **{m.name: m.compute() for m in self.metrics}}
             if validation_data is not None:
-                x, y, *weights = _parts(validation_data)
+                x, y, *weights = _split_validation(validation_data)
                 found = self.evaluate(x, y, batch_size, *weights)
                 record.update({f"val_{name}": value for name, value in found.items()})
             record["learning_rate"] = self.optimizer.learning_rate
             record["seconds"] = time.perf_counter() - begin
-            told.end(record)
+            listener.end(record)
         with uninterrupted():
             self.history.steps += losses
             self.history.add(record)
             self.epoch += 1
             self._begin_epoch()
-            self._waiting = list(self.callbacks)
+            self._pending = list(self.callbacks)
         progress.line(self.epoch, record)
-        self._tell()
+        self._notify_pending()
 
     def _begin_epoch(self) -> None:
-        self.batch, self._losses, self._sizes, self._epoch_seed, self._mark = 0, [], [], None, None
+        self.batch, self._losses, self._sizes, self._epoch_seed, self._snapshot = 0, [], [], None, None
         for metric in self.metrics:
             metric.reset()
 
     def _call_epoch_begin(self) -> None:
-        """Tell the callbacks that an epoch begins; what they draw of the random stream counts once."""
+        """Call ``on_epoch_begin``. In a resumed epoch, random numbers drawn there do not advance the stream."""
         stream = ops.random.get_state()
-        with _drawing_again():
+        with _restoring_stream():
             self._call("on_epoch_begin")
             if self._epoch_seed is None:
                 self._epoch_seed = ops.random.get_state()
                 return
-        # An epoch that goes on has drawn these numbers already.
+        # A resumed epoch has already drawn these numbers.
         ops.random.set_state(stream)
 
     def _batches(self, data: Arrays | Batches, shuffle: bool) -> Iterator[Batch]:
-        """The batches of this epoch that are still to come."""
+        """Remaining batches of this epoch."""
         stream = ops.random.get_state()
-        # The order is drawn as it was when the epoch began; then the stream goes on from where it had come to.
+        # The order is drawn with the stream as it was at the start of the epoch; then the current state is restored.
         if stream != self._epoch_seed:
             ops.random.set_state(self._epoch_seed)
         yield from data.batches(shuffle, self.batch, stream if self.batch else None)
 
     def _take_step(self, batches: Iterator[Batch]) -> Batch | None:
-        """The next batch, after a step with it; ``None`` if there is none left."""
-        self._mark = _Mark(
+        """Train on the next batch and return it; ``None`` if there is none left."""
+        self._snapshot = _Snapshot(
             ops.random.get_state(),
             self.model.tensors(),
             self.optimizer.tensors() if self._is_lazy else None,
@@ -372,13 +386,13 @@ class Trainer:
         size = _weight_of(x, *weights)
         if self._is_compiled:
             with uninterrupted():
-                loss, prediction = self._update(self.model, self.optimizer, x, y, *weights)
+                loss, prediction = self._compiled_step(self.model, self.optimizer, x, y, *weights)
                 try:
                     self._measure(prediction, y, *weights)
-                    self._settle(loss, self.metrics)
+                    self._eval_step(loss, self.metrics)
                 except BaseException:
                     if not self._is_lazy:
-                        # The program has written into the state of the optimiser, so that the rest must follow.
+                        # The program has written into the optimizer state, so the step must be completed.
                         self._count_step(loss, size)
                     raise
                 self._count_step(loss, size)
@@ -387,7 +401,7 @@ class Trainer:
             self._measure(prediction, y, *weights)
             with uninterrupted():
                 self.optimizer.update(self.model, grads)
-                self._settle(loss, self.metrics)
+                self._eval_step(loss, self.metrics)
                 self._count_step(loss, size)
         return batch
 
@@ -400,63 +414,63 @@ class Trainer:
         self._sizes.append(size)
         self.batch += 1
         self.step += 1
-        self._waiting, self._mark = list(self.callbacks), None
+        self._pending, self._snapshot = list(self.callbacks), None
 
-    def _go_back(self) -> None:
-        """Undo what was done of a step that has not come to its end, if there is one."""
-        mark = self._mark
-        if mark is None:
+    def _roll_back(self) -> None:
+        """Undo a step that did not finish, if there is one."""
+        snapshot = self._snapshot
+        if snapshot is None:
             return
         with uninterrupted():
-            ops.random.set_state(mark.stream)
-            self.model.assign(mark.model)
-            if mark.optimizer is not None:
-                self.optimizer.assign(mark.optimizer)
-            for metric, count in zip(self.metrics, mark.measured, strict=True):
+            ops.random.set_state(snapshot.stream)
+            self.model.assign(snapshot.model)
+            if snapshot.optimizer is not None:
+                self.optimizer.assign(snapshot.optimizer)
+            for metric, count in zip(self.metrics, snapshot.measured, strict=True):
                 metric.restore(metric.state()[:count])
-            self._mark = None
+            self._snapshot = None
 
-    def _tell(self) -> None:
-        """Tell the callbacks of the last step, or of the end of the epoch, that have not heard of it yet.
+    def _notify_pending(self) -> None:
+        """Notify the pending callbacks of the last step, or of the end of the epoch.
 
-        One that was interrupted has not: it is told again when the run goes on.
+        A callback that was interrupted stays pending, and is called again when the run continues.
         """
         if self.batch:
             loss = self._losses[-1]
-            # A checkpoint holds numbers, and callbacks are given tensors.
+            # Losses restored from a checkpoint are floats, and callbacks receive tensors.
             name, what = "on_step_end", ops.asarray(loss) if type(loss) is float else loss
         else:
             name, what = "on_epoch_end", self.history.epochs[-1]
-        while self._waiting:
-            with _drawing_again():
-                getattr(self._waiting[0], name)(self, what)
-                self._waiting = self._waiting[1:]
+        while self._pending:
+            with _restoring_stream():
+                getattr(self._pending[0], name)(self, what)
+                self._pending = self._pending[1:]
         self._call("on_settled")
 
     def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
         prediction = model(x)
-        # Without metrics nobody asks for the prediction, and a compiler need not keep it.
+        # Without metrics the prediction is not needed, so a compiler can drop it.
         return self._loss(prediction, y, *weights), prediction if self._is_measured else None
 
-    def _updated(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
-        # An engine without a compiler runs this as it is.
+    def _train_step(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
+        # Without a compiler this is ordinary Python, so Ctrl-C is allowed until the state changes.
         with nullcontext() if self._is_traced else interruptible():
             (loss, prediction), grads = self._gradient(model, x, y, *weights)
         optimizer.update(model, grads)
         return loss, prediction
 
-    def _settle(self, answer: Any, metrics: Sequence[Metric]) -> None:
-        """Have a lazy engine compute what there is, lest it put off more and more."""
+    def _eval_step(self, result: Any, metrics: Sequence[Metric]) -> None:
+        """Evaluate the results of a step on a lazy engine, so that its graph does not grow from step to step."""
         if self._is_lazy:
             ops.eval(
-                answer, [metric.state()[-1:] for metric in metrics], self.model.tensors(), self.optimizer.tensors()
+                result, [metric.state()[-1:] for metric in metrics], self.model.tensors(), self.optimizer.tensors()
             )
 
     def _figures(self, loss: Any) -> dict[str, float]:
         return {"loss": float(loss), **{metric.name: metric.compute() for metric in self.metrics if metric.is_quick}}
 
     def _read_losses(self) -> list[float]:
-        self._losses = _numbers(self._losses)
+        self._losses = _read_numbers(self._losses)
         return self._losses
 
     def _call(self, name: str, *args: Any) -> None:
@@ -464,21 +478,24 @@ class Trainer:
             getattr(callback, name)(self, *args)
 
     @contextmanager
-    def _at_home(self) -> Iterator[None]:
-        """The engine of the model is active."""
+    def _on_model_backend(self) -> Iterator[None]:
+        """Activate the engine of the model, and note its properties and the device of the model."""
         first = next(iter(self.model.tensors().values()), None)
-        home = backend_of(first) or current_backend()
-        # Only a lazy engine has a function of its own that makes it compute.
-        self._is_lazy = home.own(operation_of(ops.eval)) is not None
-        self._is_traced = has_compiler(home)
+        backend = backend_of(first) or current_backend()
+        # Only lazy engines implement ``eval``.
+        self._is_lazy = backend.own(operation_of(ops.eval)) is not None
+        self._is_traced = has_compiler(backend)
         self._is_measured = bool(self.metrics)
-        with activate(home):
+        with activate(backend):
             self._device = None if first is None else ops.get_device(first)
             yield
 
     @contextmanager
     def _in_mode(self, training: bool) -> Iterator[None]:
-        """The model is in training, but for parts of it that somebody took out, or not, and then as it was."""
+        """Set the mode of the model and restore it afterwards.
+
+        If the model as a whole is in training mode, modules that were set to evaluation mode stay in it.
+        """
         if not hasattr(self.model, "train"):
             yield
             return
@@ -495,8 +512,8 @@ class Trainer:
 
 
 @contextmanager
-def _drawing_again() -> Iterator[None]:
-    """A block that draws the same random numbers when it is run again because something was raised in it."""
+def _restoring_stream() -> Iterator[None]:
+    """Restore the random stream if the block raises, so that running it again draws the same numbers."""
     stream = ops.random.get_state()
     try:
         yield
@@ -506,7 +523,7 @@ def _drawing_again() -> Iterator[None]:
 
 
 def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
-    """A function of prediction, target and perhaps weights, from a loss of ``ops``, its name, or such a function.
+    """Loss function of prediction, target and, optionally, weights, from a loss of ``ops``, its name, or a function.
 
     >>> get_loss("mse")([1.0, 2.0], [2.0, 4.0]).tolist()
     2.5
@@ -528,35 +545,35 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
     def function(prediction: Any, target: Any, weights: Any = None) -> Any:
         if target is None:
             raise ValueError("Trainer: y must be given for this loss, got None")
-        # Those of ops take the truth first.
+        # The losses of ops take the target first.
         if weights is None:
             return loss(target, prediction)
         each: Any = loss(_without_padding(target, weights), prediction, reduction="none")
-        # Wide, as means are: half types have no place for sums.
+        # Weights are at least float32: sums overflow in half precision.
         weights = spread_weights(weights, each)
-        total, whole = ops.sum(ops.multiply(each, weights)), ops.sum(weights)
-        answer = total if is_sum else ops.divide(total, ops.where(ops.equal(whole, 0), 1, whole))
-        return ops.cast(answer, ops.dtype(each))
+        total, weight = ops.sum(ops.multiply(each, weights)), ops.sum(weights)
+        result = total if is_sum else ops.divide(total, ops.where(ops.equal(weight, 0), 1, weight))
+        return ops.cast(result, ops.dtype(each))
 
     return function
 
 
 def _without_padding(target: Any, weights: Any) -> Any:
-    """What is true, with zeros where there is no weight: NaN, or a class that is none, may stand there."""
+    """Targets, with zeros where the weight is 0: padding may be NaN or an invalid class."""
     target, sizes = ops.asarray(target), tuple(weights.shape)
     if sizes != tuple(target.shape)[: len(sizes)]:
         return target
     return ops.where(ops.equal(spread_weights(weights, target), 0), ops.zeros_like(target), target)
 
 
-def _takes_weights(loss: Callable[..., Any]) -> bool:
-    """Whether a function of prediction and target takes weights too."""
+def _accepts_weights(loss: Callable[..., Any]) -> bool:
+    """Whether a loss function accepts weights as a third argument."""
     try:
         inspect.signature(loss).bind(None, None, None)
     except TypeError:
         return False
     except ValueError:
-        # Nothing is known of its arguments.
+        # The signature of some builtins is not available.
         return True
     return True
 
@@ -566,49 +583,49 @@ def _is_loss(function: Any) -> bool:
     return operation is not None and operation.category == "losses"
 
 
-def _fresh(metric: Metric) -> Metric:
-    """A metric with the same options that has seen nothing."""
+def _reset_copy(metric: Metric) -> Metric:
+    """Metric with the same options and no batches."""
     new = object.__new__(type(metric))
     new.__dict__.update(metric.__dict__)
     new.reset()
     return new
 
 
-def _numbers(losses: list[Any]) -> list[float]:
-    """Tensors and numbers as numbers; all tensors are read at once."""
+def _read_numbers(losses: list[Any]) -> list[float]:
+    """Numbers from tensors and numbers, with a single read for all tensors."""
     tensors = [loss for loss in losses if type(loss) not in (float, int)]
     read = iter(ops.stack(tensors).tolist() if tensors else [])  # emberlint: ignore[EMB202] all in one read
     return [loss if type(loss) in (float, int) else next(read) for loss in losses]
 
 
 def _mean(losses: list[Any], sizes: list[Any]) -> float:
-    weights = _numbers(sizes)
-    # A batch without weight does not count, whatever its loss.
-    total = math.fsum(loss * weight for loss, weight in zip(_numbers(losses), weights, strict=True) if weight)
-    whole = math.fsum(weights)
-    return total / whole if whole else math.nan
+    weights = _read_numbers(sizes)
+    # The loss of a batch of weight 0 may be NaN.
+    total = math.fsum(loss * weight for loss, weight in zip(_read_numbers(losses), weights, strict=True) if weight)
+    weight = math.fsum(weights)
+    return total / weight if weight else math.nan
 
 
 def _weight_of(x: Any, weights: Any = None) -> Any:
-    """How much a batch counts: the number of its examples, or the sum of their weights."""
+    """Weight of a batch: the number of its examples, or the sum of their weights."""
     return size_of(x) if weights is None else ops.sum(ops.cast(weights, "float32"))
 
 
-def _parts(data: Any) -> tuple[Any, ...]:
-    """What is to be validated, true, and perhaps weighed, from a tuple, a list of arrays, or an iterable of batches."""
+def _split_validation(data: Any) -> tuple[Any, ...]:
+    """``(x, y)`` or ``(x, y, weights)`` of a tuple or list of arrays; ``(data, None)`` for an iterable of batches."""
     is_pair = type(data) is tuple or (type(data) is list and all(hasattr(part, "shape") for part in data))
     return tuple(data) if is_pair and len(data) in (2, 3) else (data, None)
 
 
 def _is_batches(x: Any) -> bool:
-    """Whether something to predict comes in batches: an iterator, a loader, or a list of tuples."""
+    """Whether the input of ``predict`` is an iterable of batches: an iterator, a loader, or a list of tuples."""
     if isinstance(x, list):
         return bool(x) and isinstance(x[0], tuple)
     return not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple))
 
 
-def _instance(value: Any, method: str, what: str) -> Any:
-    """``value``, if it is an object with a method."""
+def _check_instance(value: Any, method: str, what: str) -> Any:
+    """``value``; an error if it is a class or lacks ``method``."""
     if isinstance(value, type) or not hasattr(value, method):
         hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
         raise TypeError(f"Trainer: {what}, got {written(value)}{hint}")

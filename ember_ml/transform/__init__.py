@@ -1,12 +1,12 @@
-"""Transforms of functions: gradients, vectorisation, rematerialisation, compilation, with JAX's contract.
+"""Function transforms: gradients, vectorization, rematerialization and compilation, with the semantics of JAX.
 
-Arguments, answers and gradients are trees: tensors in nested dictionaries, lists and tuples. A *stateful* argument,
-such as a model or an optimiser, holds tensors under fixed paths (``ember_ml.types.Stateful``): it is differentiated
-with respect to its trainable parameters, its gradient is the flat dictionary from path to tensor, and what a function
-assigns to it is there when the call is over.
+Arguments, results and gradients are trees: tensors in nested dictionaries, lists and tuples. A *stateful* argument,
+such as a model or an optimizer, holds tensors under fixed paths (``ember_ml.types.Stateful``). It is differentiated
+with respect to its trainable parameters, its gradient is a flat dictionary from path to tensor, and tensors that a
+function assigns to it remain assigned after the call.
 
-The tensors are the engine's own. ``backend/<engine>/transform.py`` says how each engine differentiates, on flat lists
-of tensors; the trees are flattened in ``call.py``, once for all of them.
+Tensors are native tensors of the engine. ``backend/<engine>/transform.py`` implements the transforms of each engine on
+flat lists of tensors; ``call.py`` flattens the trees.
 """
 
 from ember_ml.ops.control import stop_gradient as stop_gradient

@@ -1,7 +1,7 @@
-"""The cache key of a compiled program: structures, options of models and optimizers, and other values than tensors.
+"""Cache key of a compiled program: tree structures, options of models and optimizers, and values that are not tensors.
 
-Engines that compile functions of tensors see tensors alone, so one program is kept for each key. What a function did to
-the attributes of its models while it was traced is done again when the program runs without it.
+Engines that compile functions of tensors see only tensors, so one program is kept for each key. Changes that a function
+made to attributes of its models while it was traced are repeated whenever its program runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Attributes = list[tuple[Any, dict[str, Any]]]
 
 
 class _Same:
-    """A value that is equal to itself alone, and stays there, lest another takes its address."""
+    """Value compared by identity. Holding a reference keeps its ``id`` from being reused."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -32,9 +32,9 @@ class _Same:
 
 
 def cache_key(tree: Any, constants: Sequence[Any] = ()) -> Hashable:
-    """What a program depends on in its arguments except for their tensors; in constants, tensors count by identity.
+    """Key of the arguments without their tensors, and of constants with their tensors, compared by identity.
 
-    Among the constants may be numbers of the host, which count by value.
+    NumPy numbers among the constants are compared by value.
     """
     return _of_value(tree, None), _of_value(constants, ())
 
@@ -45,12 +45,12 @@ def _of_state(state: Any) -> Hashable:
 
 
 def parts(state: Any) -> Sequence[Any]:
-    """The objects that have the attributes of a stateful one: a model's modules, or itself."""
+    """Objects that hold the attributes of a stateful object: the modules of a model, or the object itself."""
     return list(state.modules()) if hasattr(state, "modules") else [state]
 
 
 def _of_part(part: Any) -> Hashable:
-    """The attributes of a module or an optimiser, without those that travel as tensors or follow from others."""
+    """Key of the attributes of a module or an optimizer, except tensors and attributes that follow from others."""
     excluded = getattr(part, "_not_in_cache_key", ())
     registered = getattr(part, "_roles", None)
     found: list[Any] = []
@@ -65,13 +65,13 @@ def _of_part(part: Any) -> Hashable:
 
 
 def _of_value(value: Any, registered: Any) -> Hashable:
-    """A value by itself, by what it contains, or by its identity.
+    """Key of a value: the value itself, the keys of its items, or its identity.
 
-    Zeros of either sign are equal, and no NaN is, itself neither: these are known by what is written for them.
+    Zeros and NaN are represented by their ``repr``, since 0.0 equals -0.0 and NaN does not equal itself.
 
     Args:
-        registered: the names of the tensors of the module that has the value, none for constants. It tells tensors that
-            are inputs, which count as one, from those that are part of the program.
+        registered: names of the tensors of the module that holds the value; ``()`` for constants, ``None`` for
+            arguments. Tensors of arguments are inputs and have one key; others are part of the program.
     """
     kind = type(value)
     if kind in PLAIN:
@@ -81,7 +81,7 @@ def _of_value(value: Any, registered: Any) -> Hashable:
     if isinstance(value, (list, tuple)):
         return kind, tuple([_of_value(child, registered) for child in value])
     if is_stateful(value):
-        # A model's own are among its modules.
+        # Submodules of a model are among its parts already.
         return _Same(value) if registered is not None else _of_state(value)
     if registered == () and is_number(value) and hasattr(value, "dtype"):
         return kind, str(value.dtype), value.tobytes()
@@ -99,7 +99,7 @@ def _is_hashable(value: Any) -> bool:
 
 
 def attributes(states: Sequence[Any]) -> Attributes:
-    """The plain attributes of stateful objects as they are now."""
+    """Current values of the plain attributes of stateful objects."""
     return [
         (part, {name: value for name, value in part.__dict__.items() if type(value) in PLAIN})
         for state in states
@@ -109,7 +109,7 @@ def attributes(states: Sequence[Any]) -> Attributes:
 
 
 def changed(before: Attributes, after: Attributes) -> Attributes:
-    """Those that have another value than before."""
+    """Attributes of ``after`` that are new or have another value than in ``before``."""
     old = {id(part): values for part, values in before}
     found = []
     for part, values in after:

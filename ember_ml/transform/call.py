@@ -1,4 +1,4 @@
-"""One call of a function under a transform: trees outside, a flat list of tensors for the engine."""
+"""One call of a transformed function: trees for the caller, flat lists of tensors for the engine."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from ember_ml.dispatch.tensor_types import NUMBERS as _NUMBERS
 from ember_ml.dtypes import KINDS, describe, with_article, written
 from ember_ml.random import threefry
 from ember_ml.transform.captures import captures_of, is_number, is_stateful
-from ember_ml.transform.leaves import as_tensor, engine_of, home_of, parameters, states
+from ember_ml.transform.leaves import as_tensor, engine_of, find_backend, parameters, states
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def named(transformed: Callable[..., Any], f: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """``transformed`` with the signature and documentation of ``f``, and a name that says what was done to it."""
+    """``transformed`` with the signature and docstring of ``f``, and a name such as ``grad(f)``."""
     update_wrapper(transformed, f, assigned=("__module__", "__doc__"), updated=())
     transformed.__name__ = transformed.__qualname__ = f"{name}({getattr(f, '__name__', type(f).__name__)})"
     return transformed
 
 
 def unpacking(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` as a function of its positional arguments in one tuple and its keyword arguments in a dictionary."""
+    """``f`` as a function of a tuple of positional arguments and a dictionary of keyword arguments."""
     return lambda args, kwargs: f(*args, **kwargs)
 
 
 def is_compiled() -> bool:
-    """Whether this is compiled code, where the key of the stream is known to the engine alone."""
+    """Whether this code is being compiled: the key of the random stream is then a traced tensor."""
     block = threefry.here.block
     return block is not None and type(block.key[0]) is not int
 
 
 class _Watch(threading.local):
-    """The tensors that stand for those being differentiated with respect to, on engines that cannot tell."""
+    """Tensors that are being differentiated with respect to, on engines that cannot tell from the tensor itself."""
 
     def __init__(self) -> None:
         self.levels: list[Sequence[Any]] = []
@@ -52,11 +52,19 @@ watch = _Watch()
 
 
 class Call:
-    """One call of a function under a transform: its chosen arguments as a flat list of tensors, and the way back.
+    """One call of a transformed function, with the chosen arguments as a flat list of tensors.
 
-    ``tensors`` are the leaves that the engine traces. ``flat`` runs the function on tensors in their place and answers
-    two tuples of tensors: the leaves of its answer, and what passes by untraced (auxiliary tensors, and those assigned
-    to stateful arguments). ``scalar`` is the same for a function whose answer must be a number.
+    ``tensors`` are the leaves that the engine traces. ``flat`` runs the function with other tensors in their place. It
+    returns two tuples: the leaves of the result, and the tensors that are passed on without being differentiated
+    (auxiliary tensors, and those assigned to stateful arguments). ``scalar`` does the same for a function that must
+    return a number.
+
+    Args:
+        name: name of the transform, for errors.
+        chosen: positions of the arguments to trace.
+        has_aux: whether the function returns a pair of value and auxiliary tree.
+        strict: whether a chosen leaf that is not a floating tensor is an error.
+        everything: whether to trace all tensors of the chosen arguments, not only floating ones.
     """
 
     def __init__(
@@ -81,33 +89,35 @@ class Call:
         self.keeps_numbers = name in ("compile", "checkpoint")
         self.aux: Any = None
         self.count = 0
-        # The containers of the chosen arguments, with a leaf or the paths of a stateful argument at each place.
+        # For each leaf of the chosen arguments a mark, or a stateful argument with the paths of its tensors.
         self.places: list[Any] = []
         self.tensors: list[Any] = []
         self.structure: Any = None
         self.states = states((args, kwargs))
         if name in _REPEATED and not is_compiled():
-            self.states += captures_of(f, (args, kwargs), home_of(name, [args[i] for i in chosen], (args, kwargs)))[0]
+            self.states += captures_of(
+                f, (args, kwargs), find_backend(name, [args[i] for i in chosen], (args, kwargs))
+            )[0]
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
-        # Where in the random stream the first run began.
+        # Position in the random stream at which the first run began.
         self.draws: tuple[Any, int] | None = None
-        self.home = home_of(name, [args[i] for i in chosen], (args, kwargs))
+        self.home = find_backend(name, [args[i] for i in chosen], (args, kwargs))
         self.engine = engine_of(self.home, name)
         for i in chosen:
             for leaf in _tree.leaves(args[i]):
-                self._enter(leaf, i, strict)
+                self._add_leaf(leaf, i, strict)
 
-    def _enter(self, leaf: Any, position: int, strict: bool) -> None:
+    def _add_leaf(self, leaf: Any, position: int, strict: bool) -> None:
         if is_stateful(leaf):
             values = leaf.tensors() if self.everything else parameters(leaf, self.name)
             self.places.append((leaf, list(values)))
             home, kinds = self.home, self.home.kinds
-            # A model of NumPy's arrays computes on the active engine.
+            # A model of NumPy arrays computes on the active engine.
             self.tensors += [x if isinstance(x, kinds) else as_tensor(home, x, self.tensors) for x in values.values()]
             return
-        x = None if self._stays(leaf) else as_tensor(self.home, leaf, self.tensors)
+        x = None if self._is_constant(leaf) else as_tensor(self.home, leaf, self.tensors)
         if x is not None and (self.everything or self.home.dtype_of(x).kind in KINDS["floating"]):
-            self.places.append(PORTABLE if dispatch.holds_wrapped((leaf,)) else TRACED)
+            self.places.append(WRAPPED if dispatch.holds_wrapped((leaf,)) else TRACED)
             self.tensors.append(x)
         elif strict and leaf is not None:
             raise TypeError(
@@ -115,17 +125,17 @@ class Call:
                 f"{describe(leaf)}"
             )
         else:
-            self.places.append(STILL)
+            self.places.append(STATIC)
 
-    def _stays(self, leaf: Any) -> bool:
-        """Whether ``leaf`` is a number, and the function is to be given it as it is."""
+    def _is_constant(self, leaf: Any) -> bool:
+        """Whether ``leaf`` is a number that is passed to the function unchanged."""
         if not self.keeps_numbers:
             return self.everything and type(leaf) in _NUMBERS
         kinds: Any = self.home.kinds
         return not isinstance(leaf, kinds) and is_number(leaf)
 
     def _check_given(self, given: list[tuple[Any, dict[str, Any]]]) -> None:
-        """Raise an error if two of the chosen models are one, or one part of the other: whose would a gradient be?"""
+        """Raise an error if two of the chosen models share a parameter, since its gradient would be ambiguous."""
         for state, now in given:
             held = state.tensors()
             for path, x in now.items():
@@ -136,35 +146,35 @@ class Call:
                     )
 
     def flat(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The tensors of the answer, and those that pass by, when the function is run on these tensors."""
-        answer = self.run(tensors)
+        """Run the function on these tensors; return the tensors of the result and those passed on."""
+        result = self.run(tensors)
         if self.has_aux:
-            if not isinstance(answer, tuple) or len(answer) != 2:
+            if not isinstance(result, tuple) or len(result) != 2:
                 if self.name == "custom_gradient":
                     wanted = "the function must return a pair of value and gradient function"
                 else:
                     wanted = "the function must return a pair of value and aux for has_aux=True"
-                raise TypeError(f"{self.name}: {wanted}, got {_shown(answer)}")
-            answer, self.aux = answer
+                raise TypeError(f"{self.name}: {wanted}, got {_describe_result(result)}")
+            result, self.aux = result
         outputs: list[Any] = []
 
         def taken(leaf: Any) -> Any:
             if self.name in _DERIVATIVES:
-                self._check_answer(leaf)
+                self._check_output(leaf)
             x = leaf if self.keeps_numbers and type(leaf) in _NUMBERS else as_tensor(self.home, leaf, tensors)
             if x is None and not self.everything:
                 raise TypeError(f"{self.name}: the function must return tensors, got {written(leaf)}")
             if x is None or type(x) in _NUMBERS:
                 return leaf
             outputs.append(x)
-            return PORTABLE if dispatch.holds_wrapped((leaf,)) else TRACED
+            return WRAPPED if dispatch.holds_wrapped((leaf,)) else TRACED
 
-        self.structure = _tree.map(taken, answer)
+        self.structure = _tree.map(taken, result)
         self.count = len(outputs)
         return tuple(outputs), self._passing()
 
-    def _check_answer(self, leaf: Any) -> None:
-        """Raise an error if ``leaf`` is no tensor of this engine: its derivative would be zero, whatever it is."""
+    def _check_output(self, leaf: Any) -> None:
+        """Raise an error if ``leaf`` is not a tensor of this engine: its derivative would always be zero."""
         x = dispatch.unwrap(leaf)
         kind, kinds = type(x), self.home.kinds
         if not isinstance(x, kinds) and dispatch.classify(kind) in (dispatch.NUMBER, dispatch.HOST):
@@ -175,12 +185,12 @@ class Call:
             )
 
     def joined(self, *tensors: Any) -> tuple[Any, ...]:
-        """As ``flat``, in one tuple, of which the first ``count`` are the answer's."""
+        """As ``flat``, in one tuple. The first ``count`` tensors are those of the result."""
         outputs, passing = self.flat(*tensors)
         return (*outputs, *passing)
 
-    def emptied(self) -> Call:
-        """This call without its tensors, which need not be kept once the function is compiled."""
+    def without_tensors(self) -> Call:
+        """Copy of this call without its tensors, to keep with a compiled program."""
         places = iter(self.places)
         empty = copy.copy(self)
         empty.args = tuple(_tree.map(lambda leaf: None if is_mark(next(places)) else leaf, list(self.args)))
@@ -188,7 +198,7 @@ class Call:
         return empty
 
     def scalar(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """As ``flat``, for a value that can be differentiated."""
+        """As ``flat``, for a function that must return a real floating scalar."""
         outputs, passing = self.flat(*tensors)
         if not is_mark(self.structure):
             raise TypeError(
@@ -206,14 +216,14 @@ class Call:
         return outputs, passing
 
     def run(self, tensors: Sequence[Any]) -> Any:
-        """The function's own answer, with these tensors in the place of the ones it was given."""
+        """Result of the function with these tensors in place of the original ones. Its assignments are undone."""
         rest, places = iter(tensors), iter(self.places)
         before = [dict(state.tensors()) for state in self.states]
         given: list[tuple[Any, dict[str, Any]]] = []
 
         def placed(leaf: Any) -> Any:
             place = next(places)
-            if place is STILL:
+            if place is STATIC:
                 return leaf
             if is_mark(place):
                 return self._wrapped(place, next(rest))
@@ -236,10 +246,10 @@ class Call:
                 return self.f(*args, **self.kwargs)
             if self.draws is None:
                 began = threefry.position()
-                answer = self.f(*args, **self.kwargs)
+                result = self.f(*args, **self.kwargs)
                 self.draws = threefry.since(*began)
-                return answer
-            # An engine may run it again, for the gradient or for another slice: with the same random numbers.
+                return result
+            # Engines may run a function again, for the gradient or for another slice; it draws the same numbers then.
             with threefry.repeated(*self.draws):
                 return self.f(*args, **self.kwargs)
         finally:
@@ -256,21 +266,21 @@ class Call:
                 state.assign(old)
 
     def _wrapped(self, place: Any, x: Any) -> Any:
-        """``x`` in the kind of tensor that is at a place."""
-        return dispatch.wrap(x, self.home) if place is PORTABLE else x
+        """``x``, as an ``EmberTensor`` if ``place`` is marked so."""
+        return dispatch.wrap(x, self.home) if place is WRAPPED else x
 
     def _passing(self) -> tuple[Any, ...]:
         leaves = [dispatch.unwrap(leaf) for leaf in _tree.leaves(self.aux) if is_tensor(leaf)]
         return tuple(leaves + [x for _, new in self.assigned for x in new.values()])
 
     def close(self, passing: Sequence[Any]) -> None:
-        """Put what passed by, now untraced, where it belongs."""
+        """Put the tensors passed on, now computed, into ``aux`` and the stateful arguments."""
         rest = iter(passing)
 
         def settled(leaf: Any) -> Any:
             if not is_tensor(leaf):
                 return leaf
-            return self._wrapped(PORTABLE if dispatch.holds_wrapped((leaf,)) else TRACED, next(rest))
+            return self._wrapped(WRAPPED if dispatch.holds_wrapped((leaf,)) else TRACED, next(rest))
 
         self.aux = _tree.map(settled, self.aux)
         for state, new in self.assigned:
@@ -278,7 +288,7 @@ class Call:
                 state.assign({path: next(rest) for path in new})
 
     def check_unchanged(self) -> None:
-        """Raise an error if the function assigned anything to a model: it would be another thing for each slice."""
+        """Raise an error if the function assigned to a model, since each slice would assign different tensors."""
         for state, new in self.assigned:
             if new:
                 raise ValueError(
@@ -287,31 +297,31 @@ class Call:
                     "a model as they are"
                 )
 
-    def answer(self, outputs: Sequence[Any]) -> Any:
-        """These tensors in the structure of the function's answer."""
+    def result(self, outputs: Sequence[Any]) -> Any:
+        """Tensors in the structure of the result of the function."""
         rest = iter(outputs)
         return _tree.map(lambda leaf: self._wrapped(leaf, next(rest)) if is_mark(leaf) else leaf, self.structure)
 
     def gradients(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
-        """These tensors in the structure of the chosen arguments."""
+        """Tensors in the structure of the chosen arguments."""
         rest, places = iter(tensors), iter(self.places)
 
         def placed(_: Any) -> Any:
             place = next(places)
-            if place is STILL:
+            if place is STATIC:
                 return None
             return self._wrapped(place, next(rest)) if is_mark(place) else {path: next(rest) for path in place[1]}
 
         return tuple([_tree.map(placed, self.args[i]) for i in self.chosen])
 
     def cotangents(self, outputs: Sequence[Any], cotangent: Any) -> list[Any]:
-        """The leaves of ``cotangent``, which must look like the outputs."""
+        """Leaves of ``cotangent``, which must have the structure, shapes and dtypes of the outputs."""
         leaves: list[Any] = []
         _tree.map(lambda _, leaf: leaves.append(leaf), self.structure, cotangent)
         return [self._like(x, leaf, "cotangent") for x, leaf in zip(outputs, leaves, strict=True)]
 
     def tangents(self, tangents: Sequence[Any]) -> list[Any]:
-        """The leaves of ``tangents``, which must look like the chosen arguments."""
+        """Leaves of ``tangents``, which must have the structure, shapes and dtypes of the chosen arguments."""
         found: list[Any] = []
         places = iter(self.places)
 
@@ -319,16 +329,16 @@ class Call:
             place = next(places)
             if is_mark(place):
                 found.append(tangent)
-            elif place is not STILL:
+            elif place is not STATIC:
                 found.extend(tangent.value[path] for path in place[1])
 
         for i in self.chosen:
-            shielded = _shielded(self.args[i], tangents[i])
+            shielded = _shield_states(self.args[i], tangents[i])
             _tree.map(taken, self.args[i], shielded)
         return [self._like(x, leaf, "tangent") for x, leaf in zip(self.tensors, found, strict=True)]
 
-    def fitted(self, x: Any, gradient: Any) -> Any:
-        """``gradient`` as a tensor of the shape of ``x``."""
+    def gradient_like(self, x: Any, gradient: Any) -> Any:
+        """``gradient`` as a tensor of the shape and dtype of ``x``."""
         return self._like(x, gradient, "gradient")
 
     def _like(self, x: Any, leaf: Any, what: str) -> Any:
@@ -351,47 +361,47 @@ class Call:
 
 
 class TRACED:
-    """The mark of a place where there is a tensor."""
+    """Mark of a native tensor."""
 
 
-class PORTABLE:
-    """The mark of a place where there is a tensor in an ``EmberTensor``."""
+class WRAPPED:
+    """Mark of an ``EmberTensor``."""
 
 
-class STILL:
-    """The mark of a place among the chosen arguments where there is something else."""
+class STATIC:
+    """Mark of a leaf of the chosen arguments that is not traced."""
 
 
-# The transforms that answer derivatives.
+# Transforms that compute derivatives.
 _DERIVATIVES = frozenset({"grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian"})
 
-# Those that may run a function more than once. What it does to models that it captures is to be done once.
+# Transforms that may run a function more than once. Its assignments to captured models must happen once.
 _REPEATED = frozenset({"vjp", "jvp", "jacobian", "hessian", "vmap"})
 
 
-def _shown(answer: Any) -> str:
-    """A tuple with its length, anything else by its type."""
-    return f"a tuple of {len(answer)}" if type(answer) is tuple else written(answer)
+def _describe_result(result: Any) -> str:
+    """Description of a result: a tuple with its length, anything else by its type."""
+    return f"a tuple of {len(result)}" if type(result) is tuple else written(result)
 
 
 def is_mark(place: Any) -> bool:
-    """Whether there is a tensor; by identity, which compilers can trace."""
-    return place is TRACED or place is PORTABLE
+    """Whether ``place`` is the mark of a tensor; compared by identity, which compilers can trace."""
+    return place is TRACED or place is WRAPPED
 
 
 class _Shield:
-    """A dictionary that is one leaf of a tree."""
+    """Dictionary that is one leaf of a tree."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         self.value = value
 
 
-def _shielded(tree: Any, other: Any) -> Any:
-    """``other`` with the dictionaries that stand for stateful leaves of ``tree`` as leaves."""
+def _shield_states(tree: Any, other: Any) -> Any:
+    """``other``, with the dictionaries at the stateful leaves of ``tree`` wrapped as leaves."""
     if is_stateful(tree):
         return _Shield(other)
     if isinstance(tree, dict) and isinstance(other, dict):
-        return {key: _shielded(tree.get(key), child) for key, child in other.items()}
+        return {key: _shield_states(tree.get(key), child) for key, child in other.items()}
     if isinstance(tree, (list, tuple)) and isinstance(other, (list, tuple)) and len(tree) == len(other):
-        return type(other)([_shielded(a, b) for a, b in zip(tree, other, strict=True)])
+        return type(other)([_shield_states(a, b) for a, b in zip(tree, other, strict=True)])
     return other

@@ -1,6 +1,6 @@
-"""Captures of a function: what it uses besides its arguments, by closure, default, global name or its object.
+"""Captures of a function: values that it uses through closures, defaults, global names or the object of a method.
 
-Engines that run a function later, or compile it, see arguments alone, so the captures are passed as arguments too.
+Engines that compile a function, or run it again, see only its arguments, so captures are passed as arguments too.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ember_ml.dispatch import is_tensor
 NUMBERS = (bool, int, float, complex, str)
 _NUMERIC = NUMBERS[:-1]
 
-# Containers that are longer are data, and not looked into for numbers and tensors.
+# Longer containers are considered data, and are not searched for numbers and tensors.
 _LONGEST = 64
 
 
 def is_stateful(leaf: Any) -> bool:
-    """Whether ``leaf`` is a ``Stateful``: a look at the methods, which costs less than ``isinstance``."""
+    """Whether ``leaf`` is a ``Stateful``; checking two methods is faster than ``isinstance`` with a protocol."""
     kind = type(leaf)
     return hasattr(kind, "tensors") and hasattr(kind, "assign")
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether ``leaf`` is a number: of Python, of an enumeration, of NumPy, or an array of the host without axes."""
+    """Whether ``leaf`` is a Python number, an enumeration member with a number, or a zero-dimensional NumPy value."""
     kind = type(leaf)
     if kind in _NUMERIC:
         return True
@@ -38,9 +38,10 @@ def is_number(leaf: Any) -> bool:
 
 
 class Captures(NamedTuple):
-    """Models; cells of closures, and names like them, that hold tensors or trees of them; numbers and functions.
+    """Captures of a function.
 
-    The numbers may be arrays of the host, which are part of a program of another engine as numbers are.
+    ``models`` are stateful objects. ``cells`` are closure cells, and objects like them, that hold tensors or trees of
+    tensors. ``values`` are numbers, functions and NumPy arrays, which are constants of a program of another engine.
     """
 
     models: list[Any]
@@ -49,7 +50,7 @@ class Captures(NamedTuple):
 
 
 class Name:
-    """A name in a dictionary of them, global ones or an object's, in the manner of a cell."""
+    """Name in a dictionary of globals or attributes, with the interface of a cell."""
 
     def __init__(self, scope: dict[str, Any], name: str) -> None:
         self.scope, self.name = scope, name
@@ -64,7 +65,7 @@ class Name:
 
 
 class _Default:
-    """A default of a positional parameter, in the manner of a cell."""
+    """Default of a positional parameter, with the interface of a cell."""
 
     def __init__(self, function: FunctionType, place: int) -> None:
         self.function, self.place = function, place
@@ -79,7 +80,7 @@ class _Default:
 
 
 class _Argument:
-    """A positional argument that a ``partial`` has already, in the manner of a cell."""
+    """Positional argument of a ``partial``, with the interface of a cell."""
 
     def __init__(self, function: partial[Any], place: int) -> None:
         self.function, self.place = function, place
@@ -92,7 +93,7 @@ class _Argument:
     def cell_contents(self, content: Any) -> None:
         function: Any = self.function
         args = _with(function.args, self.place, content)
-        # Its arguments are read-only otherwise.
+        # The attributes of a partial are read-only.
         function.__setstate__((function.func, args, function.keywords, function.__dict__))
 
 
@@ -101,10 +102,9 @@ def _with(values: tuple[Any, ...], place: int, content: Any) -> tuple[Any, ...]:
 
 
 def captures_of(f: Any, arguments: Any, home: Backend) -> Captures:
-    """The captures of ``f``, without what is among the arguments.
+    """Captures of ``f`` that are not among the arguments.
 
-    What is of another engine is left alone: nothing flows through it. Of functions with a global name, only that they
-    are the same is known.
+    Tensors of other engines are ignored. Global functions are not searched: they are captured as values, by identity.
     """
     search = _Search(home, {id(leaf) for leaf in tree.leaves(arguments) if is_stateful(leaf)})
     search.rest.append(f)
@@ -120,14 +120,14 @@ class _Search:
         self.found = Captures([], [], [])
 
     def look_at(self, value: Any) -> None:
-        """Take up a model, or what a function or a container of them leads to."""
+        """Record a model, or queue what a function or a container refers to."""
         function, owner = _parts(value)
         key = id(value) if owner is None else (id(owner), id(function))
         if key in self.seen:
             return
         self.seen.add(key)
         if is_stateful(value):
-            if all(_lives(x, self.home) for x in value.tensors().values()):
+            if all(_belongs_to(x, self.home) for x in value.tensors().values()):
                 self.found.models.append(value)
         elif isinstance(value, (dict, list, tuple)):
             self.rest += [leaf for leaf in tree.leaves(value) if callable(leaf) or is_stateful(leaf)]
@@ -145,7 +145,7 @@ class _Search:
     def _look_into(self, function: FunctionType, owner: Any) -> None:
         scope, names = function.__globals__, _names(function.__code__)
         for cell in function.__closure__ or ():
-            # One is empty while what it is for is being made.
+            # The cell of a name that is not yet assigned is empty.
             if _is_filled(cell):
                 self._take(cell.cell_contents, cell, names)
         for place, content in enumerate(function.__defaults__ or ()):
@@ -165,7 +165,7 @@ class _Search:
             self._look_at_attributes(owner, names)
 
     def _look_at_attributes(self, owner: Any, names: tuple[str, ...]) -> None:
-        """Take up those attributes of an object that the code of a function names."""
+        """Record the attributes of an object that the code of a function names."""
         held = getattr(owner, "__dict__", {})
         if isinstance(owner, (type, ModuleType, Backend)) or (id(owner), id(names)) in self.seen:
             return
@@ -177,21 +177,21 @@ class _Search:
                 self.rest.append(getattr(owner, name))
 
     def _take(self, content: Any, cell: Any, names: tuple[str, ...]) -> None:
-        """Take up what a cell or a name holds, for code that has these names in it."""
+        """Record the content of a cell or name, for code that uses these names."""
         if type(content) in NUMBERS:
             self.found.values.append(content)
         elif isinstance(content, (dict, list, tuple)):
             self.rest.append(content)
             if len(content) <= _LONGEST:
                 leaves = tree.leaves(content)
-                if any(is_tensor(leaf) and _lives(leaf, self.home) for leaf in leaves):
+                if any(is_tensor(leaf) and _belongs_to(leaf, self.home) for leaf in leaves):
                     self.found.cells.append(cell)
                 else:
-                    self.found.values.extend(leaf for leaf in leaves if type(leaf) in NUMBERS or _is_of_host(leaf))
+                    self.found.values.extend(leaf for leaf in leaves if type(leaf) in NUMBERS or _is_host_array(leaf))
         elif is_tensor(content):
-            if _lives(content, self.home):
+            if _belongs_to(content, self.home):
                 self.found.cells.append(cell)
-            elif _is_of_host(content):
+            elif _is_host_array(content):
                 self.found.values.append(content)
         elif is_stateful(content) or (callable(content) and not isinstance(content, type)):
             self.rest.append(content)
@@ -202,7 +202,7 @@ class _Search:
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
-    """The function that calling ``value`` runs, and the object whose method it is, if it is one."""
+    """Function that calling ``value`` runs, and the object that it is a method of, or ``None``."""
     if isinstance(value, FunctionType) or is_stateful(value) or isinstance(value, (dict, list, tuple, partial)):
         return value, None
     if isinstance(getattr(value, "__func__", None), FunctionType):
@@ -211,23 +211,23 @@ def _parts(value: Any) -> tuple[Any, Any]:
     return (call, value) if isinstance(call, FunctionType) else (value, None)
 
 
-def _lives(x: Any, home: Backend) -> bool:
-    """Whether a tensor is an engine's own, wrapped or not; host arrays are NumPy's, traced or not."""
+def _belongs_to(x: Any, home: Backend) -> bool:
+    """Whether a tensor, wrapped or native, belongs to an engine; host arrays belong to NumPy."""
     owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
     name = owner.chosen_as if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
     return name == home.chosen_as
 
 
-def _is_of_host(x: Any) -> bool:
+def _is_host_array(x: Any) -> bool:
     return dispatch.classify(type(x)) == dispatch.HOST
 
 
-# By the address of the code, which is kept as well, lest another takes it.
+# By ``id`` of the code. Holding a reference keeps the ``id`` from being reused.
 _known: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
 
 
 def _names(code: CodeType) -> tuple[str, ...]:
-    """The global names and attributes in a piece of code, and in those that are written in it."""
+    """Global names and attributes that a code object and the code objects nested in it use."""
     if id(code) not in _known:
         codes = [code]
         for one in codes:
@@ -245,7 +245,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def with_captures(f: Callable[..., Any], cells: list[Any]) -> Callable[..., Any]:
-    """``f`` with its captures as a further first argument; their tensors are put into the cells that they came from."""
+    """``f`` with its captures as an additional first argument, whose tensors replace the contents of the cells."""
 
     def run(held: Any, *args: Any) -> Any:
         before = [cell.cell_contents for cell in cells]

@@ -1,4 +1,4 @@
-"""Compiled functions: the programs that engines make of them, and which of those a call runs."""
+"""Compiled functions: the programs that engines compile, and the choice of the program for a call."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
 from ember_ml.random import threefry
 from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
-from ember_ml.transform.call import STILL, Call, F, is_compiled, named
+from ember_ml.transform.call import STATIC, Call, F, is_compiled, named
 from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
-from ember_ml.transform.leaves import as_tensor, engine_of, home_of, is_writing, states
+from ember_ml.transform.leaves import as_tensor, engine_of, find_backend, is_writing, states
 
 
 def compile(f: F) -> F:
-    """``f``, compiled by the engine of its tensors: ``torch.compile``, ``mx.compile``; NumPy runs ``f`` itself.
+    """``f`` compiled by the engine of its tensors: ``torch.compile`` or ``mx.compile``. NumPy runs ``f`` unchanged.
 
-    Tensors are inputs; numbers, strings and the like are part of the program, so that other values compile it again.
-    Numbers of NumPy and arrays of it without axes are numbers, unless NumPy is active; but ``torch.compile`` knows none
-    of their values, and is given Python's for integers and bools, and tensors for floats.
-    Models and optimisers go in and come out: what ``f`` assigns to them is there after the call. Random draws inside
-    use a fresh key of the current stream on each call. A mistake is explained as without the compiler, with the names
-    of the operation and of the layer.
+    Tensors are inputs of the program. Numbers, strings and other Python values are constants: ``f`` is compiled again
+    for other values. NumPy scalars and zero-dimensional arrays are constants too, unless NumPy is the active engine.
+    torch does not specialize on them, so they are passed to it as Python numbers if they are integers or bools, and as
+    tensors if they are floats.
+
+    Models and optimizers may be arguments or captured; tensors that ``f`` assigns to them remain assigned after the
+    call. Random functions inside ``f`` use a new key of the current stream in each call. Errors are the same as without
+    compilation, and name the operation and the layer.
 
     >>> from ember_ml import ops
     >>> compile(lambda x, n: ops.power(x, n))(ops.asarray([1.0, 2.0]), 2).tolist()
@@ -42,22 +44,22 @@ def compile(f: F) -> F:
             return f(*args, **kwargs)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        words = _next_words()
-        if words is None:
+        key = _next_key()
+        if key is None:
             return f(*args, **kwargs)
-        home = home_of("compile", (args, kwargs), ())
+        home = find_backend("compile", (args, kwargs), ())
         program = programs.get(home.name)
         if program is None:
             program = programs[home.name] = _program(seeded, engine_of(home, "compile"))
-        return program(home.convert(words, home.dtypes["uint32"], home.device), args, kwargs)
+        return program(home.convert(key, home.dtypes["uint32"], home.device), args, kwargs)
 
     return named(transformed, f, "compile")  # type: ignore[return-value]
 
 
-def _next_words() -> list[int] | None:
-    """The next key of the current stream; ``None`` in compiled code, where that is known to the engine alone.
+def _next_key() -> list[int] | None:
+    """Next key of the current stream; ``None`` in compiled code, where the key is a traced tensor.
 
-    Every call takes one, whether it is used or not, so that streams go on alike on all engines.
+    Every call takes a key, used or not, so that streams advance equally on all engines.
     """
     block = threefry.here.block
     if block is None:
@@ -69,23 +71,23 @@ def _next_words() -> list[int] | None:
 
 
 def _program(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
-    """``f`` compiled by an engine that traces Python, or that traces functions of tensors; else ``f`` itself."""
+    """``f`` compiled by an engine that traces Python or functions of tensors; ``f`` itself for other engines."""
     if not hasattr(engine, "compiled"):
         return _Program(f, engine) if hasattr(engine, "compiled_flat") else f
     return _Traced(f, engine)
 
 
 class _Traced:
-    """A function for an engine that traces Python."""
+    """Compiled function of an engine that traces Python."""
 
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
         self.f, self.engine = f, engine
         self.run = engine.compiled(f)
-        # The shapes and types that it was called with, and whether there were models: others are compiled first.
+        # Shapes and types of earlier calls, for which a program exists, and whether those calls involved models.
         self.known: dict[Hashable, bool] = {}
-        # Whether it is known that there is something in it that cannot be compiled.
+        # Whether the function was found to be impossible to compile.
         self.is_plain = False
-        # Captures that may have a global name.
+        # Captured models, and captures by name.
         self.models: list[Any] = []
         self.names: list[Name] = []
 
@@ -93,7 +95,7 @@ class _Traced:
         if self.is_plain:
             return self.f(*args)
         if not self.known:
-            self.models, cells, _ = captures_of(self.f, args, home_of("compile", args[:1], ()))
+            self.models, cells, _ = captures_of(self.f, args, find_backend("compile", args[:1], ()))
             self.names = [cell for cell in cells if isinstance(cell, Name)]
         leaves = _tree.leaves(args)
         are_numbers = is_below = False
@@ -101,13 +103,13 @@ class _Traced:
             if type(leaf) is float:
                 is_below = is_below or (not leaf and math.copysign(1.0, leaf) < 0)
             elif not are_numbers:
-                are_numbers = _is_of_numpy(leaf)
+                are_numbers = _is_numpy_number(leaf)
         if are_numbers:
-            args = _read(args)
+            args = _convert_numpy_numbers(args)
         if self.names or self.models:
-            args = self._apart(args)
+            args = self._alias_captured(args)
         if is_below:
-            # A compiler takes a negative zero, which is equal to the other, for the same number.
+            # torch 2.13: a program compiled for 0.0 is reused for -0.0, since the two compare equal.
             return self.f(*args)
         try:
             return self._run(args, leaves)
@@ -115,75 +117,75 @@ class _Traced:
             if not self.engine.is_of_compiler(error):
                 raise
             count = self.engine.uncompilable()
-            mistake = _mistake(self.f, args)
-            if mistake is not None:
-                # Without the compiler's own words, which are many.
-                raise mistake from mistake.__cause__
+            plain_error = _plain_error(self.f, args)
+            if plain_error is not None:
+                # Omit the long error of the compiler.
+                raise plain_error from plain_error.__cause__
             if self.engine.uncompilable() == count:
                 raise
             self.is_plain = True
             return self.f(*args)
 
     def _run(self, args: tuple[Any, ...], leaves: list[Any]) -> Any:
-        """Result of the program. What it assigns to models is assigned as a whole, or not at all."""
+        """Result of the program. Its assignments to models are atomic."""
         shapes = tuple([leaf.shape if hasattr(type(leaf), "shape") else type(leaf) for leaf in leaves])
         known = self.known.get(shapes)
         if known is not None:
             for leaf in leaves:
                 if is_writing(leaf):
-                    # Here, or the program would be traced twice: with the copies that this takes, and without.
+                    # Copied outside the program, which would otherwise be traced twice: with the copies and without.
                     leaf.own()
             if not known:
                 return self.run(*args)
             with uninterrupted():
                 return self.run(*args)
-        held = _held(args)
-        others = captures_of(self.f, args, home_of("compile", args[:1], ())).models
+        held = _tensors_of(args)
+        others = captures_of(self.f, args, find_backend("compile", args[:1], ())).models
         for leaf in (*leaves, *others):
             if is_writing(leaf):
                 leaf.own()
         with uninterrupted():
             try:
-                # A compiler takes long. What the arguments hold is put back; of other models nothing is known.
+                # Compilation is slow, so allow Ctrl-C; the arguments are restored, but captured models cannot be.
                 with nullcontext() if others else interruptible():
                     result = self.run(*args)
             except BaseException:
-                _put_back(held)
+                _restore(held)
                 raise
         self.known[shapes] = bool(held or others)
         return result
 
-    def _apart(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, with another object for each tensor that the function also captures.
+    def _alias_captured(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments, with an alias for each tensor that the function also captures.
 
-        torch 2.13 takes a tensor that is both an argument and a global for one input, and does not check in later calls
-        that it is still one (``torch._dynamo.guards.make_dupe_guard``).
+        torch 2.13 treats a tensor that is both an argument and a global as one input, and does not check in later calls
+        that both are still the same tensor (``torch._dynamo.guards.make_dupe_guard``).
         """
         held = {id(dispatch.unwrap(x)) for name in self.names for x in _tree.leaves(name.cell_contents)}
         for model in self.models:
             held.update(map(id, model.tensors().values()))
 
-        def apart(leaf: Any) -> Any:
+        def aliased(leaf: Any) -> Any:
             native = dispatch.unwrap(leaf) if is_tensor(leaf) else leaf
             if id(native) not in held or not is_tensor(native):
                 return leaf
             other = self.engine.aliased(native)
             return other if native is leaf else dispatch.wrap(other, leaf.home)
 
-        return tuple([_tree.map(apart, one) for one in args])
+        return tuple([_tree.map(aliased, one) for one in args])
 
 
-def _is_of_numpy(leaf: Any) -> bool:
-    """Whether ``leaf`` is a number of NumPy."""
+def _is_numpy_number(leaf: Any) -> bool:
+    """Whether ``leaf`` is a NumPy scalar or a zero-dimensional array."""
     return is_tensor(leaf) and is_number(leaf)
 
 
-def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, after a key, with Python's for the integers and bools of NumPy, and tensors for its floats."""
-    home = home_of("compile", args[:1], ())
+def _convert_numpy_numbers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments, the first of which is a key, with NumPy integers and bools as Python numbers and floats as tensors."""
+    home = find_backend("compile", args[:1], ())
 
     def read(leaf: Any) -> Any:
-        if not _is_of_numpy(leaf):
+        if not _is_numpy_number(leaf):
             return leaf
         number = leaf.item()
         return number if isinstance(number, int) else as_tensor(home, leaf, args[:1])
@@ -191,80 +193,79 @@ def _read(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([_tree.map(read, one) for one in args])
 
 
-def _held(args: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """The stateful arguments with the tensors that they have."""
+def _tensors_of(args: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """Stateful arguments with their current tensors."""
     return [(state, dict(state.tensors())) for state in states(args)]
 
 
-def _put_back(held: list[tuple[Any, dict[str, Any]]]) -> None:
+def _restore(held: list[tuple[Any, dict[str, Any]]]) -> None:
     for state, old in held:
         state.assign(old)
 
 
-def _mistake(f: Callable[..., Any], args: tuple[Any, ...]) -> Exception | None:
-    """What ``f`` itself raises, which names the operation and the layer; nothing that it assigns is kept."""
-    before = _held(args)
+def _plain_error(f: Callable[..., Any], args: tuple[Any, ...]) -> Exception | None:
+    """Error that uncompiled ``f`` raises, which names the operation and the layer. Its assignments are undone."""
+    before = _tensors_of(args)
     try:
         f(*args)
     except Exception as error:
         return error
     finally:
-        _put_back(before)
+        _restore(before)
     return None
 
 
 class _Program:
-    """A function for an engine that compiles functions of tensors: one of these for each structure of arguments."""
+    """Compiled function of an engine that traces functions of tensors, with one program per cache key."""
 
     def __init__(self, f: Callable[..., Any], engine: Any) -> None:
         self.f = f
         self.engine = engine
         self.entries: dict[Hashable, _Entry] = {}
-        self.is_told = False
+        self.has_warned = False
 
     def __call__(self, *args: Any) -> Any:
         with _one_at_a_time:
             return self._run(args)
 
     def _run(self, args: tuple[Any, ...]) -> Any:
-        # The first argument is the key, which is at home.
-        models, cells, names = captures_of(self.f, args, home_of("compile", args[:1], ()))
+        # The first argument is the random key, a tensor of the engine.
+        models, cells, names = captures_of(self.f, args, find_backend("compile", args[:1], ()))
         args = (models, [cell.cell_contents for cell in cells]), *args
         call = Call(
             "compile", with_captures(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True
         )
         places = zip(_tree.leaves(args), call.places, strict=True)
-        numbers = [leaf for leaf, place in places if place is STILL and is_tensor(leaf)]
+        numbers = [leaf for leaf, place in places if place is STATIC and is_tensor(leaf)]
         key = cache_key(args, [*names, *numbers])
         entry = self.entries.get(key)
         if entry is None:
             self._make_room()
-            entry = self.entries[key] = _Entry(call.emptied(), self.engine)
+            entry = self.entries[key] = _Entry(call.without_tensors(), self.engine)
         return entry(call.tensors)
 
     def _make_room(self) -> None:
-        """Let go of the oldest program if there are many, and say so the first time."""
+        """Drop the oldest program if the limit is reached, and warn the first time."""
         if len(self.entries) < _PROGRAMS:
             return
         self.entries.pop(next(iter(self.entries)))
-        if not self.is_told:
-            self.is_told = True
+        if not self.has_warned:
+            self.has_warned = True
             warn(
                 f"compile: a function was compiled for the {_PROGRAMS + 1}th time, each for other numbers, options or "
                 "models. A number that is another in every call is best given as a tensor, or held in a Buffer"
             )
 
 
-# While one thread traces a function, its models and closures hold what stands for their tensors, which is of no use to
-# another that runs it or one like it.
+# While a function is traced, its models and closures hold tracers, which another thread must not use.
 _one_at_a_time = threading.RLock()
 
-# How many programs of one function are kept.
+# Number of programs kept per function.
 _PROGRAMS = 16
 
 
 class _Entry:
-    """A program, and what the function did to attributes while it was traced."""
+    """A program, and the changes that the function made to attributes while it was traced."""
 
     def __init__(self, call: Call, engine: Any) -> None:
         self.call = call
@@ -275,7 +276,7 @@ class _Entry:
 
     def traced(self, *tensors: Any) -> tuple[Any, ...]:
         if self.is_traced:
-            # An engine may trace it twice in one call.
+            # Engines may trace a function twice in one call.
             for part, values in self.before:
                 part.__dict__.update(values)
         self.before = attributes(self.call.states)
@@ -286,28 +287,28 @@ class _Entry:
 
     def __call__(self, tensors: Sequence[Any]) -> Any:
         if not self.call.states:
-            return self._closed(self._run(tensors))
+            return self._finish(self._run(tensors))
         with uninterrupted():
             if self.is_known:
-                return self._closed(self._run(tensors))
+                return self._finish(self._run(tensors))
             held = [(state, dict(state.tensors())) for state in self.call.states]
             try:
                 with interruptible():
                     found = self._run(tensors)
             except BaseException:
-                _put_back(held)
+                _restore(held)
                 raise
             self.is_known = True
-            return self._closed(found)
+            return self._finish(found)
 
     def _run(self, tensors: Sequence[Any]) -> Any:
         self.is_traced = False
         return self.run(*tensors)
 
-    def _closed(self, found: Any) -> Any:
-        """Result of the call, after what the program assigned is assigned."""
+    def _finish(self, found: Any) -> Any:
+        """Assign the tensors and attributes that the function assigned, and return the result of the call."""
         if not self.is_traced:
             for part, values in self.changes:
                 part.__dict__.update(values)
         self.call.close(found[self.call.count :])
-        return self.call.answer(found[: self.call.count])
+        return self.call.result(found[: self.call.count])

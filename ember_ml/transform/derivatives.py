@@ -1,4 +1,4 @@
-"""Derivatives: gradients, products with Jacobians from either side, Jacobians and Hessians."""
+"""Derivatives: gradients, vector-Jacobian and Jacobian-vector products, Jacobians and Hessians."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from ember_ml.transform.vectorization import is_position, vmap
 def value_and_grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that answers ``f``'s value and its gradient.
+    """Function that returns the value of ``f`` and its gradient.
 
-    The value must be a real floating tensor of no dimensions. The gradient has the structure of the argument, that of a
-    stateful argument is a dictionary from path to tensor. With respect to complex tensors it is the direction of
-    steepest ascent, ``du/dx + i du/dy``, as torch and MLX have it.
+    The value must be a real floating scalar. The gradient has the structure of the argument; that of a stateful
+    argument is a dictionary from path to tensor. The gradient with respect to complex tensors is the direction of
+    steepest ascent, ``du/dx + i du/dy``, as in torch and MLX.
 
     Args:
-        argnums: the position of the argument to differentiate with respect to; if several, the gradient is a tuple.
-        has_aux: ``f`` answers a pair, the value and anything else, which is passed on: ``((value, aux), gradient)``.
+        f: the function to differentiate.
+        argnums: position of the argument to differentiate with respect to. For a sequence of positions, the gradient
+            is a tuple.
+        has_aux: ``f`` returns a pair of the value and an auxiliary tree. The result is ``((value, aux), gradient)``.
 
     >>> from ember_ml import ops
     >>> value, gradient = value_and_grad(lambda x: ops.sum(ops.square(x)))(ops.asarray([1.0, 2.0]))
@@ -42,10 +44,10 @@ def _value_and_grad(
     positions = _positions(name, argnums)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = Call(name, f, args, kwargs, _chosen(name, positions, args), has_aux=has_aux)
+        call = Call(name, f, args, kwargs, _from_front(name, positions, args), has_aux=has_aux)
         (value,), aux, gradients = call.engine.value_and_grad(call.scalar, call.tensors)
         call.close(aux)
-        value = call.answer((value,))
+        value = call.result((value,))
         gradients = call.gradients(gradients)
         return (value, call.aux) if has_aux else value, gradients if isinstance(argnums, Sequence) else gradients[0]
 
@@ -53,11 +55,13 @@ def _value_and_grad(
 
 
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that answers the gradient of ``f``, whose value is a tensor of no dimensions; see ``value_and_grad``.
+    """Function that returns the gradient of ``f``, which must return a scalar; see ``value_and_grad``.
 
     Args:
-        argnums: the position of the argument to differentiate with respect to; if several, the answer is a tuple.
-        has_aux: ``f`` answers a pair, the value and anything else, which is passed on: ``(gradient, aux)``.
+        f: the function to differentiate.
+        argnums: position of the argument to differentiate with respect to. For a sequence of positions, the result is
+            a tuple.
+        has_aux: ``f`` returns a pair of the value and an auxiliary tree. The result is ``(gradient, aux)``.
 
     >>> from ember_ml import ops
     >>> grad(lambda p: ops.sum(ops.multiply(p["w"], p["w"])))({"w": ops.asarray([1.0, 3.0])})["w"].tolist()
@@ -73,16 +77,18 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool 
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """``f(*primals)``, and the function from a cotangent of that answer to the tuple of cotangents of the primals.
+    """``f(*primals)``, and the function that maps a cotangent of it to the tuple of cotangents of the primals.
 
     The cotangent of a leaf that is not floating is ``None``.
 
     Args:
-        has_aux: ``f`` answers a pair, and the second part is passed on: ``(answer, function, aux)``.
+        f: the function to differentiate.
+        *primals: its arguments.
+        has_aux: ``f`` returns a pair of the value and an auxiliary tree. The result is ``(value, function, aux)``.
 
     >>> from ember_ml import ops
-    >>> answer, pull = vjp(ops.multiply, ops.asarray([1.0, 2.0]), ops.asarray(3.0))
-    >>> [x.tolist() for x in pull(ops.asarray([1.0, 1.0]))]
+    >>> value, pullback = vjp(ops.multiply, ops.asarray([1.0, 2.0]), ops.asarray(3.0))
+    >>> [x.tolist() for x in pullback(ops.asarray([1.0, 1.0]))]
     [[3.0, 3.0], 3.0]
     """
     call = Call("vjp", f, primals, {}, tuple(range(len(primals))), has_aux=has_aux, strict=False)
@@ -90,27 +96,28 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     call.close(aux)
 
     def pullback(cotangent: Any) -> Any:
-        """The cotangents of the primals."""
+        """Cotangents of the primals."""
         return call.gradients(pull(call.cotangents(outputs, cotangent)))
 
-    answer = call.answer(outputs)
-    return (answer, pullback, call.aux) if has_aux else (answer, pullback)
+    result = call.result(outputs)
+    return (result, pullback, call.aux) if has_aux else (result, pullback)
 
 
 def jvp(
     f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """``f(*primals)``, and how it changes when the primals move along ``tangents``, which have the same structure.
-
-    The tangent of a leaf that is not floating is ``None``; that of a stateful argument is a dictionary from path to
-    tensor.
+    """``f(*primals)``, and its directional derivative along ``tangents``.
 
     Args:
-        has_aux: ``f`` answers a pair, and the second part is passed on: ``(answer, tangent, aux)``.
+        f: the function to differentiate.
+        primals: its arguments.
+        tangents: one tangent per argument, of the same structure. The tangent of a leaf that is not floating is
+            ``None``; that of a stateful argument is a dictionary from path to tensor.
+        has_aux: ``f`` returns a pair of the value and an auxiliary tree. The result is ``(value, tangent, aux)``.
 
     >>> from ember_ml import ops
-    >>> answer, tangent = jvp(ops.square, (ops.asarray([1.0, 2.0]),), (ops.asarray([1.0, 0.5]),))
-    >>> answer.tolist(), tangent.tolist()
+    >>> value, tangent = jvp(ops.square, (ops.asarray([1.0, 2.0]),), (ops.asarray([1.0, 0.5]),))
+    >>> value.tolist(), tangent.tolist()
     ([1.0, 4.0], [2.0, 2.0])
     """
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
@@ -122,18 +129,20 @@ def jvp(
     call = Call("jvp", f, tuple(primals), {}, tuple(range(len(primals))), has_aux=has_aux, strict=False)
     outputs, moved, aux = call.engine.jvp(call.flat, call.tensors, call.tangents(tangents))
     call.close(aux)
-    answer = call.answer(outputs), call.answer(moved)
-    return (*answer, call.aux) if has_aux else answer
+    result = call.result(outputs), call.result(moved)
+    return (*result, call.aux) if has_aux else result
 
 
 def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function that answers the derivatives of all outputs of ``f`` with respect to all inputs.
+    """Function that returns the Jacobian of ``f``: the derivatives of all outputs with respect to all inputs.
 
-    The answer has the structure of ``f``'s own, with that of the argument at each of its leaves; a block has the shape
-    of the output followed by that of the input.
+    The result has the structure of the result of ``f``, with the structure of the argument at each leaf. The shape of
+    each block is that of the output followed by that of the input.
 
     Args:
-        argnums: the position of the argument to differentiate with respect to; if several, there is a tuple of blocks.
+        f: the function to differentiate.
+        argnums: position of the argument to differentiate with respect to. For a sequence of positions, each leaf of
+            the result is a tuple of blocks.
 
     >>> from ember_ml import ops
     >>> jacobian(ops.square)(ops.asarray([1.0, 2.0])).tolist()
@@ -143,24 +152,24 @@ def jacobian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callabl
 
 
 def _jacobian(name: str, f: Callable[..., Any], argnums: int | Sequence[int]) -> Callable[..., Any]:
-    """The same for the transform of that name, which errors tell."""
+    """As ``jacobian``, with the name of the transform for errors."""
     positions = _positions(name, argnums)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        call = Call(name, f, args, kwargs, _chosen(name, positions, args))
+        call = Call(name, f, args, kwargs, _from_front(name, positions, args))
         outputs, passing, pull = call.engine.vjp(call.flat, call.tensors)
         call.close(passing)
-        # For each output and input, in this order.
+        # One row of blocks per output, one block per input.
         with _backends.active(call.home):
             blocks = [_rows(pull, outputs, i, call.tensors) for i in range(len(outputs))]
         found = [call.gradients(row) for row in blocks]
-        return call.answer(found if isinstance(argnums, Sequence) else [gradients[0] for gradients in found])
+        return call.result(found if isinstance(argnums, Sequence) else [gradients[0] for gradients in found])
 
     return named(transformed, f, name)
 
 
 def _rows(pull: Callable[..., Any], outputs: Sequence[Any], place: int, inputs: Sequence[Any]) -> list[Any]:
-    """The derivatives of one output with respect to each input."""
+    """Derivatives of one output with respect to each input."""
     x = outputs[place]
     shape = tuple(x.shape)
     size = math.prod(shape)
@@ -177,10 +186,12 @@ def _rows(pull: Callable[..., Any], outputs: Sequence[Any], place: int, inputs: 
 
 
 def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function that answers the second derivatives of ``f``: the Jacobian of its Jacobian.
+    """Function that returns the second derivatives of ``f``: the Jacobian of its Jacobian.
 
     Args:
-        argnums: the position of the argument to differentiate with respect to; if several, there is a tuple of tuples.
+        f: the function to differentiate.
+        argnums: position of the argument to differentiate with respect to. For a sequence of positions, the result is
+            a tuple of tuples.
 
     >>> from ember_ml import ops
     >>> hessian(lambda x: ops.sum(ops.power(x, 3.0)))(ops.asarray([1.0, 2.0])).tolist()
@@ -190,15 +201,15 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable
 
 
 def _positions(name: str, argnums: Any) -> tuple[int, ...]:
-    """The positions of the arguments to differentiate with respect to."""
+    """Positions of the arguments to differentiate with respect to, as a tuple."""
     several = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not several or not all(is_position(i) for i in several):
         raise TypeError(f"{name}: argnums must be the position of an argument or a tuple of positions, got {argnums!r}")
     return tuple(operator.index(i) for i in several)
 
 
-def _chosen(name: str, positions: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The same positions, counted from the front."""
+def _from_front(name: str, positions: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Positions, counted from the front."""
     for i in positions:
         if not -len(args) <= i < len(args):
             raise TypeError(f"{name}: argnums must be places of positional arguments, got {i} for {len(args)} of them")

@@ -1,4 +1,4 @@
-"""The leaves of arguments: the engine that they live on, the stateful ones, and the others as tensors."""
+"""Leaves of arguments: their engine, the stateful ones, and conversion of the others to tensors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ember_ml.dtypes import with_article
 from ember_ml.transform.captures import is_stateful
 
 
-def home_of(name: str, first: Any, others: Any) -> Backend:
-    """The engine that the tensors live on: those to differentiate with respect to, or else any; else the active one."""
+def find_backend(name: str, first: Any, others: Any) -> Backend:
+    """Engine of the tensors in ``first``; if there are none, of those in ``others``, or else the active engine."""
     for tree, is_theirs in ((first, False), (first, True), (others, False), (others, True)):
         home: Backend | None = None
         for x in _samples(tree, is_theirs):
             owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
             if isinstance(owner, Backend) and owner is not home:
                 if home is not None and owner.chosen_as == home.chosen_as:
-                    # What is traced, and arrays with it.
+                    # Arrays that NumPy records for gradients may be mixed with plain arrays.
                     home = owner if owner.name in _backends.HIDDEN else home
                 elif home is not None and tree is first:
                     raise TypeError(
@@ -35,23 +35,23 @@ def home_of(name: str, first: Any, others: Any) -> Backend:
 
 
 def _samples(tree: Any, is_theirs: bool) -> list[Any]:
-    """The leaves, with one tensor of each stateful one in its place.
+    """Leaves, with one tensor in place of each stateful leaf.
 
     Args:
-        is_theirs: those alone that write into tensors of their own, or those alone that do not. An optimiser that is
-            asked for its tensors will copy them first, so that it is asked last.
+        is_theirs: return only leaves that write into their tensors in place, or only the others. An optimizer copies
+            its tensors after they were read, so it is read last.
     """
     leaves = [leaf for leaf in _tree.leaves(tree) if is_writing(leaf) == is_theirs]
     return [next(iter(leaf.tensors().values()), None) if is_stateful(leaf) else leaf for leaf in leaves]
 
 
 def is_writing(leaf: Any) -> bool:
-    """Whether ``leaf`` is stateful and may write into its tensors: those it knows to be its own."""
+    """Whether ``leaf`` is stateful and may write into its tensors in place."""
     return hasattr(type(leaf), "own") and is_stateful(leaf)
 
 
 def states(tree: Any) -> list[Any]:
-    """The stateful leaves, each once."""
+    """Stateful leaves, without duplicates."""
     found: list[Any] = []
     for leaf in _tree.leaves(tree):
         if is_stateful(leaf) and not any(leaf is other for other in found):
@@ -60,7 +60,7 @@ def states(tree: Any) -> list[Any]:
 
 
 def parameters(state: Any, name: str) -> dict[str, Any]:
-    """The trainable tensors of a stateful leaf, by path."""
+    """Trainable tensors of a stateful leaf, by path."""
     found = getattr(state, "parameters", None)
     if found is None:
         raise TypeError(
@@ -71,7 +71,7 @@ def parameters(state: Any, name: str) -> dict[str, Any]:
 
 
 def engine_of(home: Backend, name: str) -> Any:
-    """How an engine transforms functions of flat lists of tensors, for the transform of that name."""
+    """Module that implements the transforms of an engine on flat lists of tensors."""
     found = _backends.submodule(home.module, "transform")
     if found is None:
         raise home.lacks(name, "transform")
@@ -85,12 +85,12 @@ _MEMBERS = tuple(protocol.members(protocol.Transform))
 
 
 def has_compiler(home: Backend) -> bool:
-    """Whether an engine compiles functions; without one, ``compile`` runs them as they are."""
+    """Whether the compiler of an engine traces Python, as that of torch does."""
     return hasattr(_backends.submodule(home.module, "transform"), "compiled")
 
 
-def as_tensor(home: Backend, value: Any, beside: Sequence[Any]) -> Any:
-    """A tensor, host array or number as a tensor of ``home``; ``None`` if it is none of these."""
+def as_tensor(home: Backend, value: Any, like: Sequence[Any]) -> Any:
+    """Tensor, host array or number as a tensor of ``home`` on the device of ``like[0]``; ``None`` for other values."""
     kinds: Any = home.kinds
     value = dispatch.unwrap(value)
     if isinstance(value, kinds):
@@ -98,4 +98,4 @@ def as_tensor(home: Backend, value: Any, beside: Sequence[Any]) -> Any:
     owner = dispatch.classify(type(value))
     if owner not in (dispatch.NUMBER, dispatch.HOST):
         return None
-    return home.convert(value, None, home.device_like(beside[0]) if beside else home.device)
+    return home.convert(value, None, home.device_like(like[0]) if like else home.device)

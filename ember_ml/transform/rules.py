@@ -1,4 +1,4 @@
-"""Functions with a rule of their own for their gradient: one that is given, or to compute them again."""
+"""Functions with a custom gradient, and rematerialization."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ember_ml.dtypes import written
 from ember_ml.ops import creation
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
 from ember_ml.transform.captures import captures_of, with_captures
-from ember_ml.transform.leaves import home_of
+from ember_ml.transform.leaves import find_backend
 
 
 def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The first part of ``f``'s answer, whose gradient is what the second part says.
+    """Function with a custom gradient.
 
-    ``f`` answers a pair: anything, and a function that takes one cotangent for each tensor in it and answers one for
-    each floating tensor among the arguments, in the order of their leaves; alone if there is one, ``None`` for zero. So
-    what is to have a gradient is given as an argument: a model or a tensor that ``f`` closes over while it is being
-    differentiated with respect to is an error.
+    ``f`` returns a pair: the value, which may be a tree, and a gradient function. The gradient function takes one
+    cotangent for each tensor of the value. It returns one gradient for each floating tensor of the arguments, in the
+    order of their leaves: a list or tuple, or the gradient itself if there is one. ``None`` is a zero gradient.
+    Everything to differentiate with respect to must be an argument: it is an error if ``f`` closes over it.
 
     >>> from ember_ml import grad, ops
     >>> @custom_gradient
@@ -54,19 +54,19 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
                         f"{len(tensors)} gradients, one for each tensor, got {len(several)}"
                     )
                 return [
-                    creation.zeros_like(x) if one is None else call.fitted(x, one)
+                    creation.zeros_like(x) if one is None else call.gradient_like(x, one)
                     for x, one in zip(tensors, several, strict=True)
                 ]
 
             return outputs, pulled
 
-        return call.answer(call.engine.ruled(split, call.tensors))
+        return call.result(call.engine.ruled(split, call.tensors))
 
     return named(transformed, f, "custom_gradient")
 
 
 def _check_captures(f: Callable[..., Any], arguments: Any, call: Call) -> None:
-    """Raise an error if ``f`` captures something that a gradient is being taken of: the rule has none for it."""
+    """Raise an error if ``f`` captures a tensor being differentiated with respect to, which the rule does not cover."""
     models, cells, _ = captures_of(f, arguments, call.home)
     is_traced = getattr(call.engine, "is_traced", watch.sees)
     held = [(type(model).__name__, x) for model in models for x in model.tensors().values()]
@@ -80,9 +80,9 @@ def _check_captures(f: Callable[..., Any], arguments: Any, call: Call) -> None:
 
 
 def checkpoint(f: F) -> F:
-    """``f``, whose intermediate values are not kept for the gradient but computed again: less memory, more time.
+    """``f`` with rematerialization: intermediate values are recomputed for the gradient, which saves memory.
 
-    ``f`` may be a module, or close over modules and tensors. Random numbers are the same when they are drawn again.
+    ``f`` may be a module, or close over modules and tensors. The recomputation draws the same random numbers.
 
     >>> from ember_ml import grad, ops
     >>> layer = checkpoint(lambda x: ops.sum(ops.exp(ops.sin(x))))
@@ -91,7 +91,7 @@ def checkpoint(f: F) -> F:
     """
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        models, cells, _ = captures_of(f, (args, kwargs), home_of("checkpoint", (args, kwargs), ()))
+        models, cells, _ = captures_of(f, (args, kwargs), find_backend("checkpoint", (args, kwargs), ()))
         held = models, [cell.cell_contents for cell in cells]
         call = Call(
             "checkpoint",
@@ -104,6 +104,6 @@ def checkpoint(f: F) -> F:
         )
         found = call.engine.remembered(call.joined, call.tensors)
         call.close(found[call.count :])
-        return call.answer(found[: call.count])
+        return call.result(found[: call.count])
 
     return named(transformed, f, "checkpoint")  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Vectorisation: a function of one slice for all slices, at once or one after the other."""
+"""Vectorization: ``vmap``."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from ember_ml import backend as _backends
 from ember_ml import tree as _tree
 from ember_ml.dtypes import describe, with_article
 from ember_ml.ops import creation, manipulation
-from ember_ml.transform.call import STILL, Call, is_mark, named, unpacking
+from ember_ml.transform.call import STATIC, Call, is_mark, named, unpacking
 from ember_ml.transform.captures import is_number
 
 
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """A function that answers ``f`` for each slice of its arguments, stacked.
+    """Function that applies ``f`` to each slice of its arguments and stacks the results.
 
-    ``torch.func.vmap`` and ``mx.vmap`` compute it, all at once. NumPy, and what those cannot vectorise, goes one slice
-    after the other. Keyword arguments are sliced along their first axis. A model is given whole with ``None``; what the
-    function assigns to one would be another thing for each slice, and is an error.
+    ``torch.func.vmap`` and ``mx.vmap`` compute all slices at once. NumPy, and functions that those cannot vectorize,
+    are computed slice by slice. Keyword arguments are sliced along their first axis. Pass models unsliced, with an axis
+    of ``None``; it is an error if the function assigns to them.
 
     Args:
-        in_axes: the axis to slice each argument along, ``None`` to give it whole to every call: one for all arguments,
-            or a tuple or list with one for each, which may be a tree of axes for the leaves of that argument.
-        out_axes: the axis to stack along, a tree of them for the leaves of the answer, or ``None`` for an answer that
-            is the same for each slice.
+        f: the function of one slice.
+        in_axes: axis to slice the arguments along; ``None`` passes them unsliced. One axis for all arguments, or a
+            tuple or list with one entry per argument: an axis, ``None``, or a tree of these that matches the argument.
+        out_axes: axis to stack along, or a tree of axes that matches the result. ``None`` for a result that is the same
+            for each slice.
 
     >>> from ember_ml import ops
     >>> vmap(ops.sum)(ops.asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -46,18 +47,18 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         spread = _broadcast(axes, list(args)) + _broadcast(0, list(kwargs.values()))
         mapped: list[int | None] = []
         for axis, place in zip(spread, call.places, strict=True):
-            mapped += [axis] * (1 if is_mark(place) else 0 if place is STILL else len(place[1]))
+            mapped += [axis] * (1 if is_mark(place) else 0 if place is STATIC else len(place[1]))
         size = _mapped_size(call.tensors, mapped)
         outputs, _ = _vectorized(call, mapped, size)
         call.check_unchanged()
-        # What is no tensor is passed on as it is.
+        # Leaves that are not tensors have no axis.
         leaves = _tree.leaves(call.structure)
         stacked = [
             axis for axis, leaf in zip(_broadcast(out_axes, call.structure), leaves, strict=True) if is_mark(leaf)
         ]
         with _backends.active(call.home):
-            outputs = [_moved(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
-        return call.answer(outputs)
+            outputs = [_move_axis(x, axis) for x, axis in zip(outputs, stacked, strict=True)]
+        return call.result(outputs)
 
     return named(transformed, f, "vmap")
 
@@ -69,19 +70,19 @@ def _vectorized(call: Call, axes: list[int | None], size: int) -> tuple[Sequence
             found = vectorized(call.joined, axes, call.tensors)
             return found[: call.count], found[call.count :]
         except (NotImplementedError, RuntimeError, ValueError):
-            # What the engine cannot vectorise, or a mistake in f, which the loop shows in its own words.
+            # Either the engine cannot vectorize f, or f has an error, which the loop below raises again.
             pass
     return _looped(call, axes, size)
 
 
 def _looped(call: Call, axes: list[int | None], size: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    """One slice after the other."""
+    """Results of a loop over the slices."""
     with _backends.active(call.home):
         columns = [
             x if axis is None else manipulation.moveaxis(x, axis, 0) for x, axis in zip(call.tensors, axes, strict=True)
         ]
         if not size:
-            # There is no slice to show the shapes of the answer.
+            # Without slices, one slice of zeros determines the shapes of the result.
             columns = [
                 x if axis is None else creation.zeros((1, *x.shape[1:]), dtype=x.dtype)
                 for x, axis in zip(columns, axes, strict=True)
@@ -96,7 +97,7 @@ def _looped(call: Call, axes: list[int | None], size: int) -> tuple[Sequence[Any
 
 
 def _broadcast(axes: Any, tree: Any) -> list[Any]:
-    """The axis for each leaf of ``tree``, from a tree of axes that is a beginning of it."""
+    """Axis of each leaf of ``tree``, from a tree of axes that is a prefix of it."""
     if axes is None or is_position(axes):
         return [axes if axes is None else operator.index(axes)] * len(_tree.leaves(tree))
     if isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
@@ -109,12 +110,12 @@ def _broadcast(axes: Any, tree: Any) -> list[Any]:
 
 
 def is_position(value: Any) -> bool:
-    """Whether ``value`` is an integer, of Python or of NumPy: a flag is none, and a tensor neither."""
+    """Whether ``value`` is a Python or NumPy integer; bools and tensors are not."""
     return type(value) is int or (is_number(value) and not isinstance(value, bool) and hasattr(value, "__index__"))
 
 
 def _mapped_size(tensors: Sequence[Any], axes: Sequence[int | None]) -> int:
-    """The length of the axes to go along, which must be one."""
+    """Length of the mapped axes, which must be the same for all."""
     sizes = set()
     for x, axis in zip(tensors, axes, strict=True):
         if axis is not None:
@@ -130,7 +131,7 @@ def _mapped_size(tensors: Sequence[Any], axes: Sequence[int | None]) -> int:
     return int(sizes.pop())
 
 
-def _moved(x: Any, axis: int | None) -> Any:
+def _move_axis(x: Any, axis: int | None) -> Any:
     if axis is None:
         return x[0]
     return x if axis == 0 else manipulation.moveaxis(x, 0, axis)

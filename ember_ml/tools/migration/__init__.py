@@ -1,12 +1,12 @@
-"""Engine code in a package's frontend, moved to where it belongs.
+"""Migration of engine code from the frontend of a package to a backend.
 
-A package that computes on several engines often begins with ``ops/torch/math.py`` beside ``ops/numpy/math.py``, and
-imports of both all over. The plan moves each function of such a module to ``backend/<engine>/<category>.py`` (the
-category is the name of its file), with the comments above it and the helpers, constants and imports that it needs;
-leaves a function of the same name in ``ops/<category>.py`` that calls the active engine's; and mends every import of
-the package. The active engine is the one that ``ember_ml.get_backend()`` names; ``backend/dispatch.py`` looks it up.
+A package that supports several engines often has ``ops/torch/math.py`` next to ``ops/numpy/math.py``, and imports of
+both in many places. The plan moves each function of such a module to ``backend/<engine>/<category>.py``, where the
+category is the name of its file, with the comments above it and the helpers, constants and imports that it needs. A
+function of the same name in ``ops/<category>.py`` calls that of the active engine, and all imports of the package are
+updated. The active engine is the one that ``ember_ml.get_backend()`` returns; ``backend/dispatch.py`` looks it up.
 
-A function that cannot be moved so that everything still means what it meant is refused, and stays where it is.
+A function that cannot be moved without changing the behavior of the package is refused, and is not moved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from emberlint import atomic
 
 @dataclass(frozen=True)
 class Move:
-    """A function that moves: where it was, where it goes, and the module of the function that dispatches to it."""
+    """A function to move: its source module, its target module, and the module of its dispatching function."""
 
     engine: str
     operation: str
@@ -39,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A function that stays, and why."""
+    """A function that is not moved, and the reason."""
 
     engine: str
     operation: str
@@ -49,7 +49,7 @@ class Refusal:
 
 @dataclass
 class Plan:
-    """What a migration moves, refuses and changes; a change to ``None`` removes the file."""
+    """Moves, refusals and file changes of a migration. A change to ``None`` removes the file."""
 
     package: Path
     moves: list[Move]
@@ -58,7 +58,7 @@ class Plan:
     changes: dict[Path, str | None] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
-        """The plan for machines."""
+        """Plan as JSON-compatible values."""
         return {
             "package": str(self.package),
             "moves": [vars(move) for move in self.moves],
@@ -68,7 +68,7 @@ class Plan:
         }
 
     def text(self) -> str:
-        """The plan for people: what moves per engine, what is refused and why, and what to know."""
+        """Plan as text: the moves of each engine, the refusals with their reasons, and notes."""
         lines = []
         for engine in dict.fromkeys(move.engine for move in self.moves):
             mine = [move for move in self.moves if move.engine == engine]
@@ -80,7 +80,7 @@ class Plan:
         return "".join(f"{line}\n" for line in lines or ["nothing to move: no engine code in the frontend"])
 
     def diff(self) -> str:
-        """The changes, file by file."""
+        """Changes as a unified diff."""
         parts: list[str] = []
         for path, text in sorted(self.changes.items()):
             before = source.rows(path.read_bytes().decode("utf-8")) if path.exists() else []
@@ -91,7 +91,11 @@ class Plan:
         return "".join(part if part.endswith("\n") else part + "\n" for part in parts)
 
     def apply(self, force: bool = False) -> None:
-        """Write every change, or none if one of them fails."""
+        """Write all changes, or none if one of them fails.
+
+        Args:
+            force: write even if the git tree is not clean.
+        """
         if not self.changes:
             return
         if not force:
@@ -116,7 +120,7 @@ class Plan:
 
 
 def _check_clean(package: Path, touched: Iterable[Path]) -> None:
-    """Nothing in the package is uncommitted, and git knows what is touched, so that it can undo what is written."""
+    """Raise an error unless git can undo the changes: the package is committed and the touched files are tracked."""
     command = ["git", "-C", str(package), "status", "--porcelain", "--", "."]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -137,7 +141,7 @@ def _check_clean(package: Path, touched: Iterable[Path]) -> None:
 
 
 def _remove_empty(folders: Iterable[Path], package: Path) -> None:
-    """Remove folders that hold nothing but compiled files, and those above them."""
+    """Remove folders that hold only compiled files, and parents that become empty."""
     for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
         while folder != package and folder.is_dir() and all(child.name == "__pycache__" for child in folder.iterdir()):
             for cache in folder.iterdir():
@@ -149,11 +153,12 @@ def _remove_empty(folders: Iterable[Path], package: Path) -> None:
 
 
 def plan(package: Path, engine: str | None = None, operation: str | None = None) -> Plan:
-    """What moving the engine code of a package comes to.
+    """Plan of the migration of a package.
 
     Args:
-        engine: only what is written for this engine.
-        operation: only the operation of this name.
+        package: folder of the package.
+        engine: move only the code of this engine.
+        operation: move only the operation of this name.
     """
     package = package.resolve()
     if not package.is_dir():
@@ -189,7 +194,7 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
 
 
 def _moves(survey: Survey, chosen: set[Key]) -> list[Move]:
-    """The moves, engine by engine."""
+    """Moves, ordered by engine."""
     order = [key for key in survey.operations if key in chosen]
     order.sort(key=lambda key: survey.engines.index(survey.homes[key.module].engine))
     found = []

@@ -1,4 +1,4 @@
-"""What moves with an operation, and what becomes of the imports of what moves."""
+"""Selection of the code that moves with an operation, and rewriting of imports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ember_ml.tools.migration.survey import BACKEND, Function, Key, Survey
 
 
 class ImportRewriter:
-    """What some operations take along when they move, and what becomes of imports; also what stands in the way."""
+    """Code that moves with the chosen operations, edits of imports, and operations that have to be refused."""
 
     def __init__(self, survey: Survey, chosen: set[Key]) -> None:
         self.survey = survey
         self.chosen = chosen
         self.refused: dict[Key, str] = {}
-        # Every name that moves, with the module that it moves to.
+        # Names that move, with their target modules.
         self.moved: dict[Key, str] = {}
         self.pieces: dict[str, list[Piece]] = {}
         self.whole: set[str] = set()
@@ -40,7 +40,7 @@ class ImportRewriter:
         return f"{module.path.relative_to(self.survey.package.parent).as_posix()}:{node.lineno}"  # type: ignore[attr-defined]
 
     def _choose(self, name: str) -> None:
-        """Find the pieces of a module that move: all, or the chosen operations and what they need."""
+        """Determine the pieces of a module that move: all, or the chosen operations and their dependencies."""
         module, mine = self.survey.modules[name], self._mine(name)
         own = [piece for piece in module.pieces if not piece.is_import and piece.node is not module.docstring]
         operations = [key for key in self.survey.operations if key.module == name]
@@ -90,7 +90,7 @@ class ImportRewriter:
                 self._refuse([key], f"{self._where(module, node)} reads {node.id}, which is another one elsewhere")
 
     def _check_strings(self) -> None:
-        """Nothing names a module that moves in a string, or imports one by a name that is computed."""
+        """Refuse operations whose module is named in a string, or may be imported by a computed name."""
         moving = {name: self._mine(name) for name in self.pieces}
         for module in self.survey.modules.values():
             for text in module.strings:
@@ -106,7 +106,7 @@ class ImportRewriter:
         return module.name == f"{self.survey.root}.{BACKEND}.dispatch" or module.name in self.survey.homes
 
     def _import_edits(self, module: Module) -> list[Edit]:
-        """The edits that make a module import what moves from where it goes."""
+        """Edits that make a module import moved names from their new module."""
         edits: list[Edit] = []
         replaced: dict[int, list[str]] = {}
         top = {id(node) for node in module.tree.body}
@@ -124,7 +124,7 @@ class ImportRewriter:
         return edits
 
     def _import_from(self, module: Module, node: ast.ImportFrom, edits: list[Edit]) -> list[str] | None:
-        """The imports in place of one; ``None`` if it stays."""
+        """Imports that replace an import; ``None`` if it is unchanged."""
         place = module.resolve(node)
         groups: dict[str, list[str]] = {}
         further: list[str] = []
@@ -138,7 +138,7 @@ class ImportRewriter:
                 continue
             target, name = self._target(module, node, place, alias)
             if target == own and (target != place or module.name in self.pieces) and name in (bound, "*"):
-                changed = True  # the module defines it itself from now on
+                changed = True  # the module will define the name itself
                 continue
             if name == "*" and place in self.pieces and place not in self.whole:
                 changed = True
@@ -150,7 +150,7 @@ class ImportRewriter:
         return [*(f"from {target} import {', '.join(names)}" for target, names in groups.items()), *further]
 
     def _target(self, module: Module, node: ast.ImportFrom, place: str, alias: ast.alias) -> tuple[str, str]:
-        """The module that a name is to be imported from, and its name there."""
+        """Module to import a name from, and its name there."""
         survey = self.survey
         here = survey.engine_of(module.name)
         if alias.name == "*":
@@ -178,7 +178,7 @@ class ImportRewriter:
         return survey.frontend_module(home), key.name
 
     def _star_target(self, module: Module, place: str) -> str:
-        """The module that everything is to be imported from."""
+        """Module that a star import should import from."""
         if place not in self.whole:
             return place
         home = self.survey.homes[place]
@@ -186,14 +186,14 @@ class ImportRewriter:
         return self.survey.backend_module(home) if same else self.survey.frontend_module(home)
 
     def _rest_of_star(self, module: Module, place: str) -> str:
-        """The import of what a star import no longer brings."""
+        """Import of the names that a star import no longer provides."""
         home = self.survey.homes[place]
         same = self.survey.engine_of(module.name) == home.engine or self.survey.is_test(module)
         target = self.survey.backend_module(home) if same else self.survey.frontend_module(home)
         return f"from {target} import {', '.join(key.name for key in self._mine(place))}"
 
     def _module_target(self, module: Module, node: ast.stmt, inner: str, bound: str) -> tuple[str, str]:
-        """Where an engine module that is imported as a whole goes: the package, and the name in it."""
+        """New location of an engine module that is imported as a whole: the package, and the name in it."""
         survey = self.survey
         stays = inner.rpartition(".")[0], inner.rpartition(".")[2]
         where = self._where(module, node)
@@ -214,7 +214,7 @@ class ImportRewriter:
         return target.rpartition(".")[0], target.rpartition(".")[2]
 
     def _check_attributes(self, module: Module, bound: str, inner: str) -> None:
-        """Only operations of an engine module are used where it becomes the module of dispatching functions."""
+        """Refuse the operations of an engine module if other attributes of it are used, which the frontend lacks."""
         for child in module.nodes:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == bound:
                 key = Key(inner, child.attr)
@@ -223,7 +223,7 @@ class ImportRewriter:
                     self._refuse(self._mine(inner), f"{where} uses its {child.attr}, which is no operation that moves")
 
     def _from_frontend(self, module: Module, node: ast.stmt, place: str, name: str) -> tuple[str, str]:
-        """What an engine module that moves gets in place of something of the frontend: its own engine's."""
+        """Replacement for a frontend import in an engine module that moves: the function of the same engine."""
         if not self._is_frontend(place):
             return place, name
         engine = self.survey.engine_of(module.name)
@@ -246,14 +246,14 @@ class ImportRewriter:
         return moving and inner in self.survey.modules and self._is_frontend(inner)
 
     def _is_frontend(self, name: str) -> bool:
-        """Whether a module is part of a frontend that has engine code, and none itself."""
+        """Whether a module is part of a frontend with engine code, and is not engine code itself."""
         return name not in self.survey.homes and any(
             name == frontend or name.startswith(f"{frontend}.") for frontend in self.survey.frontends
             if frontend != self.survey.root or name == frontend
         )  # fmt: skip
 
     def _provided(self, engine: str, name: str) -> str | None:
-        """The backend module in which an engine has an operation once everything is moved."""
+        """Backend module that holds an operation of an engine after the migration."""
         key = self.survey.own(engine, name)
         if key is not None and key in self.moved:
             return self.moved[key]
@@ -262,7 +262,7 @@ class ImportRewriter:
         return found[0] if len(found) == 1 else None
 
     def _attributes(self, module: Module, bound: str, edits: list[Edit]) -> list[str]:
-        """Replace ``ops.f`` in an engine module by the engine's own ``f``; the imports that this takes."""
+        """Add edits that replace ``ops.f`` in an engine module by ``f`` of the engine; return the imports required."""
         engine = self.survey.engine_of(module.name)
         own = self.survey.backend_module(self.survey.homes[module.name])
         imports: dict[str, str] = {}
@@ -276,7 +276,7 @@ class ImportRewriter:
                 elif found == own:
                     edits.append(Edit(*module.span(node), node.attr))
                 else:
-                    # As a module: a name of a module that is still being imported is not there yet.
+                    # Import the module, not the name: in a circular import the name may not exist yet.
                     place, _, last = found.rpartition(".")
                     imports[found] = f"from {place} import {last} as _{last}"
                     edits.append(Edit(*module.span(node), f"_{last}.{node.attr}"))
@@ -287,7 +287,7 @@ class ImportRewriter:
         return list(imports.values())
 
     def _check_keywords(self, module: Module, bound: str, key: Key) -> None:
-        """Calls of an operation name no parameter that the dispatching function calls otherwise."""
+        """Refuse an operation if it is called with keywords that the dispatching function does not have."""
         reference = self._reference(key)
         accepted = {a.arg for a in [*reference.args.args, *reference.args.kwonlyargs]}
         if reference.args.kwarg is not None:
@@ -313,7 +313,7 @@ class ImportRewriter:
         return None if lines == [f"import {alias_text(a.name, a.asname)}" for a in node.names] else lines
 
     def _check_dotted(self, module: Module, alias: ast.alias) -> None:
-        """Nothing that moves is reached by the dotted name of a package that is imported."""
+        """Refuse operations whose module is accessed by its dotted name through an imported package."""
         for node in module.nodes:
             if isinstance(node, ast.Attribute):
                 path = source.dotted(node)
@@ -324,7 +324,7 @@ class ImportRewriter:
                         self._refuse(self._mine(name), f"{self._where(module, node)} reaches {name} by its dotted name")
 
     def _selectors(self, module: Module, replaced: dict[int, list[str]]) -> list[Edit]:
-        """The imports without the choice, where all branches of a choice among engines import what dispatches now."""
+        """Edits that remove the condition of imports if all branches now import dispatching functions."""
         if self.survey.engine_of(module.name):
             return []
         edits = []
@@ -342,7 +342,7 @@ class ImportRewriter:
     def _dispatching_lines(
         self, module: Module, statement: ast.Import | ast.ImportFrom, replaced: dict[int, list[str]]
     ) -> list[str] | None:
-        """What an import has become, if it imports no engine code any more."""
+        """Imports that replace a statement, if they no longer import engine code; otherwise ``None``."""
         found = replaced.get(id(statement))
         if found is not None:
             return None if any(map(self._is_engine_import, found)) else found
@@ -354,7 +354,7 @@ class ImportRewriter:
         return any(f"from {name} " in line or f"import {name} " in line for name in self.survey.homes)
 
     def _reference(self, key: Key) -> Function:
-        """The function whose signature the dispatching one has: the first engine's, NumPy's before others."""
+        """Function whose signature the dispatching function has: that of the first engine, starting with NumPy."""
         survey = self.survey
         home = survey.homes[key.module]
         same = [
@@ -368,7 +368,7 @@ class ImportRewriter:
 
 
 def _closure(name: str, by_name: dict[str, list[Piece]]) -> list[Piece]:
-    """The pieces that bind a name, and those that they need in turn."""
+    """Pieces that bind a name, and their dependencies."""
     found: list[Piece] = []
     waiting = list(by_name.get(name, ()))
     while waiting:
@@ -388,14 +388,14 @@ def _is_main_guard(node: ast.stmt) -> bool:
 
 
 def _is_choice(node: ast.If) -> bool:
-    """Whether an ``if`` only chooses among imports, or ends in an error."""
+    """Whether the branches of an ``if`` only import, raise or pass."""
     return bool(node.orelse) and all(
         isinstance(s, (ast.Import, ast.ImportFrom, ast.Raise, ast.Pass)) for s in _branches(node)
     )
 
 
 def _branches(node: ast.If) -> Iterator[ast.stmt]:
-    """The statements of all branches."""
+    """Statements of all branches."""
     yield from node.body
     for statement in node.orelse:
         if isinstance(statement, ast.If):
@@ -405,7 +405,7 @@ def _branches(node: ast.If) -> Iterator[ast.stmt]:
 
 
 def merged(lines: list[str]) -> list[str]:
-    """Imports with one line per module, each name once."""
+    """Imports merged into one line per module, without duplicates."""
     groups: dict[str, list[str]] = {}
     others = []
     for line in lines:

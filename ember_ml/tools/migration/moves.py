@@ -1,4 +1,4 @@
-"""One attempt at moving operations: the changes that it comes to, or which operations stand in its way."""
+"""One attempt at moving operations: the resulting changes, or the operations that prevent it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _find(engine: str, category: str, name: str) -> Callable[..., Any]:
 
 
 class Attempt(ImportRewriter):
-    """A migration of some operations: what it changes, and which of them it has to refuse."""
+    """Migration of some operations: its changes, and the operations that it has to refuse."""
 
     def __init__(self, survey: Survey, chosen: set[Key]) -> None:
         super().__init__(survey, chosen)
@@ -65,7 +65,7 @@ class Attempt(ImportRewriter):
             self._check_circles()
 
     def _write_targets(self) -> None:
-        """Put what moves into the backend modules."""
+        """Write the backend modules with the code that moves."""
         survey = self.survey
         by_target: dict[str, list[str]] = {}
         for name in self.pieces:
@@ -86,7 +86,7 @@ class Attempt(ImportRewriter):
         self._write_dispatch()
 
     def _write_dispatch(self) -> None:
-        """Write the look-up; while some engine code has not moved, it looks there too."""
+        """Write ``dispatch.py``, which also searches engine code that has not been moved yet."""
         survey = self.survey
         path = survey.package / BACKEND / "dispatch.py"
         if path.exists() and not path.read_text(encoding="utf-8").startswith(_DISPATCH.partition("\n")[0]):
@@ -99,7 +99,7 @@ class Attempt(ImportRewriter):
         self.changes[path] = _DISPATCH.replace("{places}", shown)
 
     def _assemble(self, target: str, existing: Module | None, names: list[str]) -> None:
-        """Put pieces of several modules, or of a part of one, into one module."""
+        """Write a module with pieces of one or several modules."""
         survey = self.survey
         taken: dict[str, str] = {}
         imports: list[str] = []
@@ -137,7 +137,7 @@ class Attempt(ImportRewriter):
         )
 
     def _piece_text(self, module: Module, piece: Piece) -> str:
-        """The text of a piece with its imports mended."""
+        """Text of a piece with updated imports."""
         start, end = module.starts[piece.first - 1], module.starts[piece.last]
         inside = [
             Edit(edit.start - start, edit.end - start, edit.text)
@@ -149,7 +149,7 @@ class Attempt(ImportRewriter):
         return part.edited(inside).strip("\n")
 
     def _imports_for(self, module: Module, pieces: Sequence[Piece]) -> list[str]:
-        """The imports of a module that some of its pieces use, mended."""
+        """Updated imports of a module that some of its pieces use."""
         used = frozenset().union(*(piece.uses for piece in pieces))
         lines: list[str] = []
         for piece in module.pieces:
@@ -168,7 +168,7 @@ class Attempt(ImportRewriter):
         return lines
 
     def _narrowed(self, module: Module, node: ast.Import | ast.ImportFrom, kept: list[ast.alias]) -> str:
-        """An import with only some of its names."""
+        """Import with only some of its names."""
         if isinstance(node, ast.Import):
             return "\n".join(f"import {alias_text(alias.name, alias.asname)}" for alias in kept)
         part = ast.copy_location(ast.ImportFrom(node.module, kept, node.level), node)
@@ -177,7 +177,7 @@ class Attempt(ImportRewriter):
         return f"from {module.resolve(node)} import {names}" if lines is None else "\n".join(lines)
 
     def _write_sources(self) -> None:
-        """Take what moved out of the modules it was in; those with nothing left are removed."""
+        """Remove the moved code from its modules, and modules that become empty."""
         survey = self.survey
         for name, pieces in self.pieces.items():
             module = survey.modules[name]
@@ -202,7 +202,7 @@ class Attempt(ImportRewriter):
         return any(module.starts[p.first - 1] <= edit.start and edit.end <= module.starts[p.last] for p in pieces)
 
     def _drop_engine_packages(self) -> None:
-        """Remove the ``__init__.py`` of engine folders in which nothing is left but imports of what moved."""
+        """Remove the ``__init__.py`` of engine folders that only imports moved code."""
         survey = self.survey
         for name, module in survey.modules.items():
             if name not in survey.homes or not module.is_package:
@@ -216,7 +216,7 @@ class Attempt(ImportRewriter):
                 self.changes[module.path] = None
 
     def _write_frontends(self) -> None:
-        """Write the functions that dispatch, in place of choices among engines where there are such."""
+        """Write the dispatching functions, in place of functions that select an engine."""
         survey = self.survey
         by_module: dict[str, dict[str, list[Key]]] = {}
         for key in survey.operations:
@@ -271,7 +271,7 @@ class Attempt(ImportRewriter):
                 self._refuse(keys, f"name clash: {name} is a package")
 
     def _is_selector(self, module: Module | None, function: Function) -> bool:
-        """Whether a function does nothing but import and call an engine's function of the same name."""
+        """Whether a function only imports and calls the function of an engine."""
         assert module is not None
         body = function.body[1:] if ast.get_docstring(function) is not None else function.body
         engine_calls = 0
@@ -292,7 +292,7 @@ class Attempt(ImportRewriter):
     def _dispatching(
         self, reference: Function, operation: str, category: str, keys: list[Key], module: Module | None
     ) -> tuple[str, list[str]]:
-        """The text of a dispatching function, and the imports that it needs; nothing if its defaults cannot be told."""
+        """Text of a dispatching function and the imports that it needs; empty if its defaults cannot be written."""
         owner = module or self._owner(reference)
         needed: list[str] = []
         arguments = Signature(self.survey, owner, reference)
@@ -316,7 +316,7 @@ class Attempt(ImportRewriter):
         return self.survey.modules[key.module]
 
     def _check_signatures(self, operation: str, reference: Function, keys: list[Key]) -> None:
-        """Every engine's function can be called as the dispatching function calls it."""
+        """Refuse functions that cannot be called the way the dispatching function calls them."""
         for key in keys:
             function = self.survey.functions[key]
             if function is reference:
@@ -354,7 +354,7 @@ class Attempt(ImportRewriter):
             return next(m for m in self.survey.modules.values() if any(node is function for node in ast.walk(m.tree)))
 
     def _write_others(self) -> None:
-        """Write the modules of which only imports changed."""
+        """Write the modules in which only imports change."""
         for name, edits in self.edits.items():
             module = self.survey.modules[name]
             if edits and module.path not in self.changes:
@@ -370,7 +370,7 @@ class Attempt(ImportRewriter):
                     raise UsageError(f"{path} must still parse after the move, got {error}") from error
                 before = path.read_bytes() if path.exists() else b""
                 if b"\r\n" in before:
-                    # What was added has other ends of lines.
+                    # Added lines end with LF; the file uses CRLF.
                     text = self.changes[path] = text.replace("\r\n", "\n").replace("\n", "\r\n")
                 if path.exists() and before == text.encode("utf-8"):
                     del self.changes[path]
@@ -379,7 +379,7 @@ class Attempt(ImportRewriter):
         return text.rstrip("\n") + "\n"
 
     def _check_circles(self) -> None:
-        """No two backend modules need each other while they are being imported."""
+        """Refuse operations that would make backend modules import each other in a circle."""
         survey = self.survey
         prefix = f"{survey.root}.{BACKEND}."
         needs: dict[str, set[str]] = {}
@@ -401,7 +401,7 @@ class Attempt(ImportRewriter):
 
 
 def _circle(start: str, needs: dict[str, set[str]]) -> list[str]:
-    """The way from a module back to itself, if there is one."""
+    """Chain of imports from a module back to itself; empty if there is none."""
     ways = [[start]]
     seen = {start}
     while ways:
@@ -416,7 +416,7 @@ def _circle(start: str, needs: dict[str, set[str]]) -> list[str]:
 
 
 def _is_dispatching(function: Function) -> bool:
-    """Whether a function is one that a migration wrote."""
+    """Whether a function is a dispatching function written by a migration."""
     last = function.body[-1]
     call = last.value if isinstance(last, ast.Return) else None
     chosen = call.func if isinstance(call, ast.Call) else None
@@ -424,12 +424,12 @@ def _is_dispatching(function: Function) -> bool:
 
 
 def _spaced(parts: list[str]) -> str:
-    """Functions and constants, with the blank lines between them that functions have."""
+    """Functions and constants, each after two blank lines."""
     return "".join("\n\n" + part.strip("\n") + "\n" for part in parts)
 
 
 def _sorted_imports(lines: Iterable[str]) -> str:
-    """Imports in the usual order: the standard library's, then others."""
+    """Imports in the usual order: the standard library first."""
     unique = sorted(merged(list(dict.fromkeys(lines))))
     standard = [line for line in unique if line.startswith(("from typing", "from collections"))]
     others = [line for line in unique if line not in standard]
@@ -437,7 +437,7 @@ def _sorted_imports(lines: Iterable[str]) -> str:
 
 
 def _with_imports(text: str, lines: list[str]) -> str:
-    """A module with further imports after those that it has, or after its docstring."""
+    """Source with additional imports after the existing ones, or after its docstring."""
     if not lines:
         return text
     tree = ast.parse(text)
@@ -451,13 +451,13 @@ def _with_imports(text: str, lines: list[str]) -> str:
 
 
 def _names_used(module: Module) -> set[str]:
-    """The names that a module uses beside importing them."""
+    """Names that a module uses outside imports."""
     plain = (ast.Import, ast.ImportFrom)
     return {name for piece in module.pieces if not isinstance(piece.node, plain) for name in piece.uses}
 
 
 def _without_idle_imports(before: Module, text: str) -> str:
-    """A module without the imports that it used and uses no more."""
+    """Source without imports that became unused."""
     now = Module(before.path, before.name, text.encode(), before.is_package)
     rest, once = _names_used(now), _names_used(before)
     edits = []

@@ -1,4 +1,4 @@
-"""Signatures of engine functions, as the frontend can write them, and whether two of them go together."""
+"""Signatures of engine functions as written in the frontend, and comparison of two signatures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SignatureError(Exception):
 
 
 class Signature:
-    """The signature of a function, told without its engine."""
+    """Signature of a function, written without names of its engine."""
 
     def __init__(self, survey: Survey, module: Module, function: Function) -> None:
         self.survey, self.module, self.function = survey, module, function
@@ -37,7 +37,7 @@ class Signature:
                             self.imports[bound] = f"from {node.module} import {alias_text(alias.name, alias.asname)}"
 
     def text(self, needed: list[str]) -> str:
-        """The parameters, with annotations and defaults that the frontend can have."""
+        """Parameters with annotations and defaults that are valid in the frontend; imports are added to ``needed``."""
         a = self.function.args
         plain = [*a.posonlyargs, *a.args]
         defaults: list[ast.expr | None] = [*[None] * (len(plain) - len(a.defaults)), *a.defaults]
@@ -63,7 +63,7 @@ class Signature:
         return shown + (" = " if annotation else "=") + self.default(argument.arg, default)
 
     def default(self, name: str, value: ast.expr) -> str:
-        """A default as a literal."""
+        """Default value as a literal."""
         if isinstance(value, ast.Name):
             named = [p.node for p in self.module.pieces if isinstance(p.node, ast.Assign) and p.binds == {value.id}]
             value = named[0].value if named else value
@@ -76,7 +76,7 @@ class Signature:
             ) from None
 
     def returns(self, needed: list[str]) -> str:
-        """The annotation of the result."""
+        """Annotation of the result, with its arrow; empty if there is none."""
         annotation = self._annotation(self.function.returns, "Tensor", needed)
         return f" -> {annotation}" if annotation else ""
 
@@ -94,7 +94,7 @@ class Signature:
         return ast.unparse(annotation) if not isinstance(annotation, ast.Constant) else str(annotation.value)
 
     def forwarded(self) -> str:
-        """The arguments of the call that passes everything on."""
+        """Arguments of the call that forwards all parameters."""
         a = self.function.args
         parts = [argument.arg for argument in [*a.posonlyargs, *a.args]]
         if a.vararg is not None:
@@ -106,7 +106,7 @@ class Signature:
 
 
 def compared(survey: Survey, here: Module, reference: Function, there: Module, function: Function) -> tuple[str, str]:
-    """Why a function cannot be called as the reference is, and what differs without harm."""
+    """Reason why a function cannot be called like the reference, and harmless differences; each may be empty."""
     ours, theirs = Signature(survey, here, reference), Signature(survey, there, function)
     a, b = reference.args, function.args
     mine, other = [*a.posonlyargs, *a.args], [*b.posonlyargs, *b.args]

@@ -1,4 +1,4 @@
-"""Python source as pieces and edits: what a module binds and uses, and spans of it replaced by others."""
+"""Python source as statements and edits: the names that a module binds and uses, and replacement of spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ember_ml.tools import UsageError
 
 @dataclass(frozen=True)
 class Edit:
-    """Bytes of a source, from ``start`` to ``end``, and the text that takes their place."""
+    """Replacement of the bytes from ``start`` to ``end`` of a source by a text."""
 
     start: int
     end: int
@@ -25,7 +25,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Piece:
-    """A statement of a module with the comments above it: the lines that it takes, what it binds and what it uses."""
+    """Statement of a module with the comments above it: its lines, and the names that it binds and uses."""
 
     node: ast.stmt
     first: int
@@ -35,18 +35,18 @@ class Piece:
 
     @property
     def is_import(self) -> bool:
-        """Whether it does nothing but import."""
+        """Whether the statement only imports."""
         return _only_imports(self.node)
 
     @property
     def is_all(self) -> bool:
-        """Whether it says what the module exports."""
+        """Whether the statement assigns ``__all__``."""
         return self.binds == {"__all__"}
 
 
 @dataclass
 class Module:
-    """A file of a package: its dotted name and its source."""
+    """Module of a package: its file, dotted name and source."""
 
     path: Path
     name: str
@@ -62,12 +62,12 @@ class Module:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines as Python counts them."""
+        """Lines of the source, as counted by Python."""
         return rows(self.source.decode("utf-8"))
 
     @cached_property
     def starts(self) -> list[int]:
-        """The offset of each line, in bytes."""
+        """Offset of each line in bytes."""
         found = [0]
         for line in self.source.splitlines(keepends=True):
             found.append(found[-1] + len(line))
@@ -75,7 +75,7 @@ class Module:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """The statements of the module, in order; comments belong to the one that they stand above."""
+        """Statements of the module, in order. Comments belong to the statement below them."""
         found = []
         last = 0
         for node in self.tree.body:
@@ -89,40 +89,40 @@ class Module:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """Every node of the module."""
+        """All nodes of the module."""
         return list(ast.walk(self.tree))
 
     @cached_property
     def imports(self) -> list[ast.Import | ast.ImportFrom]:
-        """Every import, those inside functions too."""
+        """All imports, including those inside functions."""
         return [node for node in self.nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
 
     @cached_property
     def strings(self) -> list[ast.Constant]:
-        """Every string that may be the dotted name of a module."""
+        """All strings that may be the dotted name of a module."""
         found = [node for node in self.nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         return [node for node in found if "." in str(node.value) and str(node.value).replace(".", "_").isidentifier()]
 
     @cached_property
     def computed_imports(self) -> list[ast.Call]:
-        """Every call that imports a module whose name is not a constant."""
+        """All calls that import a module whose name is not a constant."""
         return [node for node in self.nodes if isinstance(node, ast.Call) and is_computed_import(node)]
 
     @cached_property
     def docstring(self) -> ast.stmt | None:
-        """The statement that is the module's documentation."""
+        """Statement of the module docstring."""
         first = self.tree.body[0] if self.tree.body else None
         documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
         return first if documented and ast.get_docstring(self.tree) is not None else None
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node is, in bytes."""
+        """Start and end of a node in bytes."""
         start = self.starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         end = self.starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
         return start, end
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """The source with every edit made; one inside another is dropped."""
+        """Source with all edits applied; an edit inside another is dropped."""
         text = self.source
         inner = self.source
         limit = len(inner)
@@ -133,7 +133,7 @@ class Module:
         return text.decode("utf-8")
 
     def resolve(self, node: ast.ImportFrom) -> str:
-        """The dotted name of the module that a ``from`` import imports from."""
+        """Dotted name of the module that a ``from`` import imports from."""
         if not node.level:
             return node.module or ""
         base = self.name.split(".")
@@ -141,13 +141,13 @@ class Module:
         return ".".join([*base, *([node.module] if node.module else [])])
 
     def indent(self, node: ast.stmt) -> str:
-        """The white space before a statement."""
+        """Indentation of a statement."""
         line = self.lines[node.lineno - 1]
         return line[: len(line) - len(line.lstrip())]
 
 
 def rows(text: str) -> list[str]:
-    """The lines of a source, with their ends, as Python counts them; a text itself is split at form feeds too."""
+    """Lines of a source with their line ends, as counted by Python; ``str.splitlines`` also splits at form feeds."""
     return [line.decode("utf-8") for line in text.encode("utf-8").splitlines(keepends=True)]
 
 
@@ -160,7 +160,7 @@ def _outermost(edits: Iterable[Edit]) -> list[Edit]:
 
 
 def bound(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement of a module binds."""
+    """Names that a statement of a module binds."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -179,7 +179,7 @@ def bound(node: ast.stmt) -> Iterator[str]:
 
 
 def used(node: ast.AST) -> Iterator[str]:
-    """The names that a statement reads, those in annotations that are strings too."""
+    """Names that a statement reads, including those in annotations that are strings."""
     for child in ast.walk(node):
         if isinstance(child, ast.Name):
             yield child.id
@@ -194,7 +194,7 @@ def used(node: ast.AST) -> Iterator[str]:
 
 
 def _only_imports(node: ast.stmt) -> bool:
-    """Whether a statement is an import, or a choice among imports."""
+    """Whether a statement is an import, or a conditional with only imports."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return True
     if isinstance(node, ast.If):
@@ -207,7 +207,7 @@ def _only_imports(node: ast.stmt) -> bool:
 
 
 def dotted(node: ast.expr) -> str:
-    """``a.b.c`` for a chain of attributes of a name; empty for anything else."""
+    """Dotted name ``a.b.c`` of a chain of attributes; empty for other expressions."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -225,12 +225,12 @@ def is_computed_import(node: ast.AST) -> bool:
 
 
 def alias_text(name: str, bound: str | None) -> str:
-    """A name as an import writes it, with the name that it is bound to if that is another."""
+    """Text of a name in an import: ``name``, or ``name as bound``."""
     return name if bound in (None, name) else f"{name} as {bound}"
 
 
 def modules(package: Path) -> dict[str, Module]:
-    """The modules of a package by dotted name."""
+    """Modules of a package by dotted name."""
     base = package.parent
     while (base / "__init__.py").exists():
         base = base.parent
@@ -244,7 +244,7 @@ def modules(package: Path) -> dict[str, Module]:
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a source in UTF-8, without a mark of it: Python counts columns without."""
+    """Bytes of a UTF-8 source without a byte order mark, which Python does not count in column offsets."""
     content = path.read_bytes()
     try:
         encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]

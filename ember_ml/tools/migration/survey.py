@@ -1,4 +1,4 @@
-"""What a package holds: its modules, which of them are engine code in the frontend, and the operations in those."""
+"""Survey of a package: its modules, those that are engine code in the frontend, and their operations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 BACKEND = "backend"
 
-# The category of functions that are not in a file of their own below the engine's folder.
+# Category of functions in the __init__.py of an engine folder, or in a module named after the engine.
 GENERAL = "general"
 
 
 class Home(NamedTuple):
-    """Where an engine module is: its engine, the frontend package above it, and its category."""
+    """Location of an engine module: its engine, the frontend package above it, and its category."""
 
     engine: str
     frontend: str
@@ -35,7 +35,7 @@ class Key(NamedTuple):
 
 
 class Survey:
-    """What a package holds: its modules, which of them are engine code, and the operations in those."""
+    """Modules of a package, those that are engine code in the frontend, and their operations."""
 
     def __init__(self, package: Path) -> None:
         self.package = package
@@ -49,14 +49,14 @@ class Survey:
                 if isinstance(piece.node, Function) and not piece.node.name.startswith("_"):
                     self.functions[Key(name, piece.node.name)] = piece.node
         self.operations = list(self.functions)
-        # Names that stand for a function and are none at the top of their module: why they cannot move.
+        # Public functions that are not plain definitions at module level, with the reason why they cannot move.
         self.odd = {
             Key(name, bound): why for name in self.homes for bound, why in self._odd(self.modules[name]).items()
         }
         self.frontends = {home.frontend for home in self.homes.values()}
 
     def _home(self, name: str) -> Home | None:
-        """Where an engine module is; none for a module that is not engine code in the frontend."""
+        """Location of an engine module; ``None`` for a module that is not engine code in the frontend."""
         parts = name.split(".")
         inner = parts[len(self.root.split(".")) :]
         if BACKEND in inner or self.is_test(self.modules[name]):
@@ -68,7 +68,7 @@ class Survey:
         return None
 
     def _odd(self, module: Module) -> dict[str, str]:
-        """The public names of a module that are bound to functions otherwise than by a definition, and how."""
+        """Public names of a module that are bound to functions other than by a plain definition, and how."""
         found: dict[str, str] = {}
         defined = {piece.node.name for piece in module.pieces if isinstance(piece.node, Function)}
         engines: set[str] = set()
@@ -89,39 +89,39 @@ class Survey:
         return module.partition(".")[0] in {home.engine for home in backends.homes().values()}
 
     def is_test(self, module: Module) -> bool:
-        """Whether a module tests: those reach for an engine's own functions."""
+        """Whether a module is a test module. Tests may import functions of an engine directly."""
         inner = module.path.relative_to(self.package).parts
         return "tests" in inner or inner[-1].startswith("test_") or inner[-1] == "conftest.py"
 
     def backend_module(self, home: Home) -> str:
-        """The dotted name that an engine module's functions move to."""
+        """Dotted name of the module that the functions of an engine module move to."""
         return ".".join([self.root, BACKEND, home.engine, home.category])
 
     def frontend_module(self, home: Home) -> str:
-        """The dotted name of the module of dispatching functions."""
+        """Dotted name of the module of dispatching functions."""
         return f"{home.frontend}.{home.category}"
 
     def path(self, name: str) -> Path:
-        """The file of a module, whether it exists or not."""
+        """File of a module, whether it exists or not."""
         if name in self.modules:
             return self.modules[name].path
         inner = name.split(".")[len(self.root.split(".")) :]
         return self.package.joinpath(*inner).with_suffix(".py")
 
     def engine_of(self, name: str) -> str:
-        """The engine whose code a module is, in the frontend or in the backend; empty for other modules."""
+        """Engine of a module of engine code, in the frontend or in the backend; empty for other modules."""
         if name in self.homes:
             return self.homes[name].engine
         inner = name.split(".")[len(self.root.split(".")) :]
         return inner[1] if len(inner) > 1 and inner[0] == BACKEND and inner[1] in self.engines else ""
 
     def bound_in(self, name: str) -> frozenset[str]:
-        """The names that a module binds by its own statements, imports left out."""
+        """Names that a module binds, except by imports."""
         found = [piece.binds for piece in self.modules[name].pieces if not piece.is_import]
         return frozenset().union(*found)
 
     def origin(self, module: str, name: str) -> Key | None:
-        """The engine module that binds a name which is imported from ``module``, seen through re-exports."""
+        """Engine module that defines a name imported from ``module``, with re-exports resolved."""
         seen = set()
         while module in self.homes and (module, name) not in seen:
             seen.add((module, name))
@@ -147,17 +147,17 @@ class Survey:
         return None
 
     def own(self, engine: str, name: str) -> Key | None:
-        """The only operation of that name that an engine has in the frontend."""
+        """The only operation of this name that an engine has in the frontend; ``None`` if there are none or several."""
         found = [key for key in self.operations if key.name == name and self.homes[key.module].engine == engine]
         return found[0] if len(found) == 1 else None
 
 
-# What makes a function of one.
+# Functions that return functions.
 _MAKERS = ("compile", "jit", "njit", "partial", "script", "vectorize", "vmap")
 
 
 def _is_function(value: ast.expr | None, defined: set[str], engines: set[str]) -> bool:
-    """Whether a value is a function, as far as can be told: one of the module, an engine's, or made of one."""
+    """Whether a value is recognizably a function: of the module, of an engine, or returned by one of ``_MAKERS``."""
     if isinstance(value, ast.Lambda):
         return True
     if isinstance(value, ast.Call):

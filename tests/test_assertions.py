@@ -26,7 +26,8 @@ def asserts(function: Function, helpers: set[str]) -> bool:
             return True
         if isinstance(node, ast.Call):
             *owner, name = ast.unparse(node.func).split(".")
-            if name.startswith("assert_") or (owner == ["pytest"] and name in ("raises", "warns")):
+            # ``expect`` is the assertion of ``ember_ml.testing``.
+            if name == "expect" or name.startswith("assert_") or (owner == ["pytest"] and name in ("raises", "warns")):
                 return True
             if owner in ([], ["self"]) and name in helpers:
                 return True

@@ -185,7 +185,7 @@ class Backend:
             return self.names[x.dtype]
         except KeyError:
             raise UnsupportedError(
-                f"the dtype must be one of {', '.join(self.dtypes)}, got the {self.name} dtype {x.dtype}"
+                f"the dtype must be one of {', '.join(self.dtypes)}, got the {self.chosen_as} dtype {x.dtype}"
             ) from None
 
     def dtype(self, value: object) -> Any:
@@ -193,12 +193,13 @@ class Backend:
         wanted = as_dtype(value)
         if wanted.name not in self.dtypes:
             raise UnsupportedError(
-                f"the {self.chosen_as} engine has no {wanted.name} on any device ({', '.join(self.devices())}); "
-                f"it has {', '.join(self.dtypes)}"
+                f"dtype must be one that the {self.chosen_as} engine has on some device ({', '.join(self.devices())}), "
+                f"one of {', '.join(self.dtypes)}; got {wanted.name}"
             )
         if wanted.name == "float64" and not self.has_float64():
             raise UnsupportedError(
-                f"dtype must be one that {self.device or self.devices()[-1]} of the {self.name} engine has, got float64"
+                f"dtype must be one that {self.device or self.devices()[-1]} of the {self.chosen_as} engine has, got "
+                "float64"
             )
         return self.dtypes[wanted.name]
 

@@ -106,7 +106,7 @@ def _plain_text(operation: Operation, kind: type[Exception], error: Exception, v
     """What is wrong in words that are the same on every engine, if a look at the arguments tells."""
     given = {p.name: value for value, p in zip(values, operation.parameters, strict=True)}
     tensors = {p.name: given[p.name] for p in operation.tensors if not p.many}
-    several = [x for p in operation.tensors if p.many and given[p.name] for x in given[p.name]]
+    several = [x for p in operation.tensors if p.many and given[p.name] is not None for x in given[p.name]]
     shapes = [tuple(getattr(x, "shape", ())) for x in [*tensors.values(), *several]]
     text = str(error)
     if kind is AxisError:
@@ -236,7 +236,17 @@ def _inner_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | N
 
 
 def _concat_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | None:
+    if not shapes:
+        return "arrays must hold at least 1 tensor, got none"
     return f"arrays must have one shape but for axis {given['axis']}, got {_listed([str(list(s)) for s in shapes])}"
+
+
+def _stack_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | None:
+    if not shapes:
+        return "arrays must hold at least 1 tensor, got none"
+    return (
+        f"arrays must have one shape, got {_listed([str(list(s)) for s in shapes])}" if len(set(shapes)) > 1 else None
+    )
 
 
 def _vdot_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | None:
@@ -251,6 +261,7 @@ _EXPLAINED: dict[str, Callable[[list[tuple[int, ...]], dict[str, Any]], str | No
     "hard_tanh": _hard_tanh_text,
     "inner": _inner_text,
     "matmul": _matmul_text,
+    "stack": _stack_text,
     "vdot": _vdot_text,
     "reshape": _reshape_text,
     "broadcast_to": _broadcast_to_text,

@@ -11,8 +11,6 @@ import doctest
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 import ember_ml
 from ember_ml import nn, ops, optim, training, transform
 from ember_ml.backend import use_backend
@@ -38,7 +36,6 @@ NAMES = {
     "features": features,
     "initializers": initializers,
     "nn": nn,
-    "np": np,
     "ops": ops,
     "optim": optim,
     "schedules": schedules,

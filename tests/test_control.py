@@ -309,7 +309,7 @@ def test_tensors_of_two_engines_are_refused(backend: Backend) -> None:
     x = ops.asarray([1.0])
     with ember_ml.use_backend("mlx"):
         y = ops.asarray([1.0])
-    with pytest.raises(TypeError, match="two engines"):
+    with pytest.raises(TypeError, match="tensors must be of one engine"):
         ops.scan(lambda c, r: (c, r), x, y)
 
 

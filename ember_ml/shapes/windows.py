@@ -175,3 +175,16 @@ def framed(found: Windows) -> tuple[tuple[int, ...], tuple[slice, ...]]:
     """The sizes of the axes with their padding, and where in them the axes lie."""
     pairs = list(zip(found.sizes, found.pads, strict=True))
     return tuple(n + low + high for n, (low, high) in pairs), tuple(slice(low, low + n) for n, (low, _) in pairs)
+
+
+def sliding_pads(a: Any, v: Any, mode: str) -> tuple[int, int]:
+    """Zeros before and after ``a`` for the products of ``v`` with its windows, as in ``convolve`` and ``correlate``."""
+    if len(a.shape) != 1 or len(v.shape) != 1 or not v.shape[0]:
+        raise ValueError(
+            f"a and v must have 1 axis and at least 1 element, got shapes {list(a.shape)} and {list(v.shape)}"
+        )
+    rest = v.shape[0] - 1
+    pads = {"full": (rest, rest), "same": (rest - rest // 2, rest // 2), "valid": (0, 0)}
+    if mode not in pads:
+        raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}")
+    return pads[mode]

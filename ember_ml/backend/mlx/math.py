@@ -42,6 +42,7 @@ from ember_ml.backend.mlx.comparison import _axis_of_scalar
 from ember_ml.backend.mlx.gradients import with_rule
 from ember_ml.backend.mlx.manipulation import view_as_complex
 from ember_ml.dispatch import definition_of
+from ember_ml.shapes.windows import sliding_pads
 
 _ZERO = mx.array(0)
 _CPU = mx.Device(mx.cpu)
@@ -429,16 +430,8 @@ def correlate(a: mx.array, v: mx.array, mode: str = "valid") -> mx.array:
 
 def _slide(a: mx.array, v: mx.array, mode: str) -> mx.array:
     """Products of ``v`` with every window of ``a``, which is the longer one."""
-    if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
-        raise ValueError(
-            f"a and v must have 1 axis and at least 1 element, got shapes {list(a.shape)} and {list(v.shape)}"
-        )
-    rest = len(v) - 1
-    pads = {"full": (rest, rest), "same": (rest - rest // 2, rest // 2), "valid": (0, 0)}
-    if mode not in pads:
-        raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}")
-    padded = mx.pad(a, pads[mode])
+    padded = mx.pad(a, sliding_pads(a, v, mode))
     if a.dtype in (mx.float32, mx.float16, mx.bfloat16):
         return mx.conv1d(padded[None, :, None], v[None, :, None])[0, :, 0]
-    stretches = mx.as_strided(padded, (len(padded) - rest, len(v)), (1, 1))
+    stretches = mx.as_strided(padded, (len(padded) - len(v) + 1, len(v)), (1, 1))
     return mx.sum(stretches * v, axis=1).astype(a.dtype)

@@ -64,6 +64,7 @@ from torch import sub as subtract
 from ember_ml.backend import native_for, takes_numbers
 from ember_ml.backend.torch.core import scalar_like
 from ember_ml.backend.torch.stats import check_axes
+from ember_ml.shapes.windows import sliding_pads
 
 
 @takes_numbers
@@ -212,15 +213,7 @@ def correlate(a: torch.Tensor, v: torch.Tensor, mode: str = "valid") -> torch.Te
 
 def _slide(a: torch.Tensor, v: torch.Tensor, mode: str) -> torch.Tensor:
     """Products of ``v`` with every window of ``a``, which is the longer one."""
-    if a.ndim != 1 or v.ndim != 1 or len(v) == 0:
-        raise ValueError(
-            f"a and v must have 1 axis and at least 1 element, got shapes {list(a.shape)} and {list(v.shape)}"
-        )
-    rest = len(v) - 1
-    pads = {"full": (rest, rest), "same": (rest - rest // 2, rest // 2), "valid": (0, 0)}
-    if mode not in pads:
-        raise ValueError(f"mode must be 'full', 'same' or 'valid', got {mode!r}")
-    padded = torch.nn.functional.pad(a, pads[mode])
+    padded = torch.nn.functional.pad(a, sliding_pads(a, v, mode))
     if not (a.is_floating_point() or a.is_complex()):
         return (padded.unfold(0, len(v), 1) * v).sum(1, dtype=a.dtype)
     # cuDNN would round float32 to TensorFloat32.

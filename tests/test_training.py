@@ -947,7 +947,9 @@ def test_a_bar_is_on_a_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -
 def test_the_loss_is_not_read_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Off a terminal, numbers are read once an epoch."""
     reads = []
-    monkeypatch.setattr("ember_ml.training.trainer._numbers", lambda losses: reads.append(1) or [0.0] * len(losses))
+    monkeypatch.setattr(
+        "ember_ml.training.trainer._read_numbers", lambda losses: reads.append(1) or [0.0] * len(losses)
+    )
     monkeypatch.setattr(training.Trainer, "_figures", lambda *args: pytest.fail("nobody looks"))
     trainer(metrics=()).fit(X, Y, epochs=3, batch_size=5)
     assert len(reads) <= 9

@@ -315,13 +315,13 @@ def cast(array: Any, dtype: str) -> Any:
     """Host array in another dtype, with values that the dtype can represent."""
     if not _is_host(array):
         return array
-    wanted = backends.load("numpy").dtypes[dtype]
-    if array.dtype.kind == "c" and wanted.kind != "c":
+    target = backends.load("numpy").dtypes[dtype]
+    if array.dtype.kind == "c" and target.kind != "c":
         array = array.real
-    if wanted.kind in "iu" and array.dtype.kind not in "iub":
+    if target.kind in "iu" and array.dtype.kind not in "iub":
         array = array.astype("float64")
         array = array * 0 if (array != array).any() else array.clip(-100, 100).round()
-    return (abs(array) if wanted.kind == "u" and array.dtype.kind != "b" else array).astype(wanted)
+    return (abs(array) if target.kind == "u" and array.dtype.kind != "b" else array).astype(target)
 
 
 def drawn(array: Any, shape: tuple[int, ...], seed: int) -> Any:

@@ -83,8 +83,8 @@ def print_rich(what: RenderableType) -> None:
     """Print a rich table or text."""
     from rich.console import Console
 
-    # A rich console exits by itself on a broken pipe, so its output is captured and written here. Output that is not a
-    # terminal is wide, so that each row is one line for tools such as grep.
+    # A rich console exits the process on a broken pipe, so its output is captured and written here. Output that does
+    # not go to a terminal is wide, so that each row is one line for tools such as grep.
     encoding, seen = sys.stdout.encoding or "utf-8", sys.stdout.isatty()
     width = None if seen or "COLUMNS" in os.environ else 1000
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)

@@ -168,7 +168,7 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
     if engine is not None and engine not in backends.homes():
         raise UsageError(f"engine must be one of {', '.join(backends.homes())}, got {engine!r}")
     survey = Survey(package)
-    wanted = {
+    selected = {
         key: survey.homes[key.module]
         for key in survey.operations
         if engine in (None, survey.homes[key.module].engine) and operation in (None, key.name)
@@ -178,18 +178,18 @@ def plan(package: Path, engine: str | None = None, operation: str | None = None)
         for key in survey.odd
         if engine in (None, survey.homes[key.module].engine) and operation in (None, key.name)
     }
-    if operation is not None and not wanted and not odd:
+    if operation is not None and not selected and not odd:
         where = f" for {engine}" if engine else ""
         raise UsageError(f"{package.name} must have the operation{where} in its frontend, got {operation!r}")
     refused: dict[Key, str] = {}
     while True:
-        chosen = {key for key in wanted if key not in refused}
+        chosen = {key for key in selected if key not in refused}
         attempt = Attempt(survey, chosen)
         if not attempt.refused:
             break
         refused |= attempt.refused
     refused |= {key: survey.odd[key] for key in odd}
-    refusals = [Refusal((wanted | odd)[key].engine, key.name, key.module, why) for key, why in refused.items()]
+    refusals = [Refusal((selected | odd)[key].engine, key.name, key.module, why) for key, why in refused.items()]
     return Plan(package, _moves(survey, chosen), refusals, attempt.notes, attempt.changes)
 
 

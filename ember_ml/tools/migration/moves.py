@@ -260,12 +260,12 @@ class Attempt(ImportRewriter):
         if existing is not None:
             body = existing.edited(edits)
             fresh = [line for line in dict.fromkeys(imports) if line not in {x.strip() for x in existing.lines}]
-            wanted = _with_imports(body, fresh if added or len(edits) > len(self.edits[name]) else []) + _spaced(added)
+            content = _with_imports(body, fresh if added or len(edits) > len(self.edits[name]) else []) + _spaced(added)
         else:
             head = f'"""Operations of {category}, computed by the active engine."""\n'
             head += "\nfrom __future__ import annotations\n"
-            wanted = f"{head}\n{_sorted_imports(imports)}{_spaced(added)}"
-        self.changes[survey.path(name)] = wanted
+            content = f"{head}\n{_sorted_imports(imports)}{_spaced(added)}"
+        self.changes[survey.path(name)] = content
         if existing is None and (survey.path(name).with_suffix("") / "__init__.py").exists():
             for keys in operations.values():
                 self._refuse(keys, f"name clash: {name} is a package")

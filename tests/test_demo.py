@@ -47,6 +47,10 @@ def test_the_default_model_learns_the_digits(backend: Backend) -> None:
     assert found.losses[-1] < 0.05 < found.losses[0]
 
 
+def test_the_default_seed_is_zero(backend: Backend) -> None:
+    assert demo.run(backend.name, epochs=1).losses == demo.run(backend.name, seed=0, epochs=1).losses
+
+
 def _run(backend: str, losses: list[float]) -> demo.Run:
     return demo.Run(backend, losses, losses, 0.5, 1.0)
 

@@ -6,6 +6,7 @@ import inspect
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,19 @@ def test_memory_is_told_in_bytes(backend: Backend) -> None:
     assert here["allocated"] is None or here["allocated"] >= 4_000_000
     assert here["peak"] is None or here["peak"] >= 4_000_000
     assert here["total"] is None or here["free"] is None or 0 < here["free"] <= here["total"]
+
+
+def test_memory_without_the_files_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("resource", reason="Windows has neither")
+
+    def absent(path: Path, *args: Any, **kwargs: Any) -> str:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "read_text", absent)
+    with ember_ml.use_backend("numpy"):
+        found = ops.memory_info()
+    assert found["allocated"] == found["peak"] is not None
+    assert found["peak"] > 1_000_000, "bytes"
 
 
 def test_a_host_array_is_where_the_active_backend_puts_it(backend: Backend) -> None:

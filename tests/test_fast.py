@@ -53,11 +53,11 @@ class Recorder:
 
 
 def speeds(operation: Operation, recorder: Recorder, fails: bool = False) -> list[Callable[..., Any]]:
-    """The closure and the extension's function of an operation, whose engines only record calls."""
+    """The closure and, if it is built, the extension's function of an operation, whose engines only record calls."""
     general, retry = recorder.function("general"), recorder.function("retry")
     table: fast.Table = {}
     python = fast.python_call(operation, table, general, retry)
-    native = fast._c.function(
+    native = fast._c and fast._c.function(
         python, general, retry, tuple(p.name for p in operation.parameters), operation.defaults, fast.REQUIRED,
         sum(not p.keyword for p in operation.parameters), operation.positional_only,
         tuple((i, fast._CODES[p.role], p.many, p.optional) for i, p in enumerate(operation.parameters)
@@ -71,8 +71,9 @@ def speeds(operation: Operation, recorder: Recorder, fails: bool = False) -> lis
         bare = {dtype: recorder.function(f"{backend.name} bare") for dtype in row.bare_runs}
         row = row._replace(runs=runs, any_run=any_run, bare_runs=bare)
         table.update(dict.fromkeys(row.engine.types, tuple(row)))
-        native.bind(fast._numbers[backend.name], backend.dtypes["float32"], runs, any_run, row.width, row.raw, bare)
-    return [python, native]
+        if native:
+            native.bind(fast._numbers[backend.name], backend.dtypes["float32"], runs, any_run, row.width, row.raw, bare)
+    return [python, native] if native else [python]
 
 
 def outcome(call: Callable[..., Any], recorder: Recorder, args: Any, kwargs: Any) -> Any:
@@ -259,6 +260,16 @@ def test_workarounds_are_bound_to_their_dtypes(backend: Backend) -> None:
         assert "float32" in names
         others = [own for dtype, own in backend.dtypes.items() if dtype not in names and own in runs]
         assert all(runs[own] is run for own in others)
+
+
+def test_bare_functions_are_called_without_options(backend: Backend) -> None:
+    """``torch.sum(x)`` is faster than ``torch.sum(x, None, False, dtype=None)``."""
+    x, recorder = ops.ones((2, 3)), Recorder()
+    bare = f"{backend.name} bare"
+    for call in speeds(REGISTRY["sum"], recorder):
+        assert (call(x) == bare) is (backend.name != "numpy"), "NumPy has none"
+        assert call(x, axis=0).startswith(backend.name)
+        assert call(x, axis=0) != bare
 
 
 def test_native_for_takes_dtypes_and_kinds() -> None:

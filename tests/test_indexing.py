@@ -123,6 +123,18 @@ def test_mixed_indices(backend: object, shape: tuple[int, ...], data: st.DataObj
     same(ops.index_add(x, key, values), added)
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (0, 0)])
+def test_an_empty_mask_selects_nothing(shape: tuple[int, ...], backend: object) -> None:
+    """Where it has no length, it fits any, as in NumPy."""
+    x, mask = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(shape, bool)
+    same(ops.index_get(x, mask), x[mask])
+    same(ops.index_update(x, mask, 9.0), x)
+    same(ops.index_add(x, mask, 9.0), x)
+    for wrong in ((3, 0), (0, 2)):
+        with pytest.raises(IndexError):
+            ops.index_update(x, np.zeros(wrong, bool), 9.0)
+
+
 def test_one_row_added_at_a_table_of_places(backend: object) -> None:
     """NumPy's ``add.at`` reads beyond a row of values that its table of places repeats."""
     places = np.array([[0, 2], [2, 2], [-3, 1]])

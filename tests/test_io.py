@@ -560,6 +560,22 @@ def test_checkpoints_are_numbered_and_pruned(backend: Backend, tmp_path: Path) -
     assert sorted(p.name for p in folder.iterdir()) == [early.name, "checkpoint-00000101.safetensors"]
 
 
+def test_another_process_may_delete_the_same_checkpoint(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both listed the file before either deleted it."""
+    unlink = Path.unlink
+
+    def delete_second(path: Path, missing_ok: bool = False) -> None:
+        unlink(path)
+        unlink(path, missing_ok)
+
+    ops.save_checkpoint(tmp_path, {"step": 0})
+    monkeypatch.setattr(Path, "unlink", delete_second)
+    path = ops.save_checkpoint(tmp_path, {"step": 1}, keep=1)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_checkpoints_with_names_share_a_folder(backend: Backend, tmp_path: Path) -> None:
     for name in ("model.npz", "optimizer.npz", "a.b[1].npz"):
         for step in (5, 6):

@@ -352,3 +352,12 @@ def test_the_steps_of_the_solver_divide_the_time(backend: Backend) -> None:
     _, half = once(x, None, 0.5)
     _, whole = once(x, half, 0.5)
     assert_same(twice(x)[1], whole)
+
+
+@pytest.mark.parametrize("make", [nn.LTCCell, nn.LTC])
+def test_the_solver_makes_six_steps_by_default(make: Any, backend: Backend) -> None:
+    x, states = ops.ones((2, 5, 3) if make is nn.LTC else (2, 3)), []
+    for options in ({}, {"ode_unfolds": 6}):
+        ops.set_seed(5)
+        states.append(make(3, 4, **options)(x)[1])
+    assert_same(*states, tolerance=0.0)

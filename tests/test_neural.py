@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ember_ml
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.testing.comparison import assert_close, host
 
@@ -230,6 +230,27 @@ def test_nan_is_the_answer_to_nan(backend: Backend, dtype: str, length: int, opt
         expected = np.zeros(answer.shape, bool)
         expected[0, slice(None) if rows is None else rows, 1] = True
         np.testing.assert_array_equal(answer, expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_nan_in_one_head_leaves_the_others(backend: Backend, causal: bool) -> None:
+    query, key, value = (drawn(2, 5, 2, 4) for _ in range(3))
+    expected = host(ops.dot_product_attention(query, key, value, is_causal=causal)).copy()
+    query[0, 3, 1] = expected[0, 3, 1] = np.nan
+    assert_close(host(ops.dot_product_attention(query, key, value, is_causal=causal)), expected, 1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_in_forward_mode(backend: Backend, causal: bool) -> None:
+    query, key, value, change = (drawn(2, 5, 2, 4) for _ in range(4))
+
+    def attend(value: Any) -> Any:
+        return ops.dot_product_attention(query, key, value, is_causal=causal)
+
+    result, tangent = transform.jvp(attend, (ops.asarray(value),), (ops.asarray(change),))
+    assert_close(host(result), host(attend(value)), 1e-5)
+    # It is linear in the values.
+    assert_close(host(tangent), host(attend(change)), 1e-5)
 
 
 def test_zero_values_are_no_sign_of_nan(backend: Backend) -> None:

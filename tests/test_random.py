@@ -623,6 +623,15 @@ def test_native_numbers_are_the_engines_own(backend: Backend) -> None:
     assert random.get_state() == state
 
 
+def test_native_numbers_fill_their_dtype(backend: Backend) -> None:
+    """Of numbers with the 24 bits of float32, 100000 would have hundreds in common."""
+    with random.native():
+        for draw in (random.uniform, random.normal, random.exponential):
+            x = host(draw(100_000, dtype="float64"))
+            assert x.dtype == np.float64
+            assert len(np.unique(x)) == x.size
+
+
 def reference_uniform() -> np.ndarray:
     with ember_ml.use_backend("numpy"):
         return np.asarray(random.uniform(4, key=1))

@@ -1080,6 +1080,25 @@ def test_a_loss_of_ones_own_without_weights_says_so(backend: Backend) -> None:
     assert mine.fit(X, Y).steps
 
 
+def test_a_loss_whose_signature_cannot_be_read_is_given_weights(backend: Backend) -> None:
+    """As functions of C extensions are: nothing says that they take none."""
+    seen = []
+
+    class Native:
+        @property
+        def __signature__(self) -> Any:
+            raise ValueError("no signature found for builtin")
+
+        def __call__(self, prediction: Any, target: Any, *weights: Any) -> Any:
+            seen.append(len(weights))
+            return ops.mean(prediction)
+
+    mine = training.Trainer(modules.Linear(4, 3), Native(), optim.SGD(0.1))
+    mine.evaluate(X, Y)
+    mine.evaluate(X, Y, sample_weight=COUNTS)
+    assert seen == [0, 0, 1, 1]
+
+
 @pytest.mark.parametrize("compile", [False, True])
 def test_another_loss_is_asked_as_the_first_was(compile: bool, backend: Backend) -> None:
     x, y = X[:, :1], np.abs(X[:, 1:2])

@@ -181,9 +181,6 @@ class HostRandom(Protocol):
     def word(self, x: Tensor, /) -> Tensor:
         """Integers below 2**32 in the dtype that random bits are held in: 32 bits unsigned, or 64 bits."""
 
-    def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
-        """The two words of a key whose values are not known on the host."""
-
     def keys(self, first: Tensor, second: Tensor, /) -> Tensor:
         """Keys of these words, in uint32, along a last axis of two."""
 
@@ -205,6 +202,9 @@ class HostRandom(Protocol):
 
 class Random(HostRandom, Protocol):
     """``random``: the functions that the random bits and the distributions are made of, which are the same on all."""
+
+    def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
+        """The two words of a key whose values are not known on the host."""
 
     def cumsum(self, x: Tensor, axis: int = -1, /) -> Tensor:
         """Cumulative sums along an axis."""

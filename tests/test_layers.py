@@ -250,7 +250,7 @@ def test_second_derivatives_of_batch_norm_are_torchs(backend: Backend) -> None:
 def test_statistics_of_another_shape_are_refused(count: int, backend: Backend) -> None:
     x, right, wrong = ops.ones((count, 3)), ops.ones(3), ops.ones((0, 3))
     for given in ((wrong, right), (right, wrong), (right, right, -1, wrong), (right, right, -1, None, wrong)):
-        with pytest.raises(ValueError, match=r"batch_standardization: values along the axes \[1\] must have shape"):
+        with pytest.raises(ValueError, match=r"batch_standardization: values along .* must have shape"):
             ops.batch_standardization(x, *given)
 
 

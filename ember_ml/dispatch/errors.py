@@ -118,7 +118,8 @@ def _plain_text(operation: Operation, kind: type[Exception], error: Exception, v
     found = _size_text(given) or _choice_text(operation, given)
     if found is None and kind is ValueError:
         if any(part in text for part in _BROADCAST_MESSAGES) and not _broadcast(shapes):
-            names, lists = _listed(list(tensors)), _listed([str(list(shape)) for shape in shapes])
+            names = _listed([parameter.name for parameter in operation.tensors])
+            lists = _listed([str(list(shape)) for shape in shapes])
             found = f"the shapes of {names} must broadcast, got {lists}"
         elif operation.category == "linearalg":
             found = _matrix_text(text, dict(zip(tensors, shapes, strict=False)))
@@ -273,6 +274,8 @@ def option_error(operation: Operation, error: Exception, values: tuple[Any, ...]
     for value, parameter, default in zip(values, operation.parameters, operation.defaults, strict=True):
         if parameter.role == COUNTS and not parameter.variadic:
             if value is None and default is None:
+                continue
+            if str(error).startswith(parameter.name):
                 continue
             several = isinstance(value, (list, tuple))
             if type(error) in (TypeError, ValueError) and parameter.many and isinstance(value, int):

@@ -1,6 +1,7 @@
-"""The general path: converts any values to tensors of one engine, in the dtype that the operation's rule requires.
+"""The general path of dispatch, for calls that the fast path (tensors of one engine and dtype, no cast) does not cover.
 
-Conversion and promotion happen only here, so a backend function sees only its own tensors, already cast.
+It converts arguments of any type to tensors of one engine, in the dtype that the operation's rule requires. A backend
+function receives only its own tensors, already cast: here, or by the tables of ``promotion.py``.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ if TYPE_CHECKING:
 
 
 class Slot(NamedTuple):
-    """A parameter that the general path processes, and its index among the values."""
+    """A parameter that the general path processes, and its place among the values."""
 
-    at: int
+    place: int
     role: str
     many: bool
     name: str
@@ -62,29 +63,31 @@ class Slot(NamedTuple):
 
 
 class GeneralPath:
-    """Callable that takes the values of all parameters of an operation, in order, of any types."""
+    """Calls an operation with arguments of any types, given in the order of its parameters."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.promotion = promotion_of(operation)
         slots = [Slot(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)]
+        # Dtype and device are settings, numbers and bools are options, and integers are counts.
         self.tensors = tuple(s for s in slots if s.role in (TENSOR, INDEX, MASK))
         self.settings = tuple(s for s in slots if s.role in (DTYPE, DEVICE))
-        self.scalars = tuple(s.at for s in slots if s.role == SCALAR)
-        self.options = tuple((s.at, s.role, s.name, s.optional) for s in slots if s.role in (SCALAR, FLAG))
-        self.flags = tuple(s.at for s in slots if s.role == FLAG)
+        self.scalars = tuple(s.place for s in slots if s.role == SCALAR)
+        self.options = tuple((s.place, s.role, s.name, s.optional) for s in slots if s.role in (SCALAR, FLAG))
+        self.flags = tuple(s.place for s in slots if s.role == FLAG)
         self.counts = tuple(s for s in slots if s.role == COUNT)
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
         self.positional = len(slots) - len(self.keywords)
 
     def __call__(self, *values: Any) -> Any:
-        cast = None if self.promotion is None else self.promotion(*values)
-        if cast is None and wrapping.holds_wrapped(values):
+        # The backend and the cast values, if the promotion table covers the call.
+        promoted = None if self.promotion is None else self.promotion(*values)
+        if promoted is None and wrapping.holds_wrapped(values):
             return self.call_unwrapped(values)
-        backend = self.find_backend(values) if cast is None else cast[0]
+        backend = self.find_backend(values) if promoted is None else promoted[0]
         try:
-            values = self.prepare(backend, values) if cast is None else cast[1]
+            values = self.prepare(backend, values) if promoted is None else promoted[1]
             return self.invoke(self.operation.runs[backend.name], values)
         except Exception as error:
             result, failure = self.recover(backend, error, values)
@@ -93,9 +96,9 @@ class GeneralPath:
         return result
 
     def retry(self, error: Exception, *values: Any) -> Any:
-        """The result after the engine raised ``error`` on the fast path; raises the error if there is none."""
+        """Handle ``error``, which the engine raised on the fast path: return the result of another way, or raise it."""
         if isinstance(error, (RuntimeError, OverflowError)) and any(
-            type(values[s.at]) in NUMBERS for s in self.tensors
+            type(values[s.place]) in NUMBERS for s in self.tensors
         ):
             # An engine may reject a number that it accepts as a tensor, such as one that float16 rounds to infinity.
             return self(*values)
@@ -129,10 +132,10 @@ class GeneralPath:
         return found
 
     def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
-        """The result of a call with EmberTensors, as EmberTensors, computed by their engine."""
+        """Unwrap the EmberTensors among the values, call the operation on their engine, and wrap the result."""
         for slot in self.tensors:
-            if type(values[slot.at]) in (list, tuple):
-                leaf_types(values[slot.at])  # raises if it is nested too deeply
+            if type(values[slot.place]) in (list, tuple):
+                leaf_types(values[slot.place])  # raises if it is nested too deeply
         try:
             backend = wrapping.backend_of_wrapped(self.operation.name, values)
         except TypeError as error:
@@ -140,11 +143,11 @@ class GeneralPath:
         natives = wrapping.unwrap_all(values, backend)
         if backend.is_host:
             self.check_host(backend, values)
-            found = backends.current() is backend
+            is_selected = False
         else:
-            # Dispatch finds the engine of native tensors.
-            found = any(isinstance(natives[s.at], backend.tensors) for s in self.tensors)
-        if found or backends.current() is backend:
+            # Native tensors of the engine among the arguments make dispatch select it.
+            is_selected = any(isinstance(natives[s.place], backend.tensors) for s in self.tensors)
+        if is_selected or backends.current() is backend:
             result = self.invoke(self.operation.call, natives)
         else:
             block = backends.enter(backend)
@@ -152,14 +155,15 @@ class GeneralPath:
                 result = self.invoke(self.operation.call, natives)
             finally:
                 backends.leave(block)
+        # An operation that returns its argument unchanged returns the same EmberTensor.
         if result is natives[0] and self.operation.rule is free:
             return values[0]
         return result if self.operation.returns_numpy else wrapping.wrap(result, backend)
 
     def check_host(self, host: Backend, values: tuple[Any, ...]) -> None:
-        """Reject native tensors of another engine among EmberTensors of NumPy, which would be converted to it."""
+        """Reject native tensors of another engine next to NumPy EmberTensors, which dispatch would convert to it."""
         for slot in self.tensors:
-            for leaf in tree.leaves(values[slot.at]):
+            for leaf in tree.leaves(values[slot.place]):
                 found = registered(type(leaf))
                 if type(found) is Backend and not issubclass(host.tensors[0], found.kinds):
                     raise wrapping.mixed_engines(called_as(self.operation), "numpy", found.chosen_as)
@@ -216,7 +220,7 @@ class GeneralPath:
                 prepared[index] = value.item()
         for index in self.flags:
             if type(values[index]) is int:
-                # bool(...) would be symbolic where torch traces an integer.
+                # When torch traces an integer, bool(...) would return a symbolic value.
                 prepared[index] = True if values[index] else False  # noqa: SIM210
         for index, _, _, name, optional in self.counts:
             value = values[index]
@@ -225,15 +229,15 @@ class GeneralPath:
         return tuple(prepared)
 
     def check_options(self, values: tuple[Any, ...]) -> None:
-        """Reject options that are not numbers or flags, since engines disagree on them."""
+        """Reject strings, containers and ``None`` as numbers and bools, since engines treat them differently."""
         for index, role, name, optional in self.options:
             value = values[index]
-            if isinstance(value, _NO_NUMBERS) or (value is None and not optional):
+            if isinstance(value, _NON_NUMBERS) or (value is None and not optional):
                 required = "a number" if role == SCALAR else "True or False"
                 raise TypeError(f"{name} must be {required}, got {written(value)}")
 
     def to_integer(self, value: Any, name: str) -> Any:
-        """``value`` as an integer; some engines accept a tuple of one, or truncate fractions."""
+        """``value`` as an integer, checked here because some engines accept a tuple of one or truncate fractions."""
         if not hasattr(type(value), "__index__"):
             raise TypeError(f"{name} must be an integer, got {written(value)}")
         return _plain(value)
@@ -310,13 +314,16 @@ class GeneralPath:
             raise TypeError(f"the dtype must be {kinds}, got {dtype.name}")
 
     def check_fit(self, value: Any, dtype: EmberDType, into: EmberDType) -> None:
-        """Reject values of a higher kind than the tensor they are stored in, except 0 and 1 in a bool tensor."""
+        """Reject values of a higher kind than the tensor they are stored in, except 0 and 1 in a bool tensor.
+
+        The order of kinds is bool, integer, float, complex.
+        """
         if KIND_RANK[dtype.kind] > KIND_RANK[into.kind] and not (
             into.kind == "bool" and type(value) is int and value in (0, 1)
         ):
             raise TypeError(
-                f"values for {with_article(into.name)} tensor must not be of a higher kind, got {dtype.name}; cast "
-                "one of them first"
+                f"values for {with_article(into.name)} tensor must be of its kind or a lower one (bool < integer < "
+                f"float < complex), got {dtype.name}; cast the values or the tensor first"
             )
 
     def check_range(self, number: Any, dtype: EmberDType) -> None:
@@ -337,7 +344,7 @@ class GeneralPath:
         return positional, {name: values[index] for index, name in self.keywords}
 
     def recover(self, backend: Backend, error: Exception, values: tuple[Any, ...]) -> tuple[Any, Exception | None]:
-        """The result computed by NumPy or with simplified options and ``None``, or ``None`` and the annotated error."""
+        """``(result, None)`` if NumPy or simpler options make the call possible, else ``(None, annotated error)``."""
         try:
             if _lacks_kernel(backend, error):
                 return self.fall_back_to_numpy(backend, values), None
@@ -353,7 +360,7 @@ class GeneralPath:
         return None, annotate_error(self.operation, backend, error, values)
 
     def fall_back_to_numpy(self, backend: Backend, values: tuple[Any, ...]) -> Any:
-        """The result computed by NumPy. torch 2.13, for example, has few kernels for uint16 to uint64."""
+        """The result computed by NumPy, for dtypes without a kernel; torch 2.13 has few for uint16 to uint64."""
         numpy = backends.load("numpy")
         device = self.device(backend, values)
 
@@ -382,11 +389,12 @@ class GeneralPath:
                 failure = annotate_error(self.operation, numpy, error, values)
                 raise failure from failure.__cause__
 
+        # ``opaque`` makes the engine's autograd treat the result as one operation with its own rule.
         opaque = getattr(backend.core, "opaque", None)
         return run(*values) if opaque is None else opaque(self.operation, run, values)
 
 
-# Kinds as messages name them.
+# How messages describe each kind.
 _KIND_WORDS = {
     "bits": "bool or integer",
     "integral": "integer",
@@ -395,19 +403,20 @@ _KIND_WORDS = {
     "real numeric": "real and numeric, neither bool nor complex",
 }
 
-_NO_NUMBERS = (str, bytes, list, tuple, dict, set)
+_NON_NUMBERS = (str, bytes, list, tuple, dict, set)
 
-# No fallback for NumPy itself, and for the engine that records operations, whose results must stay recorded.
-_NUMPY = ("numpy", *backends.HIDDEN)
+# Backends without a fallback: NumPy itself, and the one that records operations to differentiate them.
+_WITHOUT_FALLBACK = ("numpy", *backends.HIDDEN)
 
 
 def _lacks_kernel(backend: Backend, error: Exception) -> bool:
     """Whether the engine raised ``error`` because it has no kernel for these dtypes."""
-    return isinstance(error, NotImplementedError) and not isinstance(error, EmberError) and backend.name not in _NUMPY
+    is_missing = isinstance(error, NotImplementedError) and not isinstance(error, EmberError)
+    return is_missing and backend.name not in _WITHOUT_FALLBACK
 
 
 def _plain(value: Any, levels: int = 3) -> Any:
-    """``value`` with NumPy integers and zero-dimensional tensors replaced by Python integers; itself if there are none.
+    """``value`` with NumPy integers and zero-dimensional tensors replaced by Python integers.
 
     Axes and lengths are often computed, and not all engines accept these types.
     """
@@ -434,13 +443,14 @@ def _flag(value: Any) -> Any:
 
 
 def _integers(value: Any) -> Any:
-    """A range, or a one-dimensional tensor of integers, as a tuple; other values as from ``_plain``."""
+    """A range, or a one-dimensional tensor of integers, as a tuple; other values are passed to ``_plain``."""
     backend = backend_of(value)
     if backend is not None and len(value.shape) == 1 and backend.dtype_of(value).kind in KINDS["integral"]:
         return _read(lambda x: tuple(x.tolist()), value)
     return tuple(value) if isinstance(value, range) else _plain(value)
 
 
+# How to simplify a value, by role, after the engine rejected it.
 _SIMPLER: dict[str, Callable[[Any], Any]] = {
     PLAIN: _plain,
     FLAG: _flag,
@@ -465,6 +475,7 @@ def _read(how: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _own_dtype(backend: Backend, value: Any) -> EmberDType:
+    """Dtype of a tensor, or the default dtype of a Python number."""
     if type(value) in NUMBERS:
         return default_dtype(type(value))
     return backend.dtype_of(value)

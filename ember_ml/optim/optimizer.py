@@ -23,7 +23,7 @@ STEP, RATE = "step", "learning_rate"
 
 
 class Plan(NamedTuple):
-    """An update, computed but not yet written to the state."""
+    """An update that is checked and prepared but not yet applied. A fused rule computes it in ``write``."""
 
     paths: list[str]
     # The new parameters. If ``write`` is given, they are buffers that it fills.
@@ -31,20 +31,21 @@ class Plan(NamedTuple):
     states: dict[str, Tensors]
     write: Callable[[], None] | None
     step: Any
-    ages: dict[str, int]
-    counts: dict[int, Any]
+    counter_ids: dict[str, int]
+    counters: dict[int, Any]
     is_traced: bool
 
     def section(self) -> AbstractContextManager[None]:
         """Context manager in which the update is committed without interruption."""
-        # Signals cannot be deferred in traced code; the caller of the compiled program does it.
+        # Signals cannot be deferred in traced code; the caller of the compiled function defers them.
         return nullcontext() if self.is_traced else uninterrupted()
 
 
 class Optimizer:
     """Base class of optimizers.
 
-    A subclass defines ``rule`` and, optionally, ``memory`` or ``start``, and ``common``. The state consists of tensors
+    A subclass defines ``rule`` and, optionally, ``memory`` (names of state tensors that begin at zero) or ``start``
+    (their initial values), and ``common`` (values that all parameters share in a step). The state consists of tensors
     on the device of the parameters: the number of steps, the learning rate, and the state of each parameter. Compiled
     functions and checkpoints include it. A parameter that missed steps, because it was frozen or had no gradient, has
     its own step count.
@@ -64,7 +65,7 @@ class Optimizer:
     """
 
     # Attributes that compiled programs do not depend on, or that follow from the paths of the tensors.
-    _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_ages", "_counts"})
+    _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_counter_ids", "_counters"})
 
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
@@ -75,18 +76,20 @@ class Optimizer:
         self._rate: Any = None
         self._schedule: Schedule | None = None
         self._states: dict[str, Tensors] = {}
-        # Parameters that missed a step: the number of the count that each uses, and the counts by number.
-        self._ages: dict[str, int] = {}
-        self._counts: dict[int, Any] = {}
+        # Step counters of parameters that missed steps: the id of the counter of each, and the counters by id. A
+        # parameter without an entry uses the counter of the optimizer, whose id is 0.
+        self._counter_ids: dict[str, int] = {}
+        self._counters: dict[int, Any] = {}
         # Native dtype and shape of each parameter, and the names of its state.
         self._forms: dict[str, tuple[Any, Any, tuple[str, ...]]] = {}
+        # Whether no state tensor is referenced elsewhere, so that an engine may write into them in place.
         self._is_owned = False
         self.learning_rate = learning_rate
 
     def memory(self) -> tuple[str, ...]:
         """Names of the state tensors of a parameter, given the current options. Names must not contain dots.
 
-        If an option changes later so that more names are required, their tensors start at zeros.
+        If an option changes later so that more names are required, their tensors are initialized to zero.
         """
         return ()
 
@@ -95,14 +98,14 @@ class Optimizer:
         return {name: state_like(parameter) for name in self.memory()}
 
     def common(self, step: Any, rate: Any) -> Any:
-        """Values that the rule shares between parameters, from the number of this step (1, 2, ...) and its rate.
+        """Values that ``rule`` needs for all parameters with one step count, from that count (1, 2, ...) and the rate.
 
         ``step`` counts the steps of the parameter itself. A schedule counts all steps of the optimizer.
         """
         return rate, step
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:
-        """New parameter and new state of one parameter.
+        """New value and new state of one parameter.
 
         Args:
             parameter: the parameter, in float32 if its dtype is narrower.
@@ -116,7 +119,9 @@ class Optimizer:
         """Raise an error if the rule does not support this parameter."""
         dtype = ops.dtype(parameter)
         if dtype.kind not in KINDS["real floating"]:
-            raise TypeError(f"{type(self).__name__}: parameters must be real floating, got {dtype.name} for {path}")
+            raise TypeError(
+                f"{type(self).__name__}: parameters must have a real floating dtype, got {dtype.name} for {path}"
+            )
 
     @property
     def learning_rate(self) -> float:
@@ -131,22 +136,22 @@ class Optimizer:
             self._schedule, self._rate = value, None
             return
         if isinstance(value, (str, dict, list, tuple)) or value is None:
-            hint = "; the parameters are given to update" if isinstance(value, (dict, list, tuple)) else ""
+            hint = "; pass the parameters to update" if isinstance(value, (dict, list, tuple)) else ""
             raise TypeError(
                 f"{type(self).__name__}: learning_rate must be a number or a schedule, got {written(value)}{hint}"
             )
-        number = float(value)
-        if not number >= 0:
-            raise ValueError(f"{type(self).__name__}: learning_rate must be >= 0, got {number}")
+        rate = float(value)
+        if not rate >= 0:
+            raise ValueError(f"{type(self).__name__}: learning_rate must be >= 0, got {rate}")
         self._schedule = None
         known = self._rate if type(self._rate) is not float else None
         like = self._step if known is None else known
-        self._rate = number if like is None else ops.full_like(like, number, dtype="float32" if known is None else None)
+        self._rate = rate if like is None else ops.full_like(like, rate, dtype="float32" if known is None else None)
 
     @property
     def step(self) -> int:
         """Number of steps so far."""
-        return 0 if self._step is None else int(self._step)  # emberlint: ignore[EMB201] it is for people to read
+        return 0 if self._step is None else int(self._step)  # emberlint: ignore[EMB201] for display to read
 
     def init(self, model: Any) -> Optimizer:
         """Create the state of every parameter of ``model`` and return this optimizer.
@@ -161,17 +166,19 @@ class Optimizer:
         ['learning_rate', 'step', 'w.momentum', 'w.variance']
         """
         self._prepare(flat(model))
-        if len(self._counts) > 1:
+        if len(self._counters) > 1:
             self._join_counts()
         return self
 
     def update(self, model: Any, grads: Any) -> Any:
-        """Update the parameters of a model in place; for a tree of parameters, return the new tree.
+        """Assign updated tensors to the parameters of a model; for a tree of parameters, return the new tree.
+
+        Existing parameter tensors are not modified.
 
         Args:
             model: a model, or a tree of parameters.
-            grads: gradients as returned by ``value_and_grad``: a dictionary by path for a model, a tree of the same
-                structure for a tree. Parameters whose gradient is missing or ``None`` are not changed.
+            grads: gradients as returned by ``value_and_grad``: for a model, a dictionary from path to gradient; for a
+                tree, a tree of the same structure. Parameters whose gradient is missing or ``None`` do not change.
 
         >>> from ember_ml.optim import SGD
         >>> SGD(0.5).update([ops.asarray([1.0])], [ops.asarray([4.0])])[0].tolist()
@@ -184,7 +191,7 @@ class Optimizer:
             parameters = flat(model)
             return tree.unflatten(model, list({**parameters, **self._update(parameters, flat(grads))}.values()))
         if type(grads) is not dict and not isinstance(grads, Mapping):
-            hint = "; value_and_grad answers the value and them" if isinstance(grads, tuple) else ""
+            hint = "; value_and_grad returns (value, grads): pass grads only" if isinstance(grads, tuple) else ""
             raise TypeError(
                 f"{type(self).__name__}: grads must be a dictionary from path to tensor, got {written(grads)}{hint}"
             )
@@ -202,39 +209,39 @@ class Optimizer:
         for path, state in self._states.items():
             for name, value in state.items():
                 found[f"{path}.{name}"] = value
-        for path, age in self._ages.items():
-            found[f"{path}.{STEP}"] = self._counts[age]
+        for path, counter in self._counter_ids.items():
+            found[f"{path}.{STEP}"] = self._counters[counter]
         return found
 
     def assign(self, values: Mapping[str, Any], /) -> None:
-        """Replace the state tensors at these paths, which are those of ``tensors``.
+        """Replace state tensors, by path as in ``tensors``.
 
         If ``values`` has the step count of the optimizer but none for a parameter with state, the parameter uses the
         count of the optimizer.
         """
         self._is_owned = False
         # Parameters with the same count tensor share one entry.
-        ages: dict[int, int] = {}
-        first = max(self._counts, default=0) + 1
+        ids: dict[int, int] = {}
+        first = max(self._counters, default=0) + 1
         for key, value in values.items():
             path, dot, name = key.rpartition(".")
             if dot and name == STEP:
-                self._ages[path] = age = ages.setdefault(id(value), first + len(ages))
-                self._counts[age] = value
+                self._counter_ids[path] = counter = ids.setdefault(id(value), first + len(ids))
+                self._counters[counter] = value
             elif dot:
                 self._states.setdefault(path, {})[name] = value
                 if STEP in values and f"{path}.{STEP}" not in values:
-                    self._ages.pop(path, None)
+                    self._counter_ids.pop(path, None)
             elif key == STEP:
                 self._step = value
             elif key != RATE:
                 raise ValueError(
-                    f"{type(self).__name__}: a state key must be {STEP!r}, {RATE!r} or a path, got {key!r}"
+                    f"{type(self).__name__}: a state key must be {STEP!r}, {RATE!r} or '<path>.<name>', got {key!r}"
                 )
             elif self._schedule is None:
                 self._rate = value
-        used = set(self._ages.values())
-        self._counts = {age: count for age, count in self._counts.items() if age in used}
+        used = set(self._counter_ids.values())
+        self._counters = {counter: count for counter, count in self._counters.items() if counter in used}
 
     def own(self) -> None:
         """Copy state tensors that may be referenced elsewhere, so that an engine can write into them in place.
@@ -266,9 +273,9 @@ class Optimizer:
     def __getstate__(self) -> Any:
         from ember_ml.nn.tensor import EmberTensor
 
-        # Native tensors of some engines lose precision when pickled.
-        made: dict[str, Any] = {"_states": {}, "_forms": {}, "_ages": {}, "_counts": {}}
-        state = {**self.__dict__, **made, "_step": None, "_is_owned": False}
+        empty: dict[str, Any] = {"_states": {}, "_forms": {}, "_counter_ids": {}, "_counters": {}}
+        state = {**self.__dict__, **empty, "_step": None, "_is_owned": False}
+        # As EmberTensors, since native tensors of some engines lose precision when pickled.
         return state, {path: EmberTensor(value) for path, value in self.tensors().items()}
 
     def __setstate__(self, state: Any) -> None:
@@ -282,10 +289,10 @@ class Optimizer:
         return f"{type(self).__name__}({', '.join(given)})"
 
     def _prepare(self, parameters: Tensors) -> None:
-        """Create the missing state of the parameters, including state that options set later require."""
+        """Create the missing state of the parameters, including tensors that a changed option requires."""
         names = self.memory()
-        # The first parameters share the step count of the optimizer, which may have been assigned.
-        is_late, age = bool(self._states), max(self._counts, default=0) + 1
+        # Parameters of the first call use the counter of the optimizer; later ones start their own at 0.
+        is_late, counter = bool(self._states), max(self._counters, default=0) + 1
         if parameters:
             # Import the fused rules now, since traced code cannot import.
             _fused_rules(next(iter(parameters.values())))
@@ -299,28 +306,28 @@ class Optimizer:
                     self._step = ops.zeros((), dtype="int64", device=ops.get_device(parameter))
                 if type(self._rate) is float:
                     self._rate = ops.full_like(self._step, self._rate, dtype=wide(parameter))
-                if is_late and path not in self._ages:
-                    self._counts.setdefault(age, ops.zeros_like(self._step))
-                    self._ages[path] = age
+                if is_late and path not in self._counter_ids:
+                    self._counters.setdefault(counter, ops.zeros_like(self._step))
+                    self._counter_ids[path] = counter
             elif path in self._forms:
                 self._extend_state(path, parameter, names)
         # New tensors are not referenced elsewhere.
         self._is_owned = self._is_owned or not self._states
-        # The state changes last and at once, so that an error above leaves it unchanged.
+        # Added together at the end, so that an error above adds no state for some parameters only.
         self._states.update(created)
 
     def _extend_state(self, path: str, parameter: Any, names: tuple[str, ...]) -> None:
-        """Add zeros for the names that the options require and the state of a parameter lacks."""
+        """Add zero tensors for state names that the options require but the state of a parameter lacks."""
         held = self._states[path]
         self._states[path] = {**held, **{name: state_like(parameter) for name in names if name not in held}}
         self._forms[path] = (*self._forms[path][:2], names)
 
     def _join_counts(self) -> None:
-        """Share one tensor between parameters of equal counts; those of a checkpoint have one each."""
-        numbers = {age: int(count) for age, count in self._counts.items()}
-        first = {number: age for age, number in reversed(numbers.items())}
-        self._ages = {path: first[numbers[age]] for path, age in self._ages.items()}
-        self._counts = {age: self._counts[age] for age in first.values()}
+        """Let parameters with equal counts share one counter; after loading a checkpoint, each has its own."""
+        numbers = {counter: int(count) for counter, count in self._counters.items()}
+        first = {count: counter for counter, count in reversed(numbers.items())}
+        self._counter_ids = {path: first[numbers[counter]] for path, counter in self._counter_ids.items()}
+        self._counters = {counter: self._counters[counter] for counter in first.values()}
 
     def _update(self, parameters: Tensors, grads: Mapping[str, Any], model: Any = None) -> Tensors:
         """New values of the parameters that have a gradient, assigned to ``model`` if it is given."""
@@ -336,7 +343,7 @@ class Optimizer:
     def _plan(self, parameters: Tensors, grads: Mapping[str, Any]) -> Plan | None:
         """Plan of the update of the parameters that have a gradient; ``None`` if there are none.
 
-        Errors are raised here, before the state changes.
+        Errors are raised here, before any parameter or counter changes.
         """
         paths = [path for path, gradient in grads.items() if gradient is not None and path in parameters]
         if len(paths) != len(grads):
@@ -364,27 +371,27 @@ class Optimizer:
         if plan.write is not None:
             plan.write()
         self._states.update(plan.states)
-        self._step, self._ages, self._counts = plan.step, plan.ages, plan.counts
+        self._step, self._counter_ids, self._counters = plan.step, plan.counter_ids, plan.counters
         return dict(zip(plan.paths, plan.new, strict=True))
 
     def _next_counts(self, paths: list[str]) -> tuple[dict[str, int], dict[int, Any]]:
-        """``_ages`` and ``_counts`` after a step of the parameters at ``paths``."""
-        if not self._ages and len(paths) == len(self._states):
-            return self._ages, self._counts
-        ages, counts, taking = dict(self._ages), dict(self._counts), set(paths)
-        moving = {self._ages[path] for path in paths if path in self._ages}
-        # Parameters that miss this step keep their count, separate from those that shared it and take part.
-        apart: dict[int, int] = {}
+        """``_counter_ids`` and ``_counters`` after a step of the parameters at ``paths``."""
+        if not self._counter_ids and len(paths) == len(self._states):
+            return self._counter_ids, self._counters
+        ids, counts, stepping = dict(self._counter_ids), dict(self._counters), set(paths)
+        advancing = {self._counter_ids[path] for path in paths if path in self._counter_ids}
+        # A parameter without a gradient keeps its count. If others share its counter and step, it gets a new counter.
+        split_off: dict[int, int] = {}
         for path in self._states:
-            age = self._ages.get(path, 0)
-            if path not in taking and (age == 0 or age in moving):
-                if age not in apart:
-                    apart[age] = max(counts, default=0) + 1
-                    counts[apart[age]] = self._counts[age] if age else self._step
-                ages[path] = apart[age]
-        for age in moving:
-            counts[age] = ops.add(self._counts[age], 1)
-        return ages, counts
+            counter = self._counter_ids.get(path, 0)
+            if path not in stepping and (counter == 0 or counter in advancing):
+                if counter not in split_off:
+                    split_off[counter] = max(counts, default=0) + 1
+                    counts[split_off[counter]] = self._counters[counter] if counter else self._step
+                ids[path] = split_off[counter]
+        for counter in advancing:
+            counts[counter] = ops.add(self._counters[counter], 1)
+        return ids, counts
 
     def _match_parameters(self, paths: list[str], values: list[Any]) -> None:
         """Convert the state to the engine and dtypes of the parameters, which may have been moved or cast."""
@@ -400,8 +407,8 @@ class Optimizer:
                 shape = self._check_assigned(path, value)
             if tuple(shape) != tuple(value.shape):
                 raise ValueError(
-                    f"{type(self).__name__}: {path} must have the shape {list(shape)}, for which the optimizer has a "
-                    f"state, got {describe(value)}; a parameter that takes the place of another needs a new optimizer"
+                    f"{type(self).__name__}: {path} must have shape {list(shape)}, that of its optimizer state, got "
+                    f"{describe(value)}; create a new optimizer after replacing a parameter"
                 )
             # Some engines cannot compare their dtypes with other objects.
             if old is not new and (type(old) is not type(new) or old != new):
@@ -414,7 +421,7 @@ class Optimizer:
                 self._extend_state(path, value, names)
 
     def _check_assigned(self, path: str, value: Any) -> Any:
-        """Shape of a parameter whose state was assigned, after a check that the state has the shapes of ``start``."""
+        """Check that the assigned state of a parameter has the shapes of ``start``; return its shape."""
         for name, x in self.start(value).items():
             held = self._states[path].get(name)
             if held is None or tuple(held.shape) != tuple(x.shape):
@@ -424,45 +431,46 @@ class Optimizer:
 
     def _apply_rule(self, paths: list[str], values: list[Any], gradients: list[Any]) -> Plan:
         """Plan of the update, by the fused rule of the engine if it supports these tensors, otherwise by ``rule``."""
-        done = self._step
-        rate = self._rate if self._schedule is None else self._schedule(ops.cast(done, wide(values[0])))
-        step = ops.add(done, 1)
-        ages, counts = self._next_counts(paths)
+        completed = self._step
+        rate = self._rate if self._schedule is None else self._schedule(ops.cast(completed, wide(values[0])))
+        step = ops.add(completed, 1)
+        ids, counts = self._next_counts(paths)
         # The distinct counts of these parameters, and the index of the count of each parameter.
         steps, places = [step], [0] * len(paths)
-        if ages:
-            own = [ages.get(path, 0) for path in paths]
-            found = {age: place for place, age in enumerate(dict.fromkeys(own))}
-            steps, places = [counts[age] if age else step for age in found], [found[age] for age in own]
-        engine = _fused_rules(values[0])
-        is_traced = engine is not None and engine.is_traced()
+        if ids:
+            own = [ids.get(path, 0) for path in paths]
+            found = {counter: place for place, counter in enumerate(dict.fromkeys(own))}
+            steps = [counts[counter] if counter else step for counter in found]
+            places = [found[counter] for counter in own]
+        fused_rules = _fused_rules(values[0])
+        is_traced = fused_rules is not None and fused_rules.is_traced()
         name = type(self).__name__
-        fused = getattr(engine, name, None) if type(self).__module__ in FUSED else None
-        if fused is not None and engine.serves(name, values, gradients):
+        fused = getattr(fused_rules, name, None) if type(self).__module__ in FUSED else None
+        if fused is not None and fused_rules.serves(name, values, gradients):
             self.own()
             states = [self._states[path] for path in paths]
-            new = engine.room(values)
+            new = fused_rules.room(values)
 
             def write() -> None:
                 fused(self, new, values, gradients, states, steps, places, rate)
 
-            return Plan(paths, new, {}, write, step, ages, counts, is_traced)
+            return Plan(paths, new, {}, write, step, ids, counts, is_traced)
         commons: dict[tuple[str, int], Any] = {}
         results: list[Any] = []
-        memory: dict[str, Tensors] = {}
+        states_by_path: dict[str, Tensors] = {}
         for path, value, gradient, place in zip(paths, values, gradients, places, strict=True):
             dtype = ops.dtype(value).name
             is_narrow = dtype in ("float16", "bfloat16")
             if is_narrow:
                 value, gradient = ops.cast(value, "float32"), ops.cast(gradient, "float32")
-            kind = "float64" if dtype == "float64" else "float32"
-            if (kind, place) not in commons:
+            compute_dtype = "float64" if dtype == "float64" else "float32"
+            if (compute_dtype, place) not in commons:
                 # Computed per dtype, since a rate in float64 would promote float32 parameters.
-                size = rate if type(rate) in (float, int) else ops.cast(rate, kind)
-                commons[kind, place] = self.common(ops.cast(steps[place], kind), size)
-            result, memory[path] = self.rule(value, gradient, self._states[path], commons[kind, place])
+                cast_rate = rate if type(rate) in (float, int) else ops.cast(rate, compute_dtype)
+                commons[compute_dtype, place] = self.common(ops.cast(steps[place], compute_dtype), cast_rate)
+            result, states_by_path[path] = self.rule(value, gradient, self._states[path], commons[compute_dtype, place])
             results.append(ops.cast(result, dtype) if is_narrow else result)
-        return Plan(paths, results, memory, None, step, ages, counts, is_traced)
+        return Plan(paths, results, states_by_path, None, step, ids, counts, is_traced)
 
 
 def wide(parameter: Any) -> str:
@@ -503,7 +511,7 @@ def flat(model: Any) -> Tensors:
     found = dict(places)
     if len(found) < len(places):
         raise ValueError(
-            f"parameters must have different paths, their keys joined by dots, got {', '.join(p for p, _ in places)}"
+            f"the paths of parameters (their keys joined by dots) must be unique, got {', '.join(p for p, _ in places)}"
         )
     return found
 
@@ -517,8 +525,8 @@ def _check_paths(optimizer: Optimizer, parameters: Tensors, grads: Mapping[str, 
     unknown = [path for path in grads if path not in parameters]
     if unknown:
         raise ValueError(
-            f"{type(optimizer).__name__}: grads must be of parameters, which are {', '.join(parameters)}; "
-            f"got one of {', '.join(unknown)}"
+            f"{type(optimizer).__name__}: every gradient must belong to a parameter, one of "
+            f"{', '.join(parameters)}, got gradients of {', '.join(unknown)}"
         )
 
 
@@ -530,6 +538,6 @@ def _positive(optimizer: Optimizer, name: str, limit: float | None) -> float | N
 
 def _shown(value: Any) -> str:
     if callable(value):
-        # A schedule that is a local function is shown by the function that defines it.
+        # A schedule that is a nested function is shown by the name of the enclosing function, such as ``cosine``.
         return str(getattr(value, "__qualname__", repr(value))).partition(".<locals>")[0]
-    return f"{float(value):g}" if ops.is_tensor(value) else repr(value)  # emberlint: ignore[EMB201] it is for people
+    return f"{float(value):g}" if ops.is_tensor(value) else repr(value)  # emberlint: ignore[EMB201] for display

@@ -10,7 +10,12 @@ from ember_ml.ops.activations import get_activation
 
 
 def check_sizes(layer: object, **sizes: object) -> None:
-    """Raise an error that names the layer and the option unless every size is an integer of at least 0."""
+    """Raise an error that names the layer and the option unless every size is an integer of at least 0.
+
+    >>> check_sizes(object(), in_features=-1)
+    Traceback (most recent call last):
+    ValueError: object: in_features must be >= 0, got -1
+    """
     for name, size in sizes.items():
         if not hasattr(type(size), "__index__"):
             raise TypeError(f"{type(layer).__name__}: {name} must be an integer, got {written(size)}")
@@ -19,7 +24,7 @@ def check_sizes(layer: object, **sizes: object) -> None:
 
 
 def find_activation(layer: object, activation: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The function that an option ``activation`` names."""
+    """Function that the option ``activation`` names."""
     try:
         return get_activation(activation)
     except (TypeError, ValueError) as error:

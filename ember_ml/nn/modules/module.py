@@ -1,8 +1,9 @@
 """Module: the base class of layers and models, with named tensors and submodules.
 
 A module stores the engine's own tensors as plain attributes, so reading a weight has no overhead. Assigning a
-``Parameter`` or a ``Buffer`` registers the name; the attribute itself is the tensor. A path such as
-``"layers.0.weight"`` identifies a tensor in a model.
+``Parameter`` or a ``Buffer`` registers the name of the attribute, which then holds the plain tensor. A path such as
+``"layers.0.weight"`` identifies a tensor in a model. A layout (``layout.py``) is the cached list of the modules and
+tensors below a module.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ class Module(Node):
     """Base class of layers and models: tensors, submodules, and a ``forward`` method that computes with them.
 
     A subclass assigns parameters and modules to attributes in ``__init__`` and defines ``forward``; calling the module
-    runs ``forward``. Lists and dictionaries of modules are converted to ``ModuleList`` and ``ModuleDict``. A module
-    with several paths is listed once, under the first path; so is a ``Tied`` tensor. A model runs on the engine of its
-    tensors: the engine that was active when it was created, or the one that ``to_backend`` moved it to.
+    runs ``forward``. Lists and dictionaries of modules are converted to ``ModuleList`` and ``ModuleDict``. A shared
+    module or ``Tied`` tensor is listed once, under its first path, but ``state_dict`` has a tied tensor under every
+    path. A model runs on the engine of its tensors: the engine that was active when it was created, or the one that
+    ``to_backend`` moved it to.
 
     >>> from ember_ml.nn.modules import Linear
     >>> class Network(Module):
@@ -59,7 +61,7 @@ class Module(Node):
             annotate_error(self, error, (*args, *kwargs.values()))
             raise
 
-    # Typed as an attribute, so that subclasses may define any parameters.
+    # Typed as an attribute, so that type checkers accept any signature in subclasses.
     forward: Callable[..., Any] = _forward
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -83,7 +85,7 @@ class Module(Node):
                     return
                 if role is TRAINABLE or role is FROZEN:
                     self._rebound[name] = None
-                    # Another name may hold the same tensor, so the layouts have to be checked again.
+                    # Another name may hold the same tensor, which is an error: check again on next use.
                     for module in self._dependents():
                         if module._layout is not None:
                             module._layout.is_checked = False
@@ -95,13 +97,13 @@ class Module(Node):
                     # Modules may be added to it later, so layouts keep track of empty containers.
                     self._invalidate_layouts()
                 elif holds_modules(value):
-                    from ember_ml.nn.modules.containers import as_module  # here, since it imports this one
+                    from ember_ml.nn.modules.containers import as_module  # imported here to avoid a circular import
 
                     value = as_module(value)
                     self._register_child(name, value)
         object.__setattr__(self, name, value)
 
-    if not TYPE_CHECKING:  # type checkers would accept every attribute of a module
+    if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any attribute name
 
         def __getattr__(self, name: str) -> Any:
             if name in self.__dict__.get("_ties", ()):
@@ -119,16 +121,16 @@ class Module(Node):
             object.__delattr__(self, name)
 
     def _register(self, name: str) -> None:
-        """Check ``name`` for a tensor or a module, and remove what is registered under it."""
+        """Check that ``name`` is valid for a tensor or module, and unregister what it names now."""
         if hasattr(Module, name) or name in OWN:
             raise AttributeError(
-                f"{type(self).__name__}: a tensor or module must not have the name of an attribute of every Module, "
+                f"{type(self).__name__}: the name of a tensor or module must not be that of an attribute of Module, "
                 f"got {name!r}"
             )
         if "." in name or not name:
             raise ValueError(
-                f"{type(self).__name__}: the name of a tensor or module must have no dots, which separate names in a "
-                f"path, got {name!r}"
+                f"{type(self).__name__}: the name of a tensor or module must not be empty or contain dots, which "
+                f"separate names in a path, got {name!r}"
             )
         self._unregister(name)
         self._invalidate_layouts()
@@ -151,7 +153,7 @@ class Module(Node):
         new = getattr(holder, held)
         if name in self._roles and tuple(getattr(self, name).shape) != tuple(new.shape):
             raise ValueError(
-                f"Tied: tensors must have one shape and dtype, got {describe(new)} for {name}, which is "
+                f"Tied: the tensors must have the same shape, got {describe(new)} for {name}, which is "
                 f"{describe(getattr(self, name))}"
             )
         # Tying a name does not change the order of the tensors.
@@ -183,7 +185,7 @@ class Module(Node):
         return iter(self.parameters(trainable).items())
 
     def buffers(self) -> dict[str, Tensor]:
-        """Tensors that are not parameters, by path."""
+        """Buffers, persistent or not, by path."""
         return self.layout().with_roles(BUFFER, CONSTANT)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -191,7 +193,7 @@ class Module(Node):
         return {path: getattr(module, name) for path, module, name in self.layout().entries.values()}
 
     def assign(self, values: Mapping[str, Any]) -> None:
-        """Replace tensors by path, without conversion or checks; ``load_state_dict`` converts and checks."""
+        """Replace tensors by path, as they are; ``load_state_dict`` converts them and checks shapes."""
         entries = self.layout().names
         for path, value in values.items():
             if path not in entries:
@@ -358,8 +360,8 @@ class Module(Node):
         """Table of the layers with their paths, output shapes and numbers of parameters, and totals.
 
         Args:
-            inputs: arguments of one call of the model, from which the output shapes are taken: tensors, or tuples of
-                integers, which mean zeros of that shape in the dtype of the parameters.
+            inputs: example arguments, with which the model is called once to find the output shapes. A tuple of
+                integers is a tensor of zeros of that shape, in the dtype of the parameters.
 
         >>> from ember_ml.nn.modules import Linear, ReLU, Sequential
         >>> summary = Sequential(Linear(4, 8), ReLU(), Linear(8, 2)).summary((32, 4))

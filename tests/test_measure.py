@@ -424,8 +424,8 @@ def test_what_is_not_compared_does_not_pass(tmp_path: Path, capsys: pytest.Captu
     measuring.write(measuring.measure(["exp", "sum"], engines=["numpy"], jobs=1), few)
     measuring.write(measuring.measure(["exp"], engines=["numpy"], jobs=1), one)
     for arguments, says in (
-        ([str(few), "--ops", "add"], "few.json has no operation 'add'"),
-        ([str(few), "--matrix", str(one), "--ops", "sum"], "one.json has no operation 'sum'"),
+        ([str(few), "--ops", "add"], "few.json: the matrix must have the operation 'add'"),
+        ([str(few), "--matrix", str(one), "--ops", "sum"], "one.json: the matrix must have the operation 'sum'"),
     ):
         assert cli.main(["ops", "check", *arguments]) == 2
         assert says in capsys.readouterr().err
@@ -448,17 +448,17 @@ def test_an_operation_that_is_gone_is_worse(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{", "is not a matrix"),
-        ("[]", "is not a matrix"),
-        ('{"format": 9, "operations": {}}', "format 9"),
-        ('{"format": 1, "operations": {}}', "is not a matrix"),
-        ('{"format": 1, "versions": {}, "native": {}, "operations": {}}', "nothing to compare"),
-        ('{"format": 1, "versions": {}, "native": {}, "operations": {"add": 5}}', "'add' cannot be read"),
+        ("{", "must be a matrix"),
+        ("[]", "must be a matrix"),
+        ('{"format": 9, "operations": {}}', "must have format 1, which this version reads, got 9"),
+        ('{"format": 1, "operations": {}}', "must be a matrix"),
+        ('{"format": 1, "versions": {}, "native": {}, "operations": {}}', "there must be something to compare"),
+        ('{"format": 1, "versions": {}, "native": {}, "operations": {"add": 5}}', "something unreadable for 'add'"),
         (
             '{"format": 1, "versions": {}, "native": {}, "operations": {"add": {"engines": {"mlx": {}}}}}',
-            "'add' cannot be read",
+            "something unreadable for 'add'",
         ),
-        (None, "no file"),
+        (None, "must be a file, got none"),
     ],
 )
 def test_a_bad_file_is_one_line(
@@ -474,7 +474,7 @@ def test_a_bad_file_is_one_line(
 
 
 def test_unknown_operations_are_named() -> None:
-    with pytest.raises(UsageError, match="no operation is called 'frobnicate'"):
+    with pytest.raises(UsageError, match="an operation must be one that is known, got 'frobnicate'"):
         measuring.measure(["frobnicate"])
 
 

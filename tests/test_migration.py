@@ -392,7 +392,7 @@ def test_a_file_in_another_encoding_is_named(tmp_path: Path, head: bytes, capsys
     (package / "ops/numpy/m.py").write_bytes(head + b"S = '\xe9'\ndef f(x):\n    return S\n")
     assert cli.main(["ops", "plan", str(package)]) == 2
     said = capsys.readouterr().err
-    assert f"{package / 'ops/numpy/m.py'} is not written in UTF-8" in said
+    assert f"{package / 'ops/numpy/m.py'} must be written in UTF-8" in said
     assert said.count("\n") == 1
 
 
@@ -441,7 +441,7 @@ def test_a_dirty_tree_is_not_written(legacy: Path, capsys: pytest.CaptureFixture
     (legacy / "new.py").write_text("")
     before = files(legacy)
     assert cli.main(["ops", "migrate", str(legacy)]) == 2
-    assert "1 uncommitted change" in capsys.readouterr().err
+    assert "must have no uncommitted changes, got 1" in capsys.readouterr().err
     assert files(legacy) == before
     assert cli.main(["ops", "migrate", str(legacy), "--force"]) == 0
     assert files(legacy) != before
@@ -518,10 +518,10 @@ def test_the_diff_is_one_that_git_applies(legacy: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["plan", "nowhere"], "not a folder"),
-        (["plan", "."], "not a package"),
-        (["plan", "small", "--backend", "abacus"], "unknown engine"),
-        (["migrate", "small", "--operation", "h"], "no operation 'h'"),
+        (["plan", "nowhere"], "must be a folder"),
+        (["plan", "."], "must be a package"),
+        (["plan", "small", "--backend", "abacus"], "engine must be one of"),
+        (["migrate", "small", "--operation", "h"], "must have the operation in its frontend, got 'h'"),
     ],
 )
 def test_misuse_is_one_line(

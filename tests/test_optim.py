@@ -389,7 +389,9 @@ def test_parameters_come_in_many_forms(backend: Backend) -> None:
     optimizer.update({"w": {"x": x}}, {"w": {"x": x}})
     assert list(optimizer.tensors()) == ["step", "learning_rate", "w.x.momentum", "w.x.variance"]
     assert optim.SGD().update({}, {}) == {}
-    with pytest.raises(ValueError, match="parameters must have different paths, their keys joined by dots, got a"):
+    with pytest.raises(
+        ValueError, match=r"the paths of parameters \(their keys joined by dots\) must be unique, got a"
+    ):
         optim.SGD().update({"a.b": x, "a": {"b": x}}, {"a.b": x, "a": {"b": x}})
     with pytest.raises(ValueError, match="which are"):
         optim.SGD().update({"w": x}, {"v": x})
@@ -431,7 +433,7 @@ def test_rates_are_numbers_tensors_and_functions(backend: Backend) -> None:
     assert "learning_rate" not in optimizer.tensors()
     with pytest.raises(ValueError, match=r"Adam: learning_rate must be >= 0, got -1\.0"):
         optim.Adam(-1.0)
-    with pytest.raises(ValueError, match="SGD: a state key must be 'step', 'learning_rate' or a path, got 'wrong'"):
+    with pytest.raises(ValueError, match=r"SGD: a state key must be 'step', .* or '<path>\.<name>', got 'wrong'"):
         optimizer.assign({"wrong": x})
     lion = optim.Lion(schedules.cosine(0.1, 5))
     assert repr(lion).startswith("Lion(learning_rate=cosine(rate=0.1, steps=5), beta_1=0.9")
@@ -726,7 +728,7 @@ def test_gradients_of_a_model_are_a_dictionary(backend: Backend) -> None:
 def test_gradients_of_another_shape_are_refused(backend: Backend) -> None:
     """They would be stretched over the parameter, or the parameter over them."""
     for optimizer in (optim.SGD(0.1), optim.Adam(0.1).init({"w": ops.ones((2, 2))})):
-        with pytest.raises(ValueError, match="the gradient of w must have the shape of the parameter, float"):
+        with pytest.raises(ValueError, match="the gradient of w must have shape of the parameter, float"):
             optimizer.update({"w": ops.ones((2, 2))}, {"w": ops.ones((2,))})
 
 
@@ -844,7 +846,7 @@ def test_a_parameter_of_another_shape_needs_a_new_state(backend: Backend, name: 
     optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
     model[0] = modules.Linear(4, sizes[1])
     with pytest.raises(
-        ValueError, match=rf"0\.weight must have the shape \[4, {sizes[0]}\].*\[4, {sizes[1]}\]; .*new optimizer"
+        ValueError, match=rf"0\.weight must have shape \[4, {sizes[0]}\].*\[4, {sizes[1]}\]; .*new optimizer"
     ):
         optimizer.update(model, {path: ops.ones_like(x) for path, x in model.parameters().items()})
 

@@ -42,6 +42,8 @@ def annotate_error(operation: Operation, backend: Backend, error: Exception, val
     elif text is not None or type(error) is not kind:
         translated = kind(str(error) if text is None else text)
         translated.__cause__ = error
+        if text is None and "_ember_name" in error.__dict__:
+            translated._ember_name = error._ember_name  # type: ignore[attr-defined]
         error = translated
     if not is_of_user:
         rename(error, called_as(operation))

@@ -207,7 +207,7 @@ _MEMORY_MESSAGES = re.compile(r"Unable to allocate|Attempting to allocate|out of
 def error_class(error: Exception) -> type[Exception] | None:
     """Error class of this mistake on every engine, or ``None`` if it is the error's own."""
     if isinstance(error, IndexError):
-        return AxisError if "axis" in str(error).lower() else None
+        return AxisError if re.search(r"\baxis\b", str(error), re.IGNORECASE) else None
     if isinstance(error, ValueError) and "non-empty axes for array with 0" in str(error):
         return AxisError
     if isinstance(error, RuntimeError) and _MEMORY_MESSAGES.search(str(error)):

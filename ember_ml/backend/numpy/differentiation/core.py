@@ -283,7 +283,7 @@ def add_cotangents(one: Any, other: Any) -> Any:
     return _Parts(found)
 
 
-# Dispatch on NumPy accepts boxes wherever it accepts arrays.
+# Boxes count as NumPy tensors in transforms, optimizers and ``EmberTensor``.
 backends.load("numpy").kinds = host.TENSORS + TENSORS
 
 

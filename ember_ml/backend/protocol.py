@@ -181,9 +181,6 @@ class HostRandom(Protocol):
     def word(self, x: Tensor, /) -> Tensor:
         """Integers below 2**32 in the dtype of random bits: uint32, or a 64-bit integer."""
 
-    def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
-        """Both words of a key that is on the device or traced."""
-
     def keys(self, first: Tensor, second: Tensor, /) -> Tensor:
         """Keys with these words, in uint32, with a last axis of length 2."""
 
@@ -205,6 +202,9 @@ class HostRandom(Protocol):
 
 class Random(HostRandom, Protocol):
     """``random``: the functions that compute random bits and distributions, with the same values on every engine."""
+
+    def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
+        """Both words of a key whose values cannot be read on the host."""
 
     def cumsum(self, x: Tensor, axis: int = -1, /) -> Tensor:
         """Cumulative sums along an axis."""

@@ -130,11 +130,6 @@ def spread(x: Any, shape: tuple[int, ...]) -> _Array:
     return np.broadcast_to(x, shape).reshape(-1)
 
 
-def pair_of(key: _Array) -> tuple[Any, Any]:
-    """Both 32-bit halves of a key whose values cannot be read on the host."""
-    return key[0], key[1]
-
-
 def word(x: Any) -> Any:
     """Integers below 2**32 in the dtype that holds 32 random bits."""
     return np.asarray(x).astype(np.uint32)

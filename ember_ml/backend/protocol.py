@@ -1,26 +1,26 @@
-"""What an engine is: the modules of a backend, and what the library uses of each.
+"""The backend interface: the modules of a backend, and the members of each that the library uses.
 
 A backend is a package with a module ``core`` (``Core``), a module for each category of operations (``math``,
-``linearalg`` ...) and, as far as the engine has them, the modules ``random``, ``transform``, ``control`` and ``optim``.
+``linearalg`` ...) and optionally the modules ``random``, ``transform``, ``control`` and ``optim``.
 
 ========================  ============================================================================================
 module                    if it is absent
 ========================  ============================================================================================
 ``core``                  the backend cannot be chosen: ``BackendNotFoundError``
-a category of operations  its operations are looked up in the package itself; those with a body work all the same, and
-                          the others raise ``MissingOperationError``
-``random``                every random number raises ``MissingOperationError``
+a category of operations  its operations are looked up in the package itself; the composed ones still work, and the
+                          others raise ``MissingOperationError``
+``random``                all random operations raise ``MissingOperationError``
 ``transform``             ``grad``, ``vmap``, ``compile`` and the other transforms raise ``MissingOperationError``
-``control``               Python decides in ``cond`` and ``while_loop``, and ``vectorized_map`` is a loop
-``optim``                 optimizers compute their rules operation by operation
+``control``               ``cond`` and ``while_loop`` use Python control flow, and ``vectorized_map`` is a loop
+``optim``                 optimizers compute their update rules with operations
 ========================  ============================================================================================
 
-A module that is there has every member of its protocol (``Core``, ``Random``, ``Transform``); one that has not is an
-error that names what is missing. The members of ``CoreOptions``, ``TransformOptions``, ``Control`` and ``Optim`` may be
-left out, each by itself: the docstrings say what that means.
+A module must define every member of its protocol (``Core``, ``Random``, ``Transform``); if it does not, an error names
+the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control`` and ``Optim`` is optional; its
+docstring says what happens without it.
 
-In what follows, a tensor is one of the engine, a dtype the engine's own object, and a device what ``find_device``
-returns, or ``None`` for the default one.
+In the protocols, tensors and dtypes are those of the engine, and a device is a result of ``find_device``, or ``None``
+for the default device.
 """
 
 from __future__ import annotations
@@ -34,174 +34,177 @@ DType = Any
 Device = Any
 
 Flat = Callable[..., tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]
-"""A function of tensors that returns two tuples of them: its outputs, and what passes by and is not differentiated."""
+"""Function of tensors that returns two tuples of tensors: its outputs, and auxiliary values without gradients."""
 
 
 class Core(Protocol):
-    """``core``: the tensors, dtypes and devices of an engine, and its errors. Dispatch needs all of it."""
+    """``core``: the tensors, dtypes, devices and errors of an engine. All members are required."""
 
     @property
     def TENSORS(self) -> tuple[type, ...]:  # noqa: N802 - a constant of the module
-        """The tensor types; the one that the engine's functions return is the first."""
+        """Tensor types, first the one that the functions of the engine return."""
 
     @property
     def DTYPES(self) -> Mapping[str, DType]:  # noqa: N802
-        """The dtypes by their portable names; ``float32`` is one of them."""
+        """Dtypes by name; ``float32`` is required."""
 
     def convert(self, value: Any, dtype: DType | None, device: Device | None, /) -> Tensor:
-        """A number, a nested sequence, a host array or a tensor of any engine as a tensor; never a view of host memory.
+        """Tensor from a number, nested sequence, host array or tensor of any engine; never a view of host memory.
 
-        Without a dtype, host arrays keep theirs, and Python numbers have the default of their kind.
+        Without a dtype, host arrays keep theirs, and Python numbers get the default dtype of their type.
         """
 
     def scalar_like(self, number: Any, like: Tensor, /) -> Tensor:
-        """A Python number as a 0-d tensor of the dtype of ``like``, on its device."""
+        """0-d tensor of a Python number with the dtype and device of ``like``."""
 
     def cast(self, x: Tensor, dtype: DType, /) -> Tensor:
         """``x`` in another dtype."""
 
     def to_host(self, x: Tensor, /) -> Any:
-        """The values of ``x`` as a NumPy array."""
+        """Values of ``x`` as a NumPy array."""
 
     def devices(self) -> list[str]:
-        """The names of the devices of this machine, the best last."""
+        """Names of the devices of this machine, the best one last."""
 
     def find_device(self, name: Any, /) -> Device:
-        """The engine's own object for a device name; a ``ValueError`` that lists those available for another name."""
+        """Device object of the engine for a name. An unknown name raises a ``ValueError`` that lists the devices."""
 
     def device_of(self, x: Tensor, /) -> str:
-        """The name of the device that ``x`` is on."""
+        """Name of the device of ``x``."""
 
     def device_like(self, x: Tensor, /) -> Device | None:
-        """The engine's own object for the device that ``x`` is on; ``None`` if tensors are on all of them."""
+        """Device object of the engine for the device of ``x``; ``None`` if tensors are on all devices."""
 
     def error_class(self, error: Exception, /) -> type[Exception] | None:
-        """The class that an error of the engine has on every engine; ``None`` if it has that class already."""
+        """Class that replaces the class of an error of the engine, the same on every engine; ``None`` to keep it."""
 
 
 class CoreOptions(Protocol):
-    """What ``core`` may define besides. Without a member, its docstring's second sentence holds."""
+    """Optional members of ``core``. "Absent" in a docstring says what happens without the member."""
 
     @property
     def SCALARS(self) -> tuple[type, ...]:  # noqa: N802
-        """Types of values that are as good as 0-d tensors. Absent: there are none."""
+        """Types that are treated as 0-d tensors. Absent: none."""
 
     @property
     def GUESTS(self) -> tuple[type, ...]:  # noqa: N802
-        """Tensor types of another engine that the functions of this one take as they are. Absent: there are none."""
+        """Tensor types of another engine that the functions of this one accept. Absent: none."""
 
     @property
     def STABLE_DTYPES(self) -> bool:  # noqa: N802
-        """Whether a dtype is one object, as long as the process lives. Absent: it is."""
+        """Whether each dtype is one object for the lifetime of the process. Absent: true."""
 
     @property
     def RAW_NUMBERS(self) -> frozenset[str]:  # noqa: N802
-        """Operations whose native functions are best given a Python number as it is. Absent: all of them."""
+        """Operations whose native functions receive Python numbers without conversion. Absent: all operations."""
 
     def has_float64(self) -> bool:
-        """Whether the default device computes in float64. Absent: it does, if ``DTYPES`` has it."""
+        """Whether the default device supports float64. Absent: true if ``DTYPES`` contains it."""
 
     def forwards(self, x: Tensor, /) -> Tensor:
-        """``x`` without negative strides, which not every reader of DLPack takes. Absent: there are none."""
+        """``x`` without negative strides, which some consumers of DLPack reject. Absent: ``x`` is used."""
 
     def opaque(self, operation: Any, run: Callable[..., Any], values: tuple[Any, ...], /) -> Any:
-        """``run(*values)``, which NumPy computes, for the engine's gradients. Absent: it is called as it is."""
+        """``run(*values)``, computed by NumPy, as one step of the engine's gradients. Absent: ``run`` is called."""
 
     def substitute(self, call: Callable[..., Any], traceable: Callable[..., Any], /) -> None:
-        """Make the engine's compiler trace ``traceable`` wherever ``call`` is called. Absent: it traces ``call``."""
+        """Make the compiler of the engine trace ``traceable`` in place of ``call``. Absent: it traces ``call``."""
 
     def own(self, operation: Any, /) -> Callable[..., Any] | None:
-        """What computes an operation. Absent: the function of its name in the module of its category."""
+        """Function that computes an operation. Absent: the function of its name in the module of its category."""
 
 
 class HostRandom(Protocol):
-    """The part of ``Random`` that NumPy has too, which draws into host memory for all engines."""
+    """Members of ``Random`` that NumPy has too, which draws into host memory for all engines."""
 
     @property
     def HOST(self) -> bool:  # noqa: N802
-        """Whether samplers may look at values: true for NumPy alone."""
+        """Whether samplers may branch on values: true only for NumPy."""
 
     def is_host(self, device: Device | None, /) -> bool:
-        """Whether numbers for a device are drawn in host memory, and ``adopt`` takes them over."""
+        """Whether numbers for a device are drawn in host memory and converted with ``adopt``."""
 
     def is_traced(self) -> bool:
         """Whether a compiler is tracing."""
 
     def has_double(self, device: Device | None, /) -> bool:
-        """Whether the device computes in float64."""
+        """Whether the device supports float64."""
 
     def known(self, x: Tensor, /) -> Any:
-        """The values of ``x`` as a host array; ``None`` where a compiler or ``vmap`` traces and there are none."""
+        """Values of ``x`` as a host array; ``None`` while a compiler or ``vmap`` traces it."""
 
     def adopt(self, array: Any, device: Device | None, /) -> Tensor:
-        """A fresh host array as a tensor, without a copy where the engine allows it."""
+        """Tensor of a new host array, without a copy if the engine allows it."""
 
     def tensor(self, value: Any, dtype: str, device: Device | None, /) -> Tensor:
-        """A number, or a nested list of them, as a tensor of the dtype of that name."""
+        """Tensor of a number or nested list, in the dtype of that name."""
 
     def cast(self, x: Tensor, dtype: str, /) -> Tensor:
         """``x`` in the dtype of that name."""
 
     def view(self, x: Tensor, dtype: str, /) -> Tensor:
-        """The bits of ``x`` as another dtype of the same size."""
+        """Bits of ``x`` reinterpreted as another dtype of the same size."""
 
     def single(self, x: Tensor, /) -> Tensor:
-        """``x`` in float32, unless it is in float64."""
+        """``x`` in float32; unchanged if it is in float64."""
 
     def positions(self, start: int, count: int, device: Device | None, /) -> Tensor:
-        """``count`` integers from ``start`` on, in int64."""
+        """``count`` consecutive int64 integers from ``start``."""
 
     def where(self, condition: Tensor, x: Any, y: Any, /) -> Tensor:
-        """``x`` where the condition holds, else ``y``."""
+        """``x`` where ``condition`` is true, else ``y``."""
 
     def floor(self, x: Tensor, /) -> Tensor:
-        """The largest integer that is not above, in the same dtype."""
+        """Largest integer that is not greater than ``x``, in the same dtype."""
 
     def sqrt(self, x: Tensor, /) -> Tensor:
-        """The square root, rounded as IEEE 754 says."""
+        """Square root, correctly rounded as in IEEE 754."""
 
     def sort(self, x: Tensor, /) -> Tensor:
-        """The values of ``x`` in ascending order along the last axis."""
+        """``x`` sorted in ascending order along the last axis."""
 
     def argsort(self, x: Tensor, /) -> Tensor:
-        """The positions that sort ``x`` in ascending order along the last axis, equal values in order."""
+        """Indices that sort ``x`` in ascending order along the last axis; the sort is stable."""
 
     def largest(self, x: Tensor, /) -> Tensor:
-        """The largest value in each row, as a column."""
+        """Largest value of each row, as a column."""
 
     def cumsum(self, x: Tensor, /) -> Tensor:
         """Cumulative sums along the last axis."""
 
     def located(self, sums: Tensor, aims: Tensor, /) -> Tensor:
-        """For each of a row's aims, the number of that row's sums, but for the last, that are not larger."""
+        """For each of the ``aims``, the number of ``sums`` of its row, without the last, that are not larger."""
 
     def spread(self, x: Tensor, shape: tuple[int, ...], /) -> Tensor:
         """``x`` broadcast to ``shape``, as a vector."""
 
     def word(self, x: Tensor, /) -> Tensor:
-        """Integers below 2**32 in the dtype that random bits are held in: 32 bits unsigned, or 64 bits."""
+        """Integers below 2**32 in the dtype of random bits: uint32, or a 64-bit integer."""
 
     def keys(self, first: Tensor, second: Tensor, /) -> Tensor:
-        """Keys of these words, in uint32, along a last axis of two."""
+        """Keys with these words, in uint32, with a last axis of length 2."""
 
     def words(self, key: Any, start: int, count: int, device: Device | None = None, /) -> Tensor:
-        """``count`` random words of Threefry-2x32 from number ``start`` on: word ``i`` is of block ``i // 2``."""
+        """``count`` random words of Threefry-2x32 from index ``start``; word ``i`` belongs to block ``i // 2``."""
 
     def pairs(self, key: Any, start: int, count: int, device: Device | None = None, /) -> tuple[Tensor, Tensor]:
-        """Both words of ``count`` blocks of Threefry-2x32 from number ``start`` on."""
+        """Both words of ``count`` blocks of Threefry-2x32 from index ``start``."""
 
     def native_words(self, shape: tuple[int, ...], device: Device | None, /) -> Tensor:
-        """Words of the engine's own generator."""
+        """Random words of the engine's generator."""
 
     def native_fractions(self, count: int, dtype: str, device: Device | None, /) -> Tensor | None:
-        """Numbers in [0, 1) of the engine's own generator; ``None`` for a dtype that it does not make."""
+        """Numbers in [0, 1) of the engine's generator; ``None`` if it does not support the dtype."""
 
     def native_normals(self, count: int, dtype: str, device: Device | None, /) -> Tensor | None:
-        """Standard normal numbers of the engine's own generator; ``None`` for a dtype that it does not make."""
+        """Standard normal numbers of the engine's generator; ``None`` if it does not support the dtype."""
 
 
 class Random(HostRandom, Protocol):
-    """``random``: the functions that the random bits and the distributions are made of, which are the same on all."""
+    """``random``: the functions that compute random bits and distributions, with the same values on every engine."""
+
+    def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
+        """Both words of a key whose values cannot be read on the host."""
 
     def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
         """The two words of a key whose values are not known on the host."""
@@ -214,96 +217,96 @@ class Random(HostRandom, Protocol):
 
 
 class Transform(Protocol):
-    """``transform``: the transforms of functions of flat lists of tensors."""
+    """``transform``: transforms of functions of flat lists of tensors."""
 
     def value_and_grad(
         self, f: Flat, tensors: Sequence[Tensor], /
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Sequence[Tensor]]:
-        """The one output of ``f``, what passes by, and the gradient for each tensor."""
+        """Output of ``f``, auxiliary values, and the gradient with respect to each tensor."""
 
     def vjp(
         self, f: Flat, tensors: Sequence[Tensor], /
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Callable[..., Sequence[Tensor]]]:
-        """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
+        """Outputs of ``f``, auxiliary values, and the function from cotangents to gradients."""
 
     def jvp(
         self, f: Flat, tensors: Sequence[Tensor], tangents: Sequence[Tensor], /
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """The outputs of ``f``, their tangents, and what passes by."""
+        """Outputs of ``f``, their tangents, and auxiliary values."""
 
     def remembered(self, f: Callable[..., tuple[Tensor, ...]], tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
-        """The outputs of ``f``, whose intermediate values are computed again for the gradient."""
+        """Outputs of ``f``, whose intermediate values are recomputed for the gradient."""
 
     def ruled(
         self, f: Callable[..., tuple[tuple[Tensor, ...], Any]], tensors: Sequence[Tensor], /
     ) -> tuple[Tensor, ...]:
-        """The outputs of ``f``, which also returns the function from their cotangents to the gradients."""
+        """Outputs of ``f``, which also returns the function from their cotangents to the gradients."""
 
 
 class TransformOptions(Protocol):
-    """What ``transform`` may define besides."""
+    """Optional members of ``transform``."""
 
     def is_traced(self, x: Tensor, /) -> bool:
-        """Whether what is done with ``x`` is recorded. Absent: the tensors being differentiated are remembered."""
+        """Whether operations on ``x`` are recorded. Absent: the library keeps track of differentiated tensors."""
 
     def vectorized(
         self, f: Callable[..., tuple[Tensor, ...]], axes: Sequence[int | None], tensors: Sequence[Tensor], /
     ) -> tuple[Tensor, ...]:
-        """The outputs of ``f`` for each slice of the tensors, stacked. Absent: ``vmap`` is a loop."""
+        """Outputs of ``f`` for each slice of the tensors, stacked. Absent: ``vmap`` is a loop."""
 
     def compiled_flat(self, f: Callable[..., Any], /) -> Callable[..., Any]:
-        """``f``, from tensors to a tuple of tensors, compiled. Absent, and ``compiled`` too: nothing is compiled."""
+        """Compiled ``f``, a function from tensors to a tuple. Absent, like ``compiled``: nothing is compiled."""
 
     def compiled(self, f: Any, /) -> Callable[..., Any]:
-        """``f`` compiled by a tracer of Python, which sees through models. Absent: ``compiled_flat`` is used.
+        """``f`` compiled by a tracer of Python code, which supports models. Absent: ``compiled_flat`` is used.
 
-        It comes with ``is_of_compiler``, ``uncompilable`` and ``aliased``.
+        Requires ``is_of_compiler``, ``uncompilable`` and ``aliased``.
         """
 
     def is_of_compiler(self, error: Exception, /) -> bool:
-        """Whether the compiler raised the error, not the function that it traced. Absent with ``compiled``."""
+        """Whether the compiler raised the error, not the traced function. Required by ``compiled``."""
 
     def uncompilable(self) -> int:
-        """A number that grows with every call of what cannot be compiled. Absent with ``compiled``."""
+        """Counter that increases with every call that cannot be compiled. Required by ``compiled``."""
 
     def aliased(self, x: Tensor, /) -> Tensor:
-        """The same values in the same memory, in another object. Absent with ``compiled``."""
+        """Another tensor object with the same memory. Required by ``compiled``."""
 
     def whole(self, f: Callable[..., Any], /) -> Callable[..., Any]:
-        """``f`` as one graph; an error where that cannot be. Absent: ``ember_ml.testing`` does not check tracing."""
+        """``f`` compiled as one graph, or an error. Absent: ``ember_ml.testing`` does not check tracing."""
 
 
 class Control(Protocol):
-    """``control``: control flow in compiled code, beside the operations of that category."""
+    """``control``: control flow in compiled code, in addition to the operations of that category."""
 
     def is_traced(self) -> bool:
-        """Whether a compiler with control flow of its own is tracing. Absent: it never is."""
+        """Whether a compiler that supports control flow is tracing. Absent: false."""
 
     def branch(self, pred: Tensor, yes: Callable[[], Any], no: Callable[[], Any], /) -> Any:
-        """The result of one of two functions, chosen when the compiled code runs. Absent with ``is_traced``."""
+        """Result of one of two functions, chosen when the compiled code runs. Required by ``is_traced``."""
 
     def loop(self, test: Callable[..., Any], step: Callable[..., Any], state: tuple[Tensor, ...], /) -> Any:
-        """The first state that fails ``test``, found when the compiled code runs. Absent with ``is_traced``."""
+        """First state for which ``test`` is false, computed when the compiled code runs. Required by ``is_traced``."""
 
     def vectorized(self, f: Callable[..., Any], /) -> Callable[..., Any]:
-        """``f`` for all slices of a tree along the first axis at once. Absent: one slice after the other."""
+        """``f`` for all slices of a tree along the first axis at once. Absent: a loop over the slices."""
 
 
 class Optim(Protocol):
-    """``optim``: fused forms of the rules of optimizers, each a function of the optimizer's name (``Adam``)."""
+    """``optim``: fused update rules, each a function with the name of the optimizer (``Adam``)."""
 
     def is_traced(self) -> bool:
         """Whether a compiler is tracing."""
 
     def serves(self, rule: str, parameters: list[Tensor], gradients: list[Tensor], /) -> bool:
-        """Whether the fused form of a rule takes these tensors. If not, the rule is computed by operations."""
+        """Whether the fused rule supports these tensors. If not, the rule is computed with operations."""
 
     def room(self, parameters: list[Tensor], /) -> list[Tensor]:
-        """Tensors that a rule writes the new parameters into."""
+        """Tensors that a rule writes the new parameters to."""
 
 
 def members(protocol: type) -> list[str]:
-    """The names of the members of a protocol, in order.
+    """Names of the members of a protocol, in order.
 
     >>> members(Optim)
     ['is_traced', 'serves', 'room']
@@ -313,12 +316,12 @@ def members(protocol: type) -> list[str]:
 
 
 def lacking(module: ModuleType, protocol: type) -> list[str]:
-    """The members of a protocol that a module does not define."""
+    """Members of a protocol that a module does not define."""
     return [name for name in members(protocol) if not hasattr(module, name)]
 
 
 if TYPE_CHECKING:
-    # The type checker holds our own engines to the protocols.
+    # The type checker checks the included engines against the protocols.
     from ember_ml.backend.mlx import core as _mlx_core
     from ember_ml.backend.mlx import random as _mlx_random
     from ember_ml.backend.mlx import transform as _mlx_transform

@@ -50,7 +50,7 @@ def _taps(x: Any, g: Any, window: _windows.Windows, groups: int) -> Any:
     count = _math.prod(g.shape[:-1])
     gradients = manipulation.moveaxis(manipulation.reshape(g, (count, groups, outer)), 1, 0)
     parts = []
-    for places in _windows.cuts(window):
+    for places in _windows.kernel_slices(window):
         covered = manipulation.reshape(x[(slice(None), *places)], (count, groups, inner))
         # (groups, inner, count) @ (groups, count, outer)
         parts.append(linearalg.matmul(manipulation.permute_dims(covered, (1, 2, 0)), gradients))
@@ -70,7 +70,7 @@ def _transposed_windows(
     x: Any, kernel: Any, strides: Any, padding: Any, extra: Any, data_format: str, dilation: Any
 ) -> _windows.Windows:
     sizes = _windows.spatial(x.shape, data_format)
-    return _windows.transposed(sizes, kernel.shape[:-2], strides, padding, extra, dilation)
+    return _windows.transposed_windows(sizes, kernel.shape[:-2], strides, padding, extra, dilation)
 
 
 def _uncrop(g: Any, window: _windows.Windows, data_format: str) -> Any:
@@ -107,7 +107,7 @@ def _conv_transpose_of_kernel(
 
 def _spread_windows(parts: list[Any], x: Any, window: _windows.Windows, data_format: str) -> Any:
     """Sum of the parts, one for each position of the window, each scattered to the elements at that position."""
-    sizes, inside = _windows.framed(window)
+    sizes, inside = _windows.padded_sizes(window)
     shape = tuple(x.shape)
     batch, channels = shape[0], shape[-1] if _windows.is_last(data_format) else shape[1]
     if (
@@ -122,18 +122,18 @@ def _spread_windows(parts: list[Any], x: Any, window: _windows.Windows, data_for
         whole = manipulation.reshape(whole, (batch, *sizes, channels))
         return _to_data_format(whole[(slice(None), *inside)], data_format)
     total = creation.zeros((batch, *sizes, channels), dtype=x.dtype)
-    for part, places in zip(parts, _windows.cuts(window), strict=True):
+    for part, places in zip(parts, _windows.kernel_slices(window), strict=True):
         total = indexing.index_add(total, (slice(None), *places), part)
     return _to_data_format(total[(slice(None), *inside)], data_format)
 
 
 def _max_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
     """Each window's gradient goes to the first of its largest elements."""
-    window = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
+    window = _windows.pool_windows(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
     wide = _padded(_channels_last(x, data_format), window, float("-inf"))
     top, rest = _channels_last(out, data_format), _channels_last(g, data_format)
     parts = []
-    for places in _windows.cuts(window):
+    for places in _windows.kernel_slices(window):
         hit = comparison.equal(wide[(slice(None), *places)], top)
         parts.append(comparison.where(hit, rest, 0))
         rest = comparison.where(hit, 0, rest)
@@ -141,11 +141,11 @@ def _max_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: A
 
 
 def _average_pool(g: Any, out: Any, x: Any, pool_size: Any, strides: Any, padding: Any, data_format: str) -> Any:
-    window = _windows.pools(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
+    window = _windows.pool_windows(_windows.spatial(x.shape, data_format), pool_size, strides, padding)
     share = _channels_last(g, data_format)
     rank = len(window.sizes)
     for axis in range(rank):
-        counts = dtypes.cast(creation.asarray(_windows.shares(window, axis)), g.dtype)
+        counts = dtypes.cast(creation.asarray(_windows.valid_counts(window, axis)), g.dtype)
         share = math.divide(share, manipulation.reshape(counts, (-1, *(1,) * (rank - axis))))
     return _spread_windows([share] * _math.prod(window.kernel), x, window, data_format)
 

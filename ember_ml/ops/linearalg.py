@@ -31,7 +31,7 @@ from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.shapes.linearalg import check_matrix as _check_matrix
 from ember_ml.shapes.linearalg import check_square as _check_square
-from ember_ml.shapes.linearalg import is_by_product
+from ember_ml.shapes.linearalg import uses_matmul
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
 # Like ``floating``, for operations with several results, whose dtypes differ for complex tensors.
@@ -1194,7 +1194,7 @@ def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
         raise ValueError(f"x and y must have points of as many coordinates, got {_shape(x)[-1]} and {_shape(y)[-1]}")
     if p < 0:
         raise ValueError(f"p must be > 0, got {p}")
-    if is_by_product(x, y, p):
+    if uses_matmul(x, y, p):
         return _like(x, _by_product(_wide(x), _wide(y)))
     apart = math.subtract(_wide(x)[..., :, None, :], _wide(y)[..., None, :, :])
     if not _shape(x)[-1]:

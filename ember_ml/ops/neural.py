@@ -576,7 +576,7 @@ def unfold(
         raise ValueError(f"x must have axes (batch, channels, height, width), got shape {list(shape)}")
     found = _windows.windows(shape[2:], kernel_size, stride, padding, dilation)
     padded: Any = manipulation.pad(x, ((0, 0), (0, 0), *found.pads)) if any(map(any, found.pads)) else x
-    parts = [padded[(..., *cut)] for cut in _windows.cuts(found)]
+    parts = [padded[(..., *cut)] for cut in _windows.kernel_slices(found)]
     return manipulation.reshape(
         manipulation.stack(parts, axis=2), (shape[0], shape[1] * len(parts), _math.prod(found.counts))
     )
@@ -589,7 +589,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 def _adaptive(x: Any, *, output_size: Any, data_format: str, reduce: _Callable[..., Tensor]) -> Tensor:
     rank = len(_windows.spatial(x.shape, data_format))
     first = 1 if _windows.is_last(data_format) else 2
-    for axis, count in enumerate(_windows.several(output_size, rank, "output_size"), first):
+    for axis, count in enumerate(_windows.per_axis(output_size, rank, "output_size"), first):
         shape = _shape(x)
         size = shape[axis]
         starts = [i * size // count for i in range(count)]

@@ -1,1 +1,1 @@
-"""Shape checks of operations, one file per category, for their definitions and for the engines; numbers only."""
+"""Checks of shapes, one file per category, for the definitions of operations and for the engines."""

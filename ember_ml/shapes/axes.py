@@ -1,4 +1,4 @@
-"""Axes as operations take them, counted from either end."""
+"""Axes, which may be counted from either end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def axis_of(axis: int, ndim: int) -> int:
 
 
 def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """The axes that ``axis`` names, counted from the front; all of them for ``None``.
+    """The axes in ``axis``, counted from the front; all axes if it is ``None``.
 
     >>> axes_of((0, -1), 3)
     (0, 2)

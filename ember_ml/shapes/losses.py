@@ -6,7 +6,7 @@ from typing import Any
 
 
 def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, mask_index: int) -> None:
-    """Raise unless these can be the targets, predictions, lengths and blank of ``ctc_loss``."""
+    """Raise an error unless the arguments of ``ctc_loss`` match each other."""
     if y_pred.ndim != 3 or y_true.ndim != 2:
         raise ValueError(
             "y_true must have axes (batch, length) and y_pred axes (batch, time, classes), got shapes "

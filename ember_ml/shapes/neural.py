@@ -12,7 +12,7 @@ from ember_ml.shapes.windows import is_last
 def check_recurrent(
     gates: int, x: Any, weight_ih: Any, weight_hh: Any, biases: Sequence[Any], states: Sequence[Any], axis: int
 ) -> int:
-    """The axis of time, if these can be the sequences, weights, biases and first states of a recurrent layer."""
+    """Index of the time axis. Raises an error if the shapes of the arguments of a recurrent layer do not match."""
     if len(x.shape) != 3:
         raise ValueError(
             f"x must have 3 axes, (batch, time, features) or (time, batch, features), got shape {list(x.shape)}"
@@ -29,18 +29,18 @@ def check_recurrent(
             f"weight_ih and weight_hh must have shapes (features, {gates} * size) and (size, {gates} * size), got "
             f"{list(weight_ih.shape)} and {list(weight_hh.shape)} for x of shape {list(x.shape)}"
         )
-    for values, wanted in ((biases, (width,)), (states, (batch, size))):
+    for values, expected in ((biases, (width,)), (states, (batch, size))):
         for one in values:
-            if one is not None and tuple(one.shape) != wanted:
+            if one is not None and tuple(one.shape) != expected:
                 what = "bias" if values is biases else "the state"
-                raise ValueError(f"{what} must have shape {list(wanted)}, got {list(one.shape)}")
+                raise ValueError(f"{what} must have shape {list(expected)}, got {list(one.shape)}")
     return axis
 
 
 def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> int:
-    """How many query heads each head of keys and values serves.
+    """Number of query heads per head of keys and values. Raises an error if the shapes do not match.
 
-    Queries, keys and values are given by their shapes, mask and bias as they are.
+    ``query``, ``key`` and ``value`` are shapes; ``mask`` and ``bias`` are tensors or ``None``.
     """
     shown = f"{list(query)}, {list(key)} and {list(value)}"
     if not len(query) == len(key) == len(value) == 4:
@@ -57,7 +57,7 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> i
 
 
 def check_resize(shape: Any, size: Any, interpolation: str, antialias: bool, data_format: str) -> None:
-    """Images of that shape can be resized so."""
+    """Raise an error unless images of this shape can be resized with these options."""
     is_last(data_format)
     if len(shape) not in (3, 4) or 0 in tuple(shape)[-3:]:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""When two results of an operation are the same: same structure, shapes, dtypes and, within rounding, values.
+"""Comparison of two results of an operation: structure, shapes, dtypes and, within rounding, values.
 
-The tests, ``check_backend`` and ``ember-ml ops measure`` all compare with ``difference``. Assertions made here are
-counted, so that a case of the contract that makes none fails (``plugin.py``).
+The tests, ``check_backend`` and ``ember-ml ops measure`` all use ``difference``. The assertions of this module are
+counted, because a case of the contract without an assertion fails (``plugin.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _made = 0
 
 
 def assertions_made() -> int:
-    """The number of assertions that this process has made through this module."""
+    """Number of assertions of this module that this process has made."""
     return _made
 
 
@@ -54,7 +54,7 @@ def expect_error(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def leaves(result: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The tensors, numbers and other values in a result, each with its path."""
+    """Tensors, numbers and other values in a result, each with its path."""
     if isinstance(result, dict):
         for key, value in result.items():
             yield from leaves(value, f"{path}[{key!r}]")
@@ -67,7 +67,7 @@ def leaves(result: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def host(value: Any) -> Any:
-    """A tensor as a host array; anything else as it is."""
+    """Tensor as a host array; other values unchanged."""
     for backend in backends.loaded():
         if isinstance(value, backend.tensors):
             return backend.to_host(value)
@@ -80,17 +80,17 @@ def is_on_cpu(backend: Backend) -> bool:
 
 
 def dtypes_of_device(backend: Backend) -> set[str]:
-    """The names of the dtypes that the engine has on its default device."""
+    """Names of the dtypes that the engine supports on its default device."""
     return {name for name in backend.dtypes if name != "float64" or backend.has_float64()}
 
 
 def dtype_name(value: Any) -> str:
-    """The portable name of a tensor's dtype."""
+    """Name of the dtype of a tensor."""
     return as_dtype(value.dtype).name
 
 
 class Difference(NamedTuple):
-    """What two results differ in (``structure``, ``shape``, ``dtype``, ``value``), at which path, and what is there."""
+    """First difference of two results: what differs (``structure``, ``shape``, ``dtype``, ``value``), and where."""
 
     what: str
     path: str
@@ -106,14 +106,14 @@ Leaves = Sequence[tuple[str, Any]]
 
 
 def difference(result: Leaves, expected: Leaves, tolerance: float | None = None) -> Difference | None:
-    """The first difference between the leaves of two results, tensors among them as host arrays; ``None`` if none.
+    """First difference between the leaves of two results, with tensors as host arrays; ``None`` if they are the same.
 
     Args:
-        tolerance: relative to the size of the values; that of the expected dtype in ``TOLERANCE`` if not given.
+        tolerance: relative to the size of the values; by default that of the expected dtype in ``TOLERANCE``.
     """
-    paths, wanted = [path for path, _ in result], [path for path, _ in expected]
-    if paths != wanted:
-        return Difference("structure", "", paths, wanted)
+    paths, expected_paths = [path for path, _ in result], [path for path, _ in expected]
+    if paths != expected_paths:
+        return Difference("structure", "", paths, expected_paths)
     for (path, a), (_, b) in zip(result, expected, strict=True):
         found = _leaf_difference(a, b, tolerance)
         if found is not None:
@@ -124,7 +124,7 @@ def difference(result: Leaves, expected: Leaves, tolerance: float | None = None)
 def _leaf_difference(a: Any, b: Any, tolerance: float | None) -> Difference | None:
     if not (_is_array(a) and _is_array(b)):
         if _is_array(a) or _is_array(b) or type(a) is not type(b):
-            return Difference("structure", "", _shown_kind(a), _shown_kind(b))
+            return Difference("structure", "", _describe(a), _describe(b))
         return None if a == b or (a != a and b != b) else Difference("value", "", repr(a), repr(b))
     if a.shape != b.shape:
         return Difference("shape", "", a.shape, b.shape)
@@ -133,7 +133,7 @@ def _leaf_difference(a: Any, b: Any, tolerance: float | None) -> Difference | No
     wrong = ~is_close(a, b, TOLERANCE.get(dtype_name(b), 0.0) if tolerance is None else tolerance)
     if not wrong.any():
         return None
-    # The first element that differs says more than the whole arrays.
+    # Whole arrays would make the message unreadable.
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
     count = f" ({int(wrong.sum())} of {wrong.size} elements differ)"
     where = f" at {list(place)}" if place else ""
@@ -144,7 +144,7 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic))
 
 
-def _shown_kind(value: Any) -> str:
+def _describe(value: Any) -> str:
     return "a tensor" if _is_array(value) else f"{value!r} ({type(value).__name__})"
 
 
@@ -161,7 +161,7 @@ def is_close(a: Any, b: Any, tolerance: float) -> Any:
 
 
 def assert_same(result: Any, expected: Any, tolerance: float | None = None) -> None:
-    """Assert that both results have one structure, and equal shapes, dtypes and values at every leaf."""
+    """Assert that two results have the same structure, and the same shape, dtype and values at every leaf."""
     found = difference(_on_host(result), _on_host(expected), tolerance)
     expect(found is None, str(found))
 

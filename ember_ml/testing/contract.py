@@ -1,4 +1,4 @@
-"""What every operation promises on every engine. This file names no operation: the registry does.
+"""Checks that every operation must pass on every engine. The operations come from the registry.
 
 Each check applies to the (operation, engine) pairs that its decorator selects; see ``pairing.py``.
 """
@@ -37,8 +37,8 @@ from ember_ml.testing.samples import Call, calls, given, usual_dtype, values
 
 
 @contextmanager
-def noting(note: str) -> Iterator[None]:
-    """A ``with`` block whose errors carry a note, which says what was tried."""
+def add_note(note: str) -> Iterator[None]:
+    """Add a note to errors that the ``with`` block raises."""
     try:
         yield
     except BaseException as error:
@@ -47,33 +47,33 @@ def noting(note: str) -> Iterator[None]:
 
 
 def reference(operation: Operation, call: Call) -> Any:
-    """The result on NumPy, which the other engines are held to."""
+    """Result on NumPy, which the results of other engines are compared with."""
     return run(operation, backends.load(REFERENCE), call)
 
 
 def tolerance(operation: Operation) -> float | None:
-    """The relative tolerance that the samples ask for, if they do."""
+    """Relative tolerance from the samples; ``None`` for the default."""
     asked: float | None = given(operation, "TOLERANCE")
     return asked
 
 
 def some_storable(operation: Operation, backend: Backend) -> bool:
-    """Whether the engine has the dtypes of some sample call."""
+    """Whether the engine supports the dtypes of any sample call."""
     return any(storable(backend, call, operation) for call in calls(operation))
 
 
 def is_steady(operation: Operation) -> bool:
-    """Whether the result is the same on every engine and at every time."""
+    """Whether the result is the same on every engine and in every call."""
     return not given(operation, "VARIES")
 
 
 class _Runner(doctest.DocTestRunner):
-    """Runs examples; an operation or a dtype that the engine lacks is not a wrong result."""
+    """Runner of examples that reports unsupported operations and dtypes as missing, not as failed."""
 
     def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
         error = exc_info[1]
         if isinstance(error, (MissingOperationError, UnsupportedError)):
-            raise MissingOperationError(f"the example of {test.name} needs what the engine lacks: {error}") from error
+            raise MissingOperationError(f"the example of {test.name} is not supported: {error}") from error
         super().report_unexpected_exception(out, test, example, exc_info)
 
 
@@ -89,14 +89,14 @@ def test_example_runs(operation: Operation, backend: Backend) -> None:
     expect(runner.failures == 0, "".join(printed))
 
 
-def has_function_of_its_own(operation: Operation, backend: Backend) -> bool:
-    """Whether a function of the backend computes the operation, not one of the array library that it is for."""
+def is_implemented(operation: Operation, backend: Backend) -> bool:
+    """Whether the backend implements the operation with a Python function, not with a native function of the engine."""
     own = backend.own(operation)
     package = backend.module.__name__
     return inspect.isfunction(own) and f"{own.__module__}.".startswith(("ember_ml.", f"{package}."))
 
 
-@pairs(has_function_of_its_own, aspect="signatures")
+@pairs(is_implemented, aspect="signatures")
 def test_signature_is_the_same_on_the_engine(operation: Operation, backend: Backend) -> None:
     own: Any = backend.own(operation)
     here, there = inspect.signature(operation.call), inspect.signature(own)
@@ -112,7 +112,7 @@ def test_results_are_those_of_the_reference(operation: Operation, backend: Backe
     for call in calls(operation):
         if storable(backend, call):
             expected = reference(operation, call)
-            with noting(f"in {call.text(operation.name)}"):
+            with add_note(f"in {call.text(operation.name)}"):
                 if dtypes_of_device(backend).issuperset(dtypes_of(expected)):
                     assert_same(run(operation, backend, call), expected, tolerance(operation))
                 else:
@@ -121,7 +121,7 @@ def test_results_are_those_of_the_reference(operation: Operation, backend: Backe
 
 
 def returns_tensors(operation: Operation) -> bool:
-    """Whether the signature says that the result is made of tensors of the engine."""
+    """Whether the return annotation of the operation contains tensors."""
     return "Tensor" in str(inspect.signature(operation.call).return_annotation)
 
 
@@ -135,7 +135,7 @@ def test_results_are_tensors_of_the_engine(operation: Operation, backend: Backen
 
 
 def tensor_arguments(operation: Operation, call: Call) -> list[np.ndarray]:
-    """The arrays of a call that take part in promotion, in order; empty if a sequence is among them."""
+    """Arrays of a call that take part in promotion, in order."""
     positional = [p for p in operation.parameters if not p.keyword and not p.variadic]
     found = []
     for parameter, value in zip(positional, call.args, strict=False):
@@ -145,7 +145,7 @@ def tensor_arguments(operation: Operation, call: Call) -> list[np.ndarray]:
 
 
 def with_dtypes(operation: Operation, call: Call, dtypes: tuple[str, ...]) -> Call:
-    """The call with its promoted arrays drawn anew in these dtypes."""
+    """Call with new random values in these dtypes for the arrays that take part in promotion."""
     replaced: dict[int, np.ndarray] = {
         id(array): values(operation, array.shape, dtype, seed=i)
         for i, (array, dtype) in enumerate(zip(tensor_arguments(operation, call), dtypes, strict=True))
@@ -154,7 +154,7 @@ def with_dtypes(operation: Operation, call: Call, dtypes: tuple[str, ...]) -> Ca
 
 
 def dtype_cases(operation: Operation, count: int) -> list[tuple[str, ...]]:
-    """Every dtype for one tensor, every pair for two, and for more: one for all, and one that differs."""
+    """Every dtype for one tensor, every pair for two; for more, one dtype for all, and one that differs."""
     if count <= 2:
         return list(itertools.product(DTYPES, repeat=count))
     same = [(name,) * count for name in DTYPES]
@@ -164,12 +164,12 @@ def dtype_cases(operation: Operation, count: int) -> list[tuple[str, ...]]:
 
 @functools.cache
 def has_tensors(operation: Operation) -> bool:
-    """Whether tensors take part in the operation's first sample call."""
+    """Whether the first sample call of the operation has tensors that take part in promotion."""
     return bool(tensor_arguments(operation, calls(operation)[0]))
 
 
 def has_dtype_rule(operation: Operation, backend: Backend) -> bool:
-    """Whether there is a rule to hold: one for the result or the arguments, or else the reference's dtypes."""
+    """Whether there is a dtype rule to check: for the result, the arguments, or by comparison with the reference."""
     has_rule = operation.rule.result is not None or len(operation.dtypes) < len(DTYPES)
     return has_tensors(operation) and (has_rule or (backend.name != REFERENCE and is_steady(operation)))
 
@@ -184,13 +184,13 @@ def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
             continue
         case = with_dtypes(operation, call, dtypes)
         expected = expected_dtype(operation, backend, dtypes)
-        with noting(f"in {case.text(operation.name)}"):
+        with add_note(f"in {case.text(operation.name)}"):
             if isinstance(expected, type):
                 with expect_error(expected):
                     run(operation, backend, case)
                 continue
-            wanted = reference(operation, case)
-            if not available.issuperset(dtypes_of(wanted)):
+            expected_result = reference(operation, case)
+            if not available.issuperset(dtypes_of(expected_result)):
                 with expect_error(UnsupportedError):
                     run(operation, backend, case)
                 continue
@@ -201,16 +201,16 @@ def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
                         found = dtype_name(leaf)
                         expect(found == expected, f"{path}: dtype differs: got {found}, expected {expected}")
             if is_steady(operation) and backend.name != REFERENCE:
-                assert_same(result, wanted, tolerance(operation))
+                assert_same(result, expected_result, tolerance(operation))
 
 
 def dtypes_of(result: Any) -> list[str]:
-    """The dtypes of the host arrays in a result."""
+    """Dtypes of the host arrays in a result."""
     return [dtype_name(leaf) for _, leaf in leaves(result) if isinstance(leaf, (np.ndarray, np.generic))]
 
 
 def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ...]) -> str | type[Exception]:
-    """The dtype that the rule gives, or the class of error where the dtypes do not go together."""
+    """Dtype of the result by the rule, or the error class if the dtypes cannot be promoted."""
     rule, given_dtypes = operation.rule, [as_dtype(name) for name in dtypes]
     if rule.mode == "separate":
         wrong = any(d.name not in operation.dtypes for d in given_dtypes)
@@ -227,14 +227,14 @@ def expected_dtype(operation: Operation, backend: Backend, dtypes: tuple[str, ..
             return TypeError
     if common.name not in operation.dtypes:
         return TypeError
-    entered = rule.compute(common)
-    if entered.name not in dtypes_of_device(backend):
+    computed = rule.compute(common)
+    if computed.name not in dtypes_of_device(backend):
         return UnsupportedError
     return rule.result(common).name if rule.result else ""
 
 
 def takes_first_sample(operation: Operation, backend: Backend) -> bool:
-    """Whether tensors take part in the operation's first sample call, in dtypes that the engine has."""
+    """Whether the first sample call of the operation has tensors, in dtypes that the engine supports."""
     return has_tensors(operation) and storable(backend, calls(operation)[0], operation)
 
 
@@ -250,7 +250,7 @@ def test_every_kind_of_input_is_accepted(operation: Operation, backend: Backend)
     }
     for name, change in kinds.items():
         changed = call.map(change)
-        with noting(f"given a {name}"):
+        with add_note(f"given a {name}"):
             assert_same(operation.call(*changed.args, **changed.kwargs), expected, tolerance(operation))
     if usual_dtype(operation) in ("float32", "bool"):
         nested = call.map(lambda array: array.tolist())
@@ -273,42 +273,42 @@ LAYOUTS: dict[str, Callable[[Backend, np.ndarray], Any]] = {
 
 @functools.cache
 def layouts(backend: Backend) -> list[str]:
-    """The memory layouts that the engine can make."""
+    """Memory layouts that the engine supports."""
     found = []
     for layout in LAYOUTS:
         try:
-            laid_out(layout, backend, np.ones((2, 3), np.float32))
-        except (MissingOperationError, TypeError):  # a TypeError if its tensors cannot be indexed
+            with_layout(layout, backend, np.ones((2, 3), np.float32))
+        except (MissingOperationError, TypeError):  # a TypeError if tensors cannot be indexed
             continue
         found.append(layout)
     return found
 
 
 def on_engine(backend: Backend, array: np.ndarray) -> Any:
-    """A tensor of the engine with its own copy of an array."""
+    """Tensor of the engine with a copy of an array."""
     return backend.convert(array.copy(), None, backend.device)
 
 
-def laid_out(layout: str, backend: Backend, array: np.ndarray) -> Any:
-    """The array as a tensor of that layout; one without axes has only one."""
+def with_layout(layout: str, backend: Backend, array: np.ndarray) -> Any:
+    """Array as a tensor of that layout; the layout of 0-d arrays is always the same."""
     return LAYOUTS[layout](backend, array) if array.ndim else on_engine(backend, array)
 
 
 @pairs(lambda operation, backend: takes_first_sample(operation, backend) and is_steady(operation), aspect="inputs")
 def test_any_memory_layout_gives_the_same_result(operation: Operation, backend: Backend) -> None:
-    """Strides of two, of a transposed tensor, negative ones, and zeros."""
+    """Layouts with strides of two, transposed, negative and zero strides."""
     for layout in layouts(backend):
         call = calls(operation)[0]
         if layout == "one row, expanded":
             call = call.map(lambda array: np.broadcast_to(array[:1], array.shape).copy() if array.ndim else array)
         expected = outcome(operation, call.map(functools.partial(on_engine, backend)))
-        result = outcome(operation, call.map(functools.partial(laid_out, layout, backend)))
-        with noting(f"given tensors that are laid out so: {layout}"):
+        result = outcome(operation, call.map(functools.partial(with_layout, layout, backend)))
+        with add_note(f"given tensors in the memory layout: {layout}"):
             assert_same(result, expected, tolerance(operation))
 
 
 def outcome(operation: Operation, call: Call) -> Any:
-    """The result of a call, or the class of its error."""
+    """Result of a call, or the class of its error."""
     try:
         return operation.call(*call.args, **call.kwargs)
     except Exception as error:
@@ -316,7 +316,7 @@ def outcome(operation: Operation, call: Call) -> Any:
 
 
 def has_arrays(operation: Operation, backend: Backend) -> bool:
-    """Whether some sample call with arrays has dtypes that the engine has."""
+    """Whether any sample call with arrays has dtypes that the engine supports."""
     return any(
         storable(backend, call, operation) and any(isinstance(leaf, np.ndarray) for _, leaf in leaves(list(call.args)))
         for call in calls(operation)
@@ -337,7 +337,7 @@ def test_inputs_are_not_modified(operation: Operation, backend: Backend) -> None
 
 
 def overrides(operation: Operation, backend: Backend) -> bool:
-    """Whether the engine has a function of its own for an operation that has a body."""
+    """Whether the engine implements an operation that also has a definition."""
     return operation.definition is not None and backend.own(operation) is not None
 
 
@@ -354,7 +354,7 @@ def test_override_equals_definition(operation: Operation, backend: Backend) -> N
 
 
 def is_traceable(operation: Operation, backend: Backend) -> bool:
-    """Whether a compiler can trace the operation's first sample call on the engine."""
+    """Whether the compiler of the engine can trace the first sample call of the operation."""
     return operation.lazy and hasattr(transforms(backend), "whole") and storable(backend, calls(operation)[0])
 
 
@@ -376,7 +376,7 @@ def test_compilers_trace_it(operation: Operation, backend: Backend) -> None:
 
 
 def transforms(backend: Backend) -> Any:
-    """The module of the engine's transforms; ``None`` if it has none."""
+    """Module with the transforms of the engine; ``None`` if there is none."""
     return backends.submodule(backend.module, "transform")
 
 
@@ -389,7 +389,7 @@ def test_something_that_is_no_tensor_is_a_type_error(operation: Operation, backe
 
 
 def takes_axis(operation: Operation, backend: Backend) -> bool:
-    """Whether some sample call gives tensors to an operation that takes an axis."""
+    """Whether the operation has a parameter ``axis`` and a sample call with tensors."""
     return "axis" in {p.name for p in operation.parameters} and any(
         tensor_arguments(operation, call) for call in calls(operation)
     )
@@ -408,8 +408,8 @@ def test_an_axis_out_of_range_is_an_axis_error(operation: Operation, backend: Ba
             operation.call(*wrong.args, **wrong.kwargs)
 
 
-def goes_along(operation: Operation) -> bool:
-    """Whether an operation takes one tensor and an axis, and needs nothing else."""
+def needs_only_axis(operation: Operation) -> bool:
+    """Whether one tensor and an axis are the only required arguments."""
     if not operation.tensors:
         return False
     first, *others = inspect.signature(operation.call).parameters.values()
@@ -417,14 +417,14 @@ def goes_along(operation: Operation) -> bool:
     return named and all(p.name == "axis" or p.default is not p.empty for p in others)
 
 
-@pairs(lambda operation, backend: goes_along(operation) and is_steady(operation), reference=False)
+@pairs(lambda operation, backend: needs_only_axis(operation) and is_steady(operation), reference=False)
 def test_a_tensor_without_axes_along_one(operation: Operation, backend: Backend) -> None:
-    """The result is the reference's, or the error is."""
+    """A 0-d tensor gives the result or the error class of the reference."""
     x = values(operation, (), usual_dtype(operation))
     for axis in (0, -1, 1):
         with ember_ml.use_backend(REFERENCE):
-            wanted = outcome(operation, Call((ops.asarray(x),), {"axis": axis}))
-        assert_same(outcome(operation, Call((ops.asarray(x),), {"axis": axis})), wanted)
+            expected_result = outcome(operation, Call((ops.asarray(x),), {"axis": axis}))
+        assert_same(outcome(operation, Call((ops.asarray(x),), {"axis": axis})), expected_result)
 
 
-__all__ = sorted(name for name in globals() if name.startswith("test_"))  # what a file of tests imports with *
+__all__ = sorted(name for name in globals() if name.startswith("test_"))  # for test modules, which import *

@@ -1,7 +1,7 @@
-"""Gradients of every operation that has one, on every engine, against central differences and against each other.
+"""Gradients of every differentiable operation on every engine, compared with central differences and with NumPy.
 
-This file names no operation: the registry does. What is differentiated is a random projection of the floating answers,
-in float64, with respect to every floating tensor among the arguments of the samples.
+The operations come from the registry. The checks differentiate a random projection of the floating results, in float64,
+with respect to every floating tensor of the sample calls.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ember_ml.testing.pairing import REFERENCE, pairs
 from ember_ml.testing.samples import Call, calls, given
 from ember_ml.testing.samples.gradients import MORE, SEEN, THROUGH, WITHOUT
 
-# Entries of an array that are moved, calls of an operation that are tried, and the largest array that is.
+# Limits: elements of an array that are varied, calls of an operation, elements of an array.
 ENTRIES, CALLS, LARGEST = 6, 12, 500
 
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
 
 
 def has_gradient(operation: Operation, backend: Backend) -> bool:
-    """Whether the operation has a gradient, the same at every time, and the engine differentiates."""
+    """Whether the operation is differentiable, with the same result in every call, and the engine has gradients."""
     return operation.differentiable and not given(operation, "VARIES") and differentiates(backend)
 
 
 def has_no_gradient(operation: Operation, backend: Backend) -> bool:
-    """Whether the operation has no gradient, and the engine differentiates."""
+    """Whether the operation is not differentiable, and the engine has gradients."""
     return not operation.differentiable and differentiates(backend)
 
 
@@ -45,7 +45,7 @@ def differentiates(backend: Backend) -> bool:
 
 
 class Case(NamedTuple):
-    """A call with floats in double precision, and which of its arrays are differentiated with respect to."""
+    """Call with floats in double precision, and the positions of the arrays to differentiate with respect to."""
 
     call: Call
     places: tuple[int, ...]
@@ -56,14 +56,14 @@ class Case(NamedTuple):
 
 
 def arrays_of(call: Call) -> list[np.ndarray]:
-    """The arrays of a call, in order."""
+    """Arrays of a call, in order."""
     found: list[np.ndarray] = []
     call.map(found.append)
     return found
 
 
 def replaced(call: Call, values: dict[int, Any], change: Any = None) -> Call:
-    """The call with some arrays replaced, and the others changed."""
+    """Call with some arrays replaced by ``values`` and ``change`` applied to the others."""
     count = iter(range(1000))
 
     def one(array: np.ndarray) -> Any:
@@ -75,14 +75,14 @@ def replaced(call: Call, values: dict[int, Any], change: Any = None) -> Call:
 
 @cache
 def cases(operation: Operation) -> list[Case]:
-    """The sample calls that have a gradient, moved away from the kinks that round values are on."""
+    """Sample calls that have a gradient, with noise added, since many functions have kinks at round values."""
     found = []
     for number, call in enumerate([*MORE.get(operation.name, []), *calls(operation)]):
         if operation.name in WITHOUT and WITHOUT[operation.name](call):
             continue
         rng = np.random.default_rng([zlib.crc32(operation.name.encode()), number])
         candidates = tensor_places(operation, call)
-        arrays = [entered(operation, a, rng, i in candidates) for i, a in enumerate(arrays_of(call))]
+        arrays = [with_noise(operation, a, rng, i in candidates) for i, a in enumerate(arrays_of(call))]
         places = tuple(i for i in candidates if arrays[i].dtype.kind in "fc" and arrays[i].size)
         finite = all(np.isfinite(a).all() and a.size <= LARGEST for a in arrays if a.dtype.kind in "fc")
         case = Case(replaced(call, dict(enumerate(arrays))), places)
@@ -92,7 +92,7 @@ def cases(operation: Operation) -> list[Case]:
 
 
 def tensor_places(operation: Operation, call: Call) -> list[int]:
-    """The numbers of the arrays that become tensors; of all, if the operation has no such parameter."""
+    """Positions of the arrays given as tensors; all of them if the operation has no tensor parameter."""
     roles: list[str] = []
     parameters = operation.parameters
     named = {p.name: p for p in parameters}
@@ -109,11 +109,11 @@ def tensor_places(operation: Operation, call: Call) -> list[int]:
     return [i for i, role in enumerate(roles) if role == TENSOR or not some]
 
 
-def entered(operation: Operation, array: np.ndarray, rng: np.random.Generator, moves: bool) -> np.ndarray:
-    """Floats in double precision, those that are real and may move with a little added."""
+def with_noise(operation: Operation, array: np.ndarray, rng: np.random.Generator, varies: bool) -> np.ndarray:
+    """Array in double precision if it is floating, with noise added if it is real and ``varies``."""
     if array.dtype.kind not in "fcV":
         return array
-    if array.dtype.kind == "c" or not moves:
+    if array.dtype.kind == "c" or not varies:
         return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     low, high = given(operation, "DOMAIN", (-np.inf, np.inf))
     inside = np.clip(array.astype(np.float64), low + 0.04, high - 0.04)
@@ -121,10 +121,10 @@ def entered(operation: Operation, array: np.ndarray, rng: np.random.Generator, m
 
 
 def is_defined(operation: Operation, case: Case) -> bool:
-    """Whether the little that was added leaves a matrix positive definite, or probabilities that sum to one."""
+    """Whether the call is still valid with the noise: a matrix positive definite, or probabilities that sum to one."""
     try:
         with ember_ml.use_backend(REFERENCE), np.errstate(all="ignore"):
-            answers(operation, case.call)
+            floating_results(operation, case.call)
     except ember_ml.LinAlgError:
         return False
     except ValueError:
@@ -134,15 +134,15 @@ def is_defined(operation: Operation, case: Case) -> bool:
     return True
 
 
-def answers(operation: Operation, call: Call) -> list[Any]:
-    """The leaves of the answer that have a gradient."""
+def floating_results(operation: Operation, call: Call) -> list[Any]:
+    """Leaves of the result that have a gradient."""
     through = THROUGH.get(operation.name)
     if through is not None:
         call = Call((through(call.args[0]), *call.args[1:]), call.kwargs)
-    answer = operation.call(*call.args, **call.kwargs)
+    result = operation.call(*call.args, **call.kwargs)
     if operation.name in SEEN:
-        answer = SEEN[operation.name](answer)
-    return [leaf for _, leaf in leaves(answer) if is_floating(leaf)]
+        result = SEEN[operation.name](result)
+    return [leaf for _, leaf in leaves(result) if is_floating(leaf)]
 
 
 def is_floating(leaf: Any) -> bool:
@@ -150,13 +150,13 @@ def is_floating(leaf: Any) -> bool:
 
 
 def weights(operation: Operation, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
-    """The projection of the answers; of complex ones, of the real and the imaginary part alike."""
+    """Weights of the projection. Those of complex results apply to the real and to the imaginary part."""
     rng = np.random.default_rng(zlib.crc32(operation.name.encode()))
     return [rng.uniform(0.5, 1.5, shape) for shape in shapes]
 
 
-class Slopes(NamedTuple):
-    """The entries of an array at which the quotient of differences settles, its values, and what these are worth."""
+class Differences(NamedTuple):
+    """Central differences: the elements of an array for which they converge, their values and their tolerance."""
 
     entries: list[int]
     values: np.ndarray
@@ -164,10 +164,10 @@ class Slopes(NamedTuple):
 
 
 @cache
-def differences(operation: Operation, number: int) -> list[Slopes]:
-    """Central differences for each place of a case, by NumPy.
+def differences(operation: Operation, number: int) -> list[Differences]:
+    """Central differences for each array of a case, computed on NumPy.
 
-    Entries where the quotient does not settle are left out: kinks, poles, and values so large that nothing changes.
+    Elements for which they do not converge are excluded: kinks, poles, and values so large that the step is lost.
     """
     case = cases(operation)[number]
     arrays = case.arrays
@@ -178,19 +178,19 @@ def differences(operation: Operation, number: int) -> list[Slopes]:
         moved = arrays[place].copy()
         moved.reshape(-1)[entry] += step
         try:
-            found = [host(x) for x in answers(operation, replaced(case.call, {place: moved}, lambda a: a))]
+            found = [host(x) for x in floating_results(operation, replaced(case.call, {place: moved}, lambda a: a))]
         except ember_ml.LinAlgError:
             return float("nan")
         coarse = coarse or any(x.dtype.name not in SINGLE for x in found)
         projection = weights(operation, [x.shape for x in found])
         return float(sum((w * x.real).sum() + (w * x.imag).sum() for w, x in zip(projection, found, strict=True)))
 
-    slopes = []
+    expected = []
     with ember_ml.use_backend(REFERENCE), np.errstate(all="ignore"):
         for place in case.places:
             middle = value(place, 0, 0.0)
-            step, tolerance, bend = (2.0**-6, 5e-3, 0.05) if coarse else (2.0**-17, 2e-5, 0.01)
-            settled: dict[int, float] = {}
+            step, tolerance, curvature = (2.0**-6, 5e-3, 0.05) if coarse else (2.0**-17, 2e-5, 0.01)
+            converged: dict[int, float] = {}
             for i in some_of(arrays[place].size, place):
                 h = step * max(1.0, abs(arrays[place].reshape(-1)[i]))
                 after, before = value(place, i, h) - middle, middle - value(place, i, -h)
@@ -198,10 +198,10 @@ def differences(operation: Operation, number: int) -> list[Slopes]:
                 scale = max(1.0, abs(nearer))
                 noise = abs(middle) * (1e-6 if coarse else 1e-14) / h
                 apart = max(abs((after + before) / (2 * h) - nearer), noise)
-                if apart < tolerance * scale and abs(after - before) / h < bend * scale:
-                    settled[i] = nearer
-            slopes.append(Slopes(list(settled), np.array(list(settled.values())), tolerance))
-    return slopes
+                if apart < tolerance * scale and abs(after - before) / h < curvature * scale:
+                    converged[i] = nearer
+            expected.append(Differences(list(converged), np.array(list(converged.values())), tolerance))
+    return expected
 
 
 def some_of(size: int, seed: int) -> list[int]:
@@ -211,17 +211,17 @@ def some_of(size: int, seed: int) -> list[int]:
 
 
 def native_in(backend: Backend) -> Callable[[np.ndarray], Any]:
-    """What makes a tensor of an array."""
+    """Function that converts an array to a tensor."""
     return lambda array: backend.convert(array, None, backend.device)
 
 
 def projection(operation: Operation, backend: Backend, case: Case) -> Callable[[list[Any]], Any]:
-    """The function of the tensors at the places of a case that is differentiated."""
+    """Function to differentiate: the projection of the results for the tensors at ``case.places``."""
     native = native_in(backend)
     wide = "float64" if "float64" in dtypes_of_device(backend) else "float32"
 
     def projected(xs: list[Any]) -> Any:
-        found = answers(operation, replaced(case.call, dict(zip(case.places, xs, strict=True)), native))
+        found = floating_results(operation, replaced(case.call, dict(zip(case.places, xs, strict=True)), native))
         total: Any = 0.0
         for w, x in zip(weights(operation, [tuple(x.shape) for x in found]), found, strict=True):
             if ops.is_complex(x):
@@ -229,68 +229,68 @@ def projection(operation: Operation, backend: Backend, case: Case) -> Callable[[
             weight = native(w.astype(wide))
             x = ops.to_device(ops.cast(x, wide), backend.device_of(weight))
             total = ops.add(total, ops.sum(ops.multiply(x, weight)))
-        # A number if there was nothing to add.
+        # Without results, the total is a Python number.
         return ops.asarray(total)
 
     return projected
 
 
 def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
-    """The gradients for the places of a case, by an engine."""
+    """Gradients of a case on an engine, one for each of its places."""
     tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
     with np.errstate(all="ignore"):
         return [host(g) for g in transform.grad(projection(operation, backend, case))(tensors)]
 
 
 def by_engine(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
-    """The same; in single precision where the engine has no double one."""
+    """Gradients of a case; in single precision if the engine does not support double precision."""
     if all(a.dtype.name in backend.dtypes for a in case.arrays):
         try:
             return gradients(operation, backend, case)
         except UnsupportedError:
             if "complex128" in backend.dtypes:
                 raise
-    return gradients(operation, backend, narrowed(case))
+    return gradients(operation, backend, in_single(case))
 
 
-def narrowed(case: Case) -> Case:
-    """The case in single precision."""
+def in_single(case: Case) -> Case:
+    """Case in single precision."""
     return Case(replaced(case.call, {}, lambda a: a.astype(SINGLE.get(a.dtype.name, a.dtype))), case.places)
 
 
 @cache
 def by_numpy(operation: Operation, number: int) -> list[np.ndarray]:
-    """The gradients of a case that the rules of this library give."""
+    """Gradients of a case on NumPy, by the rules of this library."""
     with ember_ml.use_backend(REFERENCE):
         return gradients(operation, load(REFERENCE), cases(operation)[number])
 
 
 @pairs(has_gradient, aspect="gradients")
 def test_gradients_are_the_differences(operation: Operation, backend: Backend) -> None:
-    expect(cases(operation), "an operation that has no floating tensor says differentiable=False")
-    settled = 0
+    expect(cases(operation), "an operation without floating tensors must be declared with differentiable=False")
+    converged = 0
     for number, case in enumerate(cases(operation)):
         found = by_engine(operation, backend, case)
-        for g, place, slopes in zip(found, case.places, differences(operation, number), strict=True):
+        for g, place, expected in zip(found, case.places, differences(operation, number), strict=True):
             x = case.arrays[place]
             expect(g.shape == x.shape)
             single = g.dtype != x.dtype
             expect(not single or (x.dtype.name not in backend.dtypes or "complex128" not in backend.dtypes))
-            tolerance = max(slopes.tolerance, 2e-3 if single else 0.0)
-            scale = max(1.0, float(np.abs(slopes.values).max(initial=0.0)))
-            got, where = g.reshape(-1)[slopes.entries], f"call {number}, array {place}: {case.call}"
-            np.testing.assert_allclose(got.real, slopes.values, tolerance, tolerance / 10 * scale, err_msg=where)
+            tolerance = max(expected.tolerance, 2e-3 if single else 0.0)
+            scale = max(1.0, float(np.abs(expected.values).max(initial=0.0)))
+            got, where = g.reshape(-1)[expected.entries], f"call {number}, array {place}: {case.call}"
+            np.testing.assert_allclose(got.real, expected.values, tolerance, tolerance / 10 * scale, err_msg=where)
             if not single:
-                same = by_numpy(operation, number)[case.places.index(place)].reshape(-1)[slopes.entries]
+                same = by_numpy(operation, number)[case.places.index(place)].reshape(-1)[expected.entries]
                 np.testing.assert_allclose(got, same, 1e-9, 1e-9 * scale, err_msg=f"as on NumPy, {where}")
-            settled += len(slopes.entries)
-    expect(settled, "no entry of any sample has a derivative")
+            converged += len(expected.entries)
+    expect(converged, "no entry of any sample has a derivative")
 
 
 @pairs(has_gradient, aspect="gradients")
 def test_tangents_are_the_gradients_transposed(operation: Operation, backend: Backend) -> None:
     double = "complex128" in backend.dtypes and operation.name != "cast"
-    case = cases(operation)[0] if double else narrowed(cases(operation)[0])
+    case = cases(operation)[0] if double else in_single(cases(operation)[0])
     rng = np.random.default_rng(0)
     along = [rng.normal(size=case.arrays[i].shape).astype(case.arrays[i].dtype) for i in case.places]
     native = native_in(backend)
@@ -306,7 +306,7 @@ def test_tangents_are_the_gradients_transposed(operation: Operation, backend: Ba
         expect(abs(float(host(moved)) - expected) <= tolerance, str(case.call))
 
 
-# Second derivatives that an engine does not have, and says so.
+# Second derivatives that an engine does not support and reports with an error.
 ONCE = {("mlx", "segment_prod")}
 
 
@@ -316,11 +316,11 @@ def test_second_derivatives_are_those_of_numpy(operation: Operation, backend: Ba
     if case is None:
         return
 
-    def bends(backend: Backend) -> list[np.ndarray]:
-        slope = transform.grad(projection(operation, backend, case))
+    def second_derivatives(backend: Backend) -> list[np.ndarray]:
+        gradient = transform.grad(projection(operation, backend, case))
 
         def size(xs: list[Any]) -> Any:
-            squares = [ops.sum(ops.square(g)) for g in slope(xs)]
+            squares = [ops.sum(ops.square(g)) for g in gradient(xs)]
             return sum(squares[1:], squares[0])
 
         tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
@@ -329,21 +329,21 @@ def test_second_derivatives_are_those_of_numpy(operation: Operation, backend: Ba
 
     if (backend.name, operation.name) in ONCE:
         with expect_error(RuntimeError):
-            bends(backend)
+            second_derivatives(backend)
         return
     try:
-        found = bends(backend)
+        found = second_derivatives(backend)
     except UnsupportedError:
         expect("complex128" not in backend.dtypes)
         return
-    for got, expected in zip(found, bends(load(REFERENCE)), strict=True):
+    for got, expected in zip(found, second_derivatives(load(REFERENCE)), strict=True):
         scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
         np.testing.assert_allclose(got, expected, 1e-6, 1e-6 * scale, err_msg=str(case.call))
 
 
 @pairs(has_no_gradient, aspect="gradients")
 def test_no_gradient_is_zero_or_an_error(operation: Operation, backend: Backend) -> None:
-    """An operation without a gradient never answers with one that is wrong: an engine's own may be right."""
+    """An operation without a gradient returns zero, raises an error, or returns the correct gradient of the engine."""
     if given(operation, "VARIES"):
         return
     for number, case in enumerate(cases(operation)[:3]):
@@ -351,9 +351,9 @@ def test_no_gradient_is_zero_or_an_error(operation: Operation, backend: Backend)
             found = by_engine(operation, backend, case)
         except (TypeError, ValueError, RuntimeError, NotImplementedError):
             continue
-        for g, slopes in zip(found, differences(operation, number), strict=True):
-            got = g.reshape(-1)[slopes.entries].real
-            expect(not got.any() or np.allclose(got, slopes.values, 2e-3, 2e-3), f"{got} for {slopes.values}")
+        for g, expected in zip(found, differences(operation, number), strict=True):
+            got = g.reshape(-1)[expected.entries].real
+            expect(not got.any() or np.allclose(got, expected.values, 2e-3, 2e-3), f"{got} for {expected.values}")
 
 
-__all__ = sorted(name for name in globals() if name.startswith("test_"))  # what a file of tests imports with *
+__all__ = sorted(name for name in globals() if name.startswith("test_"))  # for test modules, which import *

@@ -1,4 +1,4 @@
-"""Checks: functions of an operation and an engine, and the pairs of these that each applies to."""
+"""Checks, which are functions of an operation and an engine, and the pairs that each applies to."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ember_ml.testing.samples import Call, calls
 ENGINES = ember_ml.get_available_backends()
 
 REFERENCE = "numpy"
-"""The engine that the others are compared with."""
+"""Engine that the others are compared with."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Check(NamedTuple):
-    """A function that asserts something about an operation on an engine, and what it is about."""
+    """Function that asserts a property of an operation on an engine, and the pairs that it applies to."""
 
     function: Callable[..., None]
     applies: Callable[[Operation, Backend], object]
@@ -33,7 +33,7 @@ class Check(NamedTuple):
     missing: bool
 
     def pairs(self, engines: Iterable[str]) -> list[tuple[Operation, str]]:
-        """The operations and engines, of these, that the check applies to."""
+        """Pairs of an operation and one of these engines that the check applies to."""
         return [
             (operation, name)
             for name in engines
@@ -45,7 +45,7 @@ class Check(NamedTuple):
 
 
 CHECKS: dict[str, Check] = {}
-"""Every check that was declared so far, by name."""
+"""Declared checks by name."""
 
 
 def pairs(
@@ -55,12 +55,12 @@ def pairs(
     reference: bool = True,
     missing: bool = False,
 ) -> Callable[[F], F]:
-    """A decorator that declares a check: it applies to the operations and engines for which ``applies`` is true.
+    """Decorator that declares a check, which applies to the operations and engines for which ``applies`` is true.
 
     Args:
-        aspect: what a failure is about: ``values``, ``dtypes``, ``errors``, ``gradients`` ...
-        reference: whether it says anything of NumPy itself, which other checks compare with.
-        missing: whether it applies to operations that the engine lacks.
+        aspect: what the check is about: ``values``, ``dtypes``, ``errors``, ``gradients`` ...
+        reference: whether it applies to NumPy, the reference.
+        missing: whether it applies to operations that the engine does not support.
     """
 
     def declare(function: F) -> F:
@@ -73,24 +73,24 @@ def pairs(
 
 
 def full_name(operation: Operation) -> str:
-    """The name of an operation with its category, as in the ids of tests: ``math.add``."""
+    """Name of an operation with its category, as in test ids: ``math.add``."""
     return f"{operation.category}.{operation.name}"
 
 
 def run(operation: Operation, backend: Backend, call: Call) -> Any:
-    """The operation's result on an engine."""
+    """Result of the operation on an engine."""
     with ember_ml.use_backend(backend.name):
         native = on(backend, call)
         return operation.call(*native.args, **native.kwargs)
 
 
 def on(backend: Backend, call: Call) -> Call:
-    """The call with its arrays as tensors of the engine."""
+    """Call with its arrays converted to tensors of the engine."""
     return call.map(lambda array: backend.convert(array, None, backend.device))
 
 
 def storable(backend: Backend, call: Call, operation: Operation | None = None) -> bool:
-    """Whether the engine has every dtype that the call's arrays have, and those that it, or the operation, asks for."""
+    """Whether the engine supports the dtypes of a call: of arrays, in arguments, and in the rule of the operation."""
     if operation is not None and operation.rule is doubled and not backend.has_float64():
         return False
     found = [value for value in (*call.args, *call.kwargs.values()) if isinstance(value, str) and value in DTYPES]
@@ -100,7 +100,7 @@ def storable(backend: Backend, call: Call, operation: Operation | None = None) -
 
 @cache
 def missing_operations(name: str) -> dict[str, str]:
-    """The operations that the engine lacks, or that need what it lacks: full name to the message that says so."""
+    """Operations that the engine does not support, and those that need them: full name to error message."""
     backend = backends.load(name)
     draws = not isinstance(backend.random, backends.Refusal)
     if draws and all(backend.provider(operation) != "missing" for operation in REGISTRY.values()):
@@ -111,7 +111,7 @@ def missing_operations(name: str) -> dict[str, str]:
 
 
 def _lack(operation: Operation, backend: Backend) -> str | None:
-    """What the engine lacks to compute the operation's samples, in the words of the error; ``None`` if nothing."""
+    """Why the engine does not support the operation; ``None`` if it does."""
     possible = [call for call in calls(operation) if storable(backend, call, operation)]
     for call in possible:
         try:

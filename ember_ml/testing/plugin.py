@@ -1,7 +1,7 @@
-"""The pytest plugin of the kit: the fixtures ``backend`` and ``device``, the options of these names, and the summary.
+"""The pytest plugin: the fixtures ``backend`` and ``device``, the options of the same names, and the summary.
 
-A check is collected over the pairs of operation and engine that it applies to. A case of a module that is marked
-``contract`` fails if it makes no assertion. The terminal summary has the number of operations that each check judged on
+A check is parametrized with the pairs of operation and engine that it applies to. A case of a module with the marker
+``contract`` fails if it makes no assertion. The terminal summary has the number of operations that passed each check on
 each engine; with ``--backend``, it is the report of that engine.
 """
 
@@ -26,16 +26,16 @@ _JUDGED = "judged"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
+    """Add the options ``--backend`` and ``--device``."""
     group = parser.getgroup("ember_ml.testing")
-    group.addoption("--backend", help="the one backend to test (default: every installed one)")
+    group.addoption("--backend", help="backend to test (default: all installed backends)")
     default = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
-    group.addoption("--device", default=default, help=f"where engines that have it compute (default: {default})")
+    group.addoption("--device", default=default, help=f"device for the engines that have it (default: {default})")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the backend and the device that are asked for."""
-    config.addinivalue_line("markers", "contract: a check of the contract, each of whose cases must make an assertion")
+    """Check the backend and the device given as options."""
+    config.addinivalue_line("markers", "contract: a check of the contract; each case must make an assertion")
     config.addinivalue_line("markers", "device: needs an accelerator; runs with --device")
     device, names = config.getoption("--device"), engines(config)
     try:
@@ -49,13 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def engines(config: pytest.Config) -> list[str]:
-    """The names of the backends that are tested."""
+    """Names of the backends to test."""
     chosen = config.getoption("--backend")
     return [chosen] if chosen else ENGINES
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Collect a check over its pairs, and any other test that takes ``backend`` over the engines."""
+    """Parametrize a check with its pairs, and any other test that has a fixture ``backend`` with the engines."""
     check: Check | None = getattr(metafunc.function, "__check__", None)
     names = engines(metafunc.config)
     if check is not None:
@@ -66,7 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _given(metafunc: pytest.Metafunc) -> set[str]:
-    """The names of the parameters that the test's own marks give values for."""
+    """Names of the parameters that the markers of the test parametrize."""
     found: set[str] = set()
     for mark in metafunc.definition.iter_markers("parametrize"):
         names = mark.args[0]
@@ -76,14 +76,14 @@ def _given(metafunc: pytest.Metafunc) -> set[str]:
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
-    """The device that is tested."""
+    """Device to test."""
     found: str = request.config.getoption("--device")
     return found
 
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest, device: str) -> Iterator[backends.Backend]:
-    """A loaded engine, active for the test; on the device that ``--device`` names, if the engine has it."""
+    """Loaded engine, active during the test, on the device given by ``--device`` if the engine has it."""
     loaded = backends.load(request.param)
     if request.node.get_closest_marker("device") and device not in loaded.devices():
         pytest.skip(f"{loaded.name} has no device {device!r}")
@@ -96,21 +96,21 @@ def backend(request: pytest.FixtureRequest, device: str) -> Iterator[backends.Ba
 
 
 def settle(loaded: backends.Backend, device: str) -> None:
-    """Let an engine make tensors on the device that is tested."""
+    """Make ``device`` the default device of an engine that has it."""
     with ember_ml.use_backend(loaded.name):
         if device in loaded.devices() and ops.get_default_device() != device:
             ops.set_default_device(device)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what only an accelerator can pass, unless there is one."""
+    """Skip tests with the marker ``device`` unless an accelerator is tested."""
     if item.config.getoption("--device") == "cpu" and item.get_closest_marker("device"):
         pytest.skip("needs an accelerator: run with --device, such as --device cuda")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
-    """Fail a contract case that made no assertion; note what the others judged."""
+    """Fail a contract case that makes no assertion; record the operation and engine of the others."""
     before = assertions_made()
     is_check = hasattr(pyfuncitem.obj, "__check__")
     is_contract = pyfuncitem.get_closest_marker("contract") is not None and hasattr(pyfuncitem, "callspec")
@@ -121,17 +121,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
     try:
         result = yield
     except MissingOperationError as error:
-        # Only an engine that is named may lack anything.
+        # Operations may be missing only on an engine given with --backend.
         if is_check and pyfuncitem.config.getoption("--backend"):
             pytest.skip(str(error))
         raise
     if is_contract and assertions_made() == before:
-        pytest.fail("this case made no assertion: collect the check over pairs that it applies to", pytrace=False)
+        pytest.fail("this case made no assertion: select only pairs that the check applies to", pytrace=False)
     return result
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write the report of the engine that was named, or a table of the operations that each check judged."""
+    """Write the report of the engine given with ``--backend``, or a table of the operations that passed each check."""
     outcomes = [
         (status, *value)
         for status in (PASSED, FAILED, SKIPPED)

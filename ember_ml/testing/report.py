@@ -1,4 +1,4 @@
-"""What an engine passes of the contract."""
+"""The report of ``check_backend``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
 class Outcome(NamedTuple):
-    """What came of one check of one operation; ``skipped`` if it needs what the engine lacks."""
+    """Outcome of one check of one operation; ``skipped`` if it needs an operation that the engine does not support."""
 
     operation: str
     check: str
@@ -35,10 +35,10 @@ class Outcome(NamedTuple):
 
 
 class Report:
-    """What an engine passes, by operation. Operations have their category before them, as in ``math.add``.
+    """Outcomes of the checks of an engine. Operations are named with their category, as in ``math.add``.
 
-    ``passed`` and ``failed`` are operations: one passes if no check of it fails. ``failures`` holds each failed check
-    with its message, and ``missing`` the operations that the engine lacks, or that need what it lacks, with the reason.
+    ``passed`` and ``failed`` are lists of operations; an operation passes if none of its checks fails. ``failures`` is
+    the list of failed checks. ``missing`` has the operations that the engine does not support, with the reason.
     """
 
     def __init__(self, backend: str, outcomes: Sequence[Outcome], missing: dict[str, str]) -> None:
@@ -54,7 +54,7 @@ class Report:
         ]
 
     def raise_for_failures(self) -> None:
-        """Raise an ``AssertionError`` that names what failed, if anything did."""
+        """Raise an ``AssertionError`` with all failures, if there are any."""
         if self.failures:
             raise AssertionError(f"the {self.backend} backend fails {len(self.failures)} checks:\n{self._failures()}")
 
@@ -91,35 +91,35 @@ def _in_category(category: str, names: Iterable[str]) -> list[str]:
     return [name.partition(".")[2] for name in names if name.partition(".")[0] == category]
 
 
-def checked(name: str, operations: Iterable[str] | None = None) -> Report:
-    """The report of ``check_backend``."""
+def run_checks(name: str, operations: Iterable[str] | None = None) -> Report:
+    """Run the checks of an engine and return the report."""
     backend = backends.load(name, "check_backend")
-    chosen = _chosen(operations)
+    chosen = _select(operations)
     outcomes: list[Outcome] = []
-    with _as_before(backend), warnings.catch_warnings(action="ignore"), ember_ml.use_backend(name):
+    with _restore_settings(backend), warnings.catch_warnings(action="ignore"), ember_ml.use_backend(name):
         missing = {lacked: why for lacked, why in missing_operations(name).items() if lacked in chosen}
         for module in (contract, gradients):
             for function in map(vars(module).__getitem__, module.__all__):
                 check: Check = function.__check__
                 for operation, _ in check.pairs([name]):
                     if full_name(operation) in chosen:
-                        outcomes += _outcome(check, operation, backend)
+                        outcomes += _run_check(check, operation, backend)
     return Report(name, outcomes, missing)
 
 
-def _chosen(operations: Iterable[str] | None) -> set[str]:
+def _select(operations: Iterable[str] | None) -> set[str]:
     if operations is None:
         return {full_name(operation) for operation in REGISTRY.values()}
-    wanted = set(operations)
+    names = set(operations)
     found = {o.name: full_name(o) for o in REGISTRY.values()} | {full_name(o): full_name(o) for o in REGISTRY.values()}
-    unknown = sorted(wanted - set(found))
+    unknown = sorted(names - set(found))
     if unknown:
         raise ValueError(f"check_backend: operations must be names of operations, got {', '.join(unknown)}")
-    return {found[name] for name in wanted}
+    return {found[name] for name in names}
 
 
-def _outcome(check: Check, operation: Operation, backend: Backend) -> list[Outcome]:
-    """What comes of a check; nothing if it has nothing to assert."""
+def _run_check(check: Check, operation: Operation, backend: Backend) -> list[Outcome]:
+    """Outcome of a check; none if it makes no assertion."""
     before = assertions_made()
     name = full_name(operation), check.function.__name__
     try:
@@ -133,8 +133,8 @@ def _outcome(check: Check, operation: Operation, backend: Backend) -> list[Outco
 
 
 @contextmanager
-def _as_before(backend: Backend) -> Iterator[None]:
-    """A ``with`` block after which the settings that operations change are as they were."""
+def _restore_settings(backend: Backend) -> Iterator[None]:
+    """Restore the settings that operations change, at the end of the ``with`` block."""
     floating, device, stream = default_float(), backend.device, ops.random.get_state()
     try:
         yield

@@ -17,16 +17,16 @@ from ember_ml.shapes.neural import check_attention
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
-    cut,
-    cuts,
-    folding,
-    framed,
+    fold_windows,
     is_last,
-    pools,
-    shares,
+    kernel_slice,
+    kernel_slices,
+    output_sizes,
+    padded_sizes,
+    pool_windows,
     spatial,
-    transposed,
-    trimmed,
+    transposed_windows,
+    valid_counts,
     windows,
 )
 
@@ -77,7 +77,7 @@ def _conv_by_position(x: mx.array, kernel: mx.array, window: Windows, groups: in
     inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
     filters = mx.moveaxis(kernel.reshape(-1, inner, groups, outer), 2, 1)
     total = mx.zeros((x.shape[0], *window.counts, groups, 1, outer), x.dtype)
-    for i, places in enumerate(cuts(window)):
+    for i, places in enumerate(kernel_slices(window)):
         part = x[(slice(None), *places)]
         total = total + part.reshape(*part.shape[:-1], groups, 1, inner) @ filters[i]
     return total.reshape(*total.shape[:-3], groups * outer)
@@ -98,11 +98,11 @@ def conv_transpose(
     dilation_rate: Any = 1,
     groups: int = 1,
 ) -> mx.array:
-    check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
+    check_kernel(x.shape, kernel.shape, data_format, groups, transposed=True)
     sizes = spatial(x.shape, data_format)
-    window = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    window = transposed_windows(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _to_data_format(_empty_sum(x, kernel, trimmed(window), kernel.shape[-2] * groups), data_format)
+        return _to_data_format(_empty_sum(x, kernel, output_sizes(window), kernel.shape[-2] * groups), data_format)
     inner = _channels_last(x, data_format)
     if x.dtype == mx.float64:
         whole = _conv_transpose_by_position(inner, kernel, window, groups)
@@ -130,7 +130,7 @@ def _conv_transpose_by_position(x: mx.array, kernel: mx.array, window: Windows, 
     filters = mx.moveaxis(kernel.reshape(-1, outer, groups, inner), 1, -1)
     rows = x.reshape(*x.shape[:-1], groups, 1, inner)
     total = mx.zeros((x.shape[0], *window.sizes, groups * outer), x.dtype)
-    for i, places in enumerate(cuts(window)):
+    for i, places in enumerate(kernel_slices(window)):
         part = (rows @ filters[i]).reshape(*x.shape[:-1], groups * outer)
         where = (slice(None), *places)
         total[where] = total[where] + part
@@ -140,7 +140,7 @@ def _conv_transpose_by_position(x: mx.array, kernel: mx.array, window: Windows, 
 def max_pool(
     x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> mx.array:
-    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -math.inf if mx.issubdtype(x.dtype, mx.floating) else mx.iinfo(x.dtype).min
     return _to_data_format(_pool(_channels_last(x, data_format), window, least, mx.max, _maximum), data_format)
 
@@ -153,10 +153,10 @@ def _maximum(x: mx.array, y: mx.array) -> mx.array:
 def average_pool(
     x: mx.array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> mx.array:
-    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
     total = _pool(_channels_last(_wide(x), data_format), window, 0.0, mx.sum, mx.add)
     for axis in range(len(window.sizes)):
-        counts = mx.array(shares(window, axis), total.dtype)
+        counts = mx.array(valid_counts(window, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
     return _to_data_format(total.astype(x.dtype), data_format)
 
@@ -173,7 +173,7 @@ def _pool(
             whole = x[(*before, slice(0, count * size))]
             x = reduce(whole.reshape(*x.shape[:axis], count, size, *x.shape[axis + 1 :]), axis + 1)
         else:
-            x = functools.reduce(join, (x[(*before, cut(window, axis - 1, place))] for place in range(size)))
+            x = functools.reduce(join, (x[(*before, kernel_slice(window, axis - 1, place))] for place in range(size)))
     return x
 
 
@@ -261,12 +261,12 @@ def _attention(
 def fold(
     x: mx.array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> mx.array:
-    window = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(window)
+    window = fold_windows(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = padded_sizes(window)
     taps = math.prod(window.kernel)
     parts = _wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *window.counts)
     total = mx.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, places in enumerate(cuts(window)):
+    for i, places in enumerate(kernel_slices(window)):
         where = (slice(None), slice(None), *places)
         total[where] = total[where] + parts[:, :, i]
     return total[(..., *inside)].astype(x.dtype)

@@ -18,7 +18,7 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
-from ember_ml.shapes.linearalg import is_by_product
+from ember_ml.shapes.linearalg import uses_matmul
 
 Array = np.ndarray[Any, Any]
 
@@ -202,7 +202,7 @@ def _check_lower(x: Array) -> None:
 
 
 def cdist(x: Array, y: Array, /, p: float = 2.0) -> Array:
-    if x.shape[-1:] != y.shape[-1:] or not is_by_product(x, y, p):
+    if x.shape[-1:] != y.shape[-1:] or not uses_matmul(x, y, p):
         return REGISTRY["cdist"].definition(x, y, p)  # type: ignore[misc]
     centre = np.mean(x, 0, dtype=np.float64)
     centre = np.where(np.isfinite(centre), centre, 0)

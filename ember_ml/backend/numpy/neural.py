@@ -14,16 +14,16 @@ from ember_ml.shapes.neural import check_attention
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
-    cut,
-    cuts,
-    folding,
-    framed,
+    fold_windows,
     is_last,
-    pools,
-    shares,
+    kernel_slice,
+    kernel_slices,
+    output_sizes,
+    padded_sizes,
+    pool_windows,
     spatial,
-    transposed,
-    trimmed,
+    transposed_windows,
+    valid_counts,
     windows,
 )
 
@@ -87,7 +87,7 @@ def _depthwise_conv(x: Array, kernel: Array, window: Windows, groups: int) -> Ar
     for start in range(0, len(x), few):
         part, sums = x[start : start + few], total[start : start + few]
         term = np.empty_like(sums)
-        for weights, places in zip(filters, cuts(window), strict=True):
+        for weights, places in zip(filters, kernel_slices(window), strict=True):
             sums += np.multiply(part[(slice(None), *places)], weights, out=term)
     return total
 
@@ -103,11 +103,13 @@ def conv_transpose(
     dilation_rate: Any = 1,
     groups: int = 1,
 ) -> Array:
-    check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
+    check_kernel(x.shape, kernel.shape, data_format, groups, transposed=True)
     sizes = spatial(x.shape, data_format)
-    window = transposed(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    window = transposed_windows(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     if not (x.size and kernel.size):
-        return _to_data_format(np.zeros((len(x), *trimmed(window), kernel.shape[-2] * groups), x.dtype), x, data_format)
+        return _to_data_format(
+            np.zeros((len(x), *output_sizes(window), kernel.shape[-2] * groups), x.dtype), x, data_format
+        )
     wide, filters = _channels_last(_wide(x), data_format), _wide(kernel)
     inner, outer, taps = kernel.shape[-1] // groups, kernel.shape[-2], math.prod(window.kernel)
     rows = np.moveaxis(wide.reshape(-1, groups, inner), 1, 0)
@@ -115,7 +117,7 @@ def conv_transpose(
     spread = np.moveaxis((rows @ columns).reshape(groups, len(x), *sizes, taps, outer), 0, -2)
     ends = tuple(max(0, -high) for _, high in window.pads)
     total = np.zeros((len(x), *(n + end for n, end in zip(window.sizes, ends, strict=True)), groups, outer), wide.dtype)
-    for i, places in enumerate(cuts(window)):
+    for i, places in enumerate(kernel_slices(window)):
         total[(slice(None), *places)] += spread[..., i, :, :]
     kept = tuple(slice(low, n - max(high, 0)) for n, (low, high) in zip(total.shape[1:], window.pads, strict=False))
     result = total[(slice(None), *kept)]
@@ -125,17 +127,17 @@ def conv_transpose(
 def max_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
     return _to_data_format(_pool(_channels_last(x, data_format), window, _least(x.dtype), np.maximum), x, data_format)
 
 
 def average_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
     total = _pool(_channels_last(_wide(x), data_format), window, 0, np.add)
     for axis in range(len(window.sizes)):
-        counts = np.asarray(shares(window, axis), total.dtype)
+        counts = np.asarray(valid_counts(window, axis), total.dtype)
         total = total / counts.reshape(-1, *(1,) * (total.ndim - axis - 2))
     return _to_data_format(total, x, data_format)
 
@@ -145,11 +147,11 @@ def _pool(x: Array, window: Windows, blank: Any, join: Callable[..., Array]) -> 
     x = _padded(x, window, blank)
     for axis, size in enumerate(window.kernel):
         before = (slice(None),) * (axis + 1)
-        total = x[(*before, cut(window, axis, 0))]
+        total = x[(*before, kernel_slice(window, axis, 0))]
         if size > 1:
-            total = join(total, x[(*before, cut(window, axis, 1))])
+            total = join(total, x[(*before, kernel_slice(window, axis, 1))])
         for place in range(2, size):
-            join(total, x[(*before, cut(window, axis, place))], out=total)
+            join(total, x[(*before, kernel_slice(window, axis, place))], out=total)
         x = total
     return x
 
@@ -249,13 +251,13 @@ def dot_product_attention(
 def fold(
     x: Array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Array:
-    window = folding(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(window)
+    window = fold_windows(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = padded_sizes(window)
     whole: tuple[Any, Any] = (slice(None), slice(None))
     taps = math.prod(window.kernel)
     parts = _wide(x).reshape(len(x), x.shape[1] // taps, taps, *window.counts)
     total = np.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, places in enumerate(cuts(window)):
+    for i, places in enumerate(kernel_slices(window)):
         total[(*whole, *places)] += parts[:, :, i]
     return total[(*whole, *inside)].astype(x.dtype, copy=False)
 

@@ -23,7 +23,7 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
-from ember_ml.shapes.linearalg import check_square, is_by_product
+from ember_ml.shapes.linearalg import check_square, uses_matmul
 
 
 @native_for(torch.matmul, "floating")
@@ -293,7 +293,7 @@ def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
         distances: Tensor = definition_of("cdist")(x, y, p)
         return distances
     a, b = _wide(x), _wide(y)
-    if not is_by_product(x, y, p):
+    if not uses_matmul(x, y, p):
         return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist").to(x.dtype)
     # Around a common center the squares are small, and so is the rounding error of their difference.
     centre = a.detach().mean(0).nan_to_num(0.0, 0.0, 0.0)

@@ -18,15 +18,15 @@ from ember_ml.shapes.neural import check_attention, check_recurrent, check_resiz
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
-    folding,
-    framed,
+    fold_windows,
     is_last,
-    pools,
-    several,
-    shares,
+    output_sizes,
+    padded_sizes,
+    per_axis,
+    pool_windows,
     spatial,
-    transposed,
-    trimmed,
+    transposed_windows,
+    valid_counts,
     windows,
 )
 
@@ -70,11 +70,11 @@ def conv_transpose(
     dilation_rate: Any = 1,
     groups: int = 1,
 ) -> torch.Tensor:
-    check_kernel(x.shape, kernel.shape, data_format, groups, across=True)
+    check_kernel(x.shape, kernel.shape, data_format, groups, transposed=True)
     sizes = spatial(x.shape, data_format)
-    window = transposed(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
+    window = transposed_windows(sizes, tuple(kernel.shape[:-2]), strides, padding, output_padding, dilation_rate)
     if not (x.numel() and kernel.numel()):
-        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-2] * groups, trimmed(window)), data_format)
+        return _to_data_format(_empty_sum(x, kernel, kernel.shape[-2] * groups, output_sizes(window)), data_format)
     inner = _channels_first(x, data_format)
     filters = kernel.movedim((-1, -2), (0, 1))
     shared = [max(min(pair), 0) for pair in window.pads]
@@ -96,7 +96,7 @@ def _empty_sum(x: torch.Tensor, kernel: torch.Tensor, channels: int, sizes: tupl
 def max_pool(
     x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> torch.Tensor:
-    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
     least = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
     inner, pads = _padded(_channels_first(x, data_format), window, least)
     if inner.is_cuda and inner.dtype is torch.float64:
@@ -109,7 +109,7 @@ def max_pool(
 def average_pool(
     x: torch.Tensor, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> torch.Tensor:
-    window = pools(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
     inner, pads = _padded(_channels_first(x, data_format), window, 0.0)
     padded_here = inner.shape[2:] != window.sizes
     if inner.is_cuda and any(pads):
@@ -119,7 +119,7 @@ def average_pool(
     result = _pool(run, inner, window.kernel, window.strides, pads)
     if padded_here:
         for axis, size in enumerate(window.kernel):
-            factors = torch.tensor([size / n for n in shares(window, axis)], dtype=x.dtype, device=x.device)
+            factors = torch.tensor([size / n for n in valid_counts(window, axis)], dtype=x.dtype, device=x.device)
             result = result * factors.reshape(-1, *(1,) * (len(pads) - axis - 1))
     return _to_data_format(result, data_format)
 
@@ -134,7 +134,7 @@ def adaptive_max_pool(x: torch.Tensor, /, output_size: Any, data_format: str = "
 
 def _adaptive(run: dict[int, Any], x: torch.Tensor, output_size: Any, data_format: str) -> torch.Tensor:
     rank = len(spatial(x.shape, data_format))
-    sizes = several(output_size, rank, "output_size")
+    sizes = per_axis(output_size, rank, "output_size")
     result = _pool(run[rank], _channels_first(x, data_format), sizes[0] if rank == 1 else sizes)
     return _to_data_format(result, data_format)
 
@@ -458,8 +458,8 @@ def _nearest(images: torch.Tensor, size: Any, first: int) -> torch.Tensor:
 def fold(
     x: torch.Tensor, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> torch.Tensor:
-    window = folding(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = framed(window)
+    window = fold_windows(tuple(x.shape), output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = padded_sizes(window)
     taps = prod(window.kernel)
     # torch 2.13: fold raises for columns without channels.
     columns = x if x.shape[1] else x.new_zeros((x.shape[0], taps, x.shape[2]))

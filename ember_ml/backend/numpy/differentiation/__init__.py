@@ -1,8 +1,8 @@
-"""NumPy's differentiation: boxes of HIPS autograd, which record what is done to the arrays in them.
+"""Differentiation on NumPy: boxes of HIPS autograd, which record the operations on the arrays that they hold.
 
-An array becomes a box while a gradient is computed. To dispatch, boxes are the tensors of a further engine, which
-nobody chooses. It computes operations by the rules in ``ember_ml.gradients``, or by their definitions, whose own
-operations see boxes too. The first gradient imports this package, after all of ``ops``, which the rules are written in.
+While a gradient is computed, arrays are in boxes. Dispatch treats boxes as the tensors of a separate, hidden engine. It
+computes an operation by its rule in ``ember_ml.gradients``, or by its definition, whose operations receive boxes too.
+The first gradient imports this package, because the rules need all of ``ops``.
 """
 
 from ember_ml.backend.numpy import random as random

@@ -1,4 +1,4 @@
-"""What dispatch needs of boxes: they are NumPy's arrays in all but their type."""
+"""Backend core for boxes, which behave like the NumPy arrays that they hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ember_ml.ops import creation, dtypes, indexing, manipulation, math  # ember
 
 
 class Traced(ArrayBox):  # type: ignore[misc]
-    """A box whose attributes cost no more than the array's own."""
+    """Box whose attributes are read from the array directly, without tracing."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ _BOXES = frozenset(TENSORS)
 
 
 def convert(value: Any, dtype: Any, device: Any) -> Any:
-    """``value`` as a box if there is one in it, else as an array."""
+    """``value`` as a box if it is or contains one, else as an array."""
     if type(value) in _BOXES:
         return value if dtype is None else cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_boxes(value):
@@ -100,44 +100,44 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def to_host(x: Any) -> Any:
-    """The values in the box."""
+    """Values of the box as a NumPy array."""
     return host.to_host(getval(x))
 
 
 def own(operation: Operation) -> Callable[..., Any]:
-    """What computes an operation on boxes."""
+    """Function that computes an operation on boxes."""
     numpy = backends.load("numpy")
     run = operation.runs[numpy.name]
     if not operation.differentiable:
-        return _untraced(run)
+        return _without_tracing(run)
     rule = gradients.rule_of(operation)
     if rule is not None:
-        return _recorded(operation, run, rule)
+        return _recorder(operation, run, rule)
     if operation.definition is not None:
-        return _defined(operation)
-    return _refused(operation, run)
+        return _from_definition(operation)
+    return _without_rule(operation, run)
 
 
-def _untraced(run: Callable[..., Any]) -> Callable[..., Any]:
-    """``run`` on the arrays in the boxes."""
+def _without_tracing(run: Callable[..., Any]) -> Callable[..., Any]:
+    """``run`` on the arrays in the boxes, without recording it."""
 
     def bare(value: Any) -> Any:
         if type(value) in _BOXES:
             return getval(value)
         return type(value)([bare(item) for item in value]) if type(value) in (list, tuple) else value
 
-    def untraced(*args: Any, **kwargs: Any) -> Any:
+    def run_unboxed(*args: Any, **kwargs: Any) -> Any:
         return run(*map(bare, args), **{name: bare(value) for name, value in kwargs.items()})
 
-    return untraced
+    return run_unboxed
 
 
-def _defined(operation: Operation) -> Callable[..., Any]:
+def _from_definition(operation: Operation) -> Callable[..., Any]:
     assert operation.definition is not None
     return within("numpy", operation.definition)
 
 
-def _refused(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any]:
+def _without_rule(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if _holds_boxes([*args, *kwargs.values()]):
             raise UnsupportedError(
@@ -148,12 +148,12 @@ def _refused(operation: Operation, run: Callable[..., Any]) -> Callable[..., Any
     return refuse
 
 
-def _recorded(operation: Operation, run: Callable[..., Any], rule: gradients.Rule) -> Callable[..., Any]:
-    """``run`` on the arrays in the boxes of the innermost trace, in a box that remembers how to pull gradients back."""
+def _recorder(operation: Operation, run: Callable[..., Any], rule: gradients.Rule) -> Callable[..., Any]:
+    """Function that runs ``run`` on the arrays in the boxes of the innermost trace and boxes the result and its VJP."""
     several = any(p.many for p in operation.parameters)
     simple = getattr(rule, "by_place", {})
 
-    def recorded(*args: Any, **kwargs: Any) -> Any:
+    def record(*args: Any, **kwargs: Any) -> Any:
         trace, boxes = -1, []
         for place, value in enumerate(args):
             if type(value) in _BOXES:
@@ -164,94 +164,94 @@ def _recorded(operation: Operation, run: Callable[..., Any], rule: gradients.Rul
         if several or kwargs:
             found = _nested_boxes(args, kwargs) if several or _holds_boxes([*kwargs.values()]) else None
             if found is not None:
-                return _record_nested(recorded, run, rule, args, kwargs, found)
+                return _record_nested(record, run, rule, args, kwargs, found)
         if trace < 0:
             return run(*args, **kwargs)
         values = list(args)
         for place, box in boxes:
             values[place] = box._value
-        answer = recorded(*values, **kwargs) if trace else run(*values, **kwargs)
+        result = record(*values, **kwargs) if trace else run(*values, **kwargs)
         places = [place for place, _ in boxes]
-        return _boxed(answer, trace, [box._node for _, box in boxes], rule, places, values, kwargs)
+        return _box_result(result, trace, [box._node for _, box in boxes], rule, places, values, kwargs)
 
     if list(simple) == [0] and simple[0] is not None and not several:
-        return _recorded_of_one(run, simple[0], recorded)
+        return _unary_recorder(run, simple[0], record)
     if list(simple) == [0, 1] and None not in simple.values() and not several:
-        return _recorded_of_two(run, simple[0], simple[1], recorded)
-    return recorded
+        return _binary_recorder(run, simple[0], simple[1], record)
+    return record
 
 
-def _recorded_of_one(
-    run: Callable[..., Any], pull: Callable[..., Any], recorded: Callable[..., Any]
+def _unary_recorder(
+    run: Callable[..., Any], pull: Callable[..., Any], record: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """The same for the usual case of one tensor, which comes first, and one answer; in fewer steps."""
+    """Fast path of ``_recorder`` for one tensor, the first argument, and one result."""
 
-    def recorded_of_one(x: Any, *rest: Any, **kwargs: Any) -> Any:
+    def record_unary(x: Any, *rest: Any, **kwargs: Any) -> Any:
         if type(x) is not Traced or x._trace:
-            return recorded(x, *rest, **kwargs)
+            return record(x, *rest, **kwargs)
         value = x._value
-        answer = run(value, *rest, **kwargs)
-        if type(answer) is tuple or type(answer) is list or not gradients.is_floating(answer):
-            return recorded(x, *rest, **kwargs)
+        result = run(value, *rest, **kwargs)
+        if type(result) is tuple or type(result) is list or not gradients.is_floating(result):
+            return record(x, *rest, **kwargs)
         node = _new(VJPNode)
         node.parents = (x._node,)
-        node.vjp = lambda g: (gradients.fitted(pull(g, answer, value, *rest, **kwargs), value),)
-        return Traced(answer, 0, node)
+        node.vjp = lambda g: (gradients.fitted(pull(g, result, value, *rest, **kwargs), value),)
+        return Traced(result, 0, node)
 
-    return recorded_of_one
+    return record_unary
 
 
-def _recorded_of_two(
-    run: Callable[..., Any], left: Callable[..., Any], right: Callable[..., Any], recorded: Callable[..., Any]
+def _binary_recorder(
+    run: Callable[..., Any], left: Callable[..., Any], right: Callable[..., Any], record: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """The same for two tensors."""
+    """Fast path of ``_recorder`` for two tensors, the first two arguments, and one result."""
     fitted = gradients.fitted
 
-    def recorded_of_two(x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
+    def record_binary(x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
         first, second = type(x) is Traced, type(y) is Traced
         if (x._trace if first else type(x) is ArrayBox) or (y._trace if second else type(y) is ArrayBox):
-            return recorded(x, y, *rest, **kwargs)
+            return record(x, y, *rest, **kwargs)
         a, b = x._value if first else x, y._value if second else y
-        answer = run(a, b, *rest, **kwargs)
-        if not (first or second) or not gradients.is_floating(answer):
-            return answer
+        result = run(a, b, *rest, **kwargs)
+        if not (first or second) or not gradients.is_floating(result):
+            return result
         node = _new(VJPNode)
         if first and second:
             node.parents = (x._node, y._node)
             node.vjp = lambda g: (
-                fitted(left(g, answer, a, b, *rest, **kwargs), a),
-                fitted(right(g, answer, a, b, *rest, **kwargs), b),
+                fitted(left(g, result, a, b, *rest, **kwargs), a),
+                fitted(right(g, result, a, b, *rest, **kwargs), b),
             )
         elif first:
             node.parents = (x._node,)
-            node.vjp = lambda g: (fitted(left(g, answer, a, b, *rest, **kwargs), a),)
+            node.vjp = lambda g: (fitted(left(g, result, a, b, *rest, **kwargs), a),)
         else:
             node.parents = (y._node,)
-            node.vjp = lambda g: (fitted(right(g, answer, a, b, *rest, **kwargs), b),)
-        return Traced(answer, 0, node)
+            node.vjp = lambda g: (fitted(right(g, result, a, b, *rest, **kwargs), b),)
+        return Traced(result, 0, node)
 
-    return recorded_of_two
+    return record_binary
 
 
 _new = VJPNode.__new__
 
 
-def _boxed(
-    answer: Any, trace: int, parents: Sequence[Any], rule: gradients.Rule, places: Sequence[Any], args: Any, kwargs: Any
+def _box_result(
+    result: Any, trace: int, parents: Sequence[Any], rule: gradients.Rule, places: Sequence[Any], args: Any, kwargs: Any
 ) -> Any:
-    """The answer in a box; each of several in a box of its own, whose gradients meet again."""
-    if isinstance(answer, (list, tuple)):
-        node = _node(tuple(parents), lambda g: rule(places, g.whole(answer), answer, args, kwargs))
+    """Result in a box. Several results get a box each; their cotangents are collected in one node."""
+    if isinstance(result, (list, tuple)):
+        node = _node(tuple(parents), lambda g: rule(places, g.whole(result), result, args, kwargs))
         boxes = [
-            _one_of(i, part, trace, node) if gradients.is_floating(part) else part for i, part in enumerate(answer)
+            _box_part(i, part, trace, node) if gradients.is_floating(part) else part for i, part in enumerate(result)
         ]
-        return type(answer)(*boxes) if hasattr(answer, "_fields") else type(answer)(boxes)
-    if not gradients.is_floating(answer):
-        return answer
-    return Traced(answer, trace, _node(tuple(parents), lambda g: rule(places, g, answer, args, kwargs)))
+        return type(result)(*boxes) if hasattr(result, "_fields") else type(result)(boxes)
+    if not gradients.is_floating(result):
+        return result
+    return Traced(result, trace, _node(tuple(parents), lambda g: rule(places, g, result, args, kwargs)))
 
 
-def _one_of(i: int, part: Any, trace: int, node: Any) -> Any:
+def _box_part(i: int, part: Any, trace: int, node: Any) -> Any:
     return Traced(part, trace, _node((node,), lambda g: (_Parts({i: g}),)))
 
 
@@ -263,33 +263,35 @@ def _node(parents: tuple[Any, ...], pull: Callable[[Any], Any]) -> Any:
 
 
 class _Parts:
-    """The cotangents of some of several answers."""
+    """Cotangents of some of several results, by position."""
 
     def __init__(self, found: dict[int, Any]) -> None:
         self.found = found
 
-    def whole(self, answers: Sequence[Any]) -> list[Any]:
-        """One for each answer; ``None`` where nothing came back."""
-        return [self.found.get(i) for i in range(len(answers))]
+    def whole(self, results: Sequence[Any]) -> list[Any]:
+        """Cotangent of each result; ``None`` where there is none."""
+        return [self.found.get(i) for i in range(len(results))]
 
 
-def added(one: Any, other: Any) -> Any:
-    """The sum of two cotangents."""
-
+def add_cotangents(one: Any, other: Any) -> Any:
+    """Sum of two cotangents."""
     if type(one) is not _Parts:
         return math.add(one, other)
     found = dict(one.found)
     for i, g in other.found.items():
-        found[i] = added(found[i], g) if i in found else g
+        found[i] = add_cotangents(found[i], g) if i in found else g
     return _Parts(found)
 
 
-# To NumPy's functions, a box is as good as the array in it.
+# Boxes count as NumPy tensors in transforms, optimizers and ``EmberTensor``.
 backends.load("numpy").kinds = host.TENSORS + TENSORS
 
 
 def _nested_boxes(args: Any, kwargs: Any) -> list[tuple[Any, Any]]:
-    """The boxes of the innermost trace, with the place of each: a position or name, and perhaps one in a sequence."""
+    """Boxes of the innermost trace with their places.
+
+    A place is a position or a name, or a pair of that and an index into a sequence.
+    """
     found: list[tuple[Any, Any]] = []
     for key, value in [*enumerate(args), *kwargs.items()]:
         if type(value) in _BOXES:
@@ -303,7 +305,7 @@ def _nested_boxes(args: Any, kwargs: Any) -> list[tuple[Any, Any]]:
 def _record_nested(
     again: Callable[..., Any], run: Callable[..., Any], rule: gradients.Rule, args: Any, kwargs: Any, found: Any
 ) -> Any:
-    """As above, for boxes in sequences and among keyword arguments."""
+    """General path of ``_recorder``: boxes in sequences and among keyword arguments."""
     if not found:
         return run(*args, **kwargs)
     values: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
@@ -316,14 +318,14 @@ def _record_nested(
     bare = [values[i] for i in range(len(args))]
     named = {name: values[name] for name in kwargs}
     trace = found[0][1]._trace
-    answer = again(*bare, **named) if trace else run(*bare, **named)
-    return _boxed(answer, trace, [box._node for _, box in found], rule, [place for place, _ in found], bare, named)
+    result = again(*bare, **named) if trace else run(*bare, **named)
+    return _box_result(result, trace, [box._node for _, box in found], rule, [place for place, _ in found], bare, named)
 
 
 def _getitem(x: Any, index: Any) -> Any:
     """``x[index]``, recorded."""
     value = x._value
-    answer = value[index]
+    result = value[index]
 
     def pull(g: Any) -> tuple[Any]:
         if type(g) is not np.ndarray or type(value) is not np.ndarray:
@@ -335,31 +337,31 @@ def _getitem(x: Any, index: Any) -> Any:
             np.add.at(whole, index, g)
         return (whole,)
 
-    return Traced(answer, x._trace, _node((x._node,), pull))
+    return Traced(result, x._trace, _node((x._node,), pull))
 
 
 def _is_basic(index: Any) -> bool:
-    """Whether an index names no element twice: there are no arrays in it."""
+    """Whether an index contains no arrays, and so selects no element twice."""
     parts = index if type(index) is tuple else (index,)
     return all(part is None or part is ... or type(part) in (int, slice) for part in parts)
 
 
-def _operators() -> None:
-    """Give boxes the operators of NumPy's arrays, recorded by the same rules as the operations."""
+def _add_operators() -> None:
+    """Add the operators of NumPy arrays to boxes, with the gradient rules of the operations."""
 
-    def turned(function: Callable[..., Any]) -> Callable[..., Any]:
+    def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda x, y: function(y, x)
 
     for short, name in _OPERATORS.items():
         operation = REGISTRY[name]
         rule = gradients.rule_of(operation)
         assert rule is not None
-        function = _recorded(operation, getattr(np, name), rule)
+        function = _recorder(operation, getattr(np, name), rule)
         setattr(Traced, f"__{short}__", _method(function))
-        setattr(Traced, f"__r{short}__", _method(turned(function)))
+        setattr(Traced, f"__r{short}__", _method(swapped(function)))
     negative = gradients.rule_of(REGISTRY["negative"])
     assert negative is not None
-    Traced.__neg__ = _method(_recorded(REGISTRY["negative"], np.negative, negative))
+    Traced.__neg__ = _method(_recorder(REGISTRY["negative"], np.negative, negative))
     Traced.__getitem__ = _getitem
 
 
@@ -375,4 +377,4 @@ _OPERATORS = {
     "pow": "power",
     "matmul": "matmul",
 }
-_operators()
+_add_operators()

@@ -1,6 +1,6 @@
-"""Transforms of functions of flat lists of arrays, by a trace of boxes.
+"""Transforms of functions of flat lists of arrays, which are traced with boxes.
 
-A function takes arrays and answers two tuples of them: its outputs, and what passes by untraced.
+A function takes arrays and returns two tuples of arrays: its outputs, and auxiliary values without gradients.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from autograd.tracer import trace_stack
 from autograd.util import toposort
 
 from ember_ml import backend as backends
-from ember_ml.backend.numpy.differentiation.core import _BOXES, Traced, _boxed, _node, _Parts, added
+from ember_ml.backend.numpy.differentiation.core import _BOXES, Traced, _box_result, _node, _Parts, add_cotangents
 from ember_ml.dispatch import within
 from ember_ml.ops import creation, math  # emberlint: ignore[EMB113] after all of ops
 
@@ -25,20 +25,20 @@ Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
 
 
 def is_traced(x: Any) -> bool:
-    """Whether what is done with ``x`` is recorded."""
+    """Whether operations on ``x`` are recorded."""
     return type(x) in _BOXES
 
 
 def value_and_grad(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Sequence[Any]]:
-    """The one output of ``f``, what passes by, and the gradient for each tensor."""
+    """Output of ``f``, auxiliary values, and the gradient with respect to each tensor."""
     outputs, aux, pull = vjp(f, tensors)
     return outputs, aux, pull([np.ones((), outputs[0].dtype)])
 
 
 def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[..., Sequence[Any]]]:
-    """The outputs of ``f``, what passes by, and the function from cotangents to gradients."""
+    """Outputs of ``f``, auxiliary values, and the function from cotangents to gradients."""
     backends.load_hidden(backends.DIFFERENTIATION)
-    # Arrays of NumPy are NumPy's only while it is active, and the rules compute with arrays.
+    # The rules compute with NumPy arrays, which dispatch converts to the active backend if that is another one.
     root = _node((), lambda _: ())
     with _new_trace() as trace:
         leaves = [Traced(_array(x), trace, _leaf(root, i)) for i, x in enumerate(tensors)]
@@ -58,7 +58,7 @@ def vjp(f: Flat, tensors: Sequence[Any]) -> tuple[Tensors, Tensors, Callable[...
 
 
 class _Depth(threading.local):
-    """The number of the innermost trace in this thread."""
+    """Number of the innermost trace in this thread."""
 
     value = -1
 
@@ -68,9 +68,9 @@ _depth = _Depth()
 
 @contextmanager
 def _new_trace() -> Iterator[int]:
-    """A number for a trace: larger than those around it, in this thread and among HIPS autograd's own.
+    """Number of a new trace, larger than those of enclosing traces, including traces of HIPS autograd.
 
-    Theirs are counted for all threads together, and not taken back when the function fails.
+    HIPS autograd has one counter for all threads, and does not decrease it if the function raises an error.
     """
     before = _depth.value
     trace_stack.top += 1
@@ -91,7 +91,7 @@ def _array(x: Any) -> Any:
 
 
 def _backward(pairs: list[tuple[Any, Any]], root: Any) -> dict[int, Any]:
-    """What arrives at each of the tensors that the trace began with."""
+    """Cotangents of the inputs of the trace, by position."""
     if not pairs:
         return {}
     end = _node(tuple(node for node, _ in pairs), lambda gs: gs)
@@ -102,36 +102,34 @@ def _backward(pairs: list[tuple[Any, Any]], root: Any) -> dict[int, Any]:
             return g.found
         for parent, more in zip(node.parents, node.vjp(g), strict=True):
             if type(more) in sparse_object_types:
-                # What indexing leaves behind.
+                # Indexing a box of HIPS autograd gives a sparse cotangent.
                 more = sparse_add(vspace(more), None, more)
             so_far = arrived.get(parent)
-            arrived[parent] = more if so_far is None else added(so_far, more)
+            arrived[parent] = more if so_far is None else add_cotangents(so_far, more)
     return {}
 
 
 def _like(x: Any, gradient: Any) -> Any:
-    """A gradient for ``x``: zeros if there is none; of the steepest ascent if complex."""
-
+    """Gradient with respect to ``x``: zeros if there is none, the direction of steepest ascent if complex."""
     if gradient is None:
         return creation.zeros_like(x)
     if type(gradient) is np.ndarray and not gradient.flags.writeable:
-        # A view of few numbers that stand for many.
+        # A broadcast view, which the caller could not write to.
         gradient = gradient.copy()
     return _conjugate(gradient)
 
 
 def _conjugate(g: Any) -> Any:
-    """The rules pull complex numbers back without conjugation, as HIPS autograd does."""
+    """Conjugate of ``g`` if it is complex: the rules compute cotangents without conjugation, as in HIPS autograd."""
     if g.dtype.kind != "c":
         return g
-
     return math.conj(g)
 
 
 def jvp(f: Flat, tensors: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors, Tensors]:
-    """The outputs of ``f``, how they move, and what passes by.
+    """Outputs of ``f``, their tangents, and auxiliary values.
 
-    The pullback is linear in the cotangents: its own pullback is the pushforward, wherever it is taken.
+    The VJP is linear in the cotangents, so its own VJP is the JVP, at any cotangents.
     """
     outputs, aux, pull = vjp(f, tensors)
     zeros = [np.zeros(x.shape, x.dtype) for x in outputs]
@@ -140,10 +138,10 @@ def jvp(f: Flat, tensors: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tenso
 
 
 def remembered(f: Callable[..., Tensors], tensors: Sequence[Any]) -> Tensors:
-    """The outputs of ``f``, whose intermediate values are computed again when the gradient asks for them."""
+    """Outputs of ``f``, whose intermediate values are recomputed for the gradient."""
 
     def split(*xs: Any) -> tuple[Tensors, Callable[..., Any]]:
-        # Integers and bools have no gradient, and may be axes and flags, which a trace must not hide.
+        # Integers and bools have no gradient, and may be axes and flags, whose values must not be traced.
         places = [i for i, x in enumerate(xs) if x.dtype.kind not in "biu"]
 
         def again(*found: Any) -> tuple[Tensors, Tensors]:
@@ -163,7 +161,7 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[Any]) -> Tensors:
 
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Any]) -> Tensors:
-    """The outputs of ``f``, which also answers the function from their cotangents to the gradients."""
+    """Outputs of ``f``, which also returns the function from their cotangents to the gradients."""
     found = [(i, x) for i, x in enumerate(tensors) if type(x) in _BOXES]
     if not found:
         return f(*tensors)[0]
@@ -174,9 +172,9 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Any]) -> Tens
         values[i] = x._value
     outputs, pull = f(*values) if trace == 0 else (ruled(f, values), None)
 
-    def rule(places: Sequence[int], g: Any, answer: Any, args: Any, kwargs: Any) -> list[Any]:
-        cotangents = [np.zeros(y.shape, y.dtype) if one is None else one for one, y in zip(g, answer, strict=True)]
+    def rule(places: Sequence[int], g: Any, result: Any, args: Any, kwargs: Any) -> list[Any]:
+        cotangents = [np.zeros(y.shape, y.dtype) if one is None else one for one, y in zip(g, result, strict=True)]
         gradients = (pull or f(*args)[1])([_conjugate(one) for one in cotangents])
         return [_conjugate(gradients[i]) for i in places]
 
-    return _boxed(outputs, trace, [x._node for _, x in found], rule, [i for i, _ in found], values, {})
+    return _box_result(outputs, trace, [x._node for _, x in found], rule, [i for i, _ in found], values, {})

@@ -206,9 +206,6 @@ class Random(HostRandom, Protocol):
     def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
         """Both words of a key whose values cannot be read on the host."""
 
-    def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
-        """The two words of a key whose values are not known on the host."""
-
     def cumsum(self, x: Tensor, axis: int = -1, /) -> Tensor:
         """Cumulative sums along an axis."""
 

@@ -277,7 +277,7 @@ def option_error(operation: Operation, error: Exception, values: tuple[Any, ...]
         if parameter.role == COUNTS and not parameter.variadic:
             if value is None and default is None:
                 continue
-            if str(error).startswith(parameter.name):
+            if str(error).startswith(f"{parameter.name} must "):
                 continue
             several = isinstance(value, (list, tuple))
             if type(error) in (TypeError, ValueError) and parameter.many and isinstance(value, int):

@@ -366,6 +366,7 @@ def examine(bug: Bug, steps: list[Step], log: Log, limit: float) -> Generator[Re
             log.add_clean(step, (yield Request(step, None, 2 * limit)))
         clean = log.clean[step]
         if clean.status != "passed" and not clean.failing:
+            undecided |= clean.status == "timeout"
             continue
         allowed = min(limit, 5 * clean.seconds + 10)
         outcome = yield Request(step, bug, allowed, clean.failing)

@@ -184,7 +184,7 @@ class Optimizer:
             parameters = flat(model)
             return tree.unflatten(model, list({**parameters, **self._update(parameters, flat(grads))}.values()))
         if type(grads) is not dict and not isinstance(grads, Mapping):
-            hint = "; value_and_grad returns the value and the gradients" if isinstance(grads, tuple) else ""
+            hint = "; value_and_grad returns (value, grads): pass grads only" if isinstance(grads, tuple) else ""
             raise TypeError(
                 f"{type(self).__name__}: grads must be a dictionary from path to tensor, got {written(grads)}{hint}"
             )

@@ -1,18 +1,18 @@
-"""What a call costs: the engine's own function, the same through ``ember_ml.ops``, and through its peers, side by side.
+"""The cost of a call: the function of the engine, ``ember_ml.ops``, and other libraries.
 
-Operations on float32 tensors of 4 and of 100,000 elements, on every installed engine. The small case shows what a call
-costs before any work is done, the large one what remains of that once there is work.
+Operations on float32 tensors of 4 and of 100,000 elements, on every installed engine. The small case shows the
+overhead of a call, the large case how much of it remains when there is work to do.
 
 The targets are geometric means over ten operations that every engine has, each the median of five runs. A run is a
-process of its own, one with the C extension of dispatch and one with ``EMBER_ML_PURE_PYTHON=1``, in turn.
+separate process, alternately with the C extension of dispatch and with ``EMBER_ML_PURE_PYTHON=1``.
 
-Every call is timed as it stands in a program, ``f(x, y)``, in short turns: native, ember_ml, each peer, native again. A
+Every call is timed as a program makes it, ``f(x, y)``, in short turns: native, ember_ml, each peer, native again. A
 figure is the median over all turns, a ratio the quotient of two medians. Engines use one thread. On MLX the small
 case builds the graph node and drops it; the large case evaluates the result.
 
 Peers are measured when installed (``pip install 'ember-ml[bench]'``): autoray as ``do("add", x, y)``; array-api-compat
-with its namespace at hand (``xp.add(x, y)``) and looked up in every call (``array_namespace(x, y).add(x, y)``); Keras
-in a process of its own per engine, because its backend is fixed at import, against the native call in that process.
+with the namespace looked up beforehand (``xp.add(x, y)``) or in every call (``array_namespace(x, y).add(x, y)``);
+Keras in a separate process per engine, because its backend is fixed at import, against the native call in that process.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Bench(Engine):
         return getattr(self.module, NAMES.get(self.name, {}).get(case.name, case.name))  # type: ignore[no-any-return]
 
     def operands(self, size: int) -> dict[str, Any]:
-        """What the arguments of the panel stand for: positive numbers, every third of them equal in ``x`` and ``y``."""
+        """Values of the arguments in the panel: positive numbers, every third of them equal in ``x`` and ``y``."""
         x = [1 + i / size for i in range(size)]
         y = [a if i % 3 == 0 else 3 - a for i, a in enumerate(x)]
         make = self.module.array if self.name == "mlx" else getattr(self.module, "tensor", None) or self.module.asarray
@@ -224,36 +224,36 @@ def rows(plan: Plan, ways: Ways) -> Iterator[dict[str, Any]]:
             operands = engine.operands(size)
             for case in plan.cases:
                 timers, skipped = _timers(engine, case, size, operands, ways)
-                us = medians(timers, plan.repeats, plan.turn, _settling(engine, case, operands))
+                us = medians(timers, plan.repeats, plan.turn, _evaluate_pending(engine, case, operands))
                 yield {"engine": name, "size": size, "case": case.label, "us": us, "skipped": skipped}
 
 
 def _timers(
     engine: Bench, case: Case, size: int, operands: dict[str, Any], ways: Ways
 ) -> tuple[dict[str, timeit.Timer], dict[str, str]]:
-    """What times each way that works and answers as the native call does; why the others do not."""
-    wanted = _native(engine, case, operands).answer(operands)
+    """Timers of the ways whose result agrees with the native one, and the reasons why others are skipped."""
+    expected = _native(engine, case, operands).result(operands)
     finish = None if size < EVALUATED_FROM else engine.finish
     made = {way: partial(caller_of, engine, case, operands) for way, caller_of in ways.items()}
-    callers, skipped = working(made, operands, lambda found: agree(found, wanted))
+    callers, skipped = working(made, operands, lambda found: agree(found, expected))
     return {way: caller.timer(operands, finish) for way, caller in callers.items()}, skipped
 
 
-def _settling(engine: Bench, case: Case, operands: dict[str, Any]) -> Callable[[], Any]:
-    """Something for a lazy engine to do between turns: compute, so that whatever it put off is done."""
+def _evaluate_pending(engine: Bench, case: Case, operands: dict[str, Any]) -> Callable[[], Any]:
+    """Function to call between turns, which makes a lazy engine evaluate pending results."""
     finish, native = engine.finish, _native(engine, case, operands)
-    return (lambda: None) if finish is None else lambda: finish(native.answer(operands))
+    return (lambda: None) if finish is None else lambda: finish(native.result(operands))
 
 
 def worker_rows(plan: Plan, way: str, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The rows as a process of its own measures them for ``way``; raises SkippedError if it cannot."""
-    orders = {**plan._asdict(), "cases": [case.label for case in plan.cases], "way": way}
-    with tempfile.TemporaryFile("w+") as complaints:
+    """Rows measured for ``way`` in a separate process; raises SkippedError if it fails."""
+    plan_json = {**plan._asdict(), "cases": [case.label for case in plan.cases], "way": way}
+    with tempfile.TemporaryFile("w+") as errors:
         worker = subprocess.Popen(
-            [sys.executable, __file__, "--worker", json.dumps(orders)],
+            [sys.executable, __file__, "--worker", json.dumps(plan_json)],
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
-            stderr=complaints,
+            stderr=errors,
             text=True,
         )
         assert worker.stdout is not None
@@ -261,14 +261,14 @@ def worker_rows(plan: Plan, way: str, environment: dict[str, str]) -> Iterator[d
             for line in worker.stdout:
                 yield json.loads(line)
         if worker.wait():
-            complaints.seek(0)
-            last = (complaints.read().strip().splitlines() or ["it ended without a message"])[-1]
+            errors.seek(0)
+            last = (errors.read().strip().splitlines() or ["it ended without a message"])[-1]
             raise SkippedError(last)
 
 
-def work(orders: str) -> None:
-    """The process of a worker: prints a record per line."""
-    asked = json.loads(orders)
+def work(plan_json: str) -> None:
+    """Run as a worker process, which prints one record per line."""
+    asked = json.loads(plan_json)
     way = asked.pop("way")
     if way == KERAS:
         import_module("keras")
@@ -292,7 +292,7 @@ def keras_rows(plan: Plan, engine: str) -> Iterator[dict[str, Any]]:
 
 
 def target_rows(
-    plan: Plan, runs: int, tell: Callable[[str, float], None]
+    plan: Plan, runs: int, advance: Callable[[str, float], None]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The operations of the targets, measured in ``runs`` processes of each speed in turn; why a speed is left out.
 
@@ -303,7 +303,7 @@ def target_rows(
     skipped: dict[str, str] = {}
     for _ in range(runs):
         for speed, environment in SPEEDS.items():
-            tell(f"the targets, {speed}", plan.length)
+            advance(f"the targets, {speed}", plan.length)
             try:
                 for row in worker_rows(plan, EMBER, environment):
                     place = (speed, row["engine"], row["size"], row["case"])
@@ -321,14 +321,14 @@ def target_cases(plan: Plan) -> list[Case]:
     return [case for case in plan.cases if case.name in TEN and not case.scalar]
 
 
-def measure(plan: Plan, tell: Callable[[str, float], None]) -> list[dict[str, Any]]:
-    """All rows, with ratios to the native call of the same process; ``tell`` hears what is under way, and how far."""
+def measure(plan: Plan, advance: Callable[[str, float], None]) -> list[dict[str, Any]]:
+    """All rows, with ratios to the native call of the same process; ``advance`` is called with the progress."""
     found: list[dict[str, Any]] = []
     for row in rows(plan, HERE):
         native = row["us"][NATIVE]
         row["ratios"] = {way: time / native for way, time in row["us"].items() if way != NATIVE}
         found.append(row)
-        tell(f"{row['engine']}, {row['size']:,} elements", 1)
+        advance(f"{row['engine']}, {row['size']:,} elements", 1)
     places = {(row["engine"], row["size"], row["case"]): row for row in found}
     for engine in plan.engines:
         mine = [row for row in found if row["engine"] == engine]
@@ -341,21 +341,21 @@ def measure(plan: Plan, tell: Callable[[str, float], None]) -> list[dict[str, An
                     place["ratios"][KERAS] = row["us"][KERAS] / row["us"][NATIVE]
                 place["skipped"].update(row["skipped"])
                 done += 1
-                tell(f"keras on {engine}, {row['size']:,} elements", 1)
+                advance(f"keras on {engine}, {row['size']:,} elements", 1)
         except SkippedError as reason:
             for row in mine:
                 row["skipped"].setdefault(KERAS, str(reason))
-        tell(f"keras on {engine}", len(mine) - done)
+        advance(f"keras on {engine}", len(mine) - done)
     return found
 
 
 def means(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Geometric means of the ratios, per engine and size."""
-    answer = []
+    results = []
     for engine, size in dict.fromkeys((row["engine"], row["size"]) for row in found):
         ratios = {way: statistics.geometric_mean(all_of) for way, all_of in _ratios(found, engine, size).items()}
-        answer.append({"engine": engine, "size": size, "ratios": ratios})
-    return answer
+        results.append({"engine": engine, "size": size, "ratios": ratios})
+    return results
 
 
 def _ratios(found: list[dict[str, Any]], engine: str, size: int) -> dict[str, list[float]]:
@@ -502,9 +502,9 @@ def main(given: list[str] | None = None) -> None:
     where = setting("autoray", "array-api-compat", "keras")
     stage.introduce(where)
     steps = 2 * plan.length + options.runs * len(SPEEDS) * plan._replace(cases=target_cases(plan)).length
-    with stage.telling(steps) as tell:
-        found = measure(plan, tell)
-        targets, skipped = target_rows(plan, options.runs, tell)
+    with stage.show_progress(steps) as advance:
+        found = measure(plan, advance)
+        targets, skipped = target_rows(plan, options.runs, advance)
     show(found, targets, skipped, stage.results)
     report = {"repeats": plan.repeats, "rows": found, "geometric_means": means(found)}
     report |= {"runs": targets, "runs_skipped": skipped, "targets": verdicts(targets)}

@@ -1,4 +1,4 @@
-"""What fitting and applying features costs: ``ember_ml.nn.features`` on each engine against scikit-learn, side by side.
+"""The cost of fitting and applying features: ``ember_ml.nn.features`` on each engine against scikit-learn.
 
 float32 rows, one thread. Both fit and transform the same rows, and must agree. Calls take turns: scikit-learn,
 ember_ml, scikit-learn again; a figure is the median over all turns, a ratio the median of the ratios in each round.
@@ -74,7 +74,7 @@ PANEL = [
 
 
 def rows_of(shape: tuple[int, int]) -> Any:
-    """Correlated features, whose principal components stand apart."""
+    """Correlated features with well separated principal components."""
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def rows_of(shape: tuple[int, int]) -> Any:
     return made.astype(np.float32)
 
 
-def measured(engines: list[str], cases: list[Case], repeats: int, turn: float) -> Iterator[dict[str, Any]]:
+def rows(engines: list[str], cases: list[Case], repeats: int, turn: float) -> Iterator[dict[str, Any]]:
     """One record per engine and case: the time of every way in microseconds, or why there is none."""
     import ember_ml
     from ember_ml.nn import features
@@ -97,12 +97,12 @@ def measured(engines: list[str], cases: list[Case], repeats: int, turn: float) -
             operands = {"host": host, "x": ember_ml.ops.asarray(host)}
             native = partial(Caller, f"{case.sklearn}.fit_transform(host)", names)
             ember = partial(Caller, f"{case.ember}.fit_transform(x)", {"features": features})
-            wanted: list[Any] = []
+            results: list[Any] = []
 
-            def agrees(found: Any, wanted: list[Any] = wanted) -> bool:
-                wanted.append(found)
-                scale = float(abs(wanted[0]).max())
-                return agree(found, wanted[0], 0.0, 1e-3 * scale)
+            def agrees(found: Any, results: list[Any] = results) -> bool:
+                results.append(found)
+                scale = float(abs(results[0]).max())
+                return agree(found, results[0], 0.0, 1e-3 * scale)
 
             callers, skipped = working({NATIVE: native, EMBER: ember, AGAIN: native}, operands, agrees)
             timers = {way: caller.timer(operands, engine.finish) for way, caller in callers.items()}
@@ -151,10 +151,10 @@ def main(given: list[str] | None = None) -> None:
     repeats = options.repeats or (QUICK if options.quick else REPEATS)
     cases = [case for case in PANEL if case.name in options.ops]
     found = []
-    with stage.telling(len(options.engines) * len(cases)) as tell:
-        for row in measured(options.engines, cases, repeats, TURN):
+    with stage.show_progress(len(options.engines) * len(cases)) as advance:
+        for row in rows(options.engines, cases, repeats, TURN):
             found.append(row)
-            tell(f"{row['engine']}: {row['case']}", 1)
+            advance(f"{row['engine']}: {row['case']}", 1)
     show(found, stage.results.print)
     write({**where, "repeats": repeats, "rows": found}, options.json)
 

@@ -1,13 +1,12 @@
-"""How fast emberlint is, beside ruff, flake8 and plain ``ast.parse`` on the same files in the same run.
+"""The speed of emberlint, compared with ruff, flake8 and ``ast.parse`` on the same files in the same run.
 
     python benchmarks/lint.py                              # 1,000 files of an installed package
     python benchmarks/lint.py --tree SRC --files 300       # another tree, or part of it
-    python benchmarks/lint.py --python /usr/bin/python3    # emberlint and ast.parse by another Python
+    python benchmarks/lint.py --python /usr/bin/python3    # emberlint and ast.parse with another Python
 
-The files are copied to a folder of their own, so that no configuration and no cache of theirs takes part. All
-programs take turns; a figure is the median of its turns. Seconds are of the clock, rates of the processor's work.
-Findings, of which such a tree has thousands, are written one to a line. What is not installed is left out, and said
-so.
+The files are copied to a separate folder, so that their configuration and cache are not used. The programs take turns;
+a figure is the median over the turns. Seconds are wall-clock time; rates are per second of CPU time. Thousands of
+findings are written, one per line. Programs that are not installed are skipped with a message.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from measuring import positive, setting
 # the extra ``bench`` brings: files of torch are twice as long.
 PACKAGES = ("keras", "torch", "jax", "sklearn")
 
-# What a Python parses the files with whose names it reads, one to a line.
+# Program that parses the files whose names it reads, one per line.
 PARSE = """
 import ast, sys, warnings
 warnings.simplefilter("ignore")
@@ -46,7 +45,7 @@ for name in sys.stdin.read().splitlines():
 
 
 class Contender(NamedTuple):
-    """A program at work: a step before each turn that is not timed, the turn, the files it reads, and its target."""
+    """Program to measure: an untimed step before each turn, the turn, the number of files, and the target."""
 
     name: str
     prepare: Callable[[], object]
@@ -78,20 +77,20 @@ def main(arguments: list[str] | None = None) -> int:
         files = _copy(tree, options.files, Path(folder) / "tree")
         size = sum(file.stat().st_size for file in files)
         contenders, missing = _contenders(Path(folder), files, options.python, options.flake8)
-        found = _measured(contenders, options.repeats)
+        found = _measure(contenders, options.repeats)
     if options.tree is None and tree.name != PACKAGES[0]:
         missing[PACKAGES[0]] = f"not installed, which the targets are for; {tree.name} was read instead"
-    told = subprocess.run([options.python, "--version"], capture_output=True, text=True, check=True)
+    version = subprocess.run([options.python, "--version"], capture_output=True, text=True, check=True)
     report = {
         "setting": setting("ruff", "flake8"),
-        "python": f"{told.stdout.strip()} ({options.python})",
+        "python": f"{version.stdout.strip()} ({options.python})",
         "tree": tree.name,
         "files": len(files),
         "bytes": size,
         "rows": [_row(contender, found[contender.name]) for contender in contenders],
         "skipped": missing,
     }
-    _tell(report, sys.stderr if options.json == "-" else sys.stdout)
+    _print_report(report, sys.stderr if options.json == "-" else sys.stdout)
     if options.json:
         text = json.dumps(report, indent=2)
         print(text) if options.json == "-" else Path(options.json).write_text(text + "\n")
@@ -99,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _package() -> Path:
-    """The folder of the first package that is installed."""
+    """Folder of the first of the packages that is installed."""
     for name in PACKAGES:
         spec = find_spec(name)
         if spec is not None and spec.submodule_search_locations:
@@ -108,7 +107,7 @@ def _package() -> Path:
 
 
 def _copy(tree: Path, count: int, target: Path) -> list[Path]:
-    """Copies of the tree's first files, in the order of their names."""
+    """Copies of the first files of the tree, in the order of their names."""
     sources = sorted(file for file in tree.rglob("*.py") if "__pycache__" not in file.parts)[:count]
     if not sources:
         raise SystemExit(f"{tree}: no Python files")
@@ -178,7 +177,7 @@ def _typical(files: list[Path]) -> Path:
     return sorted(files, key=lambda file: file.stat().st_size)[len(files) // 2]
 
 
-def _measured(contenders: list[Contender], repeats: int) -> dict[str, list[tuple[float, float]]]:
+def _measure(contenders: list[Contender], repeats: int) -> dict[str, list[tuple[float, float]]]:
     found: dict[str, list[tuple[float, float]]] = {contender.name: [] for contender in contenders}
     for _ in range(repeats):
         for contender in contenders:
@@ -190,7 +189,7 @@ def _measured(contenders: list[Contender], repeats: int) -> dict[str, list[tuple
 
 
 def _work() -> float:
-    """The seconds that processors have worked for this program and those it has started."""
+    """CPU time of this process and its children, in seconds."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -211,7 +210,7 @@ def _row(contender: Contender, turns: list[tuple[float, float]]) -> dict[str, ob
     return row
 
 
-def _tell(report: dict[str, object], stream: object) -> None:
+def _print_report(report: dict[str, object], stream: object) -> None:
     def say(text: str) -> None:
         print(text, file=stream)  # type: ignore[call-overload]
 
@@ -219,7 +218,7 @@ def _tell(report: dict[str, object], stream: object) -> None:
     say(f"{where['machine']}, {report['python']}, load {where['load']}")
     each = report["bytes"] / report["files"] / 1000  # type: ignore[operator]
     say(f"{report['files']} files of {report['tree']}, {each:.1f} kB each")
-    say("The clock (fastest to slowest), processor time, rate per core:")
+    say("Wall-clock time (fastest to slowest), CPU time, rate per core:")
     say("")
     for row in report["rows"]:  # type: ignore[attr-defined]
         rate = row.get("files per second and core")

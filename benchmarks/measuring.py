@@ -1,4 +1,4 @@
-"""What the benchmarks share: engines on one thread, calls timed side by side in short turns, figures told alike."""
+"""Shared code of the benchmarks: single-threaded engines, calls timed in interleaved turns, tables and reports."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB
 
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 
-# The native call is measured twice, so that its two medians tell how far ratios can be trusted.
+# The native call is measured twice, because the difference of its medians is the precision of the ratios.
 NATIVE, AGAIN, EMBER = "native", "native again", "ember_ml"
 
 
 class Engine:
-    """An engine at work: its functions, and how it finishes a computation."""
+    """Engine module, and the function that evaluates its lazy results, if any."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -36,16 +36,16 @@ class Engine:
 
 
 class Caller(NamedTuple):
-    """A way to call an operation: the statement to time, and the names that stand in it."""
+    """Statement to time, and the names that it uses."""
 
     statement: str
     names: dict[str, Any]
 
-    def answer(self, operands: dict[str, Any]) -> Any:
+    def result(self, operands: dict[str, Any]) -> Any:
         return eval(self.statement, {**operands, **self.names})
 
     def timer(self, operands: dict[str, Any], finish: Callable[[Any], Any] | None) -> timeit.Timer:
-        """What times the statement, and what a lazy engine put off if it is told how to finish."""
+        """Timer of the statement, including the evaluation of a lazy result if ``finish`` is given."""
         names = {**operands, **self.names}
         if finish is None:
             return timeit.Timer(self.statement, globals=names)
@@ -59,14 +59,14 @@ class SkippedError(Exception):
 def working(
     ways: dict[str, Callable[[], Caller]], operands: dict[str, Any], agrees: Callable[[Any], bool]
 ) -> tuple[dict[str, Caller], dict[str, str]]:
-    """The ways that work and whose answer agrees with the native one; why the others do not."""
+    """Ways whose result agrees with the native one, and the reasons why others are skipped."""
     callers: dict[str, Caller] = {}
     skipped: dict[str, str] = {}
     for way, caller_of in ways.items():
         try:
             caller = caller_of()
-            if not agrees(caller.answer(operands)):
-                raise SkippedError("its answer differs from the native one")
+            if not agrees(caller.result(operands)):
+                raise SkippedError("its result differs from the native one")
         except SkippedError as reason:
             skipped[way] = str(reason)
         except Exception as error:
@@ -76,18 +76,18 @@ def working(
     return callers, skipped
 
 
-def agree(found: Any, wanted: Any, relative: float = 1e-4, absolute: float = 1e-8) -> bool:
-    """Whether two answers have one shape and, within rounding, the same values."""
+def agree(found: Any, expected: Any, relative: float = 1e-4, absolute: float = 1e-8) -> bool:
+    """Whether two results have the same shape and, within rounding, the same values."""
     import numpy as np
 
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    return found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=relative, atol=absolute))
+    found, expected = np.asarray(found), np.asarray(expected)
+    return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=relative, atol=absolute))
 
 
 def medians(
     timers: dict[str, timeit.Timer], repeats: int, turn: float, settle: Callable[[], Any] = lambda: None
 ) -> dict[str, float]:
-    """The median time of every statement over interleaved turns, in microseconds."""
+    """Median time of every statement over interleaved turns, in microseconds."""
     found = turns(timers, repeats, turn, settle)
     return {way: statistics.median(times) * 1e6 for way, times in found.items()}
 
@@ -95,21 +95,21 @@ def medians(
 def turns(
     timers: dict[str, timeit.Timer], repeats: int, turn: float, settle: Callable[[], Any] = lambda: None
 ) -> dict[str, list[float]]:
-    """The time of every statement in interleaved turns, in seconds; ``timeit`` keeps the garbage collector away."""
+    """Times of every statement in interleaved turns, in seconds; ``timeit`` disables garbage collection."""
     counts = {way: _count(timer, turn) for way, timer in timers.items()}
     found: dict[str, list[float]] = {way: [] for way in timers}
     order = deque(timers.items())
     for _ in range(repeats):
         for way, timer in order:
             found[way].append(timer.timeit(counts[way]) / counts[way])
-        # None of them always comes after the same one.
+        # Rotated, so that no statement always follows the same one.
         order.rotate(1)
         settle()
     return found
 
 
 def _count(timer: timeit.Timer, turn: float) -> int:
-    """How many calls fill a turn. Finding out warms up caches and the interpreter's specialisation of the call."""
+    """Number of calls in a turn. Measuring it also warms up caches and the interpreter."""
     count, taken = 1, timer.timeit(1)
     while taken < turn / 2:
         count *= 2
@@ -122,14 +122,14 @@ def times(ratio: float) -> str:
 
 
 def trust(again: list[float]) -> str:
-    """How far the native call's two medians lie apart: ratios say nothing finer than that."""
+    """Range of the ratios of the native call to itself, which is the precision of all ratios."""
     low, middle, high = min(again), statistics.median(again), max(again)
     text = f"The native call against itself: {low:.3f}x to {high:.3f}x, in the middle {middle:.3f}x."
     return text + (" The machine is busy: measure again." if high / low > 1.15 else "")
 
 
 def skipped_lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    """A line per way and reason, naming the calls unless all are concerned."""
+    """One line per way and reason, with the calls unless it applies to all of them."""
     concerned: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in found:
         for way, reason in row["skipped"].items():
@@ -150,7 +150,7 @@ def table(title: str) -> Any:
 
 
 def bars(axes: Any, heights: dict[str, list[float]], colours: dict[str, str], top: float) -> None:
-    """Bars of ratios side by side. Those higher than ``top`` are cut off, and say their height."""
+    """Draw grouped bars of ratios. Bars above ``top`` are cut off and labeled with their height."""
     thick = 0.84 / max(len(heights), 1)
     for k, (way, some) in enumerate(heights.items()):
         places = [i - 0.42 + thick * (k + 0.5) for i in range(len(some))]
@@ -181,7 +181,7 @@ def save_figure(figure: Any, panels: Any, path: str) -> None:
 
 
 def setting(*distributions: str) -> dict[str, Any]:
-    """Where the figures come from."""
+    """Description of the machine and the versions."""
     names = ("numpy", "torch", "mlx", "ember-ml", *distributions)
     return {
         "python": platform.python_version(),
@@ -212,7 +212,7 @@ def installed() -> list[str]:
 def add_options(
     parser: argparse.ArgumentParser, ops: list[str], repeats: int, quick: int, *, plot: bool = True
 ) -> None:
-    """The options that every benchmark has; not all of them draw."""
+    """Add the options that every benchmark has; ``--plot`` only if ``plot``."""
     engines = installed()
     add = parser.add_argument
     add("--engines", nargs="+", choices=engines, default=engines, metavar="NAME", help=", ".join(engines))
@@ -225,7 +225,7 @@ def add_options(
 
 
 def parsed(parser: argparse.ArgumentParser, given: list[str] | None) -> argparse.Namespace:
-    """The options as given; engines use one thread from here on."""
+    """Parse the options, and limit engines that are imported later to one thread."""
     options = parser.parse_args(given)
     if getattr(options, "plot", None) and find_spec("matplotlib") is None:
         parser.error("--plot needs matplotlib: pip install 'ember-ml[bench]'")
@@ -234,14 +234,14 @@ def parsed(parser: argparse.ArgumentParser, given: list[str] | None) -> argparse
 
 
 class Stage(NamedTuple):
-    """Where a benchmark speaks: results on one console, progress on the other."""
+    """Consoles of a benchmark, one for results and one for progress."""
 
     results: Any
     progress: Any
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Stage:
-        """Results go to standard output, unless the JSON is to be there."""
+        """Consoles for these options: results go to standard output, unless the JSON goes there."""
         from rich.console import Console
 
         progress = Console(stderr=True)
@@ -254,17 +254,17 @@ class Stage(NamedTuple):
         say()
 
     @contextmanager
-    def telling(self, total: float) -> Iterator[Callable[[str, float], None]]:
-        """A function that hears what is under way, and by how many steps it has come further."""
+    def show_progress(self, total: float) -> Iterator[Callable[[str, float], None]]:
+        """Function that shows what is measured now and advances the progress bar by a number of steps."""
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        # Refreshed by hand: a thread that draws would take part in the measurement.
+        # Refreshed by hand, because a drawing thread would disturb the measurement.
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.progress, transient=True, auto_refresh=False) as progress:
             task = progress.add_task("starting", total=total)
             said = ""
 
-            def tell(what: str, steps: float) -> None:
+            def advance(what: str, steps: float) -> None:
                 nonlocal said
                 progress.update(task, description=what, advance=steps)
                 progress.refresh()
@@ -272,11 +272,11 @@ class Stage(NamedTuple):
                     self.progress.print(what, highlight=False)
                 said = what
 
-            yield tell
+            yield advance
 
 
 def write(report: dict[str, Any], path: str | None) -> None:
-    """The report as JSON in a file, on standard output, or nowhere."""
+    """Write the report as JSON to a file, to standard output if ``path`` is ``"-"``, or not at all."""
     text = json.dumps(report, indent=1)
     if path == "-":
         print(text)

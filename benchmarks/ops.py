@@ -1,8 +1,8 @@
-"""What the heavy operations cost: ``ember_ml.ops`` against the best hand-written call of each engine, side by side.
+"""The cost of expensive operations: ``ember_ml.ops`` against the best hand-written call of each engine.
 
-Forty-five operations at sizes that programs have, float32, on every installed engine, one thread. The hand-written call
-is the engine's own function where it has one that means the same, else the quickest few lines a user of that engine
-would write; the JSON report holds its text. Everything is computed: on MLX the answer is evaluated.
+Forty-five operations at realistic sizes, in float32, on every installed engine, on one thread. The hand-written call is
+the equivalent function of the engine if there is one, else the fastest few lines that a user of the engine would write;
+the JSON report contains its source. On MLX the result is evaluated.
 
 Calls take turns: native, ember_ml, native again. A figure is the median over all turns, a ratio the median of the
 ratios in each round. On NumPy, ``conv`` and ``dot_product_attention`` are also measured against a naive version and
@@ -57,9 +57,9 @@ NAIVE, TORCH = "naive NumPy", "torch on the CPU"
 
 
 class Case(NamedTuple):
-    """A row of the panel: the operation, its size in words, its operands, the call, and the same by hand per engine.
+    """Row of the panel: the operation, its size in words, its operands, the call, and a hand-written call per engine.
 
-    ``look`` picks what of the answer is comparable, where sign or order of the rest is free.
+    ``look`` selects the part of the result to compare, if the sign or order of the rest is not unique.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Case(NamedTuple):
     numpy: str
     torch: str
     mlx: str
-    look: Callable[[Any], Any] = lambda answer: answer
+    look: Callable[[Any], Any] = lambda result: result
     tolerance: float = 1e-3
     naive: str = ""
 
@@ -102,17 +102,17 @@ def signals(*shape: int) -> Callable[[Any], Any]:
     return lambda rng: rng.standard_normal(shape, "float32") + 1j * rng.standard_normal(shape, "float32")
 
 
-def first(answer: Any) -> Any:
-    return answer[0]
+def first(result: Any) -> Any:
+    return result[0]
 
 
-def second(answer: Any) -> Any:
-    return answer[1]
+def second(result: Any) -> Any:
+    return result[1]
 
 
-def upper(answer: Any) -> Any:
-    """The triangular factor, whose rows have a free sign."""
-    return abs(answer[1])
+def upper(result: Any) -> Any:
+    """Absolute values of the triangular factor, since the signs of its rows are not unique."""
+    return abs(result[1])
 
 
 X = {"x": normal(1000, 1000)}
@@ -336,39 +336,39 @@ PANEL = [
 
 
 def softmax(np: Any, x: Any) -> Any:
-    answer = np.exp(x - x.max(-1, keepdims=True))
-    answer /= answer.sum(-1, keepdims=True)
-    return answer
+    result = np.exp(x - x.max(-1, keepdims=True))
+    result /= result.sum(-1, keepdims=True)
+    return result
 
 
 def log_softmax(np: Any, x: Any) -> Any:
-    answer = x - x.max(-1, keepdims=True)
-    answer -= np.log(np.exp(answer).sum(-1, keepdims=True))
-    return answer
+    result = x - x.max(-1, keepdims=True)
+    result -= np.log(np.exp(result).sum(-1, keepdims=True))
+    return result
 
 
 def gelu(np: Any, erf: Any, x: Any) -> Any:
-    answer = erf(x * np.float32(0.7071067811865476))
-    answer += 1
-    answer *= x
-    answer *= np.float32(0.5)
-    return answer
+    result = erf(x * np.float32(0.7071067811865476))
+    result += 1
+    result *= x
+    result *= np.float32(0.5)
+    return result
 
 
 def layer_normalized(np: Any, x: Any, scale: Any, offset: Any) -> Any:
-    answer = x - x.mean(-1, keepdims=True)
-    variance = np.vecdot(answer, answer) / np.float32(x.shape[-1])
-    answer *= (1 / np.sqrt(variance + np.float32(1e-5)))[:, None]
-    answer *= scale
-    answer += offset
-    return answer
+    result = x - x.mean(-1, keepdims=True)
+    variance = np.vecdot(result, result) / np.float32(x.shape[-1])
+    result *= (1 / np.sqrt(variance + np.float32(1e-5)))[:, None]
+    result *= scale
+    result += offset
+    return result
 
 
 def rms_normalized(np: Any, x: Any, scale: Any) -> Any:
     square = np.vecdot(x, x) / np.float32(x.shape[-1])
-    answer = x * (1 / np.sqrt(square + np.float32(1e-5)))[:, None]
-    answer *= scale
-    return answer
+    result = x * (1 / np.sqrt(square + np.float32(1e-5)))[:, None]
+    result *= scale
+    return result
 
 
 def convolved(np: Any, x: Any, kernel: Any) -> Any:
@@ -383,11 +383,11 @@ def naively_convolved(np: Any, x: Any, kernel: Any) -> Any:
     """Window by window."""
     high, wide = kernel.shape[:2]
     rows, columns = x.shape[1] - high + 1, x.shape[2] - wide + 1
-    answer = np.empty((len(x), rows, columns, kernel.shape[-1]), x.dtype)
+    result = np.empty((len(x), rows, columns, kernel.shape[-1]), x.dtype)
     for i in range(rows):
         for j in range(columns):
-            answer[:, i, j] = np.tensordot(x[:, i : i + high, j : j + wide], kernel, 3)
-    return answer
+            result[:, i, j] = np.tensordot(x[:, i : i + high, j : j + wide], kernel, 3)
+    return result
 
 
 def attention(np: Any, q: Any, k: Any, v: Any) -> Any:
@@ -400,13 +400,13 @@ def attention(np: Any, q: Any, k: Any, v: Any) -> Any:
 
 def naive_attention(np: Any, q: Any, k: Any, v: Any) -> Any:
     """Head by head, query by query."""
-    answer = np.empty_like(q)
+    result = np.empty_like(q)
     for b in range(q.shape[0]):
         for h in range(q.shape[2]):
             for i in range(q.shape[1]):
                 weights = np.exp(k[b, :, h] @ q[b, i, h] * np.float32(0.125))
-                answer[b, i, h] = weights / weights.sum() @ v[b, :, h]
-    return answer
+                result[b, i, h] = weights / weights.sum() @ v[b, :, h]
+    return result
 
 
 def largest(np: Any, x: Any, count: int) -> Any:
@@ -423,17 +423,17 @@ def quantile(ordered: Any, part: float) -> Any:
 
 
 def scattered(np: Any, x: Any, ids: Any, updates: Any) -> Any:
-    """Rows of one place side by side, so that each place is one sum."""
+    """Sort the updates by index, so that those of one index are one sum."""
     order = np.argsort(ids, kind="stable")
     places = ids[order]
     starts = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
-    answer = x.copy()
-    answer[places[starts]] += np.add.reduceat(updates[order], starts)
-    return answer
+    result = x.copy()
+    result[places[starts]] += np.add.reduceat(updates[order], starts)
+    return result
 
 
 def searched(mx: Any, a: Any, x: Any) -> Any:
-    """By halving, on the engine: the trip to the host and back is quicker, but ends what is lazy or compiled."""
+    """Binary search on the engine. A search on the host is faster, but cannot be lazy or compiled."""
     place = mx.zeros(x.shape, mx.uint32)
     for bit in reversed(range(a.size.bit_length())):
         further = place + (1 << bit)
@@ -448,9 +448,9 @@ def distances(np: Any, a: Any, b: Any) -> Any:
 
 
 def ones_at(np: Any, ids: Any, count: int) -> Any:
-    answer = np.zeros((len(ids), count), np.float32)
-    answer[np.arange(len(ids)), ids] = 1
-    return answer
+    result = np.zeros((len(ids), count), np.float32)
+    result[np.arange(len(ids)), ids] = 1
+    return result
 
 
 def pooled(np: Any, x: Any) -> Any:
@@ -474,7 +474,7 @@ class Bench(Engine):
         super().__init__(name)
         self.names: dict[str, Any] = {**BY_HAND, "np": import_module("numpy")}
         if name == "numpy" and find_spec("scipy"):
-            # NumPy has no error function; those who need one take SciPy's.
+            # NumPy has no error function; SciPy has one.
             self.names["erf"] = import_module("scipy.special").erf
         if name == "torch":
             self.names |= {"torch": self.module, "F": import_module("torch.nn.functional")}
@@ -543,11 +543,11 @@ def _row(engine: Bench, case: Case, plan: Plan) -> dict[str, Any]:
     if case.naive and engine.name == "numpy":
         ways |= {NAIVE: _naive, TORCH: _torch}
     made = {way: partial(caller_of, engine, case) for way, caller_of in ways.items()}
-    wanted: list[Any] = []
+    results: list[Any] = []
 
     def agrees(found: Any) -> bool:
-        wanted.append(case.look(found))
-        return _alike(wanted[-1], wanted[0], case.tolerance)
+        results.append(case.look(found))
+        return _agree(results[-1], results[0], case.tolerance)
 
     callers, skipped = working(made, operands, agrees)
     timers = {way: caller.timer(operands, engine.finish) for way, caller in callers.items()}
@@ -560,25 +560,25 @@ def _row(engine: Bench, case: Case, plan: Plan) -> dict[str, Any]:
 
 
 def _ratio(some: list[float], native: list[float]) -> float:
-    """The median of the ratios of each round: what slows a machine down for a while slows a whole round down."""
+    """Median of the ratios of each round, because a slow period of the machine affects whole rounds."""
     return statistics.median(map(truediv, some, native))
 
 
-def _alike(found: Any, wanted: Any, tolerance: float) -> bool:
-    if isinstance(wanted, (tuple, list)):
-        return len(found) == len(wanted) and all(map(partial(_alike, tolerance=tolerance), found, wanted))
-    return agree(found, wanted, tolerance, tolerance)
+def _agree(found: Any, expected: Any, tolerance: float) -> bool:
+    if isinstance(expected, (tuple, list)):
+        return len(found) == len(expected) and all(map(partial(_agree, tolerance=tolerance), found, expected))
+    return agree(found, expected, tolerance, tolerance)
 
 
 def summaries(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Per engine: the geometric mean of the ratios, the worst of them, those over the target, and what is met."""
-    answer = []
+    result = []
     for engine in dict.fromkeys(row["engine"] for row in found):
         ratios = {row["case"]: row["ratios"][EMBER] for row in found if row["engine"] == engine and row["ratios"]}
         if not ratios:
             continue
         mean, worst = statistics.geometric_mean(ratios.values()), max(ratios, key=lambda case: ratios[case])
-        answer.append({
+        result.append({
             "engine": engine,
             "operations": len(ratios),
             "geometric_mean": mean,
@@ -589,7 +589,7 @@ def summaries(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "each_met": ratios[worst] <= TARGET_EACH,
             "over": {case: ratio for case, ratio in ratios.items() if ratio > TARGET_EACH},
         })  # fmt: skip
-    return answer
+    return result
 
 
 def show(found: list[dict[str, Any]], console: Any) -> None:
@@ -625,7 +625,7 @@ def _table(mine: list[dict[str, Any]], summary: dict[str, Any]) -> Any:
 
 
 def _aside(found: list[dict[str, Any]]) -> Iterator[str]:
-    """How NumPy fares against a naive version of the same, and against torch."""
+    """Lines that compare NumPy with a naive version and with torch."""
     for row in found:
         others = {way: row["us"][way] for way in (NAIVE, TORCH) if way in row["us"]}
         if others:
@@ -692,10 +692,10 @@ def main(given: list[str] | None = None) -> None:
     where = setting("scipy")
     stage.introduce(where)
     found = []
-    with stage.telling(len(plan.engines) * len(cases)) as tell:
+    with stage.show_progress(len(plan.engines) * len(cases)) as advance:
         for row in rows(plan):
             found.append(row)
-            tell(f"{row['engine']}", 1)
+            advance(f"{row['engine']}", 1)
     show(found, stage.results)
     write({**where, "repeats": plan.repeats, "rows": found, "engines": summaries(found)}, options.json)
     if options.plot:

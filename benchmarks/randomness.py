@@ -1,10 +1,10 @@
-"""Uniform and normal numbers against every engine's own generator, and beside NumPy's Philox.
+"""The cost of uniform and normal numbers, compared with the generator of each engine and with NumPy's Philox.
 
-The ratio of one time to another, as medians over interleaved turns on one thread. Run it as
+Figures are ratios of medians over interleaved turns on one thread. Run it as
 
     python benchmarks/randomness.py [--quick] [--engines numpy torch mlx] [--ops uniform normal] [--json FILE]
 
-Where Numba is installed, its loops are compiled before anything is measured; NUMBA_DISABLE_JIT=1 measures without them.
+If Numba is installed, its loops are compiled before anything is measured; NUMBA_DISABLE_JIT=1 measures without them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZES = (10**3, 10**6, 10**7)
 REPEATS, QUICK, TURN = 15, 5, 0.05
 PHILOX = "Philox"
 
-# What an engine's own generator is asked for, in the names that stand in the statement.
+# Statements that call the generator of each engine.
 NATIVES = {
     ("numpy", "uniform"): "generator.random(n, dtype=float32)",
     ("numpy", "normal"): "generator.standard_normal(n, dtype=float32)",
@@ -46,7 +46,7 @@ NATIVES = {
 
 
 class Plan(NamedTuple):
-    """What is to be measured, and how often."""
+    """What to measure, and how often."""
 
     engines: list[str]
     draws: list[str]
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
 
 
 def rows(plan: Plan) -> Iterator[dict[str, Any]]:
-    """The figures of every engine, draw and size: microseconds per way, and ratios to the engine's own generator."""
+    """Figures of every engine, draw and size: microseconds per way, and ratios to the generator of the engine."""
     import numpy as np
 
     import ember_ml
@@ -89,7 +89,7 @@ def rows(plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def ways(engine: str, draw: str) -> list[tuple[str, str, bool]]:
-    """Names, statements, and whether a lazy engine has to finish: the engine's generator, ours, and NumPy's Philox."""
+    """Name and statement of each way, and whether its result must be evaluated on a lazy engine."""
     own = NATIVES[engine, draw]
     return [
         (NATIVE, own, True),
@@ -100,7 +100,7 @@ def ways(engine: str, draw: str) -> list[tuple[str, str, bool]]:
 
 
 def show(found: list[dict[str, Any]], console: Any) -> None:
-    made = table("Time of a draw, as a multiple of the engine's own generator's")
+    made = table("Time of a draw, as a multiple of the time of the engine's generator")
     for heading in ("engine", "draw", "numbers", "native, us", EMBER, PHILOX, "ours / Philox"):
         made.add_column(heading, justify="left" if heading in ("engine", "draw") else "right")
     for row in found:
@@ -131,10 +131,10 @@ def main(given: list[str] | None = None) -> None:
     where = setting()
     stage.introduce(where)
     found = []
-    with stage.telling(len(plan.engines) * len(plan.draws) * len(SIZES)) as tell:
+    with stage.show_progress(len(plan.engines) * len(plan.draws) * len(SIZES)) as advance:
         for row in rows(plan):
             found.append(row)
-            tell(row["engine"], 1)
+            advance(row["engine"], 1)
     show(found, stage.results)
     write({**where, "repeats": plan.repeats, "rows": found}, options.json)
 

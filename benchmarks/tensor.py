@@ -1,17 +1,17 @@
-"""What an operator of the portable tensor costs over the engine's own, side by side with its peers.
+"""The cost of an operator of ``EmberTensor`` over the native operator, compared with other wrappers.
 
 Operators and indexing on float32 tensors of 4 elements, on every installed engine, each written as in a program:
-``x + y``. The figure is the surplus in microseconds over the native statement: the time that wrapping costs.
+``x + y``. The figure is the additional time over the native statement, in microseconds: the cost of wrapping.
 
 Statements are timed in short turns: native, EmberTensor, each peer, native again. A figure is the median over all
-turns, which are spread over the time that an engine takes, so that a busy moment does not meet all of one statement's.
-Engines use one thread. On MLX the graph node is built and dropped.
+turns, which are spread over the whole time of an engine, so that a busy moment does not affect all turns of one
+statement. Engines use one thread. On MLX the graph node is built and dropped.
 
-Of one operator the answers are not the engines' own: torch and MLX give a remainder of zero the sign of the dividend,
-the array API standard that of the divisor. There the statement that gives the standard's answer in the engine's own
-functions is measured too, in a row of its own, and counts in place of the operator.
+The result of one operator differs from that of the engines: a remainder of zero has the sign of the dividend in torch
+and MLX, and that of the divisor in the array API standard. There a native statement with the result of the standard is
+measured too, in a separate row, and the target applies to that row.
 
-Peers are measured when installed (``pip install 'ember-ml[bench]'``): array-api-strict, which wraps NumPy alone, and
+Peers are measured when installed (``pip install 'ember-ml[bench]'``): array-api-strict, which wraps only NumPy, and
 eagerpy, which wraps NumPy and torch.
 """
 
@@ -52,7 +52,7 @@ SIZE = 4
 TURN = 0.002
 ROUNDS = 5
 
-# The most that an operator may cost over the engine's own, in microseconds.
+# The maximum additional time of an operator, in microseconds.
 TARGET = 1.0
 
 PANEL = (
@@ -60,8 +60,8 @@ PANEL = (
     "x + 2.0", "2.0 - x", "x * 2", "x[1]", "x[1:3]",
 )  # fmt: skip
 
-# The native statements, in the engine's functions, that answer as the standard has it where its operator does not.
-LAWFUL = {
+# Native statements with the result of the standard, for operators whose result differs from it.
+STANDARD = {
     ("torch", "x % y"): "e.copysign(e.remainder(x, y), y)",
     ("mlx", "x % y"): "(s := e.sign(y)) * (s * e.remainder(x, y) + 0)",
 }
@@ -96,7 +96,7 @@ def _ember(engine: Engine) -> dict[str, Any]:
 
 def _strict(engine: Engine) -> dict[str, Any]:
     if engine.name != "numpy":
-        raise SkippedError("array-api-strict wraps NumPy alone")
+        raise SkippedError("array-api-strict wraps only NumPy")
     if find_spec("array_api_strict") is None:
         raise SkippedError("array-api-strict is not installed")
     return _wrapped(engine, import_module("array_api_strict").asarray)
@@ -104,7 +104,7 @@ def _strict(engine: Engine) -> dict[str, Any]:
 
 def _eagerpy(engine: Engine) -> dict[str, Any]:
     if engine.name == "mlx":
-        raise SkippedError("eagerpy does not know MLX")
+        raise SkippedError("eagerpy does not support MLX")
     if find_spec("eagerpy") is None:
         raise SkippedError("eagerpy is not installed")
     return _wrapped(engine, import_module("eagerpy").astensor)
@@ -115,7 +115,7 @@ WAYS: dict[str, Callable[[Engine], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def rows(plan: Plan, tell: Callable[[str, int], object]) -> Iterator[dict[str, Any]]:
+def rows(plan: Plan, advance: Callable[[str, int], object]) -> Iterator[dict[str, Any]]:
     """One record per engine and statement: its time in every way, in microseconds, or why there is none."""
     from ember_ml import set_backend
 
@@ -125,14 +125,14 @@ def rows(plan: Plan, tell: Callable[[str, int], object]) -> Iterator[dict[str, A
         ways = []
         for case in plan.cases:
             ways.append((case, *_timers(engine, case, case)))
-            if (name, case) in LAWFUL:
-                ways.append((case + AS_STANDARD, *_timers(engine, case, LAWFUL[name, case])))
+            if (name, case) in STANDARD:
+                ways.append((case + AS_STANDARD, *_timers(engine, case, STANDARD[name, case])))
         times: list[dict[str, list[float]]] = [{way: [] for way in timers} for _, timers, _ in ways]
         for _ in range(ROUNDS):
             for (_, timers, _), found in zip(ways, times, strict=True):
                 for way, some in turns(timers, -(-plan.repeats // ROUNDS), plan.turn).items():
                     found[way] += some
-            tell(name, 1)
+            advance(name, 1)
         for (case, _, skipped), found in zip(ways, times, strict=True):
             yield _row(name, case, found, skipped)
 
@@ -144,13 +144,13 @@ def _row(engine: str, case: str, times: dict[str, list[float]], skipped: dict[st
 
 
 def _timers(engine: Engine, case: str, native: str) -> tuple[dict[str, timeit.Timer], dict[str, str]]:
-    """What times each way that works and answers as the native statement does; why the others do not."""
-    wanted = eval(native, _native(engine))
+    """Timers of the ways whose result agrees with the native one, and the reasons why others are skipped."""
+    expected = eval(native, _native(engine))
     ways = {
         way: partial(_caller, native if operands_of is _native else case, operands_of, engine)
         for way, operands_of in WAYS.items()
     }
-    callers, skipped = working(ways, {}, lambda found: agree(_plain(found), wanted))
+    callers, skipped = working(ways, {}, lambda found: agree(_plain(found), expected))
     return {way: caller.timer({}, None) for way, caller in callers.items()}, skipped
 
 
@@ -158,24 +158,26 @@ def _caller(statement: str, operands_of: Callable[[Engine], dict[str, Any]], eng
     return Caller(statement, operands_of(engine))
 
 
-def _plain(answer: Any) -> Any:
-    return answer.raw if hasattr(answer, "raw") else answer
+def _plain(result: Any) -> Any:
+    return result.raw if hasattr(result, "raw") else result
 
 
 def verdicts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Per engine: the dearest operator, and whether all are within the target."""
-    answer = []
+    """Per engine: the slowest operator, and whether all operators meet the target."""
+    results = []
     for engine in dict.fromkeys(row["engine"] for row in found):
         mine = [
-            r for r in found if r["engine"] == engine and EMBER in r["surplus_us"] and (engine, r["case"]) not in LAWFUL
+            r
+            for r in found
+            if r["engine"] == engine and EMBER in r["surplus_us"] and (engine, r["case"]) not in STANDARD
         ]
         if mine:
             worst = max(mine, key=lambda row: row["surplus_us"][EMBER])
             value = worst["surplus_us"][EMBER]
-            answer.append(
+            results.append(
                 {"engine": engine, "case": worst["case"], "surplus_us": value, "target": TARGET, "met": value <= TARGET}
             )
-    return answer
+    return results
 
 
 def show(found: list[dict[str, Any]], console: Any) -> None:
@@ -227,8 +229,8 @@ def main(given: list[str] | None = None) -> None:
     where = setting("array-api-strict", "eagerpy")
     stage.introduce(where)
     found: list[dict[str, Any]] = []
-    with stage.telling(len(plan.engines) * ROUNDS) as tell:
-        found += rows(plan, tell)
+    with stage.show_progress(len(plan.engines) * ROUNDS) as advance:
+        found += rows(plan, advance)
     show(found, stage.results)
     write({**where, "repeats": plan.repeats, "rows": found, "targets": verdicts(found)}, options.json)
 

@@ -1,16 +1,16 @@
-"""What a training step costs: ``ember_ml`` against the same model hand-written in each engine, and against Keras.
+"""The cost of a training step: ``ember_ml`` against the same model hand-written in each engine, and against Keras.
 
 Three models with Adam: an MLP of 784-512-512-10 on batches of 128, a small CNN on batches of 32 images of 28 x 28, a
 transformer of 4 layers of 128 features on batches of 16 sequences of 32. A step is forward, loss, gradient and update,
-all of it computed. Hand-written means ``torch.nn`` with ``torch.optim`` as it comes, ``mlx.nn`` with
-``mlx.optimizers``, and for NumPy the MLP's backward pass spelled out. Eager, and compiled: ``torch.compile`` of the
-model with its loss and of the optimiser's step, ``mx.compile`` of the whole step, ``ember_ml.compile`` of the whole
+all of it computed. Hand-written means ``torch.nn`` with default ``torch.optim``, ``mlx.nn`` with
+``mlx.optimizers``, and on NumPy an MLP with a hand-written backward pass. Eager, and compiled: ``torch.compile`` of the
+model with its loss and of the optimizer step, ``mx.compile`` of the whole step, ``ember_ml.compile`` of the whole
 step.
 
-All begin with the same weights and must have the same losses over three steps before anything is timed. Steps take
+All start with the same weights and must have the same losses over three steps before anything is timed. Steps take
 turns: native, ember_ml, Keras, native again. A figure is the median over all turns, a ratio the median of the ratios in
-each round. Time is that of the processors (of all threads of the process, one for the engine), which other programs
-disturb little; ``--wall`` is the clock on the wall.
+each round. The time is CPU time of the process (with one thread for the engine), which depends little on other
+programs; ``--wall`` measures wall-clock time.
 
 The targets: at most 1.10 times the hand-written step eager and 1.03 times compiled; on NumPy, which compiles nothing,
 1.50 times.
@@ -214,7 +214,7 @@ def torch_step(engine: Engine, case: Case, weights: Weights, mode: str) -> Step:
     model = models[case.name]()
     own = dict(model.named_parameters())
     if "position" in own:
-        # Parameters of a module come before those of its parts.
+        # torch lists the parameters of a module before those of its submodules.
         own = {"embedding.weight": own.pop("embedding.weight"), "position": own.pop("position"), **own}
     with torch.no_grad():
         for parameter, (path, weight) in zip(own.values(), weights.items(), strict=True):
@@ -330,7 +330,7 @@ def mlx_step(engine: Engine, case: Case, weights: Weights, mode: str) -> Step:
 
 
 def numpy_step(engine: Engine, case: Case, weights: Weights, mode: str) -> Step:
-    """The MLP with its backward pass spelled out."""
+    """MLP with a hand-written backward pass."""
     import numpy as np
 
     if case.name != "mlp":
@@ -426,7 +426,7 @@ def keras_step(engine: Engine, case: Case, weights: Weights, mode: str) -> Step:
 
 
 def _fill_keras(model: Any, case: Case, weights: Weights) -> None:
-    """Give a Keras model its first weights, which it lists layer by layer."""
+    """Set the initial weights of a Keras model, which lists them layer by layer."""
     order = list(weights)
     if case.name == "transformer":
         parts = ("norm1", "attention.query", "attention.key", "attention.value", "attention.out", "norm2",
@@ -437,7 +437,7 @@ def _fill_keras(model: Any, case: Case, weights: Weights) -> None:
         ends = ["encoder.norm.weight", "encoder.norm.bias", "head.weight", "head.bias"]
         order = ["embedding.weight", "position.weight", *inner, *ends]
     if len(order) != len(model.weights):
-        raise SkippedError("its weights are others")
+        raise SkippedError("its weights differ from those of ember_ml")
     model.set_weights([weights[path].reshape(old.shape) for path, old in zip(order, model.weights, strict=True)])
 
 
@@ -448,12 +448,12 @@ def _data(case: Case) -> tuple[Any, Any]:
 
 
 def _is_linear(path: str, weight: Any) -> bool:
-    """Whether a weight is the matrix of a linear layer, which torch and MLX keep with its axes the other way round."""
+    """Whether a weight is the matrix of a linear layer, which torch and MLX store transposed."""
     return weight.ndim == 2 and "embedding" not in path and "position" not in path
 
 
 def _weights(case: Case) -> Weights:
-    """The first weights, as host arrays."""
+    """Initial weights as host arrays."""
     import ember_ml
     from ember_ml import ops
 
@@ -491,11 +491,11 @@ def _row(engine: Engine, case: Case, mode: str, plan: Plan) -> dict[str, Any]:
     ways = {NATIVE: NATIVES[engine.name], EMBER: ember_step, AGAIN: NATIVES[engine.name]}
     if engine.name == "torch":
         ways[KERAS] = keras_step
-    wanted: list[Any] = []
+    results: list[Any] = []
 
     def agrees(found: Any) -> bool:
-        wanted.append(found)
-        return agree(found, wanted[0], 1e-3, 1e-4)
+        results.append(found)
+        return agree(found, results[0], 1e-3, 1e-4)
 
     made = {way: partial(_caller, step_of, engine, case, weights, mode) for way, step_of in ways.items()}
     callers, skipped = working(made, {}, agrees)
@@ -508,7 +508,7 @@ def _row(engine: Engine, case: Case, mode: str, plan: Plan) -> dict[str, Any]:
 
 
 def _caller(step_of: Callable[..., Step], *args: Any) -> Caller:
-    """A way to take a step, and what it answers first: the losses of three."""
+    """Caller of a step, whose result is the losses of the first three steps."""
     step = step_of(*args)
     return Caller("[float(step()) for _ in range(3)]", {"step": step})
 
@@ -593,7 +593,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     add_options(parser, [case.name for case in PANEL], REPEATS, QUICK)
     parser.add_argument("--modes", nargs="+", choices=[EAGER, COMPILED], default=[EAGER, COMPILED], metavar="MODE",
                         help=f"{EAGER}, {COMPILED}")  # fmt: skip
-    parser.add_argument("--wall", action="store_true", help="time by the clock on the wall")
+    parser.add_argument("--wall", action="store_true", help="measure wall-clock time, not CPU time")
     return parsed(parser, given)
 
 
@@ -607,10 +607,10 @@ def main(given: list[str] | None = None) -> None:
     where = setting("keras")
     stage.introduce(where)
     found = []
-    with stage.telling(len(plan.engines) * len(cases) * len(plan.modes)) as tell:
+    with stage.show_progress(len(plan.engines) * len(cases) * len(plan.modes)) as advance:
         for row in rows(plan):
             found.append(row)
-            tell(f"{row['engine']} {row['case']} {row['mode']}", 1)
+            advance(f"{row['engine']} {row['case']} {row['mode']}", 1)
     show(found, stage.results)
     clock_name = "wall" if options.wall else "processors"
     write({**where, "repeats": plan.repeats, "clock": clock_name, "rows": found}, options.json)

@@ -110,7 +110,7 @@ def test_a_missing_peer_is_named(dispatch: ModuleType, monkeypatch: pytest.Monke
     assert set(row["us"]) == {"native", "ember_ml", "native again"}
 
 
-def test_a_missing_operation_and_a_wrong_answer_are_named(
+def test_a_missing_operation_and_a_wrong_result_are_named(
     dispatch: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ember_ml.ops, "sqrt", lambda x: x)
@@ -120,7 +120,7 @@ def test_a_missing_operation_and_a_wrong_answer_are_named(
         row["case"]: row["skipped"]
         for row in dispatch.rows(dispatch.Plan(["numpy"], cases, [4], 1, 1e-5), dispatch.HERE)
     }
-    assert found["sqrt(x)"]["ember_ml"] == "its answer differs from the native one"
+    assert found["sqrt(x)"]["ember_ml"] == "its result differs from the native one"
     assert found["negative(x)"]["ember_ml"] == "ember_ml.ops has no negative"
 
 
@@ -183,7 +183,7 @@ def test_a_missing_heavy_operation_and_a_wrong_answer_are_named(
     monkeypatch.delattr(ember_ml.ops, "mean")
     cases = [case for case in bench.PANEL if case.name in ("sum", "mean")]
     found = {row["case"]: row for row in bench.rows(bench.Plan(["numpy"], cases, 1, 1e-5))}
-    assert found["sum"]["skipped"] == {"ember_ml": "its answer differs from the native one"}
+    assert found["sum"]["skipped"] == {"ember_ml": "its result differs from the native one"}
     assert found["mean"]["skipped"] == {"ember_ml": "ember_ml.ops has no mean"}
     assert bench.summaries(list(found.values())) == []
 

@@ -720,7 +720,7 @@ def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
 def test_gradients_of_a_model_are_a_dictionary(backend: Backend) -> None:
     model = modules.Linear(2, 1)
     pair = ember_ml.transform.value_and_grad(lambda model: ops.sum(model([[1.0, 2.0]])))(model)
-    for grads, hint in ((pair, "got a tuple; value_and_grad answers the value and them"), ([], r"got \[\]")):
+    for grads, hint in ((pair, r"got a tuple; value_and_grad returns \(value, grads\)"), ([], r"got \[\]")):
         with pytest.raises(TypeError, match=hint):
             optim.SGD(0.1).update(model, grads)
 

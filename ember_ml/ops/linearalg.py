@@ -1255,7 +1255,7 @@ def conjugate_gradient(
         residual = math.subtract(residual, math.multiply(length, image))
         size, before = _squared(residual), size
         direction = math.add(residual, math.multiply(_ratio(size, before), direction))
-    done = bool(comparison.all(comparison.less_equal(size, enough)))  # emberlint: ignore[EMB201] the answer tells it
+    done = bool(comparison.all(comparison.less_equal(size, enough)))  # emberlint: ignore[EMB201] the result is an int
     return _like(b, x), 0 if done else steps
 
 

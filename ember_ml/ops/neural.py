@@ -256,8 +256,8 @@ def batch_standardization(
         momentum: weight of the new statistics in the running ones, from 0 to 1.
 
     >>> x = [[1.0, 2.0], [3.0, 6.0]]
-    >>> answer, mean, variance = batch_standardization(x, [0.0, 0.0], [1.0, 1.0], epsilon=0.0, momentum=0.5)
-    >>> answer.tolist(), mean.tolist(), variance.tolist()
+    >>> result, mean, variance = batch_standardization(x, [0.0, 0.0], [1.0, 1.0], epsilon=0.0, momentum=0.5)
+    >>> result.tolist(), mean.tolist(), variance.tolist()
     ([[-1.0, -1.0], [1.0, 1.0]], [1.0, 2.0], [1.5, 4.5])
     """
     tensors = (x, mean, variance, offset, scale)

@@ -104,15 +104,15 @@ def in_place(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
     operator = binary(name)
 
     def assign(self: Any, other: Any) -> Any:
-        answer = operator(self, other)
-        if answer is NotImplemented:
-            return answer
-        if answer.shape != self.shape:
+        result = operator(self, other)
+        if result is NotImplemented:
+            return result
+        if result.shape != self.shape:
             raise ValueError(
                 f"{operation.__name__}: the result must have the shape of the tensor that it is assigned to, "
-                f"{list(self.shape)}, got {list(answer.shape)}"
+                f"{list(self.shape)}, got {list(result.shape)}"
             )
-        self.native = _cast_like(self, answer, operation.__name__)
+        self.native = _cast_like(self, result, operation.__name__)
         return self
 
     return _documented(assign, operation)

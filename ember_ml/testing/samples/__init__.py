@@ -5,8 +5,8 @@ A category's file may hold
 - ``CALLS``: name to a list of calls, where an operation needs arguments that its signature does not tell;
 - ``DOMAIN``: name to ``(low, high)``, the range its values are drawn from when it is not ``(-3, 3)``;
 - ``SHAPES``: name to the shapes of its tensors, one tuple per parameter, when they do not broadcast;
-- ``VARIES``: name to the reason why its answer is not the same on every engine or at every time;
-- ``TOLERANCE``: name to a relative tolerance, with the reason beside it, where engines round differently.
+- ``VARIES``: name to the reason why its result is not the same on every engine or in every call;
+- ``TOLERANCE``: name to a relative tolerance, with the reason in a comment, where engines round differently.
 
 In a call, NumPy arrays stand for tensors: the tests turn them into tensors of the engine and the dtype under test.
 """

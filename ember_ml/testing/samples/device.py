@@ -1,4 +1,4 @@
-"""Questions about devices that have the same answer wherever the CPU is one."""
+"""Calls about devices with the same result on every engine that has a CPU device."""
 
 from __future__ import annotations
 

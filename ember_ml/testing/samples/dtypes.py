@@ -25,7 +25,7 @@ def host(name: str) -> np.dtype:
 
 
 def ends(dtype: str) -> np.ndarray:
-    """The ends of an integer dtype, and what is beside them."""
+    """Bounds of an integer dtype, and the values next to them."""
     limits = np.iinfo(dtype)
     return np.array([limits.min, limits.min + 1, 0, 1, limits.max - 1, limits.max], dtype)
 

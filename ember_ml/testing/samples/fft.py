@@ -11,7 +11,7 @@ EVEN = np.asarray([[1.0, -2.0, 0.5, 3.0], [0.0, 1.5, -1.0, 2.0], [2.0, 0.25, 1.0
 CUBE = (np.arange(24, dtype=np.float32).reshape(2, 3, 4) * 7 % 11 - 4) / 4
 COMPLEX = (EVEN - 1j * EVEN[::-1, ::-1]).astype(np.complex64)
 WIDE = (EVEN[:2] + 0.5j).astype(np.complex128)
-# Where answers are complex, double precision stays out: MLX has no complex128, and says so.
+# Complex results are not sampled in double precision: MLX 0.32 does not support complex128 and raises an error.
 DOUBLE = ROWS.astype(np.float64)
 WHOLE = np.asarray([3, 1, -2, 5], np.int32)
 HALF = EVEN.astype(np.float16)

@@ -18,21 +18,21 @@ def symmetric(x: Any) -> Any:
     return ops.add(ops.add(lower, ops.conj(ops.matrix_transpose(lower))), ops.triu(ops.tril(real)))
 
 
-# What is done to the first tensor before the operation, within what is differentiated.
+# Functions applied to the first tensor before the operation, and differentiated with it.
 THROUGH: dict[str, Callable[[Any], Any]] = dict.fromkeys(
     ("cholesky", "eigh", "eigvalsh", "logm_spd", "sqrtm_spd"), symmetric
 )
 
 
-def reduced(answer: Any) -> Any:
-    """What belongs to the singular values: the other vectors may be any."""
-    u, s, vh = answer
+def reduced(result: Any) -> Any:
+    """Singular values and their vectors; the other vectors are not unique."""
+    u, s, vh = result
     k = s.shape[-1]
     return u[..., :, :k], s, vh[..., :k, :]
 
 
-# The part of an answer that has a gradient.
-SEEN: dict[str, Callable[[Any], Any]] = {"svd": reduced, "batch_standardization": lambda answer: answer[0]}
+# The part of a result that has a gradient.
+SEEN: dict[str, Callable[[Any], Any]] = {"svd": reduced, "batch_standardization": lambda result: result[0]}
 
 
 def is_tall_and_complete(call: Call) -> bool:

@@ -59,7 +59,7 @@ FACTORS = np.linalg.cholesky(SYMMETRICS)
 HERMITIAN_FACTOR = np.linalg.cholesky(HERMITIAN)
 
 SQUARES = [call(SQUARE), call(BATCH), call(DOUBLE), call(COMPLEX), call(HALF), call(ONE), call(WHOLE)]
-# Without float64, whose complex answers MLX cannot hold.
+# Without float64: MLX 0.32 does not support the complex128 results.
 SINGLE_SQUARES = [call(SQUARE), call(BATCH), call(COMPLEX), call(HALF), call(ONE), call(WHOLE)]
 EMPTY_SQUARES = [call(NONE), call(NONES), call(NO_BATCH)]
 MATRICES = [*SQUARES, call(TALL), call(WIDE), call(TALLS), call(COMPLEX_TALL)]

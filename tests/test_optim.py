@@ -564,6 +564,12 @@ def test_an_optimiser_clips(backend: Backend) -> None:
     assert optim.SGD(1.0, clip_value=1.0).update(x, g)["x"].tolist() == [-1.0, 1.0]
 
 
+def test_a_group_without_gradients_does_not_change(backend: Backend) -> None:
+    both = optim.Grouped([(lambda path, p: path == "a", optim.SGD(0.5)), (lambda path, p: True, optim.SGD(0.25))])
+    new = both.update({"a": ops.ones(1), "b": ops.ones(1)}, {"a": ops.ones(1)})
+    assert {path: x.tolist() for path, x in new.items()} == {"a": [0.5], "b": [1.0]}
+
+
 def test_groups_have_optimisers_of_their_own(backend: Backend) -> None:
     model = modules.Sequential(modules.Linear(2, 3), modules.Linear(3, 1))
     both = optim.Grouped([(lambda path, p: p.ndim == 2, optim.Muon(0.1)), (lambda path, p: True, optim.AdamW(0.01))])

@@ -125,8 +125,8 @@ def _cast_like(x: Any, value: Any, name: str) -> Any:
         return value.native
     if KIND_RANK[given.kind] > KIND_RANK[own.kind]:
         raise TypeError(
-            f"{name}: a result that is assigned to {with_article(own.name)} tensor must not be of a higher kind, got "
-            f"{given.name}; cast the tensor with astype first"
+            f"{name}: a result that is assigned to {with_article(own.name)} tensor must be of its kind or a lower one, "
+            f"got {given.name}; cast the tensor with astype first"
         )
     return value.astype(own).native
 

@@ -374,7 +374,7 @@ def test_kept_operations_take_what_fits(backend: Backend) -> None:
     assert dtype_name(poured(half, 3)) == "float16"
     assert dtype_name(poured(ops.cast([1], "int8"), ops.asarray([1]))) == "int8"
     for lower, higher in (([1], [1.5]), ([1.0], [1j]), ([True], [2]), ([1], 1.5)):
-        with pytest.raises(TypeError, match="tensor must be of its kind or a lower one .*, got "):
+        with pytest.raises(TypeError, match=r"tensor must be of its kind or a lower one .*, got "):
             poured(lower, higher)
 
 

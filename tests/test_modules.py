@@ -188,7 +188,7 @@ def test_ambiguous_containers(value: Any, message: str) -> None:
 
 @pytest.mark.parametrize("name", ["parameters", "train", "training", "forward", "_roles"])
 def test_names_that_are_taken(name: str) -> None:
-    with pytest.raises(AttributeError, match="every Module"):
+    with pytest.raises(AttributeError, match="must not be that of an attribute of Module"):
         setattr(Module(), name, Parameter(1.0))
 
 

@@ -277,10 +277,10 @@ def option_error(operation: Operation, error: Exception, values: tuple[Any, ...]
         if parameter.role == COUNTS and not parameter.variadic:
             if value is None and default is None:
                 continue
-            if str(error).startswith(f"{parameter.name} must "):
-                continue
             several = isinstance(value, (list, tuple))
-            if type(error) in (TypeError, ValueError) and parameter.many and isinstance(value, int):
+            is_explained = str(error).startswith(f"{parameter.name} must ")
+            is_argument_error = type(error) in (TypeError, ValueError) and not is_explained
+            if is_argument_error and parameter.many and isinstance(value, int):
                 required = "a sequence of integers"
             elif all(hasattr(type(item), "__index__") for item in (value if several else [value])):
                 continue

@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# The fast path of dispatch is written twice: these tests run over its extension and over plain Python.
+# The fast path of dispatch is written twice: these tests run over its extension and over plain Python. Compilers trace
+# the plain Python of both, so one run of their check is enough.
 BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.py promotion.py tensor.py)
 
 # The tests of `make quick`: the contract, of which --quick takes a sample, and unit tests; none that compiles or waits.
@@ -16,7 +17,7 @@ demo: .venv/.installed
 
 test: lint types
 	$(BIN)/python -m pytest -n 2
-	EMBER_ML_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 $(BOTH_SPEEDS)
+	EMBER_ML_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 $(BOTH_SPEEDS) -k 'not compilers_trace_it'
 
 quick: .venv/.installed
 	$(BIN)/python -m pytest -n 2 --quick -k 'not compilers and not leak' $(QUICK) tests/lint/test_rules.py

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,20 @@ def test_an_error_about_what_is_differentiated_names_the_chosen_backend() -> Non
     engine = backends.load_hidden(backends.DIFFERENTIATION)
     with pytest.raises(UnsupportedError, match="got the numpy dtype >f4"):
         engine.dtype_of(np.ones(2, ">f4"))
+
+
+def test_a_submodule_that_another_thread_imports_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_package").mkdir()
+    (tmp_path / "slow_package" / "__init__.py").touch()
+    (tmp_path / "slow_package" / "part.py").write_text("import time\ntime.sleep(0.5)\nlast = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    package = importlib.import_module("slow_package")
+    thread = threading.Thread(target=importlib.import_module, args=("slow_package.part",))
+    thread.start()
+    while "slow_package.part" not in sys.modules:
+        time.sleep(0.01)
+    assert backends.submodule(package, "part").last == 1  # type: ignore[union-attr]
+    thread.join()
 
 
 def test_an_unknown_name_changes_nothing() -> None:

@@ -274,8 +274,10 @@ def check_members(module: ModuleType, kind: type) -> None:
 def submodule(package: ModuleType, name: str) -> ModuleType | None:
     """Submodule of a package, imported if necessary; ``None`` if there is none."""
     full = f"{package.__name__}.{name}"
-    if full in sys.modules:
-        return sys.modules[full]
+    found = sys.modules.get(full)
+    # Another thread may be importing it; import_module waits until it is complete.
+    if found is not None and not getattr(found.__spec__, "_initializing", False):
+        return found
     if not hasattr(package, "__path__") or importlib.util.find_spec(full) is None:
         return None
     return importlib.import_module(full)

@@ -104,7 +104,7 @@ def start(case: str) -> dict[str, Any]:
     return {name: rng.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
 
 
-def slope(values: dict[str, Any], target: dict[str, Any], step: int) -> dict[str, Any]:
+def gradient_of(values: dict[str, Any], target: dict[str, Any], step: int) -> dict[str, Any]:
     """The noisy gradient of a curved valley, as a function of where one is: errors of an update would add up."""
     rng = np.random.default_rng(step)
     return {
@@ -129,10 +129,10 @@ def test_a_hundred_updates_equal_torchs(backend: Backend, case: str) -> None:
     reference = theirs(native.values(), **options)
     mine = {name: ops.asarray(x) for name, x in begin.items()}
     for step in range(100):
-        for name, gradient in slope({k: v.detach().numpy() for k, v in native.items()}, target, step).items():
+        for name, gradient in gradient_of({k: v.detach().numpy() for k, v in native.items()}, target, step).items():
             native[name].grad = torch.tensor(gradient)
         reference.step()
-        grads = slope({name: backend.to_host(x) for name, x in mine.items()}, target, step)
+        grads = gradient_of({name: backend.to_host(x) for name, x in mine.items()}, target, step)
         mine = optimizer.update(mine, {name: ops.asarray(g) for name, g in grads.items()})
     near = 1e-6 if is_on_cpu(backend) else 5e-6  # the reference is computed on the CPU
     for name, x in native.items():
@@ -163,10 +163,10 @@ def test_each_parameter_counts_its_own_updates(backend: Backend, case: str, is_r
     reference = theirs(native.values(), **options)
     mine = {name: ops.asarray(x) for name, x in begin.items()}
     for step in range(30):
-        for name, gradient in slope({k: v.detach().numpy() for k, v in native.items()}, target, step).items():
+        for name, gradient in gradient_of({k: v.detach().numpy() for k, v in native.items()}, target, step).items():
             native[name].grad = torch.tensor(gradient) if TURNS[name](step) else None
         reference.step()
-        grads = slope({name: backend.to_host(x) for name, x in mine.items()}, target, step)
+        grads = gradient_of({name: backend.to_host(x) for name, x in mine.items()}, target, step)
         # Those without a gradient are left out, or have none.
         taking = {name: ops.asarray(g) if TURNS[name](step) else None for name, g in grads.items()}
         if step % 3:

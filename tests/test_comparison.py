@@ -87,7 +87,7 @@ def test_complex_numbers_have_no_order(backend: Backend) -> None:
 
 def test_choices_and_conditions_come_in_pairs(backend: Backend) -> None:
     for conditions, choices in ([], []), ([[True]], [[1], [2]]):
-        with pytest.raises(ValueError, match="select: condlist and choicelist must be as many, got"):
+        with pytest.raises(ValueError, match="select: condlist and choicelist must have the same length, got"):
             ops.select(conditions, choices)
 
 

@@ -254,7 +254,7 @@ def _stack_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | N
 
 def _vdot_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | None:
     first, second = map(prod, shapes)
-    return f"x1 and x2 must have as many elements, got {first} and {second}" if first != second else None
+    return f"x1 and x2 must have the same number of elements, got {first} and {second}" if first != second else None
 
 
 _EXPLAINED: dict[str, Callable[[list[tuple[int, ...]], dict[str, Any]], str | None]] = {

@@ -277,7 +277,9 @@ def select(condlist: Sequence[Mask], choicelist: Sequence[TensorLike], default: 
     [10, -1, -1, 3]
     """
     if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError(f"condlist and choicelist must be as many, got {len(condlist)} and {len(choicelist)}")
+        raise ValueError(
+            f"condlist and choicelist must have the same length, got {len(condlist)} and {len(choicelist)}"
+        )
     chosen = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         chosen = where(condition, choice, chosen)

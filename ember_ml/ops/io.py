@@ -119,7 +119,7 @@ def load_checkpoint(directory_or_path: object, step: int | None = None) -> Any:
         raise FileNotFoundError(_errno.ENOENT, "no such checkpoint", str(pattern))
     if not found or (step is not None and step not in found):
         there = f"numbers there are: {', '.join(str(number) for number in sorted(found))}" if found else "there is none"
-        wanted = "checkpoint" if step is None else f"checkpoint {step}"
+        wanted = "a checkpoint" if step is None else f"checkpoint {step}"
         raise FileNotFoundError(f"directory_or_path must hold {wanted}, got {str(directory_or_path)!r}; {there}")
     return load(found[max(found) if step is None else step])
 

@@ -158,7 +158,7 @@ def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     _axis(axis, _rank(x2))
     if _shape(x1)[axis] != _shape(x2)[axis]:
         raise ValueError(
-            f"both vectors must have as many components along axis {axis}, got {_shape(x1)[axis]} and "
+            f"both vectors must have the same number of components along axis {axis}, got {_shape(x1)[axis]} and "
             f"{_shape(x2)[axis]}"
         )
     if axis >= 0 and _rank(x1) != _rank(x2):
@@ -822,7 +822,9 @@ def lstsq(a: TensorLike, b: TensorLike, /, rcond: float | None = None) -> LstsqR
     wide, right = _wide(a), _wide(b)
     columns = right[:, None] if _rank(b) == 1 else right
     if columns.shape[-2] != _shape(a)[-2]:
-        raise ValueError(f"a and b must have as many rows, got shapes {list(_shape(a))} and {list(_shape(b))}")
+        raise ValueError(
+            f"a and b must have the same number of rows, got shapes {list(_shape(a))} and {list(_shape(b))}"
+        )
     parts = svd(wide, full_matrices=False)
     rtol = _tolerance(a, rcond)
     u, s, vh = map(control.stop_gradient, parts)
@@ -1191,7 +1193,9 @@ def cdist(x: TensorLike, y: TensorLike, /, p: float = 2.0) -> Tensor:
     _check_matrix(x)
     _check_matrix(y)
     if _shape(x)[-1] != _shape(y)[-1]:
-        raise ValueError(f"x and y must have points of as many coordinates, got {_shape(x)[-1]} and {_shape(y)[-1]}")
+        raise ValueError(
+            f"x and y must have points with the same number of coordinates, got {_shape(x)[-1]} and {_shape(y)[-1]}"
+        )
     if p < 0:
         raise ValueError(f"p must be > 0, got {p}")
     if uses_matmul(x, y, p):

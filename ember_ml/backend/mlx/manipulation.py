@@ -69,7 +69,9 @@ def swapaxes(x: mx.array, /, axis1: int, axis2: int) -> mx.array:
 def moveaxis(x: mx.array, source: Any, destination: Any, /) -> mx.array:
     sources, destinations = _axes(_shape(source), x.ndim), _axes(_shape(destination), x.ndim)
     if len(sources) != len(destinations):
-        raise ValueError(f"source and destination must be as many, got {len(sources)} and {len(destinations)}")
+        raise ValueError(
+            f"source and destination must have the same length, got {len(sources)} and {len(destinations)}"
+        )
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for place, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(place, axis)
@@ -145,7 +147,7 @@ def roll(x: mx.array, /, shift: Any, *, axis: Any = None) -> mx.array:
         return mx.roll(x, sum(_shape(shift)))
     shifts, axes = _shape(shift), tuple(_axis(a, x.ndim) for a in _shape(axis))
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
-        raise ValueError(f"shift and axis must be as many, got {len(shifts)} and {len(axes)}")
+        raise ValueError(f"shift and axis must have the same length, got {len(shifts)} and {len(axes)}")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     return mx.roll(x, shifts, axes)  # type: ignore[arg-type]

@@ -287,7 +287,9 @@ def expm(x: Tensor, /) -> Tensor:
 
 def cdist(x: Tensor, y: Tensor, /, p: float = 2.0) -> Tensor:
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-1]:
-        raise ValueError(f"x and y must have points of as many coordinates, got {x.shape[-1]} and {y.shape[-1]}")
+        raise ValueError(
+            f"x and y must have points with the same number of coordinates, got {x.shape[-1]} and {y.shape[-1]}"
+        )
     if needs_more_than_backward():
         # torch 2.13: cdist supports neither forward mode nor second derivatives.
         distances: Tensor = definition_of("cdist")(x, y, p)

@@ -18,7 +18,7 @@ import ember_ml
 from ember_ml import cli
 from ember_ml.dispatch import REGISTRY
 from ember_ml.dtypes import DTYPES
-from ember_ml.testing import inputs
+from ember_ml.testing import inputs, samples
 from ember_ml.testing.inputs import Case
 from ember_ml.tools import FORMAT, LOCK, STATUSES, UsageError, measuring, workers
 from ember_ml.tools.workers import Outcome, difference, together
@@ -235,6 +235,15 @@ def test_every_operation_has_inputs_that_it_takes() -> None:
         if operation.tensors and operation.tensors[0].role == "tensor":
             dtypes = [case.detail for case in found if case.about == inputs.DTYPES_OF]
             assert set(dtypes) in (set(), set(DTYPES)), name
+
+
+def test_inputs_include_the_samples_of_the_contract() -> None:
+    for name in ("sum", "einsum", "conv"):
+        sampled = [(case.args, case.kwargs) for case in inputs.cases(REGISTRY[name]) if case.about == inputs.SAMPLE]
+        assert len(sampled) == len(samples.calls(REGISTRY[name])) > 5
+    assert not [case for case in inputs.cases(REGISTRY["memory_usage"]) if case.about == inputs.SAMPLE], (
+        "its values vary"
+    )
 
 
 def test_inputs_cover_shapes_special_values_and_errors() -> None:

@@ -1,8 +1,8 @@
-"""Inputs for every operation, generated from its declaration and from the calls in its docstring.
+"""Inputs that ``ember-ml ops measure`` runs: the samples of an operation, and variations of its docstring's calls.
 
-The calls in a docstring are in the domain of the operation and name its parameters. Every other input is one of them
-with a change: other dtypes or shapes, one parameter, a NaN. Tensors are given as host arrays, which are converted to
-tensors of an engine when a case is run.
+The samples are those of the contract (``samples/``). The calls in a docstring are in the domain of the operation and
+name its parameters. Every other input is one of them with a change: other dtypes or shapes, one parameter, a NaN.
+Tensors are given as host arrays, which are converted to tensors of an engine when a case is run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.dispatch import DEVICE, DTYPE, INDEX, MASK, TENSOR, Operation, Parameter
 from ember_ml.dtypes import DTYPES
-from ember_ml.testing.samples import Call
+from ember_ml.testing import samples
 
 # Kinds of cases. The detail of a `dtype` or `keyword` case is its name.
-PYTHON, EXAMPLE, MIXED, SHAPES, SPECIAL, ERROR, NONSENSE, DTYPES_OF, KEYWORD = (
-    "python", "example", "mixed", "shapes", "special", "error", "nonsense", "dtype", "keyword",
+PYTHON, EXAMPLE, MIXED, SHAPES, SPECIAL, ERROR, NONSENSE, DTYPES_OF, KEYWORD, SAMPLE = (
+    "python", "example", "mixed", "shapes", "special", "error", "nonsense", "dtype", "keyword", "sample",
 )  # fmt: skip
 
 Arguments = dict[str, Any]
@@ -49,7 +49,7 @@ class Case:
 
     def text(self, name: str) -> str:
         """The call as source code, with tensors described by dtype and shape."""
-        return Call(self.args, self.kwargs).text(name) + (f", {self.detail}" if self.about == SPECIAL else "")
+        return samples.Call(self.args, self.kwargs).text(name) + (f", {self.detail}" if self.about == SPECIAL else "")
 
 
 def cases(operation: Operation) -> list[Case]:
@@ -57,8 +57,9 @@ def cases(operation: Operation) -> list[Case]:
     found = examples(operation)
     if not found:
         return []
-    maker = _Maker(operation, found)
-    return list(maker.cases())
+    is_sampled = operation.module.startswith("ember_ml.") and not samples.given(operation, "VARIES")
+    sampled = [Case(SAMPLE, "", *call) for call in samples.calls(operation)] if is_sampled else []
+    return [*_Maker(operation, found).cases(), *sampled]
 
 
 def examples(operation: Operation) -> list[Arguments]:

@@ -39,11 +39,11 @@ _MATRIX_EXAMPLES = """examples:
   ember-ml ops matrix --format html --measured matrix.json --out matrix.html
 """
 
-_MEASURE = """Runs every operation on every installed engine with inputs generated from its
-signature and docstring (all dtypes, mixed dtypes, shapes including empty and 0-d,
-NaN and infinities, every option, invalid input), and compares value, dtype, shape
-and error class with the reference, NumPy. Crashes, hangs and results that vary
-are recorded. An interrupted run can be continued."""
+_MEASURE = """Runs every operation on every installed engine with the samples of its contract and
+with inputs generated from its signature and docstring (all dtypes, mixed dtypes,
+shapes including empty and 0-d, NaN and infinities, every option, invalid input), and
+compares value, dtype, shape and error class with the reference, NumPy. Crashes, hangs
+and results that vary are recorded. An interrupted run can be continued."""
 
 _MEASURE_EXAMPLES = """examples:
   ember-ml ops measure --out matrix.json

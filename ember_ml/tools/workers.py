@@ -26,6 +26,7 @@ from ember_ml.errors import LinAlgError, UnsupportedError
 from ember_ml.testing import comparison, inputs
 from ember_ml.testing.comparison import host, leaves
 from ember_ml.testing.inputs import Case
+from ember_ml.testing.samples import given
 from ember_ml.tools import REFERENCE, STATUSES, UsageError
 
 MOST_DIFFERENCES = 3
@@ -114,11 +115,11 @@ def _name_of(value: Any) -> Any:
     return dtype.name if dtype is not None else f"<{type(value).__name__}>"
 
 
-def difference(mine: Outcome, theirs: Outcome, exact: bool = False) -> str:
+def difference(mine: Outcome, theirs: Outcome, tolerance: float | None = None) -> str:
     """First difference of two outcomes: ``error``, ``structure``, ``shape``, ``dtype`` or ``value``; empty if none."""
     if mine.leaves is None or theirs.leaves is None:
         return "" if set(mine.errors) & set(theirs.errors) else "error"
-    found = comparison.difference(mine.leaves, theirs.leaves, 0.0 if exact else None)
+    found = comparison.difference(mine.leaves, theirs.leaves, tolerance)
     return "" if found is None else found.what
 
 
@@ -215,7 +216,7 @@ class Work:
         return status
 
     def _difference(self, mine: Outcome, theirs: Outcome, exact: bool = False) -> str:
-        found = difference(mine, theirs, exact)
+        found = difference(mine, theirs, 0.0 if exact else given(self.operation, "TOLERANCE"))
         return "" if found == "value" and self.operation.name in UNDEFINED else found
 
     def _note(self, engine: Backend, case: Case, what: str, expected: Outcome | None, mine: Outcome | None) -> str:
@@ -257,8 +258,8 @@ class Work:
         for index, case in enumerate(self.cases):
             expected = self.outcomes.get((engine.name, index))
             foreign = known is not None and not set(case.kwargs) <= set(known)
-            # Behavior for invalid types does not matter when a call is rewritten.
-            if expected is None or foreign or case.about == inputs.NONSENSE:
+            # Behavior for invalid types does not matter when a call is rewritten. Samples use options of the operation.
+            if expected is None or foreign or case.about in (inputs.NONSENSE, inputs.SAMPLE):
                 continue
             mine = self._native_outcome(engine, path, function, index, case)
             what = self._difference(mine, expected)

@@ -70,7 +70,9 @@ def call(*args: Any, **kwargs: Any) -> Call:
 
 
 def given(operation: Operation, what: str, default: Any = None) -> Any:
-    """What the category's file says of an operation."""
+    """What the category's file says of an operation of the library; ``default`` for operations of other packages."""
+    if not operation.module.startswith("ember_ml."):
+        return default
     try:
         module = importlib.import_module(f"{__name__}.{operation.category}")
     except ModuleNotFoundError as error:

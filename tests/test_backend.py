@@ -530,10 +530,10 @@ def test_a_block_is_a_decorator() -> None:
     set_backend("numpy")
 
     @use_backend(ENGINES[-1])
-    def answer(depth: int) -> list[str]:
-        return [get_backend(), *(answer(depth - 1) if depth else [])]
+    def names(depth: int) -> list[str]:
+        return [get_backend(), *(names(depth - 1) if depth else [])]
 
-    assert answer(2) == [ENGINES[-1]] * 3
+    assert names(2) == [ENGINES[-1]] * 3
     assert get_backend() == "numpy"
     assert ember_ml.using_backend is use_backend
 
@@ -543,15 +543,15 @@ def test_a_block_decorates_a_coroutine(name: str) -> None:
     set_backend("numpy")
 
     @use_backend(name)
-    async def answer() -> list[str]:
+    async def names() -> list[str]:
         before = get_backend()
         await asyncio.sleep(0)
         return [before, get_backend()]
 
     async def many() -> list[list[str]]:
-        return await asyncio.gather(answer(), answer())
+        return await asyncio.gather(names(), names())
 
-    assert asyncio.iscoroutinefunction(answer)
+    assert asyncio.iscoroutinefunction(names)
     assert asyncio.run(many()) == [[name, name]] * 2
     assert get_backend() == "numpy"
     assert backends.process_backend() is backends.load("numpy")
@@ -563,7 +563,7 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
     closed = []
 
     @use_backend(name)
-    def answers() -> Iterator[Any]:
+    def names() -> Iterator[Any]:
         try:
             received = yield get_backend()
             try:
@@ -575,9 +575,9 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
             closed.append(get_backend())
 
     def reader(found: list[Any]) -> Iterator[Any]:
-        found.append((yield from answers()))
+        found.append((yield from names()))
 
-    generator: Any = answers()
+    generator: Any = names()
     assert next(generator) == name
     assert get_backend() == "numpy"
     assert generator.send("sent") == (name, "sent")
@@ -588,7 +588,7 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
     found: list[Any] = []
     assert list(reader(found)) == [name, (name, None)]
     assert found == ["end"]
-    generator = answers()
+    generator = names()
     next(generator)
     with pytest.raises(ZeroDivisionError):
         generator.throw(ZeroDivisionError())
@@ -596,11 +596,11 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
 
 
 def test_a_block_does_not_decorate_an_asynchronous_generator() -> None:
-    async def answers() -> Any:
+    async def names() -> Any:
         yield get_backend()
 
     with pytest.raises(TypeError, match="use_backend: a decorated function must not be an asynchronous generator,"):
-        use_backend("numpy")(answers)
+        use_backend("numpy")(names)
 
 
 @pytest.mark.parametrize("name", [None, 3, ["numpy"], b"numpy"])
@@ -676,8 +676,8 @@ def mistakes(name: str, rounds: int) -> int:
     own, x, wrong = backends.load(name).tensors, np.ones(4, np.float32), 0
     for _ in range(rounds):
         wrong += get_backend() != name
-        answers = ops.add([1.0], [2.0]), ops.add(x, x), ops.multiply(2.0, 3.0), ops.square(x)
-        wrong += sum(not isinstance(answer, own) for answer in answers)
+        results = ops.add([1.0], [2.0]), ops.add(x, x), ops.multiply(2.0, 3.0), ops.square(x)
+        wrong += sum(not isinstance(result, own) for result in results)
     return wrong
 
 
@@ -1199,7 +1199,7 @@ def test_mlx_computes_in_a_forked_process_if_it_has_not_before(tmp_path: Path) -
 
 @needs_mlx
 @pytest.mark.skipif("torch" not in ENGINES, reason="the loader is torch's")
-def test_data_loaders_work_beside_mlx(tmp_path: Path) -> None:
+def test_data_loaders_work_while_mlx_is_loaded(tmp_path: Path) -> None:
     code = """
     import warnings
     import torch, ember_ml

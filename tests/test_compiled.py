@@ -152,9 +152,9 @@ def test_modes_set_inside_are_there_afterwards(backend: Backend) -> None:
 
     def evaluated(model: Any, x: Any) -> Any:
         model.eval()
-        answer = model(x)
+        result = model(x)
         model[0].train()
-        return answer
+        return result
 
     f = transform.compile(evaluated)
     for _ in range(3):
@@ -244,12 +244,12 @@ def test_integers_are_flags_in_one_graph(name: str, flag: int) -> None:
         np.testing.assert_allclose(host(traced(x)), expected, rtol=1e-6)
 
 
-def uses(x: Any, axis: Any, length: Any, flag: Any, slope: Any) -> Any:
+def uses(x: Any, axis: Any, length: Any, flag: Any, negative_slope: Any) -> Any:
     """Numbers in every place where plain code takes them."""
-    shares = ops.leaky_relu(ops.reshape(x, (length, -1)), slope)
+    shares = ops.leaky_relu(ops.reshape(x, (length, -1)), negative_slope)
     rows = [ops.multiply(shares, i) for i in range(length)]
-    answer = ops.sum(ops.concat(rows, axis=axis), axis=axis, keepdims=flag)
-    return ops.negative(answer) if flag else answer
+    result = ops.sum(ops.concat(rows, axis=axis), axis=axis, keepdims=flag)
+    return ops.negative(result) if flag else result
 
 
 def test_numbers_of_numpy_are_arguments(backend: Backend) -> None:
@@ -320,8 +320,8 @@ def test_threads_share_models_and_what_functions_close_over(backend: Backend) ->
         f = transform.compile(lambda model, x: ops.multiply(model(x), factor))
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(lambda x, f=f: host(f(model, x)), inputs))
-        for number, answer in enumerate(found):
-            np.testing.assert_allclose(answer[0], [2 * (X + number).sum()] * 3, rtol=1e-6)
+        for number, result in enumerate(found):
+            np.testing.assert_allclose(result[0], [2 * (X + number).sum()] * 3, rtol=1e-6)
 
 
 def test_arrays_of_the_host_that_a_function_closes_over(backend: Backend) -> None:

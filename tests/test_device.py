@@ -131,7 +131,7 @@ def test_the_memory_of_an_accelerator_is_that_of_its_tensors(backend: Backend, d
     assert ops.memory_usage(device) >= before + 4_000_000
 
 
-def test_waiting_answers_nothing(backend: Backend) -> None:
+def test_synchronize_returns_none(backend: Backend) -> None:
     for name in (None, *ops.get_available_devices()):
         assert ops.synchronize(name) is None
 

@@ -1,4 +1,4 @@
-"""NumPy against the other engines, for every operation: drawn shapes, dtypes and values answer alike.
+"""NumPy against the other engines, for every operation: the same results for drawn shapes, dtypes and values.
 
 The contract looks at the samples as they are written, and at the first one in every dtype. Here all of them are drawn
 anew: each array of each call in drawn dtypes and with drawn values, plain ones, of many magnitudes, and special ones;
@@ -189,7 +189,7 @@ def meeting(operation: Operation, call: Call) -> str:
 
 
 def compare(operation: Operation, backend: Backend, call: Call) -> bool:
-    """Whether there was an answer to compare, not an error of one class; fails where the engine differs from NumPy."""
+    """Whether there was a result to compare, not an error of one class; fails where the engine differs from NumPy."""
     try:
         expected = reference(operation, call)
     except (TypeError, ValueError, IndexError) as error:
@@ -213,8 +213,8 @@ def allowed(operation: Operation, call: Call) -> float | None:
 
 
 def agrees_in(operation: Operation, backend: Backend, dtype: str) -> bool:
-    """Whether any drawn call with that dtype had an answer to compare; fails where answers differ."""
-    answered: list[bool] = []
+    """Whether any drawn call with that dtype had a result to compare; fails where results differ."""
+    compared: list[bool] = []
 
     @hypothesis.seed(zlib.crc32(f"{operation.name} {dtype}".encode()))
     @hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, phases=PHASES)
@@ -222,10 +222,10 @@ def agrees_in(operation: Operation, backend: Backend, dtype: str) -> bool:
     def agree(draw: Draw) -> None:
         call = realised(operation, draw)
         if storable(backend, call):
-            answered.append(compare(operation, backend, call))
+            compared.append(compare(operation, backend, call))
 
     agree()
-    return any(answered)
+    return any(compared)
 
 
 def can_differ(operation: Operation, backend: Backend) -> bool:
@@ -243,7 +243,7 @@ def test_engines_agree(operation: Operation, backend: Backend, request: pytest.F
 
 
 def as_written(operation: Operation, backend: Backend, call: Call) -> list[str]:
-    """The dtypes of a call's answer, after a comparison: there is nothing in the call to draw."""
+    """The dtypes of a call's result, after a comparison: there is nothing in the call to draw."""
     if not storable(backend, call) or not compare(operation, backend, call):
         return []
     return dtypes_of(reference(operation, call))

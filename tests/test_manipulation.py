@@ -153,9 +153,9 @@ def test_same_padding_puts_the_smaller_half_first(
     backend: Backend, length: int, size: int, stride: int, before: int
 ) -> None:
     x = np.ones((1, length, length, 1), np.float32)
-    answer = host(ops.extract_patches(ops.asarray(x), size, stride, 1, "same"))
-    assert answer.shape[1:3] == (-(-length // stride),) * 2
-    first = answer[0, 0, 0].reshape(size, size)
+    result = host(ops.extract_patches(ops.asarray(x), size, stride, 1, "same"))
+    assert result.shape[1:3] == (-(-length // stride),) * 2
+    first = result[0, 0, 0].reshape(size, size)
     assert int((first.sum(1) == 0).sum()) == before
 
 

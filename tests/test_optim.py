@@ -694,17 +694,17 @@ def test_gradients_flow_through_updates(backend: Backend) -> None:
         return ops.sum(ops.square(parameters["w"]))
 
     # The second step goes on with 0.9 of the first: w (0.8 - 0.2 * (0.8 + 0.9)) = 0.46 w.
-    slope = ember_ml.transform.grad(after)(ops.asarray([1.0, 2.0]))
-    np.testing.assert_allclose(backend.to_host(slope), [2 * 0.46**2, 4 * 0.46**2], rtol=1e-5)
+    gradient = ember_ml.transform.grad(after)(ops.asarray([1.0, 2.0]))
+    np.testing.assert_allclose(backend.to_host(gradient), [2 * 0.46**2, 4 * 0.46**2], rtol=1e-5)
 
 
 def test_gradients_flow_through_updates_in_compiled_code(backend: Backend) -> None:
     def after(w: Any) -> Any:
         return ops.sum(optim.Adam(0.5, beta_1=0.0, beta_2=0.0, eps=1.0).update({"w": w}, {"w": w})["w"])
 
-    # The step is 0.5 * w / (w + 1), so that the slope is 1 - 0.5 / (w + 1) ** 2.
-    slope = ember_ml.transform.compile(ember_ml.transform.grad(after))(ops.asarray([1.0, 3.0]))
-    np.testing.assert_allclose(backend.to_host(slope), [1 - 0.5 / 4, 1 - 0.5 / 16], rtol=1e-5)
+    # The step is 0.5 * w / (w + 1), so that the derivative is 1 - 0.5 / (w + 1) ** 2.
+    gradient = ember_ml.transform.compile(ember_ml.transform.grad(after))(ops.asarray([1.0, 3.0]))
+    np.testing.assert_allclose(backend.to_host(gradient), [1 - 0.5 / 4, 1 - 0.5 / 16], rtol=1e-5)
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
@@ -715,7 +715,7 @@ def test_updates_are_vectorised(backend: Backend, is_compiled: bool) -> None:
     np.testing.assert_allclose(backend.to_host(found), [[0.9, 1.9], [2.9, 3.9]], rtol=1e-5)
 
 
-def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
+def test_an_ember_tensor_gives_an_ember_tensor(backend: Backend) -> None:
     w = EmberTensor([1.0, 2.0])
     for optimizer in (optim.SGD(0.1), optim.Adam(0.1)):
         new = optimizer.update({"w": w}, {"w": w})["w"]

@@ -1158,11 +1158,11 @@ def test_weights_of_many_are_summed_wide(dtype: str, backend: Backend) -> None:
     loss = get_loss("mse")
     gradient = ember_ml.transform.grad(lambda x, w: loss(x, ops.zeros_like(x), w))
     for weights in (np.ones(20000), np.arange(20000) < 301):
-        answer = loss(found, ops.zeros_like(found), ops.asarray(weights))
-        assert ops.dtype(answer).name == dtype
-        assert float(answer) == 9.0
-        slope = host(ops.cast(gradient(found, ops.asarray(weights)), "float64"))
-        np.testing.assert_allclose(slope[:, 0], 6.0 * weights / weights.sum(), rtol=max(ops.finfo(dtype).eps, 1e-6))
+        result = loss(found, ops.zeros_like(found), ops.asarray(weights))
+        assert ops.dtype(result).name == dtype
+        assert float(result) == 9.0
+        each = host(ops.cast(gradient(found, ops.asarray(weights)), "float64"))
+        np.testing.assert_allclose(each[:, 0], 6.0 * weights / weights.sum(), rtol=max(ops.finfo(dtype).eps, 1e-6))
 
 
 def test_sizes_of_batches_may_be_numpys(backend: Backend, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def keeps_shape(oracle: Callable[..., Any], count: int, value: list[Any]) -> boo
 
 ELEMENTWISE = sorted(elementwise())
 
-# Where NumPy, on which the oracle stands, is known to differ from the standard's text; tested below.
+# Where NumPy, on which the oracle is built, is known to differ from the standard's text; tested below.
 DEVIATIONS = {"floor_divide": "a quotient with infinities", "pow": "a complex zero to a power"}
 
 

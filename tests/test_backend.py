@@ -54,7 +54,7 @@ def chosen(home: Path, text: str) -> Path:
 
 
 def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in a process of its own."""
+    """Run a program in a separate process."""
     paths = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(ROOT)]))
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -654,7 +654,7 @@ def test_host_arrays_follow_every_switch(name: str, monkeypatch: pytest.MonkeyPa
 
 @other
 def test_every_change_of_the_process_wide_backend_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever keeps what ``calm`` returns is told of each change, and finds the new value there."""
+    """A listener is called after each change, and ``process_backend`` then returns the new value."""
     seen: list[backends.Backend | None] = []
     monkeypatch.setattr(backends._state, "listeners", list(backends._state.listeners))
     backends.on_change(lambda: seen.append(backends.process_backend()))
@@ -1043,7 +1043,7 @@ def test_reloading_in_this_process_keeps_the_choice() -> None:
 
 needs_mlx = pytest.mark.skipif("mlx" not in ENGINES, reason="it is MLX whose threads a fork loses")
 
-# What reaches MLX, given the tensors x (native), e (portable) and the compiled function f of the parent.
+# What calls MLX, given the tensors x (native), e (portable) and the compiled function f of the parent.
 FORKED = {
     "operation": "ops.add(x, x)",
     "operation of one tensor": "ops.sqrt(x)",

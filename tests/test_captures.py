@@ -105,7 +105,7 @@ def test_checkpoint_sees_what_a_function_captures(style: str, backend: Backend) 
 @pytest.mark.parametrize("style", ["module", "method", "closure", "global"])
 def test_compiled_code_sees_what_a_function_captures(style: str, backend: Backend) -> None:
     """Models and tensors that a function closes over are inputs of its program, not what they were when it was made."""
-    # torch takes long, and sees them by itself.
+    # torch takes long, and sees them without help.
     is_compiled = backend.name != "torch" or style == "module"
     model, factor = nn.Linear(2, 1, weight_init=1.0), ops.asarray(1.0)
     functions = {
@@ -193,7 +193,7 @@ def test_compiled_methods_see_what_their_object_has(style: str, backend: Backend
     for is_compiled in (False, True):
         agent = Agent()
         function = agent.step if style == "method" else agent
-        # torch takes long, and sees them by itself.
+        # torch takes long, and sees them without help.
         run = transform.compile(function) if is_compiled and backend.name != "torch" else function
         losses = []
         for number in range(4):

@@ -57,8 +57,8 @@ MEANT = {
     "digitize": "the bins are sorted",
     "interp": "the places are sorted",
     "intersect1d": "the arrays are free of repetitions where the call says so",
-    "convolve": "an infinity meets the zeros beyond the ends on some engines",
-    "correlate": "an infinity meets the zeros beyond the ends on some engines",
+    "convolve": "some engines multiply an infinity by the zeros beyond the ends",
+    "correlate": "some engines multiply an infinity by the zeros beyond the ends",
     "lcm": "a multiple that the dtype cannot hold is anything",
     "cast": "what a float out of range becomes as an integer is the engine's affair",
     "trapezoid": "the ends of a dtype cancel at another place on each engine",
@@ -180,7 +180,7 @@ def draws(draw: st.DrawFn, operation: Operation, dtype: str) -> Draw:
     return Draw(call, (dtype, *others), flavour, draw(st.integers(0, 2**16)))
 
 
-def meeting(operation: Operation, call: Call) -> str:
+def computed_dtype(operation: Operation, call: Call) -> str:
     """The dtype in which the operation computes, as its dtype rule says."""
     names = [dtype_name(array) for array in arrays(operation, call)]
     if operation.rule.mode != "promote" or not names:
@@ -197,7 +197,7 @@ def compare(operation: Operation, backend: Backend, call: Call) -> bool:
         with expect_error(agreed):
             run(operation, backend, call)
         return False
-    if not all(name in backend.dtypes for name in [*dtypes_of(expected), meeting(operation, call)]):
+    if not all(name in backend.dtypes for name in [*dtypes_of(expected), computed_dtype(operation, call)]):
         with expect_error(UnsupportedError):
             run(operation, backend, call)
         return False

@@ -126,11 +126,11 @@ def test_blocks_are_ordered_by_row_column_channel(backend: Backend) -> None:
 
 def patches(x: np.ndarray, size: tuple[int, int], strides: tuple[int, int], rate: tuple[int, int]) -> np.ndarray:
     """Patches cut one by one."""
-    reach = [(n - 1) * d + 1 for n, d in zip(size, rate, strict=True)]
-    rows = range(0, x.shape[1] - reach[0] + 1, strides[0])
-    columns = range(0, x.shape[2] - reach[1] + 1, strides[1])
+    extent = [(n - 1) * d + 1 for n, d in zip(size, rate, strict=True)]
+    rows = range(0, x.shape[1] - extent[0] + 1, strides[0])
+    columns = range(0, x.shape[2] - extent[1] + 1, strides[1])
     cut = [
-        [x[:, i : i + reach[0] : rate[0], j : j + reach[1] : rate[1]].reshape(len(x), -1) for j in columns]
+        [x[:, i : i + extent[0] : rate[0], j : j + extent[1] : rate[1]].reshape(len(x), -1) for j in columns]
         for i in rows
     ]
     return np.array(cut).transpose(2, 0, 1, 3)

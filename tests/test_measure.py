@@ -1,4 +1,4 @@
-"""Measuring: what is the same is told apart from what is not, and no operation can stop a run."""
+"""Measuring: same results are distinguished from different ones, and no operation can stop a run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def hanging(x: TensorLike, /) -> Tensor:
 
 @op(free)
 def crashing(x: TensorLike, /) -> Tensor:
-    """``x``, if the process lives.
+    """``x``, unless the process ends.
 
     >>> crashing([1.0]).tolist()
     [1.0]
@@ -489,7 +489,7 @@ def test_a_default_that_was_measured_is_not_that_of_what_follows() -> None:
     matrix = measuring.measure(names, jobs=1)
     statuses = {entry["status"] for name in names for entry in matrix["operations"][name]["engines"].values()}
     assert statuses == {"same"}
-    # torch has a default of its own.
+    # torch has its own default.
     assert all(native["torch.zeros"]["arrays"] for engine, native in matrix["native"].items() if engine == "torch")
 
 

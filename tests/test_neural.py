@@ -416,7 +416,7 @@ PLANE, TILES = np.zeros((1, 4, 4, 2), np.float32), np.zeros((3, 3, 2, 4), np.flo
     ],
 )
 def test_what_does_not_fit_is_a_value_error(backend: Backend, name: str, args: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - every engine has a message of its own
+    with pytest.raises(ValueError):  # noqa: PT011 - every engine has its own message
         getattr(ops, name)(*args)
 
 

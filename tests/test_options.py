@@ -1,4 +1,4 @@
-"""What stands for the options of an operation: numbers and lengths from wherever they come. The registry names them."""
+"""Values of the options of an operation: numbers and lengths of any type. The registry names the options."""
 
 from __future__ import annotations
 

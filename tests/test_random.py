@@ -158,7 +158,7 @@ def test_an_element_depends_on_the_key_and_its_place_alone(backend: Backend) -> 
     np.testing.assert_array_equal(host(random.poisson(40_001, 20.0, key=3))[:9], host(random.poisson(9, 20.0, key=3)))
 
 
-# What is made by loops of its own where Numba is installed, and some of the rest, which is made of their words.
+# Draws with their own loops where Numba is installed, and some of the others, which use the random bits of those.
 LOOPS: dict[str, Callable[[int], Any]] = {
     "bits": lambda n: random.bits(n, key=9),
     "bits uint64": lambda n: random.bits(n, dtype="uint64", key=9),

@@ -916,7 +916,7 @@ def test_checkers_see_the_types_of_results(tmp_path: Any) -> None:
 
 
 class _Reflecting:
-    """Something that is no operand, and has an operator of its own."""
+    """Something that is no operand, but defines the reflected operator."""
 
     def __radd__(self, other: object) -> str:
         return "reflected"

@@ -481,8 +481,8 @@ class Averages(training.Callback):
 
 
 @pytest.mark.parametrize("every", [None, 7])
-def test_a_checkpoint_may_stand_before_other_callbacks(every: int | None, backend: Backend, tmp_path: Path) -> None:
-    """It holds what they know after the update or the epoch, not before."""
+def test_a_checkpoint_may_precede_other_callbacks(every: int | None, backend: Backend, tmp_path: Path) -> None:
+    """It holds their state after the step or the epoch, not before."""
 
     def parts() -> tuple[training.Callback, ...]:
         stopping, best = training.EarlyStopping("loss"), training.Checkpoint(tmp_path / "best", monitor="accuracy")
@@ -1229,7 +1229,7 @@ def test_batches_to_predict_may_be_alone_in_a_tuple(backend: Backend, wrapped: A
 
 
 def test_callbacks_may_be_others_when_a_run_goes_on(backend: Backend, tmp_path: Path) -> None:
-    """Each has its own state again, wherever it stands; a new one begins anew."""
+    """Each has its own state again, whatever its position; a new one begins anew."""
     first = training.EarlyStopping("loss", patience=50)
     trainer(first, training.Checkpoint(tmp_path / "run", monitor="loss")).fit(X, Y, epochs=3)
     log, second = training.CSVLogger(tmp_path / "log.csv"), training.EarlyStopping("loss", patience=50)

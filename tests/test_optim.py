@@ -935,3 +935,20 @@ def test_memory_begins_by_init_too_and_only_where_it_is_missing(backend: Backend
     optimizer.init(parameters)
     assert optimizer.tensors()["a.velocity"].tolist() == [1.0, 1.0]
     assert optimizer.tensors()["b.velocity"].tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["state_names", "memory"])
+def test_a_subclass_names_its_state_by_either_name(name: str, backend: Backend) -> None:
+    class Summing(optim.Optimizer):
+        def rule(self, parameter: Any, gradient: Any, state: Any, common: Any) -> Any:
+            total = ops.add(state["total"], gradient)
+            return ops.subtract(parameter, ops.multiply(common[0], total)), {"total": total}
+
+    setattr(Summing, name, lambda self: ("total",))
+    optimizer = Summing(0.5)
+    assert (optimizer.state_names(), optimizer.memory()) == (("total",), ("total",))
+    assert (optim.Adam().memory(), optim.SGD().memory()) == (optim.Adam().state_names(), ())
+    w = ops.asarray([1.0])
+    for expected in (0.5, -0.5):
+        w = optimizer.update({"w": w}, {"w": ops.asarray([1.0])})["w"]
+        assert w.tolist() == [expected]

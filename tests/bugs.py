@@ -20,7 +20,7 @@ statement  a call whose result is not used, an assignment to an attribute or ele
 ========== =====================================================================================================
 
 No bug is planted where it would be none: in docstrings, annotations and type aliases, ``__all__``, ``if
-TYPE_CHECKING`` and ``if __name__ == "__main__"`` blocks, assertions, ``__repr__`` and its kin, and in the text of
+TYPE_CHECKING`` and ``if __name__ == "__main__"`` blocks, assertions, ``__repr__`` and the like, and in the text of
 errors and warnings: the arguments of a ``raise``, what is only computed for them, and private functions that nothing
 else calls. Options that only change how fast or how legible something is (``COSMETIC``) are left alone as well.
 """
@@ -462,11 +462,13 @@ def _messages(tree: ast.Module) -> set[ast.AST]:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("_") and not node.name.startswith("__")
     }
     while True:
-        told = {inner for node in found for inner in ast.walk(node)}
+        raised = {inner for node in found for inner in ast.walk(node)}
         read = {
-            node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in told and node.id in helpers
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and node not in raised and node.id in helpers
         }
-        mentioned = {node.id for node in told if isinstance(node, ast.Name)}
+        mentioned = {node.id for node in raised if isinstance(node, ast.Name)}
         fresh = [helper for name, helper in helpers.items() if name not in read and name in mentioned]
         if all(helper in found for helper in fresh):
             return found
@@ -480,9 +482,9 @@ def _argument_nodes(node: ast.Raise) -> list[ast.AST]:
 def _texts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
     """Values of variables that nothing but a ``raise`` reads."""
     inside: Callable[[ast.AST], set[ast.AST]] = lambda node: set(ast.walk(node))  # noqa: E731
-    told = {inner for node in ast.walk(function) if isinstance(node, ast.Raise) for inner in inside(node)}
+    raised = {inner for node in ast.walk(function) if isinstance(node, ast.Raise) for inner in inside(node)}
     loads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    only = {node.id for node in loads if node in told} - {node.id for node in loads if node not in told}
+    only = {node.id for node in loads if node in raised} - {node.id for node in loads if node not in raised}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) and t.id in only for t in node.targets):
             yield node.value

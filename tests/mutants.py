@@ -14,7 +14,7 @@ untested     there is no related test that passes without the bug
 equivalent   listed in ``tests/mutants.toml`` as a bug that changes nothing, with the reason; it is not run
 ===========  =======================================================================================================
 
-The working tree is never written to. Each job has a copy of the tree of its own, in which the one file is changed; test
+The working tree is never written to. Each job has its own copy of the tree, in which the one file is changed; test
 processes have that copy first on their path, and so have the processes that they start. They are forked from this
 process, which has imported the engines and pytest, but nothing of the library: a step takes its own time, and not the
 seconds that imports take. (No engine is used before the fork. Importing torch and MLX starts no threads.)
@@ -102,7 +102,7 @@ class Project:
     def sample(self, count: int, seed: int, paths: Iterable[str], excluded: Iterable[str]) -> list[Bug]:
         """``count`` bugs, or all there are: each file has its share, and in it rare kinds have more than theirs.
 
-        Each bug draws a rank of its own: a change to one file leaves the bugs of all others in the sample.
+        Each bug draws its own rank: a change to one file leaves the bugs of all others in the sample.
         """
         ranked: list[tuple[float, Bug]] = []
         for path, source in self.sources.items():
@@ -226,11 +226,11 @@ class Job:
         self.stop()
         if not ended:
             return Outcome("timeout", seconds)
-        told = {"by": "the process ended early", "failing": []}
+        report = {"by": "the process ended early", "failing": []}
         if self.report.exists():
-            told = json.loads(self.report.read_text())
+            report = json.loads(self.report.read_text())
         code = os.waitstatus_to_exitcode(status)
-        return Outcome({0: "passed", 5: "empty"}.get(code, "failed"), seconds, told["by"], tuple(told["failing"]))
+        return Outcome({0: "passed", 5: "empty"}.get(code, "failed"), seconds, report["by"], tuple(report["failing"]))
 
     def stop(self) -> None:
         """End the process and those that it started."""
@@ -277,8 +277,8 @@ class Job:
                 sys.modules.pop(name, None)
             watcher = Watcher()
             code = int(sys.modules["pytest"].main(self._arguments(request), plugins=[watcher]))
-            told = {"by": watcher.by or ("an import" if code else ""), "failing": watcher.failing}
-            self.report.write_text(json.dumps(told))
+            report = {"by": watcher.by or ("an import" if code else ""), "failing": watcher.failing}
+            self.report.write_text(json.dumps(report))
         finally:
             os._exit(code)
 

@@ -11,7 +11,7 @@ A step is a test file, whole or with ``-k``. For a place in ``ember_ml`` or ``em
 - Everything: the test files that are named after the module or a package that it is in (``training/data.py``:
   ``test_data.py``, ``test_training.py``); those that import the module; and those that mention the class that the place
   is in, themselves or in a module of ``tests/`` that they import.
-- What no name tells is in the table ``related`` of ``tests/mutants.toml``.
+- What no name shows is in the table ``related`` of ``tests/mutants.toml``.
 
 A step for the class around the place (``-k Adam``) goes before the file that it is in: files may take a minute.
 """

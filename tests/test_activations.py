@@ -56,10 +56,10 @@ def on_host(x: Any) -> np.ndarray:
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-6), ("float64", 1e-12)])
 def test_values_are_those_of_pytorch(name: str, dtype: str, tolerance: float, backend: Backend) -> None:
     x = GRID.astype(dtype)
-    answer = on_host(ops.get_activation(name)(ops.asarray(x)))
+    result = on_host(ops.get_activation(name)(ops.asarray(x)))
     expected = ORACLES[name](torch.tensor(x)).numpy()
-    assert answer.dtype == expected.dtype
-    np.testing.assert_allclose(answer, expected, rtol=tolerance, atol=tolerance)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 @every_oracle
@@ -68,11 +68,11 @@ def test_large_and_special_values_are_those_of_pytorch(name: str, backend: Backe
         # PyTorch's own gelu differs among dtypes, and the oracle of squareplus cancels.
         return
     x = np.asarray([[np.nan, 1.0], [np.inf, 1.0], [-np.inf, 1.0], [1e4, -1e4], [-1e4, 5.0], [1e30, -1e30]], np.float32)
-    answer = on_host(ops.get_activation(name)(ops.asarray(x)))
-    np.testing.assert_allclose(answer, ORACLES[name](torch.tensor(x)).numpy(), rtol=1e-6, atol=1e-6)
+    result = on_host(ops.get_activation(name)(ops.asarray(x)))
+    np.testing.assert_allclose(result, ORACLES[name](torch.tensor(x)).numpy(), rtol=1e-6, atol=1e-6)
 
 
-def test_no_precision_is_lost_where_answers_are_small(backend: Backend) -> None:
+def test_small_results_keep_their_precision(backend: Backend) -> None:
     x = np.asarray([-700.0, -40.0, -20.0, -1e-3], np.float64)
     expected = {"sigmoid": scipy.special.expit(x), "log_sigmoid": scipy.special.log_expit(x), "elu": np.expm1(x)}
     expected["softplus"] = np.logaddexp(x, 0)
@@ -87,18 +87,18 @@ def test_no_precision_is_lost_where_answers_are_small(backend: Backend) -> None:
 )
 def test_softmax_and_sparsemax_are_probabilities(backend: Backend, x: np.ndarray) -> None:
     for function in (ops.softmax, ops.sparsemax):
-        answer = on_host(function(ops.asarray(x), axis=0))
-        assert (answer >= 0).all()
-        np.testing.assert_allclose(answer.sum(axis=0), 1, rtol=1e-9)
+        result = on_host(function(ops.asarray(x), axis=0))
+        assert (result >= 0).all()
+        np.testing.assert_allclose(result.sum(axis=0), 1, rtol=1e-9)
     exact = scipy.special.log_softmax(x, axis=0)
     np.testing.assert_allclose(on_host(ops.log_softmax(ops.asarray(x), axis=0)), exact, rtol=1e-9, atol=1e-9)
 
 
 def test_sparsemax_is_the_nearest_distribution(backend: Backend) -> None:
     x = np.random.default_rng(3).normal(size=(50, 6))
-    answer = on_host(ops.sparsemax(ops.asarray(x)))
+    result = on_host(ops.sparsemax(ops.asarray(x)))
     # Where the nearest point is positive, what was taken away is the same; elsewhere, no more than that was there.
-    for row, point in zip(x, answer, strict=True):
+    for row, point in zip(x, result, strict=True):
         taken = row - point
         level = taken[point > 0].max()
         np.testing.assert_allclose(taken[point > 0], level, atol=1e-12)
@@ -184,13 +184,13 @@ def test_the_largest_numbers_stay_as_they_are(backend: Backend, dtype: str) -> N
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_a_threshold_of_any_size(backend: Backend, dtype: str) -> None:
-    """Exponentials do not overflow before the threshold, and one that no number reaches leaves nothing."""
+    """Exponentials do not overflow below the threshold, nor if it is greater than every number."""
     x = ops.asarray([-1e4, -100.0, 0.0, 30.0, 89.0, 800.0, 6e4], dtype=dtype)
     expected = on_host(ops.softplus(x))
     for threshold in (50.0, 1e4, float("inf")):
         np.testing.assert_allclose(on_host(ops.softplus(x, threshold=threshold)), expected, rtol=1e-7)
-        slope = on_host(transform.grad(lambda x, t=threshold: ops.sum(ops.softplus(x, threshold=t)))(x))
-        np.testing.assert_allclose(slope[3:].astype(float), 1, rtol=1e-6)
+        gradient = on_host(transform.grad(lambda x, t=threshold: ops.sum(ops.softplus(x, threshold=t)))(x))
+        np.testing.assert_allclose(gradient[3:].astype(float), 1, rtol=1e-6)
     for threshold in (7e4, 1e30, float("inf")):
         assert on_host(ops.soft_shrink(x, threshold=threshold)).tolist() == [0.0] * 7
 
@@ -205,8 +205,8 @@ def test_infinities_under_a_threshold(backend: Backend) -> None:
 def test_a_sixth_is_one_in_float64(backend: Backend) -> None:
     x = ops.asarray([-1.0, 0.0, 2.0], dtype="float64")
     for function, expected in ((ops.hard_sigmoid, [1 / 6] * 3), (ops.hard_silu, [1 / 6, 1 / 2, 7 / 6])):
-        slope = transform.grad(lambda x, f=function: ops.sum(f(x)))(x)
-        np.testing.assert_allclose(on_host(slope), expected, rtol=1e-15)
+        gradient = transform.grad(lambda x, f=function: ops.sum(f(x)))(x)
+        np.testing.assert_allclose(on_host(gradient), expected, rtol=1e-15)
 
 
 def test_the_linear_activation_returns_its_argument(backend: Backend) -> None:

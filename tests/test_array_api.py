@@ -1,4 +1,4 @@
-"""The array API standard: names, signatures and answers, with array-api-strict as the oracle.
+"""The array API standard: names, signatures and results, with array-api-strict as the oracle.
 
 What is asked is derived from the oracle's own namespaces: a function that it has and this file does not know how to
 call is a failure.
@@ -30,7 +30,7 @@ NAMESPACES: dict[str, tuple[ModuleType, ModuleType]] = {
     "fft": (strict.fft, tensor.fft),
 }
 
-# What array-api-strict has of its own beside the standard.
+# Names of array-api-strict that are not part of the standard.
 OWN = ("ArrayAPIStrictFlags", "Device", "_", "get_array_api", "set_array_api", "reset_array_api")
 
 
@@ -192,7 +192,7 @@ def keeps_shape(oracle: Callable[..., Any], count: int, value: list[Any]) -> boo
 
 ELEMENTWISE = sorted(elementwise())
 
-# Where NumPy, on which the oracle stands, is known to differ from the standard's text; tested below.
+# Where NumPy, on which the oracle is built, is known to differ from the standard's text; tested below.
 DEVIATIONS = {"floor_divide": "a quotient with infinities", "pow": "a complex zero to a power"}
 
 
@@ -222,29 +222,29 @@ def test_elementwise(backend: Backend, name: str) -> None:
             wanted = oracle(*map(strict.asarray, arrays))
         except TypeError:
             continue
-        answer = ours(*map(tensor.asarray, arrays))
-        agree(answer, wanted, f"{name} of {dtype}")
+        result = ours(*map(tensor.asarray, arrays))
+        agree(result, wanted, f"{name} of {dtype}")
         asked += 1
     assert asked
 
 
-def agree(answer: Any, wanted: Any, what: str, loose: bool = False) -> None:
-    """An answer is the oracle's: the same structure, shapes, dtypes and values."""
+def agree(result: Any, wanted: Any, what: str, loose: bool = False) -> None:
+    """Assert that a result equals the oracle's in structure, shapes, dtypes and values."""
     if isinstance(wanted, tuple | list):
-        assert len(answer) == len(wanted), what
-        assert getattr(answer, "_fields", None) == getattr(wanted, "_fields", None), what
-        for a, b in zip(answer, wanted, strict=True):
+        assert len(result) == len(wanted), what
+        assert getattr(result, "_fields", None) == getattr(wanted, "_fields", None), what
+        for a, b in zip(result, wanted, strict=True):
             agree(a, b, what, loose)
         return
     if not hasattr(wanted, "dtype"):
-        assert answer == wanted, what
+        assert result == wanted, what
         return
     theirs = np.asarray(wanted)
-    assert isinstance(answer, EmberTensor), what
-    assert answer.backend == ember_ml.get_backend(), what
-    assert answer.dtype == str(theirs.dtype), what
-    assert answer.shape == theirs.shape, what
-    mine = host(answer.native)
+    assert isinstance(result, EmberTensor), what
+    assert result.backend == ember_ml.get_backend(), what
+    assert result.dtype == str(theirs.dtype), what
+    assert result.shape == theirs.shape, what
+    mine = host(result.native)
     if theirs.dtype.kind not in "fc":
         np.testing.assert_array_equal(mine, theirs, err_msg=what)
         return
@@ -359,7 +359,7 @@ SPECIFIC: dict[str, dict[str, Any]] = {
     "bitwise_invert": {"x": X.astype(np.int32)},
 }
 
-# Those that answer with no tensors, whose values are unset or that a test of its own calls.
+# Those that return no tensors, whose values are unset, or that have a separate test.
 ELSEWHERE = {
     "empty", "empty_like", "from_dlpack", "can_cast", "finfo", "iinfo", "isdtype", "result_type",
     "broadcast_shapes", "asarray", "__array_namespace_info__",
@@ -405,7 +405,7 @@ def test_function(backend: Backend, name: str) -> None:
 
 
 def called(function: Callable[..., Any], oracle: Callable[..., Any], call: dict[str, Any], xp: ModuleType) -> Any:
-    """The answer of one of the two namespaces."""
+    """The result of one of the two namespaces."""
 
     def there(name: str, value: Any) -> Any:
         if isinstance(value, np.ndarray):
@@ -432,9 +432,9 @@ def called(function: Callable[..., Any], oracle: Callable[..., Any], call: dict[
 
 def test_asarray_and_dlpack(backend: Backend) -> None:
     for value in (True, 3, 2.5, [[1, 2], [3, 4]], [1.5, 2], np.float32(2), LINE):
-        answer, wanted = tensor.asarray(value), strict.asarray(value)
-        assert answer.shape == wanted.shape
-        assert tensor.isdtype(answer.dtype, "real floating") == strict.isdtype(wanted.dtype, "real floating")
+        result, wanted = tensor.asarray(value), strict.asarray(value)
+        assert result.shape == wanted.shape
+        assert tensor.isdtype(result.dtype, "real floating") == strict.isdtype(wanted.dtype, "real floating")
     x = tensor.asarray(LINE)
     assert tensor.asarray(x, copy=False) is x
     for copied in (tensor.asarray(x, copy=True), tensor.from_dlpack(x), tensor.from_dlpack(strict.asarray(LINE))):

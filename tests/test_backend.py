@@ -54,7 +54,7 @@ def chosen(home: Path, text: str) -> Path:
 
 
 def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in a process of its own."""
+    """Run a program in a separate process."""
     paths = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(ROOT)]))
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -530,10 +530,10 @@ def test_a_block_is_a_decorator() -> None:
     set_backend("numpy")
 
     @use_backend(ENGINES[-1])
-    def answer(depth: int) -> list[str]:
-        return [get_backend(), *(answer(depth - 1) if depth else [])]
+    def names(depth: int) -> list[str]:
+        return [get_backend(), *(names(depth - 1) if depth else [])]
 
-    assert answer(2) == [ENGINES[-1]] * 3
+    assert names(2) == [ENGINES[-1]] * 3
     assert get_backend() == "numpy"
     assert ember_ml.using_backend is use_backend
 
@@ -543,15 +543,15 @@ def test_a_block_decorates_a_coroutine(name: str) -> None:
     set_backend("numpy")
 
     @use_backend(name)
-    async def answer() -> list[str]:
+    async def names() -> list[str]:
         before = get_backend()
         await asyncio.sleep(0)
         return [before, get_backend()]
 
     async def many() -> list[list[str]]:
-        return await asyncio.gather(answer(), answer())
+        return await asyncio.gather(names(), names())
 
-    assert asyncio.iscoroutinefunction(answer)
+    assert asyncio.iscoroutinefunction(names)
     assert asyncio.run(many()) == [[name, name]] * 2
     assert get_backend() == "numpy"
     assert backends.process_backend() is backends.load("numpy")
@@ -563,7 +563,7 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
     closed = []
 
     @use_backend(name)
-    def answers() -> Iterator[Any]:
+    def names() -> Iterator[Any]:
         try:
             received = yield get_backend()
             try:
@@ -575,9 +575,9 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
             closed.append(get_backend())
 
     def reader(found: list[Any]) -> Iterator[Any]:
-        found.append((yield from answers()))
+        found.append((yield from names()))
 
-    generator: Any = answers()
+    generator: Any = names()
     assert next(generator) == name
     assert get_backend() == "numpy"
     assert generator.send("sent") == (name, "sent")
@@ -588,7 +588,7 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
     found: list[Any] = []
     assert list(reader(found)) == [name, (name, None)]
     assert found == ["end"]
-    generator = answers()
+    generator = names()
     next(generator)
     with pytest.raises(ZeroDivisionError):
         generator.throw(ZeroDivisionError())
@@ -596,11 +596,11 @@ def test_a_block_decorates_a_generator_but_not_its_reader(name: str) -> None:
 
 
 def test_a_block_does_not_decorate_an_asynchronous_generator() -> None:
-    async def answers() -> Any:
+    async def names() -> Any:
         yield get_backend()
 
     with pytest.raises(TypeError, match="use_backend: a decorated function must not be an asynchronous generator,"):
-        use_backend("numpy")(answers)
+        use_backend("numpy")(names)
 
 
 @pytest.mark.parametrize("name", [None, 3, ["numpy"], b"numpy"])
@@ -654,7 +654,7 @@ def test_host_arrays_follow_every_switch(name: str, monkeypatch: pytest.MonkeyPa
 
 @other
 def test_every_change_of_the_process_wide_backend_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever keeps what ``calm`` returns is told of each change, and finds the new value there."""
+    """A listener is called after each change, and ``process_backend`` then returns the new value."""
     seen: list[backends.Backend | None] = []
     monkeypatch.setattr(backends._state, "listeners", list(backends._state.listeners))
     backends.on_change(lambda: seen.append(backends.process_backend()))
@@ -676,8 +676,8 @@ def mistakes(name: str, rounds: int) -> int:
     own, x, wrong = backends.load(name).tensors, np.ones(4, np.float32), 0
     for _ in range(rounds):
         wrong += get_backend() != name
-        answers = ops.add([1.0], [2.0]), ops.add(x, x), ops.multiply(2.0, 3.0), ops.square(x)
-        wrong += sum(not isinstance(answer, own) for answer in answers)
+        results = ops.add([1.0], [2.0]), ops.add(x, x), ops.multiply(2.0, 3.0), ops.square(x)
+        wrong += sum(not isinstance(result, own) for result in results)
     return wrong
 
 
@@ -1043,7 +1043,7 @@ def test_reloading_in_this_process_keeps_the_choice() -> None:
 
 needs_mlx = pytest.mark.skipif("mlx" not in ENGINES, reason="it is MLX whose threads a fork loses")
 
-# What reaches MLX, given the tensors x (native), e (portable) and the compiled function f of the parent.
+# What calls MLX, given the tensors x (native), e (portable) and the compiled function f of the parent.
 FORKED = {
     "operation": "ops.add(x, x)",
     "operation of one tensor": "ops.sqrt(x)",
@@ -1199,7 +1199,7 @@ def test_mlx_computes_in_a_forked_process_if_it_has_not_before(tmp_path: Path) -
 
 @needs_mlx
 @pytest.mark.skipif("torch" not in ENGINES, reason="the loader is torch's")
-def test_data_loaders_work_beside_mlx(tmp_path: Path) -> None:
+def test_data_loaders_work_while_mlx_is_loaded(tmp_path: Path) -> None:
     code = """
     import warnings
     import torch, ember_ml

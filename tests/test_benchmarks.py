@@ -175,7 +175,7 @@ def test_the_targets_of_heavy_operations_are_stated(heavy: dict[str, Any]) -> No
         assert engine["each_met"] == (engine["worst"]["ratio"] <= engine["target_each"]) == (not engine["over"])
 
 
-def test_a_missing_heavy_operation_and_a_wrong_answer_are_named(
+def test_a_missing_heavy_operation_and_a_wrong_result_are_named(
     dispatch: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = importlib.import_module("ops")

@@ -44,9 +44,9 @@ def pattern(value: int, x: np.ndarray) -> str:
     return format(value & ((1 << width(x)) - 1), f"0{width(x)}b")
 
 
-def check(answer: Any, expected: list[int], like: np.ndarray) -> None:
-    assert host(answer).dtype == like.dtype
-    assert host(answer).tolist() == expected
+def check(result: Any, expected: list[int], like: np.ndarray) -> None:
+    assert host(result).dtype == like.dtype
+    assert host(result).tolist() == expected
 
 
 @few
@@ -135,7 +135,7 @@ def test_nothing_is_filled_up_with_zeros(backend: Backend) -> None:
             filled = host(ops.unpackbits(ops.zeros(shape, dtype="uint8"), axis, 64))
             assert filled.shape[axis or 0] == 64
             assert not filled.any()
-            np.full(filled.shape, 255, np.uint8)  # what the next answer may find in its memory
+            np.full(filled.shape, 255, np.uint8)  # what the next result may find in its memory
 
 
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"])
@@ -189,9 +189,9 @@ def test_waves_interfere_as_the_reduction_says(backend: Backend) -> None:
     for mode, ufunc in {"xor": np.bitwise_xor, "and": np.bitwise_and, "or": np.bitwise_or}.items():
         expected = ufunc.reduce(x, axis=0)
         for waves in (ops.asarray(x), list(x), tuple(ops.asarray(row) for row in x)):
-            answer = host(ops.binary_wave_interference(waves, mode=mode))
-            assert answer.dtype == np.uint8
-            np.testing.assert_array_equal(answer, expected)
+            result = host(ops.binary_wave_interference(waves, mode=mode))
+            assert result.dtype == np.uint8
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_waves_that_do_not_interfere(backend: Backend) -> None:

@@ -36,8 +36,8 @@ def test_checkpoint_draws_the_same_numbers_again(backend: Backend) -> None:
         with ops.random.stream(5):
             within = value_and_grad(function)(x), ops.random.uniform(())
         found.append((alone, after, within))
-        value, slopes = alone
-        assert float(ops.sum(slopes)) == 2 * float(value)
+        value, gradients = alone
+        assert float(ops.sum(gradients)) == 2 * float(value)
     assert_same(found[1], found[0], tolerance=0.0)
 
 
@@ -49,7 +49,7 @@ def test_gradients_are_computed_in_another_thread(backend: Backend, drawn: bool)
 
     @transform.custom_gradient
     def tripled(x: Any) -> Any:
-        return ops.multiply(x, 3.0), lambda slope: ops.multiply(slope, 3.0)
+        return ops.multiply(x, 3.0), lambda gradient: ops.multiply(gradient, 3.0)
 
     def asked() -> None:
         with ember_ml.use_backend(backend.name):
@@ -58,8 +58,8 @@ def test_gradients_are_computed_in_another_thread(backend: Backend, drawn: bool)
             x = ops.ones((400,))
             value, pull = vjp(lambda x: tripled(checkpoint(lambda x: ops.dropout(x, 0.5))(x)), x)
             with ThreadPoolExecutor(1) as other:
-                (slopes,) = other.submit(pull, x).result()
-            assert_same(slopes, value, tolerance=0.0)
+                (gradients,) = other.submit(pull, x).result()
+            assert_same(gradients, value, tolerance=0.0)
 
     ember_ml.set_backend("numpy")
     ops.random.set_seed(1)
@@ -97,15 +97,15 @@ def test_checkpoint_sees_what_a_function_captures(style: str, backend: Backend) 
         ops.random.set_seed(3)
         model = Network()
         loss = lambda model, scale: ops.sum(ops.exp(model(x, scale, way)))  # noqa: B023, E731 - called at once
-        value, slopes = value_and_grad(loss, argnums=(0, 1))(model, ops.asarray([2.0]))
-        found.append((value, slopes, model.tensors()))
+        value, gradients = value_and_grad(loss, argnums=(0, 1))(model, ops.asarray([2.0]))
+        found.append((value, gradients, model.tensors()))
     assert_same(found[1], found[0], tolerance=1e-5)
 
 
 @pytest.mark.parametrize("style", ["module", "method", "closure", "global"])
 def test_compiled_code_sees_what_a_function_captures(style: str, backend: Backend) -> None:
     """Models and tensors that a function closes over are inputs of its program, not what they were when it was made."""
-    # torch takes long, and sees them by itself.
+    # torch takes long, and sees them without help.
     is_compiled = backend.name != "torch" or style == "module"
     model, factor = nn.Linear(2, 1, weight_init=1.0), ops.asarray(1.0)
     functions = {
@@ -123,8 +123,8 @@ def test_compiled_code_sees_what_a_function_captures(style: str, backend: Backen
         factor = ops.asarray(3.0)
         assert run(x).tolist() == [[60.0]]
     if backend.name != "torch":
-        slopes = grad(lambda model: ops.sum(transform.compile(lambda x: model(x))(x)))(model)
-        assert slopes["weight"].tolist() == [[1.0], [1.0]]
+        gradients = grad(lambda model: ops.sum(transform.compile(lambda x: model(x))(x)))(model)
+        assert gradients["weight"].tolist() == [[1.0], [1.0]]
 
 
 def test_a_function_that_runs_again_draws_the_same_numbers(backend: Backend) -> None:
@@ -149,8 +149,8 @@ def test_a_function_that_runs_again_draws_the_same_numbers(backend: Backend) -> 
         assert float(ops.random.uniform(())) == after, name
 
     ops.random.set_seed(1)
-    value, *slopes = pulled()
-    check("vjp", [value, *(slope.sum() for slope in slopes)], [expected.sum()] + [2 * expected.sum()] * 2)
+    value, *gradients = pulled()
+    check("vjp", [value, *(gradient.sum() for gradient in gradients)], [expected.sum()] + [2 * expected.sum()] * 2)
     ops.random.set_seed(1)
     check("jacobian", host(transform.jacobian(f)(x)), np.diag(2 * expected))
     ops.random.set_seed(1)
@@ -179,8 +179,8 @@ class Agent:
         return ops.mean(ops.square(ops.multiply(self.model(x), ops.multiply(self.factor, self.scale))))
 
     def step(self, x: Any) -> Any:
-        value, slopes = value_and_grad(lambda _: self.loss(x))(self.model)
-        self.optimizer.update(self.model, slopes)
+        value, gradients = value_and_grad(lambda _: self.loss(x))(self.model)
+        self.optimizer.update(self.model, gradients)
         return value
 
     def __call__(self, x: Any) -> Any:
@@ -193,7 +193,7 @@ def test_compiled_methods_see_what_their_object_has(style: str, backend: Backend
     for is_compiled in (False, True):
         agent = Agent()
         function = agent.step if style == "method" else agent
-        # torch takes long, and sees them by itself.
+        # torch takes long, and sees them without help.
         run = transform.compile(function) if is_compiled and backend.name != "torch" else function
         losses = []
         for number in range(4):
@@ -287,7 +287,7 @@ def test_a_model_on_numpy_computes_on_the_active_engine(backend: Backend) -> Non
     with ember_ml.use_backend("numpy"):
         wanted = grad(loss)(model, X)
     for found in (grad(loss)(model, x), grad(transform.compile(loss))(model, x), grad(checkpoint(loss))(model, x)):
-        assert {type(slope) for slope in found.values()} == {backend.tensors[0]}
+        assert {type(gradient) for gradient in found.values()} == {backend.tensors[0]}
         assert_same(found, wanted, tolerance=1e-5)
     optim.SGD(0.1).update(model, grad(loss)(model, x))
     assert model.backend == backend.name

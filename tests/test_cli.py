@@ -54,7 +54,7 @@ def ember(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def started(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    """A command line in a process of its own."""
+    """Run a command line in a separate process."""
     command = [sys.executable, "-m", "ember_ml", *arguments]
     return subprocess.run(command, env={**os.environ, **changes}, capture_output=True, text=True, check=False)
 
@@ -385,9 +385,9 @@ def test_demo_for_machines(ember: Any, in_folder: Path) -> None:
 
 
 def test_demo_serves_with_numpy_alone(ember: Any, in_folder: Path) -> None:
-    told = ember("demo", "--backend", "numpy", "--epochs", "1", "--seed", str(2**64 - 1)).out
-    assert "only one ran" in told
-    assert told.startswith(f"mlp on handwritten digits, seed {2**64 - 1}: loss by epoch\n")
+    printed = ember("demo", "--backend", "numpy", "--epochs", "1", "--seed", str(2**64 - 1)).out
+    assert "only one ran" in printed
+    assert printed.startswith(f"mlp on handwritten digits, seed {2**64 - 1}: loss by epoch\n")
     named = json.loads(ember("demo", "--backend", "numpy", "--backend", "numpy", "--epochs", "1", "--json").out)
     assert [run["backend"] for run in named["runs"]] == ["numpy"]
     assert named["largest_disagreement"] is None

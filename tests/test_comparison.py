@@ -1,4 +1,4 @@
-"""What the contract cannot say of comparison and logic: other libraries agree, answers stay lazy, errors are errors."""
+"""What the contract cannot say of comparison and logic: other libraries agree, results stay lazy, errors are errors."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_membership_is_numpy(backend: Backend) -> None:
         (NUMBERS, NUMBERS[:0]),
     ]:
         for invert in (False, True):
-            answer = host(ops.isin(x, members, invert=invert))
-            np.testing.assert_array_equal(answer, np.isin(x, members, invert=invert))
+            result = host(ops.isin(x, members, invert=invert))
+            np.testing.assert_array_equal(result, np.isin(x, members, invert=invert))
 
 
 def test_members_may_be_a_turned_matrix(backend: Backend) -> None:

@@ -152,9 +152,9 @@ def test_modes_set_inside_are_there_afterwards(backend: Backend) -> None:
 
     def evaluated(model: Any, x: Any) -> Any:
         model.eval()
-        answer = model(x)
+        result = model(x)
         model[0].train()
-        return answer
+        return result
 
     f = transform.compile(evaluated)
     for _ in range(3):
@@ -193,17 +193,17 @@ def test_another_object_at_the_same_address(backend: Backend) -> None:
         np.testing.assert_allclose(host(f(ops.asarray(X), Options(float(number)))), number * X)
 
 
-def test_many_programs_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_programs_give_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transform.compilation, "_PROGRAMS", 2)
     for engine in ember_ml.get_available_backends():
         if engine != "torch":
-            with ember_ml.use_backend(engine), warnings.catch_warnings(record=True) as told:
+            with ember_ml.use_backend(engine), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 f = transform.compile(lambda x, number: ops.multiply(x, number))
                 for number in (1.0, 2.0, 3.0, 1.0):
                     np.testing.assert_allclose(host(f(ops.asarray(X), number)), number * X)
-                assert ["in a Buffer" in str(one.message) for one in told] == [True] * (engine != "numpy")
-                assert all(one.filename == __file__ for one in told)
+                assert ["in a Buffer" in str(one.message) for one in caught] == [True] * (engine != "numpy")
+                assert all(one.filename == __file__ for one in caught)
 
 
 def test_linear_models_of_one_function_are_told_apart(backend: Backend) -> None:
@@ -244,12 +244,12 @@ def test_integers_are_flags_in_one_graph(name: str, flag: int) -> None:
         np.testing.assert_allclose(host(traced(x)), expected, rtol=1e-6)
 
 
-def uses(x: Any, axis: Any, length: Any, flag: Any, slope: Any) -> Any:
+def uses(x: Any, axis: Any, length: Any, flag: Any, negative_slope: Any) -> Any:
     """Numbers in every place where plain code takes them."""
-    shares = ops.leaky_relu(ops.reshape(x, (length, -1)), slope)
+    shares = ops.leaky_relu(ops.reshape(x, (length, -1)), negative_slope)
     rows = [ops.multiply(shares, i) for i in range(length)]
-    answer = ops.sum(ops.concat(rows, axis=axis), axis=axis, keepdims=flag)
-    return ops.negative(answer) if flag else answer
+    result = ops.sum(ops.concat(rows, axis=axis), axis=axis, keepdims=flag)
+    return ops.negative(result) if flag else result
 
 
 def test_numbers_of_numpy_are_arguments(backend: Backend) -> None:
@@ -311,7 +311,7 @@ def test_not_a_number_is_the_same_number_in_every_call(backend: Backend) -> None
 
 
 def test_threads_share_models_and_what_functions_close_over(backend: Backend) -> None:
-    """A thread that traces puts what stands for tensors into their place, where another must not find it."""
+    """A thread that traces replaces tensors by tracers, which another thread must not see."""
     model, factor = Linear(3, 3, weight_init=1.0), ops.asarray(2.0)
     inputs = [ops.asarray(X + number) for number in range(8)]
     # MLX computes nothing in one thread that was asked for in another.
@@ -320,8 +320,8 @@ def test_threads_share_models_and_what_functions_close_over(backend: Backend) ->
         f = transform.compile(lambda model, x: ops.multiply(model(x), factor))
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(lambda x, f=f: host(f(model, x)), inputs))
-        for number, answer in enumerate(found):
-            np.testing.assert_allclose(answer[0], [2 * (X + number).sum()] * 3, rtol=1e-6)
+        for number, result in enumerate(found):
+            np.testing.assert_allclose(result[0], [2 * (X + number).sum()] * 3, rtol=1e-6)
 
 
 def test_arrays_of_the_host_that_a_function_closes_over(backend: Backend) -> None:

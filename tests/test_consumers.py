@@ -1,6 +1,6 @@
-"""Libraries that speak the array API standard take a portable tensor, and answer with one on the same engine.
+"""Libraries that support the array API standard take an EmberTensor, and return one on the same engine.
 
-SciPy reads its switch when it is imported, so each engine has a process of its own.
+SciPy reads its switch when it is imported, so each engine runs in a separate process.
 """
 
 from __future__ import annotations
@@ -140,15 +140,15 @@ CALLS = {
 
 
 def outcome(name, call, engine):
-    """What came back, and how far it is from the answer for NumPy's arrays."""
+    """The type of the result, and how far it is from the result for NumPy arrays."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wanted = np.asarray(call(**ARRAYS))
         tensors = {key: EmberTensor(native[key]) for key in ARRAYS}
         # The engine of the tensors computes, though another one is active.
-        answer = call(**tensors)
-    found = np.asarray(answer)
-    kind = f"EmberTensor on {answer.backend}" if isinstance(answer, EmberTensor) else type(answer).__name__
+        result = call(**tensors)
+    found = np.asarray(result)
+    kind = f"EmberTensor on {result.backend}" if isinstance(result, EmberTensor) else type(result).__name__
     if found.shape != wanted.shape:
         return {"kind": kind, "off": f"shape {found.shape}, not {wanted.shape}"}
     # Vectors of a decomposition have either sign.
@@ -179,7 +179,7 @@ main(*sys.argv[1:])
 
 ENGINES = ember_ml.get_available_backends()
 
-# These answer with a Python float, as they do for any array.
+# These return a Python float, as they do for any array.
 NUMBERS = ("sklearn f1_score", "sklearn r2_score", "sklearn log_loss")
 
 
@@ -199,7 +199,7 @@ def outcomes(engine: str, active: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_consumers_answer_in_kind(engine: str) -> None:
+def test_consumers_return_ember_tensors(engine: str) -> None:
     found = outcomes(engine, engine)
     wanted = {name: "float" if name in NUMBERS else f"EmberTensor on {engine}" for name in found}
     assert {name: outcome["kind"] for name, outcome in found.items()} == wanted
@@ -207,7 +207,7 @@ def test_consumers_answer_in_kind(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_consumers_answer_as_for_numpy(engine: str) -> None:
+def test_consumers_compute_what_they_do_for_numpy(engine: str) -> None:
     far = {name: outcome["off"] for name, outcome in outcomes(engine, engine).items() if not within(outcome["off"])}
     assert far == {}
 
@@ -216,7 +216,7 @@ def within(off: Any) -> bool:
     return isinstance(off, float | int) and off < 2e-3
 
 
-def test_consumers_create_beside_the_tensor() -> None:
+def test_consumers_create_on_the_engine_of_the_tensor() -> None:
     """A consumer asks a tensor for its namespace, and so makes others on its engine, not on the active one."""
     engine = "torch" if "torch" in ENGINES else ENGINES[-1]
     found = outcomes(engine, "numpy")

@@ -63,11 +63,11 @@ def test_cond_branches_on_data_in_compiled_code(backend: Backend) -> None:
             assert g(x, y)[key].tolist() == f(x, y)[key].tolist()
 
 
-def test_cond_answers_tensors(backend: Backend) -> None:
+def test_cond_returns_tensors(backend: Backend) -> None:
     x = ops.asarray([1.0])
-    answer = control.cond(True, lambda: {"number": 2, "none": None, "x": x}, lambda: None)
-    assert ops.get_dtype(answer["number"]) == "int64"
-    assert answer["none"] is None
+    result = control.cond(True, lambda: {"number": 2, "none": None, "x": x}, lambda: None)
+    assert ops.get_dtype(result["number"]) == "int64"
+    assert result["none"] is None
     ember_ml.set_backend("numpy")
     assert control.cond(True, lambda: x, lambda: None) is x
 
@@ -82,8 +82,8 @@ def test_cond_takes_a_scalar_predicate(backend: Backend) -> None:
 
 def test_cond_selects_inside_a_vectorized_map(backend: Backend) -> None:
     rows = ops.asarray([[1.0, 2.0], [-3.0, -4.0]])
-    answer = ops.vectorized_map(lambda r: control.cond(ops.greater(ops.sum(r), 0), ops.negative, ops.square, r), rows)
-    assert answer.tolist() == [[-1.0, -2.0], [9.0, 16.0]]
+    result = ops.vectorized_map(lambda r: control.cond(ops.greater(ops.sum(r), 0), ops.negative, ops.square, r), rows)
+    assert result.tolist() == [[-1.0, -2.0], [9.0, 16.0]]
 
 
 def collatz(n: Any, count: Any) -> Any:
@@ -202,11 +202,11 @@ def test_scan_says_what_does_not_fit(backend: Backend) -> None:
             ops.scan(*args)
 
 
-@pytest.mark.parametrize("answer", [None, 1.0, (1.0,), [1.0, 2.0, 3.0], "ab"])
+@pytest.mark.parametrize("result", [None, 1.0, (1.0,), [1.0, 2.0, 3.0], "ab"])
 @pytest.mark.parametrize("count", [0, 2])
-def test_scan_takes_functions_that_answer_pairs(backend: Backend, count: int, answer: Any) -> None:
+def test_scan_takes_functions_that_return_pairs(backend: Backend, count: int, result: Any) -> None:
     with pytest.raises(TypeError, match="f must return a pair, the next carry and a y, got "):
-        ops.scan(lambda carry, x: answer, 0.0, ops.ones(count))
+        ops.scan(lambda carry, x: result, 0.0, ops.ones(count))
     with pytest.raises(TypeError, match="a pair"):
         ops.scan(lambda carry, x: ops.ones(2), 0.0, ops.ones(count))
 
@@ -232,17 +232,17 @@ def test_associative_scan_is_a_cumulative_sum(backend: Backend, count: int, reve
         calls.append(1)
         return ops.add(a, b)
 
-    answer = ops.to_numpy(ops.associative_scan(add, ops.asarray(values), reverse=reverse, axis=-1))
+    result = ops.to_numpy(ops.associative_scan(add, ops.asarray(values), reverse=reverse, axis=-1))
     expected = np.cumsum(values[:, ::-1], 1)[:, ::-1] if reverse else np.cumsum(values, 1)
-    np.testing.assert_array_equal(answer, expected)
+    np.testing.assert_array_equal(result, expected)
     assert len(calls) <= 2 * max(1, count).bit_length()
 
 
 def test_associative_scan_keeps_the_order_of_what_does_not_commute(backend: Backend) -> None:
     maps = np.random.default_rng(0).integers(0, 5, (13, 5))
     composed = lambda f, g: {"map": ops.take_along_axis(g["map"], f["map"], axis=1)}  # noqa: E731
-    answer = ops.associative_scan(composed, {"map": ops.asarray(maps)})["map"].tolist()
-    assert answer == [m.tolist() for m in itertools.accumulate(maps, lambda f, g: g[f])]
+    result = ops.associative_scan(composed, {"map": ops.asarray(maps)})["map"].tolist()
+    assert result == [m.tolist() for m in itertools.accumulate(maps, lambda f, g: g[f])]
 
 
 def test_associative_scan_solves_a_linear_recurrence(backend: Backend) -> None:
@@ -251,9 +251,9 @@ def test_associative_scan_solves_a_linear_recurrence(backend: Backend) -> None:
     def join(left: Any, right: Any) -> Any:
         return left[0] * right[0], left[1] * right[0] + right[1]
 
-    _, answer = ops.associative_scan(join, (ops.asarray(a), ops.asarray(b)))
+    _, result = ops.associative_scan(join, (ops.asarray(a), ops.asarray(b)))
     expected = list(itertools.accumulate(zip(a, b, strict=True), lambda h, ab: (0, h[1] * ab[0] + ab[1])))
-    np.testing.assert_allclose(ops.to_numpy(answer), [h for _, h in expected], rtol=1e-12)
+    np.testing.assert_allclose(ops.to_numpy(result), [h for _, h in expected], rtol=1e-12)
 
 
 def test_associative_scan_says_what_does_not_fit(backend: Backend) -> None:
@@ -265,9 +265,9 @@ def test_associative_scan_says_what_does_not_fit(backend: Backend) -> None:
 @pytest.mark.parametrize("mapping", [ops.map, ops.vectorized_map])
 def test_maps_go_over_trees(backend: Backend, mapping: Callable[..., Any]) -> None:
     xs = {"a": ops.asarray([[1.0, 2.0], [3.0, 4.0]]), "b": (ops.asarray([10, 20]),)}
-    answer = mapping(lambda x: [ops.add(x["a"], x["b"][0]), {"sum": ops.sum(x["a"])}], xs)
-    assert answer[0].tolist() == [[11.0, 12.0], [23.0, 24.0]]
-    assert answer[1]["sum"].tolist() == [3.0, 7.0]
+    result = mapping(lambda x: [ops.add(x["a"], x["b"][0]), {"sum": ops.sum(x["a"])}], xs)
+    assert result[0].tolist() == [[11.0, 12.0], [23.0, 24.0]]
+    assert result[1]["sum"].tolist() == [3.0, 7.0]
 
 
 @pytest.mark.parametrize("mapping", [ops.map, ops.vectorized_map])
@@ -335,7 +335,7 @@ def test_gradients_flow_through_control_flow_and_stop_where_told(backend: Backen
     assert gradient.tolist() == [2 * 6 * 3 + 2.0, 2 * 6 * 2 + 3.0]
 
 
-def test_eval_answers_its_arguments(backend: Backend) -> None:
+def test_eval_returns_its_arguments(backend: Backend) -> None:
     x, nested = ops.add(ops.zeros(3), 1.0), {"a": [ops.zeros(2)], "b": "text"}
     assert ops.eval(x) is x
     assert ops.eval(nested) is nested

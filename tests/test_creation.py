@@ -42,8 +42,8 @@ def _cycles() -> dict[str, Any]:
     plain.append(plain)
     wide: list[Any] = []
     wide.extend([wide] * 1_000)
-    beside: list[Any] = [1.0]
-    beside.append(beside)
+    mixed: list[Any] = [1.0]
+    mixed.append(mixed)
     inner: list[Any] = []
     around = (inner, inner)
     inner.append(around)
@@ -51,7 +51,7 @@ def _cycles() -> dict[str, Any]:
     table["a"] = [table]
     long: list[Any] = []
     long.append(nested(500, lambda item: [item], long))
-    return {"list": plain, "wide": wide, "beside": beside, "tuple": around, "dict": [table], "long": long}
+    return {"list": plain, "wide": wide, "mixed": mixed, "tuple": around, "dict": [table], "long": long}
 
 
 CYCLES = _cycles()
@@ -87,21 +87,21 @@ class TestAsarray:
     def test_takes_tensors_of_every_engine(self, backend: Backend, source: str, dtype: str) -> None:
         with ember_ml.use_backend(source):
             given = ops.asarray([[0, 1], [2, 3]], dtype=dtype)
-        answer = ops.asarray(given)
-        assert isinstance(answer, backend.tensors)
-        assert dtype_of(answer) == dtype
-        np.testing.assert_array_equal(host(answer), np.array([[0, 1], [2, 3]]).astype(host(given).dtype))
+        result = ops.asarray(given)
+        assert isinstance(result, backend.tensors)
+        assert dtype_of(result) == dtype
+        np.testing.assert_array_equal(host(result), np.array([[0, 1], [2, 3]]).astype(host(given).dtype))
 
     @pytest.mark.parametrize("source", OTHERS)
     def test_takes_tensors_of_every_engine_inside_sequences(self, backend: Backend, source: str) -> None:
         with ember_ml.use_backend(source):
             one = ops.asarray(1.5)
-        answer = ops.asarray([[one, 2], [3.5, one]])
-        assert isinstance(answer, backend.tensors)
-        assert dtype_of(answer) == "float32"
-        assert answer.tolist() == [[1.5, 2.0], [3.5, 1.5]]
+        result = ops.asarray([[one, 2], [3.5, one]])
+        assert isinstance(result, backend.tensors)
+        assert dtype_of(result) == "float32"
+        assert result.tolist() == [[1.5, 2.0], [3.5, 1.5]]
 
-    def test_numbers_adapt_to_the_tensors_beside_them(self, backend: Backend) -> None:
+    def test_numbers_adapt_to_the_tensors_next_to_them(self, backend: Backend) -> None:
         half = ops.asarray(1.0, dtype="float16")
         whole = ops.asarray(1, dtype="int16")
         assert dtype_of(ops.asarray([half, 2.5])) == "float16"
@@ -120,9 +120,9 @@ class TestAsarray:
             def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
                 return np.array([1, 2], np.int16)
 
-        answer = ops.asarray(Source())
-        assert dtype_of(answer) == "int16"
-        assert answer.tolist() == [1, 2]
+        result = ops.asarray(Source())
+        assert dtype_of(result) == "int16"
+        assert result.tolist() == [1, 2]
 
     def test_takes_host_arrays_of_any_layout(self, backend: Backend) -> None:
         grid = np.arange(12.0, dtype=np.float32).reshape(3, 4)
@@ -131,18 +131,18 @@ class TestAsarray:
 
     def test_a_copy_is_a_copy(self, backend: Backend) -> None:
         given = np.zeros(3, np.float32)
-        answer = ops.asarray(given, copy=True)
+        result = ops.asarray(given, copy=True)
         given[0] = 1
-        assert answer.tolist() == [0.0, 0.0, 0.0]
+        assert result.tolist() == [0.0, 0.0, 0.0]
 
     def test_no_copy_where_memory_can_be_shared(self, backend: Backend) -> None:
         own = ops.zeros(3)
         assert ops.asarray(own, copy=False) is own
         if backend.name != "mlx" and is_on_cpu(backend):
             given = np.zeros(3, np.float32)
-            answer = ops.asarray(given, copy=False)
+            result = ops.asarray(given, copy=False)
             given[0] = 1
-            assert answer.tolist() == [1.0, 0.0, 0.0]
+            assert result.tolist() == [1.0, 0.0, 0.0]
 
     def test_no_copy_where_memory_cannot_be_shared_is_an_error(self, backend: Backend) -> None:
         for given, dtype in (([1, 2], None), (3.0, None), (ops.zeros(2), "int32"), ([ops.zeros(2)], None)):
@@ -257,9 +257,9 @@ class TestHost:
     def test_dlpack_from_every_engine(self, backend: Backend, source: str) -> None:
         with ember_ml.use_backend(source):
             given = ops.asarray([[1.0, 2.0], [3.0, 4.0]])
-        answer = ops.from_dlpack(given)
-        assert isinstance(answer, backend.tensors)
-        assert answer.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+        result = ops.from_dlpack(given)
+        assert isinstance(result, backend.tensors)
+        assert result.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
     @pytest.mark.parametrize("source", ember_ml.get_available_backends())
     @pytest.mark.parametrize("dtype", ["bool", "uint8", "float32", "bfloat16"])
@@ -368,7 +368,7 @@ def test_data_that_another_thread_reads(dtype: str, backend: Backend) -> None:
         assert_same(ops.to_numpy(x), expected)
 
 
-def test_complex_numbers_beside_a_default_of_float64(backend: Backend) -> None:
+def test_complex_numbers_with_a_default_of_float64(backend: Backend) -> None:
     ops.set_default_dtype("float64")
     try:
         x = ops.ones(2)

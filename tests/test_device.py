@@ -131,18 +131,18 @@ def test_the_memory_of_an_accelerator_is_that_of_its_tensors(backend: Backend, d
     assert ops.memory_usage(device) >= before + 4_000_000
 
 
-def test_waiting_answers_nothing(backend: Backend) -> None:
+def test_synchronize_returns_none(backend: Backend) -> None:
     for name in (None, *ops.get_available_devices()):
         assert ops.synchronize(name) is None
 
 
-def test_memory_is_told_in_bytes(backend: Backend) -> None:
+def test_memory_is_counted_in_bytes(backend: Backend) -> None:
     big = ops.add(ops.zeros((1000, 1000)), 1.0)
     assert float(ops.to_numpy(big)[0, 0]) == 1.0
     for name in (None, *ops.get_available_devices()):
-        told = ops.memory_info(name)
-        assert list(told) == ["allocated", "peak", "total", "free"]
-        assert all(value is None or type(value) is int for value in told.values())
+        info = ops.memory_info(name)
+        assert list(info) == ["allocated", "peak", "total", "free"]
+        assert all(value is None or type(value) is int for value in info.values())
         assert type(ops.memory_usage(name)) is int
     here = ops.memory_info(ops.get_default_device())
     assert here["allocated"] is None or here["allocated"] >= 4_000_000
@@ -205,7 +205,7 @@ def fails(reason: str) -> Any:
 
 # What ignores a device so far, and why.
 IGNORED = {
-    "cov": "two numbers are multiplied on the default device, and then meet the weights on theirs",
+    "cov": "two numbers are multiplied on the default device, and then by weights on another device",
     "random_permutation": "the rows of an array are permuted on the default device",
     "StandardScaler": "the number of rows becomes a tensor on the default device",
     "asarray": "a tensor is moved to the default device, where the array API standard leaves it on its own",

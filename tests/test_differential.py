@@ -1,4 +1,4 @@
-"""NumPy against the other engines, for every operation: drawn shapes, dtypes and values answer alike.
+"""NumPy against the other engines, for every operation: the same results for drawn shapes, dtypes and values.
 
 The contract looks at the samples as they are written, and at the first one in every dtype. Here all of them are drawn
 anew: each array of each call in drawn dtypes and with drawn values, plain ones, of many magnitudes, and special ones;
@@ -57,8 +57,8 @@ MEANT = {
     "digitize": "the bins are sorted",
     "interp": "the places are sorted",
     "intersect1d": "the arrays are free of repetitions where the call says so",
-    "convolve": "an infinity meets the zeros beyond the ends on some engines",
-    "correlate": "an infinity meets the zeros beyond the ends on some engines",
+    "convolve": "some engines multiply an infinity by the zeros beyond the ends",
+    "correlate": "some engines multiply an infinity by the zeros beyond the ends",
     "lcm": "a multiple that the dtype cannot hold is anything",
     "cast": "what a float out of range becomes as an integer is the engine's affair",
     "trapezoid": "the ends of a dtype cancel at another place on each engine",
@@ -180,7 +180,7 @@ def draws(draw: st.DrawFn, operation: Operation, dtype: str) -> Draw:
     return Draw(call, (dtype, *others), flavour, draw(st.integers(0, 2**16)))
 
 
-def meeting(operation: Operation, call: Call) -> str:
+def computed_dtype(operation: Operation, call: Call) -> str:
     """The dtype in which the operation computes, as its dtype rule says."""
     names = [dtype_name(array) for array in arrays(operation, call)]
     if operation.rule.mode != "promote" or not names:
@@ -189,7 +189,7 @@ def meeting(operation: Operation, call: Call) -> str:
 
 
 def compare(operation: Operation, backend: Backend, call: Call) -> bool:
-    """Whether there was an answer to compare, not an error of one class; fails where the engine differs from NumPy."""
+    """Whether there was a result to compare, not an error of one class; fails where the engine differs from NumPy."""
     try:
         expected = reference(operation, call)
     except (TypeError, ValueError, IndexError) as error:
@@ -197,7 +197,7 @@ def compare(operation: Operation, backend: Backend, call: Call) -> bool:
         with expect_error(agreed):
             run(operation, backend, call)
         return False
-    if not all(name in backend.dtypes for name in [*dtypes_of(expected), meeting(operation, call)]):
+    if not all(name in backend.dtypes for name in [*dtypes_of(expected), computed_dtype(operation, call)]):
         with expect_error(UnsupportedError):
             run(operation, backend, call)
         return False
@@ -213,8 +213,8 @@ def allowed(operation: Operation, call: Call) -> float | None:
 
 
 def agrees_in(operation: Operation, backend: Backend, dtype: str) -> bool:
-    """Whether any drawn call with that dtype had an answer to compare; fails where answers differ."""
-    answered: list[bool] = []
+    """Whether any drawn call with that dtype had a result to compare; fails where results differ."""
+    compared: list[bool] = []
 
     @hypothesis.seed(zlib.crc32(f"{operation.name} {dtype}".encode()))
     @hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, phases=PHASES)
@@ -222,10 +222,10 @@ def agrees_in(operation: Operation, backend: Backend, dtype: str) -> bool:
     def agree(draw: Draw) -> None:
         call = realised(operation, draw)
         if storable(backend, call):
-            answered.append(compare(operation, backend, call))
+            compared.append(compare(operation, backend, call))
 
     agree()
-    return any(answered)
+    return any(compared)
 
 
 def can_differ(operation: Operation, backend: Backend) -> bool:
@@ -243,7 +243,7 @@ def test_engines_agree(operation: Operation, backend: Backend, request: pytest.F
 
 
 def as_written(operation: Operation, backend: Backend, call: Call) -> list[str]:
-    """The dtypes of a call's answer, after a comparison: there is nothing in the call to draw."""
+    """The dtypes of a call's result, after a comparison: there is nothing in the call to draw."""
     if not storable(backend, call) or not compare(operation, backend, call):
         return []
     return dtypes_of(reference(operation, call))

@@ -48,9 +48,9 @@ def test_the_advice_works(a: str, b: str) -> None:
     x, y = tensor(a, [1.0]), tensor(b, [2.0])
     for active in ENGINES:
         with ember_ml.use_backend(active):
-            answer = ops.add(ops.convert_to_tensor(x), ops.convert_to_tensor(y))
-            assert isinstance(answer, load(active).tensors)
-            assert host(answer).tolist() == [3.0]
+            result = ops.add(ops.convert_to_tensor(x), ops.convert_to_tensor(y))
+            assert isinstance(result, load(active).tensors)
+            assert host(result).tolist() == [3.0]
 
 
 @pytest.mark.parametrize("active", ENGINES)
@@ -60,15 +60,15 @@ def test_a_tensor_computes_where_it_lives(name: str, active: str) -> None:
     other = np.array([1.0, 2.0], np.float32)
     ember_ml.set_backend(active)
     try:
-        answers = [
+        results = [
             ops.sqrt(x), ops.add(x, 1.0), ops.add(1.0, x), ops.add(x, [1.0, 2.0]), ops.add([1.0, 2.0], x),
             ops.add(x, other), ops.add(other, x), ops.square(x), ops.concatenate([x, [1.0]]), ops.zeros_like(x),
             ops.where([True, False], x, 0.0), ops.add([x, x], 1.0),
         ]  # fmt: skip
     finally:
         ember_ml.set_backend("numpy")
-    assert all(isinstance(answer, home.tensors) for answer in answers)
-    assert all(dtype_name(answer) == "float32" for answer in answers)
+    assert all(isinstance(result, home.tensors) for result in results)
+    assert all(dtype_name(result) == "float32" for result in results)
 
 
 def test_everything_else_goes_to_the_active_backend(backend: Backend) -> None:
@@ -118,11 +118,11 @@ def test_a_number_may_raise_the_kind_and_never_the_width(
         with pytest.raises(TypeError, match=expected):
             ops.multiply(x, number)
         return
-    for answer in (ops.multiply(x, number), ops.multiply(number, x), ops.multiply(x[0], number)):
-        assert dtype_name(answer) == expected
+    for result in (ops.multiply(x, number), ops.multiply(number, x), ops.multiply(x[0], number)):
+        assert dtype_name(result) == expected
         with np.errstate(over="ignore"):
-            value = np.asarray(number).astype(host(answer).dtype)
-        np.testing.assert_array_equal(host(answer), np.broadcast_to(value, host(answer).shape))
+            value = np.asarray(number).astype(host(result).dtype)
+        np.testing.assert_array_equal(host(result), np.broadcast_to(value, host(result).shape))
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_number_that_the_dtype_cannot_hold_is_a_value_error(dtype: str, number
             ops.multiply(*args)
 
 
-def answer_or_error(operation: Operation, arguments: inspect.BoundArguments) -> Any:
-    """What a call with these arguments answers, from the same random state, or the class of its error."""
+def result_or_error(operation: Operation, arguments: inspect.BoundArguments) -> Any:
+    """What a call with these arguments returns, from the same random state, or the class of its error."""
     ops.set_seed(0)
     try:
         return operation.call(*arguments.args, **arguments.kwargs)
@@ -163,12 +163,12 @@ HUGE = 10**400
 
 @pytest.mark.parametrize("portable", [False, True], ids=["native", "portable"])
 @pytest.mark.parametrize("operation", JOINED, ids=lambda o: o.name)
-def test_large_integers_beside_tensors(operation: Operation, portable: bool, backend: Backend) -> None:
+def test_large_integers_next_to_tensors(operation: Operation, portable: bool, backend: Backend) -> None:
     call = calls(operation)[0]
     arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
     before = dict(arguments.arguments)
 
-    def answer(name: str, number: float, dtype: str) -> Any:
+    def result_with(name: str, number: float, dtype: str) -> Any:
         for parameter in operation.tensors:
             value = before.get(parameter.name)
             if isinstance(value, np.ndarray):
@@ -176,7 +176,7 @@ def test_large_integers_beside_tensors(operation: Operation, portable: bool, bac
                 native = backend.convert(value, None, backend.device)
                 arguments.arguments[parameter.name] = nn.tensor.EmberTensor(native) if portable else native
         arguments.arguments[name] = number
-        found = answer_or_error(operation, arguments)
+        found = result_or_error(operation, arguments)
         return tree.map(lambda x: x.native if isinstance(x, nn.tensor.EmberTensor) else x, found)
 
     for name in joined(operation):
@@ -186,11 +186,11 @@ def test_large_integers_beside_tensors(operation: Operation, portable: bool, bac
             held = adapt(as_dtype(dtype), int)
             for number in {"uint8": (300, -1, HUGE), "uint64": (-1, 1 << 64)}.get(dtype, (1 << 63, -1 << 70, HUGE)):
                 if held.name in operation.dtypes:
-                    assert answer(name, number, dtype) is ValueError, f"{dtype} for {name}"
+                    assert result_with(name, number, dtype) is ValueError, f"{dtype} for {name}"
         for dtype in {"float16", "bfloat16", "float32", "complex64"} & operation.dtypes.keys():
-            assert issubclass(answer(name, HUGE, dtype), (ValueError, UnsupportedError)), f"{dtype} for {name}"
+            assert issubclass(result_with(name, HUGE, dtype), (ValueError, UnsupportedError)), f"{dtype} for {name}"
             for number in (1 << 70, -1 << 63, -1 << 70):
-                expected, found = answer(name, float(number), dtype), answer(name, number, dtype)
+                expected, found = result_with(name, float(number), dtype), result_with(name, number, dtype)
                 assert_same(found, expected)
 
 
@@ -250,8 +250,8 @@ def test_sequences_with_integers_of_many_digits(backend: Backend) -> None:
 def test_both_integers_of_64_bits_that_numpy_has(backend: Backend) -> None:
     for kind, name in ((np.longlong, "int64"), (np.ulonglong, "uint64")):
         x = np.arange(3).astype(kind)
-        for answer in (ops.asarray(x), ops.multiply(x, x), ops.flip(x), ops.asarray([kind(2)]), ops.abs(kind(2))):
-            assert dtype_name(answer) == name
+        for result in (ops.asarray(x), ops.multiply(x, x), ops.flip(x), ops.asarray([kind(2)]), ops.abs(kind(2))):
+            assert dtype_name(result) == name
 
 
 def test_numbers_among_themselves_promote_by_their_defaults(backend: Backend) -> None:
@@ -307,9 +307,9 @@ def test_a_tensor_anywhere_in_a_sequence_decides(dtype: str, backend: Backend) -
         ([[1, 2], row], [[1, 2], [3, 4]]),
         ([[row], [[x, 1]]], [[[3, 4]], [[3, 1]]]),
     ):
-        for answer in (ops.asarray(sequence), ops.positive(sequence), ops.stack([sequence, sequence])[1]):
-            assert ops.dtype(answer) == dtype, sequence
-            assert ops.to_numpy(answer).tolist() == expected
+        for result in (ops.asarray(sequence), ops.positive(sequence), ops.stack([sequence, sequence])[1]):
+            assert ops.dtype(result) == dtype, sequence
+            assert ops.to_numpy(result).tolist() == expected
     raised = "float32" if dtype == "int8" else dtype
     for sequence in ([x, 1.5], [1.5, x], [row, [1.5, 2.0]], [[1.5, 2.0], row]):
         assert ops.dtype(ops.asarray(sequence)) == ops.dtype(ops.positive(sequence)) == raised, sequence
@@ -342,13 +342,13 @@ def test_a_sequence_computes_where_its_tensors_live(name: str) -> None:
 
 @pytest.mark.parametrize("sequence", [deque([1.5, 2.0]), [deque([1.5, 2.0])], UserList([1.5, 2.0])])
 def test_any_sequence_of_numbers_is_read_as_a_list(sequence: Any, backend: Backend) -> None:
-    for answer in (ops.asarray(sequence), ops.positive(sequence), nn.tensor.EmberTensor(sequence)):
-        assert ops.dtype(answer) == "float32"
+    for result in (ops.asarray(sequence), ops.positive(sequence), nn.tensor.EmberTensor(sequence)):
+        assert ops.dtype(result) == "float32"
     with pytest.raises(ValueError, match="asarray: values must fit into uint8, got 300"):
         ops.asarray(deque([300]), dtype="uint8")
 
 
-def test_a_number_beside_a_mask_is_a_number(backend: Backend) -> None:
+def test_a_number_next_to_a_mask_is_a_number(backend: Backend) -> None:
     x, mask = ops.asarray([1.0, 2.0]), ops.asarray([True, False])
     assert host(ops.where(mask, 0.0, x)).tolist() == [0.0, 2.0]
     assert host(ops.where(mask, x, 0.0)).tolist() == [1.0, 0.0]
@@ -358,8 +358,8 @@ def test_a_number_beside_a_mask_is_a_number(backend: Backend) -> None:
 
 def test_arrays_in_the_other_byte_order_are_turned(backend: Backend) -> None:
     x = np.array([1.5, -2.0], np.dtype(">f4"))
-    for answer in (ops.flip(x), ops.sqrt(np.abs(x)), ops.add(x, x), ops.reshape(x, (2, 1)), ops.asarray(x)):
-        assert dtype_name(answer) == "float32"
+    for result in (ops.flip(x), ops.sqrt(np.abs(x)), ops.add(x, x), ops.reshape(x, (2, 1)), ops.asarray(x)):
+        assert dtype_name(result) == "float32"
     assert ops.get_dtype(x) == "float32"
 
 
@@ -409,14 +409,14 @@ def test_flags_are_whatever_is_true_or_false(operation: Operation, name: str, ba
     arguments = inspect.signature(operation.call).bind(*call.args, **call.kwargs)
     for flag in (True, False):
         arguments.arguments[name] = flag
-        expected = answer_or_error(operation, arguments)
+        expected = result_or_error(operation, arguments)
         for value in (int(flag), np.bool_(flag), np.int8(flag), backend.convert(flag, None, backend.device)):
             arguments.arguments[name] = value
-            answer = answer_or_error(operation, arguments)
+            result = result_or_error(operation, arguments)
             if given(operation, "VARIES") or isinstance(expected, type):
-                assert type(answer) is type(expected), f"{value!r} for {flag}"
+                assert type(result) is type(expected), f"{value!r} for {flag}"
             else:
-                assert_same(answer, expected)
+                assert_same(result, expected)
 
 
 def test_flags_are_no_words_and_no_masks(backend: Backend) -> None:
@@ -572,7 +572,7 @@ def test_subclasses_of_tensors_and_numbers_are_taken(backend: Backend) -> None:
     assert ops.add([1.0, 1.0], parameter).requires_grad
 
 
-def test_what_is_made_like_a_tensor_is_made_beside_it() -> None:
+def test_what_is_made_like_a_tensor_is_on_its_device() -> None:
     torch = pytest.importorskip("torch")
     x = torch.empty(3, device="meta")
     with ember_ml.use_backend("torch"):

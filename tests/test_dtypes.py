@@ -137,7 +137,7 @@ def test_result_type_of_tensors_dtypes_and_numbers(backend: Backend) -> None:
         ops.result_type()
 
 
-def test_result_type_is_what_operations_answer(backend: Backend) -> None:
+def test_result_type_is_what_operations_return(backend: Backend) -> None:
     for a, b in itertools.product(backend.dtypes, repeat=2):
         if PROMOTION[a, b] is None or PROMOTION[a, b].name not in backend.dtypes:  # type: ignore[union-attr]
             continue
@@ -222,8 +222,8 @@ def test_an_unknown_kind_is_a_value_error() -> None:
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_the_three_questions_divide_the_numbers(name: str) -> None:
-    answers = [ops.is_float(name), ops.is_integer(name), ops.is_complex(name)]
-    assert sum(answers) == (name != "bool")
+    results = [ops.is_float(name), ops.is_integer(name), ops.is_complex(name)]
+    assert sum(results) == (name != "bool")
 
 
 def test_the_three_questions_of_values(backend: Backend) -> None:
@@ -318,7 +318,7 @@ def test_cast_keeps_a_tensor_on_its_device(backend: Backend) -> None:
         ops.cast(x, "float32", device="abacus")
 
 
-def test_cast_beside_another_default_device() -> None:
+def test_cast_ignores_another_default_device() -> None:
     torch = pytest.importorskip("torch")
     with ember_ml.use_backend("torch"):
         x = torch.empty(3, device="meta")
@@ -344,9 +344,9 @@ def test_saturating_is_exact(source: str, target: str, backend: Backend) -> None
         x = np.array([own.min, own.min + 1, 0, 1, 100, own.max - 1, own.max], source)
     plain = (x.astype(np.float64) if source in FLOATS else x).tolist()
     expected = [limits.max if v > limits.max else limits.min if v < limits.min else int(v) for v in plain]
-    answer = host(ops.saturate_cast(ops.asarray(x), target))
-    assert answer.dtype == target
-    assert answer.tolist() == expected
+    result = host(ops.saturate_cast(ops.asarray(x), target))
+    assert result.dtype == target
+    assert result.tolist() == expected
 
 
 def test_saturating_defines_nan_and_infinity(backend: Backend) -> None:

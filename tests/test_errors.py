@@ -308,3 +308,28 @@ def _sum(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 def test_the_errors_are_reachable_from_the_package() -> None:
     assert ember_ml.errors is errors
+
+
+MESSAGES: dict[str, Callable[[], object]] = {
+    r"cov: x and y must have the same number of observations, got 3 and 4": (
+        lambda: ops.cov(ops.ones((2, 3)), ops.ones((2, 4)))
+    ),
+    r"corrcoef: x and y must have the same number of observations, got 2 and 1": (
+        lambda: ops.corrcoef(ops.ones((2, 3)), ops.ones((1, 3)), rowvar=False)
+    ),
+    r"cov: y must have at most 2 axes, got 3": lambda: ops.cov(ops.ones(2), ops.ones((1, 1, 2))),
+    r"cov: aweights must have one value for each of 3 observations, got shape \[2\]": (
+        lambda: ops.cov(ops.ones((2, 3)), aweights=[1.0, 2.0])
+    ),
+    r"indexing: an index must have at most 1 part, one per dimension, got 2": lambda: EmberTensor([1.0])[0, 0],
+    r"indexing: an index must have at most 0 parts, one per dimension, got 1": lambda: EmberTensor(1.0)[0],
+    r"reshape: shape must have lengths >= -1, got \(-2,\)": lambda: ops.reshape(ops.ones(4), (-2,)),
+    r"reshape: shape must have lengths >= -1, got -3": lambda: ops.reshape(ops.ones(4), -3),
+    r"zeros: shape must have lengths >= 0, got \(2, -1\)": lambda: ops.zeros((2, -1)),
+}
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+def test_a_message_names_the_parameter_of_the_user(text: str, backend: Backend) -> None:
+    with pytest.raises((ValueError, IndexError), match=f"^{text}"):
+        MESSAGES[text]()

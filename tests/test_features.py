@@ -68,11 +68,11 @@ def test_scalers_equal_scikit_learn(ours: Any, theirs: Any, dtype: str, backend:
     wanted = clone(theirs).fit(data.astype("float64"))
     found = ours.fit(ops.asarray(data))
     new = rows(dtype, samples=20) * 1.5
-    answer = found.transform(ops.asarray(new))
-    assert ops.dtype(answer) == dtype
-    close(answer, wanted.transform(new.astype("float64")), 1e-5 if dtype == "float32" else 1e-10)
+    result = found.transform(ops.asarray(new))
+    assert ops.dtype(result) == dtype
+    close(result, wanted.transform(new.astype("float64")), 1e-5 if dtype == "float32" else 1e-10)
     if hasattr(wanted, "inverse_transform") and not getattr(wanted, "clip", False):
-        close(found.inverse_transform(answer), new, 1e-5)
+        close(found.inverse_transform(result), new, 1e-5)
 
 
 @every_scaler
@@ -252,9 +252,9 @@ def test_fitted_state_saves_and_loads_on_any_engine(model: Any, suffix: str, bac
         fitted.save(tmp_path / f"model{suffix}")
     loaded = features.load(tmp_path / f"model{suffix}")
     assert type(loaded) is type(model)
-    answer = loaded.transform(data)
-    assert isinstance(answer, backend.tensors)
-    close(answer, wanted, 1e-6)
+    result = loaded.transform(data)
+    assert isinstance(result, backend.tensors)
+    close(result, wanted, 1e-6)
 
 
 @every_kind
@@ -285,13 +285,13 @@ def test_rows_are_computed_where_they_live(model: Any, home: str, backend: Backe
     for given, expected in ((native, engine), (portable, home), ([native[0], *native[1:]], engine)):
         fitted = clone(model).fit(given)
         assert all(isinstance(x, backends.load(expected).tensors) for x in fitted.tensors().values())
-        for answer in (fitted.transform(given), clone(model).fit_transform(given)):
-            assert EmberTensor(answer).backend == expected
-            assert isinstance(answer, EmberTensor) == (given is portable)
-            close(answer, wanted, 1e-3)
+        for result in (fitted.transform(given), clone(model).fit_transform(given)):
+            assert EmberTensor(result).backend == expected
+            assert isinstance(result, EmberTensor) == (given is portable)
+            close(result, wanted, 1e-3)
         if hasattr(fitted, "inverse_transform"):
-            answer = fitted.inverse_transform(fitted.transform(given))
-            assert EmberTensor(answer).backend == expected
+            result = fitted.inverse_transform(fitted.transform(given))
+            assert EmberTensor(result).backend == expected
         if hasattr(fitted, "get_covariance"):
             assert isinstance(fitted.get_covariance(), backends.load(engine).tensors)
         if hasattr(fitted, "partial_fit"):
@@ -436,9 +436,9 @@ def test_wrong_settings_are_value_errors(backend: Backend) -> None:
 
 
 def test_integers_become_the_default_float(backend: Backend) -> None:
-    answer = features.StandardScaler().fit_transform([[1], [3]])
-    assert ops.dtype(answer) == "float32"
-    assert host(answer).tolist() == [[-1.0], [1.0]]
+    result = features.StandardScaler().fit_transform([[1], [3]])
+    assert ops.dtype(result) == "float32"
+    assert host(result).tolist() == [[-1.0], [1.0]]
 
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
@@ -469,9 +469,9 @@ def test_half_types_are_summed_wide(dtype: str, backend: Backend) -> None:
         (features.PCA(svd_solver="incremental", batch_size=20), decomposition.PCA()),
     ):
         expected = theirs.fit_transform(rounded)
-        for answer in (ours.fit(given).transform(given), ours.fit_transform(given)):
-            assert ops.dtype(answer).name == dtype
-            found = host(ops.cast(answer, "float64"))
+        for result in (ours.fit(given).transform(given), ours.fit_transform(given)):
+            assert ops.dtype(result).name == dtype
+            found = host(ops.cast(result, "float64"))
             np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=0.02, atol=0.02 * np.abs(expected).max())
 
 

@@ -40,11 +40,11 @@ def test_transforms_along_an_axis_are_numpy(backend: Backend, name: str, norm: s
     for axis in (-1, 0, 1):
         for n in (None, 3, 5, 8, 11):
             options: dict[str, Any] = {"n": n, "axis": axis, "norm": norm}
-            answer = host(getattr(ops, name)(x, **options))
+            result = host(getattr(ops, name)(x, **options))
             expected = getattr(np.fft, name)(x, **options)
-            assert answer.shape == expected.shape
-            assert answer.dtype == expected.dtype
-            assert_close(answer, expected, 2e-5)
+            assert result.shape == expected.shape
+            assert result.dtype == expected.dtype
+            assert_close(result, expected, 2e-5)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -53,9 +53,9 @@ def test_transforms_over_several_axes_are_scipy(backend: Backend, name: str, nor
     x = sample(name)
     for s, axes in [(None, (0, 1)), ((4, 7), (-1, 0)), ((3, 3), (1, 2))]:
         options: dict[str, Any] = {"s": s, "axes": axes, "norm": norm}
-        answer, expected = host(getattr(ops, name)(x, **options)), getattr(scipy.fft, name)(x, **options)
-        assert answer.shape == expected.shape
-        assert_close(answer, expected, 5e-5)
+        result, expected = host(getattr(ops, name)(x, **options)), getattr(scipy.fft, name)(x, **options)
+        assert result.shape == expected.shape
+        assert_close(result, expected, 5e-5)
     if name.endswith("n"):
         for s in (None, (4,), (5, 3)):
             expected = getattr(scipy.fft, name)(x, s=s, norm=norm)
@@ -165,10 +165,10 @@ STRETCHES = [(16, 4, 16), (10, 3, 16), (16, 8, 17), (7, 7, 7), (1, 1, 2)]
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("stretches", STRETCHES)
 def test_short_time_transforms_are_torch(backend: Backend, stretches: tuple[int, int, int], center: bool) -> None:
-    answer = host(ops.stft(SIGNAL, *stretches, center=center))
+    result = host(ops.stft(SIGNAL, *stretches, center=center))
     expected = reference_stft(SIGNAL, *stretches, center=center)
-    assert answer.shape == expected.shape
-    assert_close(answer, expected, 1e-5)
+    assert result.shape == expected.shape
+    assert_close(result, expected, 1e-5)
     length, stride, size = stretches
     if not center or stride == length:
         # torch refuses to invert where a sample is in no window.
@@ -183,8 +183,8 @@ def test_short_time_transforms_are_scipy(backend: Backend) -> None:
     window = scipy.signal.get_window("hamming", 16)
     engine = scipy.signal.ShortTimeFFT(window, 4, fs=1.0, phase_shift=None)
     expected = engine.stft(SIGNAL.astype(np.float64), p0=2, p1=40)
-    answer = host(ops.stft(SIGNAL, 16, 4, 16, window="hamming", center=False))
-    assert_close(answer[:, :38].swapaxes(-1, -2), expected, 1e-5)
+    result = host(ops.stft(SIGNAL, 16, 4, 16, window="hamming", center=False))
+    assert_close(result[:, :38].swapaxes(-1, -2), expected, 1e-5)
 
 
 @pytest.mark.parametrize("window", ["hann", "hamming", None, np.linspace(0.5, 1.0, 12, dtype=np.float32)])
@@ -286,5 +286,5 @@ def test_tensors_compute_where_they_live(backend: Backend) -> None:
     x = ops.asarray(SIGNAL)
     other = "numpy" if backend.name == "torch" else "torch"
     with ember_ml.use_backend(other):
-        answers = [ops.dct(x), ops.stft(x, 8, 4, 8), ops.idct(x, 4)]
-    assert all(isinstance(answer, backend.tensors) for answer in answers)
+        results = [ops.dct(x), ops.stft(x, 8, 4, 8), ops.idct(x, 4)]
+    assert all(isinstance(result, backend.tensors) for result in results)

@@ -1,4 +1,4 @@
-"""Slopes where a function has none, or two: at ties, corners and zeros every engine gives the same one."""
+"""Gradients where a function has none, or two: at ties, corners and zeros every engine gives the same one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NAN = math.nan
 
 
 class Corner(NamedTuple):
-    """An operation, its tensors, what the slope of the sum of its floating answers is for each, and its options."""
+    """An operation, its tensors, the gradient of the sum of its floating results for each, and its options."""
 
     name: str
     tensors: tuple[Any, ...]
-    slopes: tuple[Any, ...]
+    gradients: tuple[Any, ...]
     options: dict[str, Any]
 
 
 def at(name: str, *tensors: Any, to: Any, **options: Any) -> Corner:
-    """A row of the table; ``to`` is a tuple of slopes where there are several tensors."""
+    """A row of the table; ``to`` is a tuple of gradients where there are several tensors."""
     return Corner(name, tensors, to if len(tensors) > 1 else (to,), options)
 
 
@@ -72,7 +72,7 @@ CORNERS = [
     at("sparsemax", [1.0, 0.0], to=[0, 0]),
     at("hinge_loss", [1.0, 1.0, -1.0], [1.0, 0.0, -1.0], to=([0, 0, 0], [0, -1, 0]), reduction="sum"),
     at("triplet_loss", [[0.0]], [[1.0]], [[2.0]], to=([[0]], [[0]], [[0]]), margin=1.0),
-    # A magnitude, a deviation, a norm, a distance has no slope at zero.
+    # A magnitude, a deviation, a norm, a distance has no gradient at zero.
     at("abs", [-1.0, 0.0, -0.0, 1.0], to=[-1, 0, 0, 1]),
     at("fabs", [-1.0, 0.0, -0.0, 1.0], to=[-1, 0, 0, 1]),
     at("copysign", [0.0, -0.0, 1.0], [-1.0, 1.0, -1.0], to=([0, 0, -1], [0, 0, 0])),
@@ -103,8 +103,8 @@ CORNERS = [
     at("sinc", [0.0, 1e-20, -1e-30], to=[0, 0, 0]),
 ]
 
-# Where an engine's own slope is left as it is, with the reason. The key's last part, if there is one, is the number of
-# the row among those of its operation. A row that holds after all fails.
+# Where an engine's own gradient is left as it is, with the reason. The key's last part, if there is one, is the number
+# of the row among those of its operation. A row that holds after all fails.
 DIFFERENT: dict[tuple[str, str] | tuple[str, str, int], str] = {
     ("mlx", "maximum"): "MLX gives all to the second of equals; a rule of our own would cost a fifth and more",
     ("mlx", "minimum"): "as for maximum",
@@ -134,8 +134,8 @@ def found(corner: Corner, dtype: str) -> list[np.ndarray]:
     """The gradients for the tensors of a row, on the active engine."""
 
     def total(xs: list[Any]) -> Any:
-        answer = REGISTRY[corner.name].call(*xs, **corner.options)
-        parts = [ops.sum(x) for _, x in leaves(answer) if ops.is_tensor(x) and ops.isdtype(x.dtype, "real floating")]
+        result = REGISTRY[corner.name].call(*xs, **corner.options)
+        parts = [ops.sum(x) for _, x in leaves(result) if ops.is_tensor(x) and ops.isdtype(x.dtype, "real floating")]
         return sum(parts[1:], parts[0])
 
     with np.errstate(all="ignore"):
@@ -144,12 +144,12 @@ def found(corner: Corner, dtype: str) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("corner", "row"), numbered(), ids=lambda value: getattr(value, "name", None))
-def test_slopes_at_corners(corner: Corner, row: int, dtype: str, backend: Backend) -> None:
+def test_gradients_at_corners(corner: Corner, row: int, dtype: str, backend: Backend) -> None:
     if dtype == "float64" and not backend.has_float64():
         pytest.skip(f"{backend.name} has no {dtype} here")
     known = DIFFERENT.get((backend.name, corner.name)) or DIFFERENT.get((backend.name, corner.name, row))
     got = found(corner, dtype)
-    expected = [np.asarray(slope, dtype) for slope in corner.slopes]
+    expected = [np.asarray(gradient, dtype) for gradient in corner.gradients]
     agree = all(
         g.shape == e.shape and np.allclose(g, e, 1e-5, 1e-6, equal_nan=True) for g, e in zip(got, expected, strict=True)
     )
@@ -158,7 +158,7 @@ def test_slopes_at_corners(corner: Corner, row: int, dtype: str, backend: Backen
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize(
-    ("name", "z", "slope"),
+    ("name", "z", "gradient"),
     [
         ("sign", 0j, 0j),
         ("abs", 0j, 0j),
@@ -168,17 +168,17 @@ def test_slopes_at_corners(corner: Corner, row: int, dtype: str, backend: Backen
         ("acos", complex(0.6, -0.0), -1.25 - 1.25j),
     ],
 )
-def test_complex_slopes_at_zero(name: str, z: complex, slope: complex, dtype: str, backend: Backend) -> None:
+def test_complex_gradients_at_zero(name: str, z: complex, gradient: complex, dtype: str, backend: Backend) -> None:
     if dtype not in dtypes_of_device(backend):
         pytest.skip(f"{backend.name} has no {dtype} here")
 
     def total(x: Any) -> Any:
-        answer = REGISTRY[name].call(x)
-        return ops.sum(ops.add(ops.real(answer), ops.imag(answer)))
+        result = REGISTRY[name].call(x)
+        return ops.sum(ops.add(ops.real(result), ops.imag(result)))
 
     with np.errstate(all="ignore"):
         got = host(transform.grad(total)(ops.asarray([z] * 5, dtype=dtype)))
-    np.testing.assert_allclose(got, [slope] * 5, atol=1e-6)
+    np.testing.assert_allclose(got, [gradient] * 5, atol=1e-6)
 
 
 def test_a_gradient_has_the_kind_and_precision_of_what_it_is_of(backend: Backend) -> None:

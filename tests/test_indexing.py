@@ -24,9 +24,9 @@ lines = hnp.arrays(np.float32, st.integers(0, 12), elements=floats)
 shapes = hnp.array_shapes(min_dims=1, max_dims=3, max_side=4)
 
 
-def same(answer: Any, expected: Any) -> None:
+def same(result: Any, expected: Any) -> None:
     """Fail unless the values are equal; NaN equals NaN."""
-    np.testing.assert_array_equal(host(answer), expected)
+    np.testing.assert_array_equal(host(result), expected)
 
 
 @quick
@@ -149,25 +149,25 @@ def test_one_row_added_at_a_table_of_places(backend: object) -> None:
 def test_gradients_of_an_update_of_nothing(backend: object, key: Any) -> None:
     x, values = np.arange(4, dtype=np.float32), np.zeros((0,), np.float32)
     for update in (ops.index_update, ops.index_add):
-        slopes = transform.grad(lambda x, v, update=update: ops.sum(update(x, key, v) * x), argnums=(0, 1))(
+        gradients = transform.grad(lambda x, v, update=update: ops.sum(update(x, key, v) * x), argnums=(0, 1))(
             ops.asarray(x), ops.asarray(values)
         )
-        same(slopes[0], 2 * x)
-        same(slopes[1], values)
+        same(gradients[0], 2 * x)
+        same(gradients[1], values)
 
 
 SINGLE_BOOLS = (True, np.False_, np.array(True))
-BESIDE = (True, None, ..., 1, slice(1, 2), slice(None, None, -1), np.array([1, 0]), np.array([True, False]))
+OTHERS = (True, None, ..., 1, slice(1, 2), slice(None, None, -1), np.array([1, 0]), np.array([True, False]))
 KEYS = [
     *SINGLE_BOOLS, *((single,) for single in SINGLE_BOOLS),
-    *(key for single in SINGLE_BOOLS for other in BESIDE for key in ((single, other), (other, single))),
+    *(key for single in SINGLE_BOOLS for other in OTHERS for key in ((single, other), (other, single))),
     *itertools.permutations((False, ..., 0, None)), *itertools.permutations((True, slice(None), 1, np.array([1, 0]))),
     (1, ..., True, True), (True, 0, False, 0), (0, slice(None), np.True_, -1),
 ]  # fmt: skip
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call answers, as a host array, or the class of its error."""
+    """What a call returns, as a host array, or the class of its error."""
     try:
         return host(call())
     except (IndexError, TypeError, ValueError) as error:
@@ -187,26 +187,26 @@ def test_single_bools_in_an_index(backend: Any, shape: tuple[int, ...]) -> None:
         values = np.asarray(values, np.float32)
 
         def assigned(key: Any = key, values: Any = values) -> Any:
-            answer = x.copy()
-            answer[key] = values
-            return answer
+            result = x.copy()
+            result[key] = values
+            return result
 
         def added(key: Any = key, values: Any = values) -> Any:
-            answer = x.copy()
-            np.add.at(answer, key, values)
-            return answer
+            result = x.copy()
+            np.add.at(result, key, values)
+            return result
 
         for index in (key, native):
-            for answer, wanted in (
+            for result, wanted in (
                 (outcome(lambda index=index: ops.index_get(x, index)), expected),
                 (outcome(lambda index=index, values=values: ops.index_update(x, index, values)), outcome(assigned)),
                 (outcome(lambda index=index, values=values: ops.index_add(x, index, values)), outcome(added)),
             ):
                 if isinstance(wanted, type):
-                    assert answer is wanted, key
+                    assert result is wanted, key
                 else:
-                    assert answer.shape == wanted.shape, key
-                    same(answer, wanted)
+                    assert result.shape == wanted.shape, key
+                    same(result, wanted)
 
 
 def test_single_bools_in_the_key_of_a_portable_tensor(backend: object) -> None:
@@ -457,7 +457,7 @@ def test_a_wrong_kind_is_a_type_error(backend: object, case: str) -> None:
         WRONG_KINDS[case]()
 
 
-def test_unchecked_gives_the_same_answers(backend: object) -> None:
+def test_unchecked_gives_the_same_results(backend: object) -> None:
     expected = host(ops.take(X, [2, -1], axis=0))
     with unchecked():
         same(ops.take(X, [2, -1], axis=0), expected)
@@ -473,8 +473,8 @@ def test_compiled_code_stays_within_a_tensor() -> None:
     with ember_ml.use_backend("mlx"):
         x, indices = ops.asarray([1.0, 2.0, 3.0]), ops.asarray([0, 5, -9, 10**9])
         assert transform.compile(lambda x, i: ops.take(x, i))(x, indices).tolist() == [1.0, 3.0, 1.0, 3.0]
-        slopes = transform.compile(transform.grad(lambda x, i: ops.sum(ops.take(x, i))))(x, indices)
-        assert slopes.tolist() == [2.0, 0.0, 2.0]
+        gradients = transform.compile(transform.grad(lambda x, i: ops.sum(ops.take(x, i))))(x, indices)
+        assert gradients.tolist() == [2.0, 0.0, 2.0]
 
 
 def test_the_least_place_of_a_partition_counts_from_the_end(backend: object) -> None:

@@ -255,7 +255,7 @@ def test_a_compiled_update_is_whole_whenever_a_signal_comes(
     """The first call, which compiles it, and those after it; also of a model that the function finds by its name."""
     if backend.name == "torch" and is_first:
         torch = importlib.import_module("torch")
-        # Each place takes a program of its own, for which torch takes seconds.
+        # Each place needs its own program, for which torch takes seconds.
         monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     ops.random.set_seed(0)
     # NumPy runs the function itself, and what that assigns before the update is assigned.

@@ -1,4 +1,4 @@
-"""Files of tensors: every dtype from every engine to every engine, damage, and writers that meet."""
+"""Files of tensors: every dtype from every engine to every engine, damage, and concurrent writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every layer keeps: one seed, one set of weights and answers on all engines; and torch's layers as oracle."""
+"""What every layer keeps: one seed, one set of weights and results on all engines; and torch's layers as oracle."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_one_seed_on_every_engine(case: str) -> None:
         found.append((name, layer.state_dict(), layer(*inputs), layer.eval()(*inputs), layer.buffers()))
     ember_ml.set_backend("numpy")
     _, *expected = found[0]
-    for _, *answers in found[1:]:
-        assert_same(answers, expected, tolerance=1e-5)
+    for _, *results in found[1:]:
+        assert_same(results, expected, tolerance=1e-5)
 
 
 @every_case
@@ -91,8 +91,8 @@ def test_gradients_on_every_engine(case: str) -> None:
         assert_same(other, found[0], tolerance=1e-4)
 
 
-def _loss(answer: Any) -> Any:
-    return ops.mean(ops.square(ops.add(_first(answer), 0.5)))
+def _loss(result: Any) -> Any:
+    return ops.mean(ops.square(ops.add(_first(result), 0.5)))
 
 
 @every_case
@@ -127,16 +127,16 @@ def test_every_precision(case: str, backend: Backend) -> None:
         expected = host(_first(layer.eval()(*inputs)))
         layer.astype(dtype)
         given = [ops.cast(x, dtype) if ops.is_float(x) else x for x in inputs]
-        answer = _first(layer(*given))
-        assert ops.to_dtype_str(answer.dtype) == dtype
+        result = _first(layer(*given))
+        assert ops.to_dtype_str(result.dtype) == dtype
         scale = max(1.0, np.abs(expected).max())
-        np.testing.assert_allclose(host(answer).astype(np.float64), expected, rtol=0, atol=tolerance * scale)
+        np.testing.assert_allclose(host(result).astype(np.float64), expected, rtol=0, atol=tolerance * scale)
         layer.train()(*given)
         assert {ops.to_dtype_str(tensor.dtype) for tensor in layer.tensors().values()} <= {dtype}
 
 
-def _first(answer: Any) -> Any:
-    return answer[0] if isinstance(answer, tuple) else answer
+def _first(result: Any) -> Any:
+    return result[0] if isinstance(result, tuple) else result
 
 
 def load(layer: Any, **state: Any) -> Any:
@@ -145,8 +145,8 @@ def load(layer: Any, **state: Any) -> Any:
     return layer
 
 
-def agree(answer: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(host(answer), expected.detach().numpy(), rtol=tolerance, atol=tolerance)
+def agree(result: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(host(result), expected.detach().numpy(), rtol=tolerance, atol=tolerance)
 
 
 def last(x: torch.Tensor) -> torch.Tensor:
@@ -241,9 +241,9 @@ def test_second_derivatives_of_batch_norm_are_torchs(backend: Backend) -> None:
     expected = torch.autograd.functional.hessian(theirs, drawn)
     for f in (ours, checkpoint(ours)):
         np.testing.assert_allclose(host(hessian(f)(x)), expected, rtol=1e-2, atol=1e-3)
-    slope = torch.autograd.functional.jacobian(theirs, drawn)
+    gradient = torch.autograd.functional.jacobian(theirs, drawn)
     for one in vmap(grad(ours))(ops.stack([x, x])):
-        np.testing.assert_allclose(host(one), slope, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(host(one), gradient, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("count", [0, 2])
@@ -277,14 +277,14 @@ def test_batch_norm_of_narrow_numbers_is_that_of_wide_ones(own: str, given: str,
     table = np.array([[0, 9, 1], [1, 3, 5], [1, 7, 2], [0, 1, 8]])
     x = ops.cast(ops.asarray(table), given)
     layer = nn.BatchNorm(3).astype(own)
-    answer = layer(x)
-    assert ops.dtype(answer) == ops.dtype(nn.BatchNorm(3).astype(own).eval()(x)) == ops.result_type(given, own)
+    result = layer(x)
+    assert ops.dtype(result) == ops.dtype(nn.BatchNorm(3).astype(own).eval()(x)) == ops.result_type(given, own)
     wanted = nn.BatchNorm(3)(ops.cast(x, "float32"))
-    tolerance = 0.02 if "16" in ops.dtype(answer).name else 1e-5
-    np.testing.assert_allclose(host(ops.cast(answer, "float32")), host(wanted), atol=tolerance)
+    tolerance = 0.02 if "16" in ops.dtype(result).name else 1e-5
+    np.testing.assert_allclose(host(ops.cast(result, "float32")), host(wanted), atol=tolerance)
     with ember_ml.use_backend("numpy"):
         host_array = ops.cast(ops.asarray(table), given)
-    assert ops.dtype(nn.BatchNorm(3).astype(own)(host_array)) == ops.dtype(answer)
+    assert ops.dtype(nn.BatchNorm(3).astype(own)(host_array)) == ops.dtype(result)
 
 
 def test_batch_norm_counts_channels(backend: Backend) -> None:

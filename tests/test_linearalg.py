@@ -278,8 +278,8 @@ def test_failures_are_one_class(backend: Backend, name: str) -> None:
 
 
 def test_a_matrix_with_nan_has_an_inverse_of_nan(backend: Backend) -> None:
-    answer = host(ops.inv(np.stack([NAN, np.diag([2.0, 4.0])])))
-    np.testing.assert_array_equal(answer, [np.full((2, 2), np.nan), np.diag([0.5, 0.25])])
+    result = host(ops.inv(np.stack([NAN, np.diag([2.0, 4.0])])))
+    np.testing.assert_array_equal(result, [np.full((2, 2), np.nan), np.diag([0.5, 0.25])])
 
 
 def test_a_determinant_of_nan_has_the_sign_zero(backend: Backend) -> None:
@@ -312,8 +312,8 @@ def test_a_failure_that_nobody_looks_for_is_nan(backend: Backend, name: str) -> 
     with ember_ml.unchecked():
         found = [single(*arrays), single(*batch)]
     found += [ember_ml.compile(single)(*arrays), ember_ml.compile(single)(*batch)]
-    for i, answer in enumerate(found):
-        for part in answer if isinstance(answer, tuple) else (answer,):
+    for i, result in enumerate(found):
+        for part in result if isinstance(result, tuple) else (result,):
             values = host(part)
             assert np.isnan(values[0] if i % 2 else values).any()
             assert not i % 2 or np.isfinite(values[1]).all()
@@ -355,17 +355,17 @@ def test_roots_of_large_matrices(backend: Backend) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["sqrtm_spd", "logm_spd"])
-def test_equal_eigenvalues_have_slopes(backend: Backend, name: str, dtype: str) -> None:
-    """At four times the identity both slopes are a quarter, also where rounding tells the eigenvalues apart."""
+def test_equal_eigenvalues_have_gradients(backend: Backend, name: str, dtype: str) -> None:
+    """At four times the identity both gradients are a quarter, also where rounding separates the eigenvalues."""
     turn = np.linalg.qr(np.random.default_rng(7).normal(size=(4, 4)))[0]
     weights = np.arange(16.0).reshape(4, 4).astype(dtype)
     for x in (np.eye(4) * 4, turn @ turn.T * 4):
-        slope = ember_ml.grad(lambda a: ops.sum(ops.multiply(getattr(ops.linearalg, name)(a), ops.asarray(weights))))
-        np.testing.assert_allclose(host(slope(ops.asarray(x.astype(dtype)))), weights / 4, rtol=1e-5, atol=1e-5)
+        gradient = ember_ml.grad(lambda a: ops.sum(ops.multiply(getattr(ops.linearalg, name)(a), ops.asarray(weights))))
+        np.testing.assert_allclose(host(gradient(ops.asarray(x.astype(dtype)))), weights / 4, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (6, 4), (4, 6)])
-def test_equal_singular_values_have_slopes(backend: Backend, shape: tuple[int, int]) -> None:
+def test_equal_singular_values_have_gradients(backend: Backend, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(7)
     turned = np.linalg.qr(rng.normal(size=(max(shape), 4)))[0]
     right, weights = rng.normal(size=(shape[0], 2)), rng.normal(size=(shape[1], 2))
@@ -384,8 +384,8 @@ def test_equal_singular_values_have_slopes(backend: Backend, shape: tuple[int, i
         left, across = np.eye(shape[0]) - x @ inverse, np.eye(shape[1]) - inverse @ x
         expected = -inverse.T @ g @ inverse.T + left @ g.T @ inverse @ inverse.T + inverse.T @ inverse @ g.T @ across
         for call in calls:
-            slope = ember_ml.grad(lambda a, call=call: total(call, a))(ops.asarray(x))
-            np.testing.assert_allclose(host(slope), expected, atol=1e-9)
+            gradient = ember_ml.grad(lambda a, call=call: total(call, a))(ops.asarray(x))
+            np.testing.assert_allclose(host(gradient), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["sqrtm_spd", "logm_spd", "pinv"])
@@ -403,20 +403,20 @@ def test_functions_of_matrices_have_second_derivatives(backend: Backend, name: s
         np.testing.assert_allclose(found[i], (sides[0] - sides[1]) / (2 * step), atol=1e-6)
 
 
-def test_vectors_of_equal_eigenvalues_have_no_slope(backend: Backend) -> None:
+def test_vectors_of_equal_eigenvalues_have_no_gradient(backend: Backend) -> None:
     def total(x: Any) -> Any:
         values, vectors = ops.eigh(x)
         return ops.add(ops.sum(ops.multiply(values, ops.asarray(np.arange(3.0)))), ops.sum(vectors[0]))
 
-    slope = host(ember_ml.grad(total)(ops.asarray(np.diag([1.0, 1.0, 2.0]))))
-    np.testing.assert_allclose(slope, [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]], atol=1e-12)
+    gradient = host(ember_ml.grad(total)(ops.asarray(np.diag([1.0, 1.0, 2.0]))))
+    np.testing.assert_allclose(gradient, [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]], atol=1e-12)
 
 
-def test_the_slope_of_a_singular_determinant_is_its_cofactors(backend: Backend) -> None:
+def test_the_gradient_of_a_singular_determinant_is_its_cofactors(backend: Backend) -> None:
     x = np.asarray([[[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]], np.eye(3), np.zeros((3, 3))])
     expected = np.asarray([[[4.0, 4.0, -4.0], [-2.0, -2.0, 2.0], [0.0, 0.0, 0.0]], np.eye(3), np.zeros((3, 3))])
-    slope = ember_ml.grad(lambda a: ops.sum(ops.det(a)))(ops.asarray(x))
-    np.testing.assert_allclose(host(slope), expected, atol=1e-9)
+    gradient = ember_ml.grad(lambda a: ops.sum(ops.det(a)))(ops.asarray(x))
+    np.testing.assert_allclose(host(gradient), expected, atol=1e-9)
     _, moved = ember_ml.jvp(ops.det, (ops.asarray(x),), (ops.asarray(np.broadcast_to(np.eye(3), x.shape).copy()),))
     np.testing.assert_allclose(host(moved), [2.0, 3.0, 0.0], atol=1e-9)
     assert host(ember_ml.grad(lambda a: ops.det(a))(ops.zeros((1, 1)))).tolist() == [[1.0]]
@@ -467,13 +467,13 @@ def test_integers_have_no_negative_powers(backend: Backend) -> None:
         ops.matrix_power(np.eye(2, dtype=np.int64), -1)
 
 
-def test_complex_answers_that_mlx_cannot_hold(backend: Backend) -> None:
+def test_complex_results_that_mlx_cannot_hold(backend: Backend) -> None:
     if backend.name == "mlx":
         with pytest.raises(UnsupportedError):
             ops.eig(np.eye(2))
 
 
-def test_multi_dot_multiplies_the_short_way(backend: Backend) -> None:
+def test_multi_dot_multiplies_in_the_cheapest_order(backend: Backend) -> None:
     # The other way round, the product in the middle would not fit into memory.
     tall, flat = np.ones((200_000, 1), np.float32), np.ones((1, 200_000), np.float32)
     assert host(ops.multi_dot([flat, tall, flat, tall])).tolist() == [[4e10]]
@@ -539,8 +539,8 @@ def test_gradients_flow_through_torch(name: str) -> None:
         "solve_triangular": lambda: ops.solve_triangular(x, ops.ones_like(x)),
         "einsum": lambda: ops.einsum("ij,jk,kl->il", x, x, x),
     }
-    answer = calls.get(name, lambda: getattr(ops, name)(x))()
-    parts = answer if isinstance(answer, tuple) else (answer,)
+    result = calls.get(name, lambda: getattr(ops, name)(x))()
+    parts = result if isinstance(result, tuple) else (result,)
     sum(ops.sum(part) for part in parts).backward()
     assert np.isfinite(host(x.grad)).all()
     assert np.abs(host(x.grad)).max() > 0

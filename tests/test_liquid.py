@@ -303,14 +303,14 @@ def test_mixed_memory_is_an_lstm_before_each_step(make: Any, wiring: Any, backen
         seen, parts, at = x[:, step], [], 0
         for cell in cells:
             if isinstance(layer, nn.LTC):
-                answer, seen = cell(seen, state, spans[:, step, None])
+                result, seen = cell(seen, state, spans[:, step, None])
             else:
                 width = cell.hidden_size
-                answer = seen = cell(seen, state[:, at : at + width], spans[:, step, None])
+                result = seen = cell(seen, state[:, at : at + width], spans[:, step, None])
                 at += width
             parts.append(seen)
         state = ops.concat(parts, axis=-1)
-        assert_same(outputs[:, step], answer, tolerance=1e-5)
+        assert_same(outputs[:, step], result, tolerance=1e-5)
     assert_same((h, c), (state, memory), tolerance=1e-5)
     # A sequence can be cut.
     first, middle = layer(x[:, :3], timespans=spans[:, :3])

@@ -141,10 +141,10 @@ def test_values_are_those_of_pytorch(name: str, dtype: str, backend: Backend) ->
     arrays = [a if a is CLASSES else a.astype(dtype) for a in given]
     tolerance = 1e-6 if dtype == "float32" else 1e-12
     for reduction in ("mean", "sum", "none"):
-        answer = on_host(loss(*map(ops.asarray, arrays), reduction=reduction))
+        result = on_host(loss(*map(ops.asarray, arrays), reduction=reduction))
         expected = oracle(*map(tensor, arrays), reduction).numpy()
-        assert answer.shape == expected.shape
-        np.testing.assert_allclose(answer, expected, rtol=2 * tolerance, atol=tolerance, err_msg=reduction)
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=2 * tolerance, atol=tolerance, err_msg=reduction)
 
 
 @pytest.mark.parametrize("blank", [0, 3])
@@ -158,8 +158,8 @@ def test_ctc_is_that_of_pytorch(blank: int, dtype: str, tolerance: float, backen
         expected = functional.ctc_loss(
             logs, tensor(targets), tensor(times), tensor(lengths), blank=blank, reduction=reduction
         )
-        answer = ops.ctc_loss(targets, ops.asarray(outputs), lengths, times, mask_index=blank, reduction=reduction)
-        np.testing.assert_allclose(on_host(answer), expected.numpy(), rtol=tolerance)
+        result = ops.ctc_loss(targets, ops.asarray(outputs), lengths, times, mask_index=blank, reduction=reduction)
+        np.testing.assert_allclose(on_host(result), expected.numpy(), rtol=tolerance)
 
 
 def test_ctc_of_a_target_that_does_not_fit_is_infinite(backend: Backend) -> None:
@@ -182,9 +182,9 @@ def test_ctc_of_logits_that_rule_a_class_out(dtype: str, tolerance: float, backe
     logs = functional.log_softmax(lowered, -1).transpose(0, 1)
     expected = functional.ctc_loss(logs, tensor(targets)[:2], tensor(times)[:2], tensor(lengths)[:2], reduction="none")
     expected.sum().backward()
-    answer = on_host(losses(ops.asarray(outputs)))
-    np.testing.assert_allclose(answer[:2], expected.detach().numpy(), rtol=tolerance)
-    assert np.isinf(answer[2:]).all()
+    result = on_host(losses(ops.asarray(outputs)))
+    np.testing.assert_allclose(result[:2], expected.detach().numpy(), rtol=tolerance)
+    assert np.isinf(result[2:]).all()
     gradient = on_host(transform.grad(lambda x: ops.sum(losses(x)))(ops.asarray(outputs)))
     np.testing.assert_allclose(gradient[:2], lowered.grad.numpy(), rtol=tolerance, atol=tolerance)
     assert not gradient[2:].any()
@@ -218,10 +218,10 @@ def test_infinite_logits_cost_nothing_where_they_are_right(dtype: str, backend: 
     assert float(ops.binary_crossentropy(truth[:2], logits[:2], from_logits=True)) == 0
 
 
-def test_slopes_at_infinite_logits(backend: Backend) -> None:
+def test_gradients_at_infinite_logits(backend: Backend) -> None:
     truth, logits = ops.asarray([0.0, 1.0, 0.0, 1.0, 0.5, 0.0]), ops.asarray([-INF, INF, INF, -INF, -INF, 0.0])
-    slopes = transform.grad(lambda x: ops.binary_crossentropy(truth, x, from_logits=True, reduction="sum"))(logits)
-    np.testing.assert_array_equal(host(slopes), [0, 0, 1, -1, -0.5, 0.5])
+    gradients = transform.grad(lambda x: ops.binary_crossentropy(truth, x, from_logits=True, reduction="sum"))(logits)
+    np.testing.assert_array_equal(host(gradients), [0, 0, 1, -1, -0.5, 0.5])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -267,11 +267,11 @@ def test_classes_may_be_along_any_axis(backend: Backend) -> None:
     logits = RNG.normal(size=(2, 3, 4))
     classes = RNG.integers(0, 3, (2, 4))
     expected = functional.cross_entropy(tensor(logits), tensor(classes), reduction="none").numpy()
-    answer = ops.sparse_categorical_crossentropy(classes, logits, from_logits=True, axis=1, reduction="none")
-    np.testing.assert_allclose(on_host(answer), expected, rtol=1e-10)
+    result = ops.sparse_categorical_crossentropy(classes, logits, from_logits=True, axis=1, reduction="none")
+    np.testing.assert_allclose(on_host(result), expected, rtol=1e-10)
     one_hot = ops.one_hot(classes, 3, axis=1, dtype="float64")
-    answer = ops.categorical_crossentropy(one_hot, logits, from_logits=True, axis=1, reduction="none")
-    np.testing.assert_allclose(on_host(answer), expected, rtol=1e-10)
+    result = ops.categorical_crossentropy(one_hot, logits, from_logits=True, axis=1, reduction="none")
+    np.testing.assert_allclose(on_host(result), expected, rtol=1e-10)
 
 
 def test_other_names_are_the_same_functions() -> None:
@@ -365,15 +365,15 @@ def test_a_batch_of_nothing(operation: Operation, reduction: str, backend: Backe
     def loss(y_pred: Any) -> Any:
         return operation.call(args[0], y_pred, *args[2:], reduction=reduction)
 
-    answer = on_host(loss(args[1]))
+    result = on_host(loss(args[1]))
     if reduction == "none":
         some = on_host(operation.call(*map(ops.asarray, sample), reduction="none"))
-        assert answer.shape == (0, *some.shape[1:])
+        assert result.shape == (0, *some.shape[1:])
     else:
-        np.testing.assert_array_equal(answer, {"mean": np.float32("nan"), "sum": np.float32(0)}[reduction], strict=True)
-    slope = on_host(transform.grad(lambda x: ops.sum(loss(x)))(args[1]))
-    assert slope.shape == tuple(args[1].shape)
-    assert slope.dtype == np.float32
+        np.testing.assert_array_equal(result, {"mean": np.float32("nan"), "sum": np.float32(0)}[reduction], strict=True)
+    gradient = on_host(transform.grad(lambda x: ops.sum(loss(x)))(args[1]))
+    assert gradient.shape == tuple(args[1].shape)
+    assert gradient.dtype == np.float32
 
 
 def test_a_batch_of_nothing_in_compiled_code(backend: Backend) -> None:

@@ -126,11 +126,11 @@ def test_blocks_are_ordered_by_row_column_channel(backend: Backend) -> None:
 
 def patches(x: np.ndarray, size: tuple[int, int], strides: tuple[int, int], rate: tuple[int, int]) -> np.ndarray:
     """Patches cut one by one."""
-    reach = [(n - 1) * d + 1 for n, d in zip(size, rate, strict=True)]
-    rows = range(0, x.shape[1] - reach[0] + 1, strides[0])
-    columns = range(0, x.shape[2] - reach[1] + 1, strides[1])
+    extent = [(n - 1) * d + 1 for n, d in zip(size, rate, strict=True)]
+    rows = range(0, x.shape[1] - extent[0] + 1, strides[0])
+    columns = range(0, x.shape[2] - extent[1] + 1, strides[1])
     cut = [
-        [x[:, i : i + reach[0] : rate[0], j : j + reach[1] : rate[1]].reshape(len(x), -1) for j in columns]
+        [x[:, i : i + extent[0] : rate[0], j : j + extent[1] : rate[1]].reshape(len(x), -1) for j in columns]
         for i in rows
     ]
     return np.array(cut).transpose(2, 0, 1, 3)
@@ -153,9 +153,9 @@ def test_same_padding_puts_the_smaller_half_first(
     backend: Backend, length: int, size: int, stride: int, before: int
 ) -> None:
     x = np.ones((1, length, length, 1), np.float32)
-    answer = host(ops.extract_patches(ops.asarray(x), size, stride, 1, "same"))
-    assert answer.shape[1:3] == (-(-length // stride),) * 2
-    first = answer[0, 0, 0].reshape(size, size)
+    result = host(ops.extract_patches(ops.asarray(x), size, stride, 1, "same"))
+    assert result.shape[1:3] == (-(-length // stride),) * 2
+    first = result[0, 0, 0].reshape(size, size)
     assert int((first.sum(1) == 0).sum()) == before
 
 

@@ -70,11 +70,11 @@ def test_what_vmap_runs_over_meets_what_it_does_not(backend: Backend, case: str)
         if not any(mapped):
             continue
         given = [ops.asarray(a if is_mapped else a[0]) for a, is_mapped in zip(arrays, mapped, strict=True)]
-        answer = transform.vmap(function, tuple(0 if is_mapped else None for is_mapped in mapped))(*given)
+        result = transform.vmap(function, tuple(0 if is_mapped else None for is_mapped in mapped))(*given)
         slices = [
             function(*(x[i] if is_mapped else x for x, is_mapped in zip(given, mapped, strict=True))) for i in range(2)
         ]
-        found = [host(x) for path, x in leaves(answer) if not path.endswith(".length")]
+        found = [host(x) for path, x in leaves(result) if not path.endswith(".length")]
         for position, values in enumerate(found):
             wanted = [[host(x) for path, x in leaves(one) if not path.endswith(".length")][position] for one in slices]
             np.testing.assert_allclose(values, np.stack(wanted), rtol=1e-5, atol=1e-6, err_msg=f"mapped: {mapped}")

@@ -31,8 +31,8 @@ def f64(*values: float) -> np.ndarray:
     return np.array(values, np.float64)
 
 
-def close(answer: Any, expected: Any, tolerance: float) -> None:
-    np.testing.assert_allclose(host(answer), expected, rtol=tolerance, atol=tolerance * 1e-3)
+def close(result: Any, expected: Any, tolerance: float) -> None:
+    np.testing.assert_allclose(host(result), expected, rtol=tolerance, atol=tolerance * 1e-3)
 
 
 ALIASES = {
@@ -83,13 +83,13 @@ def test_float64_is_computed_in_float64(name: str, backend: Backend) -> None:
     # Reflected values are differences of larger ones: lgamma and digamma have zeros there.
     # SciPy's own erfc is off by 6e-14 in the tail.
     tolerance = {"lgamma": 1e-12, "digamma": 1e-12, "erfc": 1e-13}.get(name, 4e-14)
-    answer = getattr(ops, name)(ops.asarray(x, dtype="float64"))
-    np.testing.assert_allclose(host(answer), oracle(x), rtol=tolerance, atol=4e-15 if name != "erfc" else 0)
+    result = getattr(ops, name)(ops.asarray(x, dtype="float64"))
+    np.testing.assert_allclose(host(result), oracle(x), rtol=tolerance, atol=4e-15 if name != "erfc" else 0)
 
 
 RIGHT = np.pi * np.arange(-9, 10) / 2
-# First slopes, second slopes, and where.
-SLOPES = {
+# The first derivative, the second, and where they are compared.
+DERIVATIVES = {
     "sin": (np.cos, lambda x: -np.sin(x), RIGHT),
     "cos": (lambda x: -np.sin(x), lambda x: -np.cos(x), RIGHT),
     "tan": (lambda x: 1 + np.tan(x) ** 2, lambda x: 2 * np.tan(x) * (1 + np.tan(x) ** 2), f64(0.7, -3.0, 1.57, 1e4)),
@@ -99,18 +99,18 @@ SLOPES = {
 }
 
 
-@pytest.mark.parametrize("name", SLOPES)
-def test_slopes_of_float64_are_computed_in_float64(name: str, backend: Backend) -> None:
-    first, second, x = SLOPES[name]
-    slope = transform.grad(lambda x: ops.sum(getattr(ops, name)(x)))
-    bend = transform.grad(lambda x: ops.sum(slope(x)))
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_of_float64_are_computed_in_float64(name: str, backend: Backend) -> None:
+    first, second, x = DERIVATIVES[name]
+    once = transform.grad(lambda x: ops.sum(getattr(ops, name)(x)))
+    twice = transform.grad(lambda x: ops.sum(once(x)))
     inside = ops.asarray(x, dtype="float64")
-    np.testing.assert_allclose(host(slope(inside)), first(x), rtol=1e-13, atol=1e-15 if x is RIGHT else 1e-322)
-    np.testing.assert_allclose(host(bend(inside)), second(x), rtol=1e-13, atol=1e-15 if x is RIGHT else 1e-322)
+    np.testing.assert_allclose(host(once(inside)), first(x), rtol=1e-13, atol=1e-15 if x is RIGHT else 1e-322)
+    np.testing.assert_allclose(host(twice(inside)), second(x), rtol=1e-13, atol=1e-15 if x is RIGHT else 1e-322)
 
 
 @pytest.mark.parametrize("x", [1.0, -1.0, 3.0, 7.0, 0.25, 1e-3])
-def test_the_slope_of_sinc_holds_at_its_zeros(x: float, backend: Backend) -> None:
+def test_the_derivative_of_sinc_is_accurate_at_its_zeros(x: float, backend: Backend) -> None:
     found = transform.grad(ops.sinc)(ops.asarray(x, dtype="float64"))
     np.testing.assert_allclose(float(found), (math.cos(math.pi * x) - np.sinc(x)) / x, rtol=1e-9)
 
@@ -121,7 +121,7 @@ def test_float32_keeps_most_of_its_digits(name: str, backend: Backend) -> None:
     x = x[np.abs(x) < 8].astype(np.float32)
     x = x[np.abs(x) < 1] if name == "erfinv" else x
     expected = oracle(x.astype(np.float64))
-    # Where the argument itself is rounded, the answer near a zero or a pole can be no better.
+    # Where the argument itself is rounded, the result near a zero or a pole can be no better.
     np.testing.assert_allclose(host(getattr(ops, name)(ops.asarray(x))), expected, rtol=2e-5, atol=4e-6)
 
 
@@ -137,10 +137,10 @@ def test_special_values_of_the_special_functions(backend: Backend) -> None:
 
 def test_lgamma_is_relatively_accurate_at_its_zeros(backend: Backend) -> None:
     distance = f64(1e-3, -1e-3, 1e-6, -1e-6)
-    slope = f64(-np.euler_gamma, 1 - np.euler_gamma)[:, None]
-    curve = f64(math.pi**2 / 12, (math.pi**2 / 6 - 1) / 2)[:, None]
+    first = f64(-np.euler_gamma, 1 - np.euler_gamma)[:, None]
+    second = f64(math.pi**2 / 12, (math.pi**2 / 6 - 1) / 2)[:, None]
     third = f64(-1.2020569031595942, 1 - 1.2020569031595942)[:, None] / 3
-    expected = distance * (slope + distance * (curve + distance * third))
+    expected = distance * (first + distance * (second + distance * third))
     np.testing.assert_allclose(host(ops.lgamma(f64(1.0, 2.0)[:, None] + distance)), expected, rtol=2e-9)
 
 
@@ -166,9 +166,9 @@ def test_remainders_and_whole_quotients_of_floats_are_numpys(engine: str, pairs:
     with np.errstate(all="ignore"):
         expected = np.floor(np.divide(x, y)), np.remainder(x, y), np.fmod(x, y), *np.divmod(x, y)
     with ember_ml.use_backend(engine):
-        answers = ops.floor_divide(x, y), ops.remainder(x, y), ops.fmod(x, y), *ops.divmod(x, y)
-    for answer, wanted in zip(answers, expected, strict=True):
-        np.testing.assert_array_equal(host(answer), wanted)
+        results = ops.floor_divide(x, y), ops.remainder(x, y), ops.fmod(x, y), *ops.divmod(x, y)
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(host(result), wanted)
 
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.1, -0.1, 0.7, -3.5, 7.0, 3e4, 1e-7, np.inf, -np.inf, np.nan])
@@ -201,9 +201,9 @@ def test_integers_by_numbers(backend: Backend, dtype: str) -> None:
     x = np.array([0, 1, 7, 100], dtype)
     for number in (0, 1, 2, 127):
         wanted = [int(v) // number if number else 0 for v in x], [int(v) % number if number else 0 for v in x]
-        answers = ops.floor_divide(x, number), ops.remainder(x, number)
-        assert tuple(host(a).tolist() for a in answers) == wanted
-        assert all(host(a).dtype == dtype for a in answers)
+        results = ops.floor_divide(x, number), ops.remainder(x, number)
+        assert tuple(host(a).tolist() for a in results) == wanted
+        assert all(host(a).dtype == dtype for a in results)
     assert host(ops.power(np.array([0, 1, 3], dtype), 2)).tolist() == [0, 1, 9]
 
 
@@ -236,12 +236,12 @@ def test_bits_are_exact(engine: str, pairs: list[tuple[float, float]]) -> None:
         np.testing.assert_array_equal(host(exponent)[finite], expected[1][finite])
 
 
-def same_bits(answer: Any, expected: np.ndarray) -> None:
+def same_bits(result: Any, expected: np.ndarray) -> None:
     """Fail unless two arrays have the same bits; any NaN equals any other."""
-    answer, known = host(answer), ~np.isnan(expected)
-    np.testing.assert_array_equal(np.isnan(answer), ~known)
+    result, known = host(result), ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(result), ~known)
     kind = f"i{expected.dtype.itemsize}"
-    np.testing.assert_array_equal(answer[known].view(kind), expected[known].view(kind))
+    np.testing.assert_array_equal(result[known].view(kind), expected[known].view(kind))
 
 
 @every_engine
@@ -329,8 +329,8 @@ def test_gradient_is_numpys(backend: Backend) -> None:
         ((0.5, rows, 3.0), {"edge_order": 2}),
         ((0.5, rows), {"axis": (2, 1)}),
     ]:
-        expected, answer = np.gradient(f, *given_, **options), ops.gradient(f, *given_, **options)
-        pairs = zip(answer, expected, strict=True) if isinstance(expected, tuple) else [(answer, expected)]
+        expected, result = np.gradient(f, *given_, **options), ops.gradient(f, *given_, **options)
+        pairs = zip(result, expected, strict=True) if isinstance(expected, tuple) else [(result, expected)]
         for mine, theirs in pairs:
             close(mine, theirs, 1e-11)
 
@@ -357,9 +357,9 @@ def test_convolve_and_correlate_are_numpys(mode: str, dtype: str, backend: Backe
     for a in rows:
         for v in rows:
             for mine, theirs in ((ops.convolve, np.convolve), (ops.correlate, np.correlate)):
-                answer = host(mine(a, v, mode))
-                assert answer.dtype == a.dtype
-                np.testing.assert_allclose(answer, theirs(a, v, mode), rtol=1e-4, atol=1e-4)
+                result = host(mine(a, v, mode))
+                assert result.dtype == a.dtype
+                np.testing.assert_allclose(result, theirs(a, v, mode), rtol=1e-4, atol=1e-4)
 
 
 def test_logsumexp_of_large_numbers(backend: Backend) -> None:
@@ -396,8 +396,8 @@ def test_complex_numbers_have_no_order(backend: Backend) -> None:
 
 
 def test_float_power_is_double(backend: Backend) -> None:
-    answer = ops.float_power(np.float32([2.0, 3.0]), 0.5)
-    close(answer, np.sqrt([2.0, 3.0]), 1e-15)
+    result = ops.float_power(np.float32([2.0, 3.0]), 0.5)
+    close(result, np.sqrt([2.0, 3.0]), 1e-15)
     if "complex128" in backend.dtypes:
         assert host(ops.float_power([1 + 2j], 2)).dtype == np.complex128
     else:
@@ -434,10 +434,10 @@ def test_integers_are_not_exponents_when_they_are_floats(backend: Backend) -> No
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_slope_of_logsumexp_beside_infinities_is_no_number_of_its_own(backend: Backend, dtype: str) -> None:
-    """Finite terms have a slope of zero beside an infinite one, and none is made up beside NaN."""
+def test_the_gradient_of_logsumexp_with_infinities(backend: Backend, dtype: str) -> None:
+    """The gradient of a finite term is zero next to an infinite one; next to NaN it is no made-up number."""
     for row in ([np.inf, 0.5, 0.0], [np.nan, 0.0, 1.0], [-np.inf, 0.0, 0.0]):
-        slope = ops.to_numpy(transform.grad(lambda x: ops.logsumexp(x))(ops.asarray(row, dtype=dtype)))
-        finite = slope[np.isfinite(slope)]
+        gradient = ops.to_numpy(transform.grad(lambda x: ops.logsumexp(x))(ops.asarray(row, dtype=dtype)))
+        finite = gradient[np.isfinite(gradient)]
         assert ((finite >= 0) & (finite <= 1)).all()
-        assert np.isfinite(slope).all() == np.isfinite(np.logaddexp.reduce(row))
+        assert np.isfinite(gradient).all() == np.isfinite(np.logaddexp.reduce(row))

@@ -1,4 +1,4 @@
-"""Measuring: what is the same is told apart from what is not, and no operation can stop a run."""
+"""Measuring: same results are distinguished from different ones, and no operation can stop a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ember_ml.tools.workers import Outcome, difference, together
 
 ENGINES = ember_ml.get_available_backends()
 
-# The engine beside the reference that starts fastest: workers start many times here.
+# Of the engines other than the reference, the one that starts fastest: workers start many times here.
 OTHER = next((name for name in ("mlx", "torch") if name in ENGINES), "numpy")
 
 two_engines = pytest.mark.skipif(OTHER == "numpy", reason="there is no second engine to compare with the reference")
@@ -74,7 +74,7 @@ def hanging(x: TensorLike, /) -> Tensor:
 
 @op(free)
 def crashing(x: TensorLike, /) -> Tensor:
-    """``x``, if the process lives.
+    """``x``, unless the process ends.
 
     >>> crashing([1.0]).tolist()
     [1.0]
@@ -201,7 +201,7 @@ def test_one_bad_input_leaves_the_others_measured(planted: dict[str, Any]) -> No
 
 
 @two_engines
-def test_differences_show_both_answers(planted: dict[str, Any]) -> None:
+def test_differences_show_both_results(planted: dict[str, Any]) -> None:
     found = planted["differing"]["engines"][OTHER]["differences"]
     assert {
         "input": "differing([1.0])",
@@ -325,7 +325,7 @@ def test_native_functions_are_compared() -> None:
     assert native["numpy.sum"]["keywords"]["axis"]
     assert native["numpy.maximum"]["dtypes"]["float32"]
     assert not native["numpy.maximum"]["mixed"], "int32 with float32 is float64 in NumPy"
-    assert not native["numpy.sqrt"]["dtypes"]["int64"], "NumPy answers float64"
+    assert not native["numpy.sqrt"]["dtypes"]["int64"], "NumPy returns float64"
     assert not native["numpy.sqrt"]["python"], "NumPy makes float64 of Python's numbers"
     assert native["numpy.sum"]["parameters"] == ["x"], "an axis by position is NumPy's alone"
     assert native["numpy.zeros"]["keywords"]["dtype"], "with a dtype it is the same"
@@ -498,7 +498,7 @@ def test_a_default_that_was_measured_is_not_that_of_what_follows() -> None:
     matrix = measuring.measure(names, jobs=1)
     statuses = {entry["status"] for name in names for entry in matrix["operations"][name]["engines"].values()}
     assert statuses == {"same"}
-    # torch has a default of its own.
+    # torch has its own default.
     assert all(native["torch.zeros"]["arrays"] for engine, native in matrix["native"].items() if engine == "torch")
 
 

@@ -202,7 +202,7 @@ PAIRS = (LABELS, REALS), (SCORES, GUESSES)
 
 
 class Chosen(metrics.Accuracy):
-    """The accuracy of one of several answers."""
+    """The accuracy of one of several predictions."""
 
     def __init__(self, key: Any) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class Chosen(metrics.Accuracy):
 
 
 @pytest.mark.parametrize("made", [dict, tuple])
-def test_own_metrics_choose_among_several_answers(made: Any, backend: Backend) -> None:
+def test_own_metrics_choose_among_several_predictions(made: Any, backend: Backend) -> None:
     true, found = ((one, other) if made is tuple else {0: one, 1: other} for one, other in PAIRS)
     metric = Chosen(0)
     assert metric(true, found) == pytest.approx(sk.accuracy_score(LABELS, PREDICTED), abs=1e-9)

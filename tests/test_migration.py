@@ -32,7 +32,7 @@ all_engines = pytest.mark.skipif(
 
 @pytest.fixture
 def legacy(tmp_path: Path) -> Path:
-    """A copy of the package in a git repository of its own."""
+    """A copy of the package in a separate git repository."""
     shutil.copytree(
         ROOT / "tests" / "legacy" / "legacy", tmp_path / "legacy", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -431,7 +431,7 @@ def test_imports_of_every_form_are_mended(tmp_path: Path) -> None:
     assert after["ops/__init__.py"] == "from small.ops.m import f as absolute  # the size\n"
     assert "import small.ops.m as m\nfrom small.ops.m import f\n" in after["a.py"]
     assert "    from small.ops.m import f as h\n" in after["a.py"]
-    assert after["tests/test_m.py"] == "from small.backend.numpy.m import f\n", "tests reach for the engine"
+    assert after["tests/test_m.py"] == "from small.backend.numpy.m import f\n", "tests import from the engine"
     assert "import *" not in after["ops/m.py"]
     done = python(tmp_path, "-c", "from small.a import g; print(g(-1))", EMBER_ML_BACKEND="numpy")
     assert done.stdout == "1\n", done.stderr

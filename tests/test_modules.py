@@ -344,13 +344,13 @@ def test_freezing(backend: Backend) -> None:
     assert not module.parameters()
 
 
-def test_an_answer_of_several_parts_is_named_as_such(backend: Backend) -> None:
-    """A recurrent layer answers its outputs and its last state, which is nothing for a linear one."""
+def test_a_result_of_several_parts_is_named_as_such(backend: Backend) -> None:
+    """A recurrent layer returns its outputs and its last state, which a linear layer does not take."""
     model = Sequential(nn.GRU(3, 2), Linear(2, 1))
     with pytest.raises(ValueError) as caught:  # noqa: PT011 the engine's words
         model(ops.ones((2, 8, 3)))
     assert caught.value.__notes__[-1].endswith("given a tuple of float32[2, 8, 2], float32[1, 2, 2]")
-    model.insert(1, lambda answer: answer[0])
+    model.insert(1, lambda result: result[0])
     assert tuple(model(ops.ones((2, 8, 3))).shape) == (2, 8, 1)
 
 
@@ -458,12 +458,12 @@ def test_a_model_computes_where_it_lives() -> None:
         for other in ember_ml.get_available_backends():
             with ember_ml.use_backend(other):
                 for model, x in zip(models, inputs, strict=True):
-                    answer = model(x)
-                    answer = answer[0] if isinstance(answer, tuple) else answer
-                    assert backend_of(answer).name == name
+                    result = model(x)
+                    result = result[0] if isinstance(result, tuple) else result
+                    assert backend_of(result).name == name
 
 
-def test_portable_tensors_are_answered_in_kind(backend: Backend) -> None:
+def test_an_ember_tensor_gives_an_ember_tensor(backend: Backend) -> None:
     x = EmberTensor(ops.ones((4, 3)))
     model = Sequential(Linear(3, 2), nn.BatchNorm(2))
     assert isinstance(model(x), EmberTensor)
@@ -492,8 +492,8 @@ def test_devices_and_dtypes(backend: Backend) -> None:
     kinds = {path: ops.to_dtype_str(tensor.dtype) for path, tensor in tower.tensors().items()}
     assert kinds.pop("count") == "int64"
     assert set(kinds.values()) == {"float16"}
-    answer = tower(ops.ones((2, 3), dtype="float16", device="cpu"))
-    assert ops.to_dtype_str(answer[0].dtype) == "float16"
+    result = tower(ops.ones((2, 3), dtype="float16", device="cpu"))
+    assert ops.to_dtype_str(result[0].dtype) == "float16"
 
 
 def test_errors_name_the_layer(backend: Backend) -> None:

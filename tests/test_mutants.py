@@ -289,7 +289,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def small_tree(root: Path) -> None:
-    """A project with a function that is tested, one that is tested in a process of its own, and one that is not."""
+    """A project with a function that is tested, one that is tested in a separate process, and one that is not."""
     subprocess.run(["git", "init", "--quiet", root], check=True)
     write(root, "ember_ml/__init__.py", "")
     write(root, "ember_ml/thing.py", "def twice(n):\n    return n * 2\n\n\ndef third(n):\n    return n // 3\n")

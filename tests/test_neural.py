@@ -36,7 +36,7 @@ def channels_last(x: Any) -> np.ndarray:
 
 
 def both_layouts(run: Any, x: np.ndarray) -> list[np.ndarray]:
-    """The answers for channels last and first, both with channels last."""
+    """The results for channels last and first, both with channels last."""
     one = host(run(x, "channels_last"))
     two = host(run(np.ascontiguousarray(np.moveaxis(x, -1, 1)), "channels_first"))
     return [one, np.moveaxis(two, 1, -1)]
@@ -50,8 +50,8 @@ def test_conv_is_torch(backend: Backend, rank: int, stride: int, pad: int, dilat
     x, kernel = drawn(2, *(8, 9, 7)[:rank], 4), drawn(*(3, 2, 3)[:rank], 4 // groups, 8)
     weight = torch.from_numpy(kernel).movedim((-1, -2), (0, 1))
     expected = CONV[rank](like_torch(x), weight, None, stride, pad, dilation, groups)
-    for answer in both_layouts(lambda v, f: ops.conv(v, kernel, stride, pad, f, dilation, groups), x):
-        assert_close(answer, channels_last(expected), 1e-4)
+    for result in both_layouts(lambda v, f: ops.conv(v, kernel, stride, pad, f, dilation, groups), x):
+        assert_close(result, channels_last(expected), 1e-4)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -64,8 +64,8 @@ def test_conv_transpose_is_torch(
     x, kernel = drawn(2, *(4, 5, 3)[:rank], 4), drawn(*(3, 2, 3)[:rank], 6 // groups, 4)
     weight = torch.from_numpy(kernel).movedim((-1, -2), (0, 1))
     expected = CONV_TRANSPOSE[rank](like_torch(x), weight, None, stride, pad, extra, groups, dilation)
-    for answer in both_layouts(lambda v, f: ops.conv_transpose(v, kernel, stride, pad, extra, f, dilation, groups), x):
-        assert_close(answer, channels_last(expected), 1e-4)
+    for result in both_layouts(lambda v, f: ops.conv_transpose(v, kernel, stride, pad, extra, f, dilation, groups), x):
+        assert_close(result, channels_last(expected), 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_same_padding(size: int, span: int, stride: int, rate: int, seed: int) -
     padded = np.pad(x, ((0, 0), (total // 2, total - total // 2), (0, 0)))
     for name in ember_ml.get_available_backends():
         with ember_ml.use_backend(name):
-            answer = host(ops.conv(x, kernel, stride, "same", dilation_rate=rate))
-            assert answer.shape == (1, count, 3)
-            assert_close(answer, host(ops.conv(padded, kernel, stride, dilation_rate=rate)), 1e-4)
-            back = host(ops.conv_transpose(answer, kernel, stride, "same", dilation_rate=rate))
+            result = host(ops.conv(x, kernel, stride, "same", dilation_rate=rate))
+            assert result.shape == (1, count, 3)
+            assert_close(result, host(ops.conv(padded, kernel, stride, dilation_rate=rate)), 1e-4)
+            back = host(ops.conv_transpose(result, kernel, stride, "same", dilation_rate=rate))
             assert back.shape == (1, count * stride, 2)
 
 
@@ -153,10 +153,10 @@ def test_pools_are_torch(backend: Backend, rank: int, size: int, stride: int | N
     inner = like_torch(x)
     largest = getattr(F, f"max_pool{rank}d")(inner, size, stride, pad)
     mean = getattr(F, f"avg_pool{rank}d")(inner, size, stride, pad, count_include_pad=False)
-    for answer in both_layouts(lambda v, f: ops.max_pool(v, size, stride, pad, f), x):
-        np.testing.assert_array_equal(answer, channels_last(largest))
-    for answer in both_layouts(lambda v, f: ops.average_pool(v, size, stride, pad, f), x):
-        assert_close(answer, channels_last(mean), 1e-5)
+    for result in both_layouts(lambda v, f: ops.max_pool(v, size, stride, pad, f), x):
+        np.testing.assert_array_equal(result, channels_last(largest))
+    for result in both_layouts(lambda v, f: ops.average_pool(v, size, stride, pad, f), x):
+        assert_close(result, channels_last(mean), 1e-5)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -166,10 +166,10 @@ def test_adaptive_pools_are_torch(backend: Backend, rank: int, count: int) -> No
     inner = like_torch(x)
     mean = getattr(F, f"adaptive_avg_pool{rank}d")(inner, count)
     largest = getattr(F, f"adaptive_max_pool{rank}d")(inner, count)
-    for answer in both_layouts(lambda v, f: ops.adaptive_average_pool(v, count, f), x):
-        assert_close(answer, channels_last(mean), 1e-5)
-    for answer in both_layouts(lambda v, f: ops.adaptive_max_pool(v, count, f), x):
-        np.testing.assert_array_equal(answer, channels_last(largest))
+    for result in both_layouts(lambda v, f: ops.adaptive_average_pool(v, count, f), x):
+        assert_close(result, channels_last(mean), 1e-5)
+    for result in both_layouts(lambda v, f: ops.adaptive_max_pool(v, count, f), x):
+        np.testing.assert_array_equal(result, channels_last(largest))
 
 
 def test_normalisations_are_torch(backend: Backend) -> None:
@@ -201,35 +201,35 @@ def test_attention_is_torch(backend: Backend, heads: int, causal: bool) -> None:
     if causal:
         both = both.masked_fill(torch.ones(6, 6).triu(1) > 0, -torch.inf)
     expected = F.scaled_dot_product_attention(*inner, attn_mask=both, scale=0.3, enable_gqa=True).transpose(1, 2)
-    answer = ops.dot_product_attention(query, key, value, mask, bias, 0.3, causal)
-    assert_close(host(answer), expected.numpy(), 1e-5)
+    result = ops.dot_product_attention(query, key, value, mask, bias, 0.3, causal)
+    assert_close(host(result), expected.numpy(), 1e-5)
 
 
-def test_a_query_that_sees_nothing_answers_zero(backend: Backend) -> None:
+def test_a_query_that_sees_nothing_gives_zero(backend: Backend) -> None:
     x = drawn(1, 3, 2, 4)
     mask = np.ones((3, 3), bool)
     mask[1] = False
     for dtype in ("float32", "float64"):
         for bias in (None, drawn(3, 3)):
-            answer = host(ops.dot_product_attention(x.astype(dtype), x, x, mask, bias))
-            assert not np.any(answer[:, 1])
-            assert np.all(np.isfinite(answer))
+            result = host(ops.dot_product_attention(x.astype(dtype), x, x, mask, bias))
+            assert not np.any(result[:, 1])
+            assert np.all(np.isfinite(result))
 
 
 @pytest.mark.parametrize("length", [1, 5, 20])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"mask": True}, {"bias": 0.5}], ids=str)
-def test_nan_is_the_answer_to_nan(backend: Backend, dtype: str, length: int, options: dict[str, Any]) -> None:
+def test_nan_gives_nan(backend: Backend, dtype: str, length: int, options: dict[str, Any]) -> None:
     options = {name: ops.asarray(x) if name != "is_causal" else x for name, x in options.items()}
     for place, rows in (("query", [length - 1]), ("key", None), ("value", None)):
         tensors = {name: drawn(2, length, 2, 4).astype(dtype) for name in ("query", "key", "value")}
         tensors[place][0, slice(None) if rows is None else rows, 1] = np.nan
         if place == "key":
             tensors["value"][0, :, 1, 0] = np.nan
-        answer = np.isnan(host(ops.dot_product_attention(*map(ops.asarray, tensors.values()), **options)))
-        expected = np.zeros(answer.shape, bool)
+        result = np.isnan(host(ops.dot_product_attention(*map(ops.asarray, tensors.values()), **options)))
+        expected = np.zeros(result.shape, bool)
         expected[0, slice(None) if rows is None else rows, 1] = True
-        np.testing.assert_array_equal(answer, expected)
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -257,10 +257,10 @@ def test_zero_values_are_no_sign_of_nan(backend: Backend) -> None:
     query, key, value = (drawn(2, 5, 2, 4) for _ in range(3))
     value[..., 0] = 0
     for causal in (False, True):
-        answer = host(ops.dot_product_attention(query, key, value, is_causal=causal))
-        assert not np.any(answer[..., 0])
+        result = host(ops.dot_product_attention(query, key, value, is_causal=causal))
+        assert not np.any(result[..., 0])
         expected = host(ops.dot_product_attention(query, key, np.roll(value, 1, -1), is_causal=causal))
-        assert_close(np.roll(answer, 1, -1), expected, 1e-5)
+        assert_close(np.roll(result, 1, -1), expected, 1e-5)
 
 
 @pytest.mark.parametrize("length", [5, 40])
@@ -273,11 +273,11 @@ def test_what_is_hidden_may_be_nan(backend: Backend, causal: bool, length: int) 
     mask[:, 3] = mask[2] = False
     plain = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
     key[0, 3, 1] = np.nan
-    answer = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
-    assert_close(answer, plain, 1e-5)
+    result = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
+    assert_close(result, plain, 1e-5)
     value[0, 3, 1] = np.nan
-    answer = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
-    assert not np.any(answer[:, 2])
+    result = host(ops.dot_product_attention(query, key, value, mask, is_causal=causal))
+    assert not np.any(result[:, 2])
 
 
 def test_a_query_with_infinite_biases_sees_nothing(backend: Backend) -> None:
@@ -288,17 +288,17 @@ def test_a_query_with_infinite_biases_sees_nothing(backend: Backend) -> None:
     for place in (None, key, value):
         if place is not None:
             place[0, 4, 1] = np.nan
-        answer = host(ops.dot_product_attention(query, key, value, mask, bias))
-        assert not np.any(answer[:, [2, 3]])
-        assert np.all(np.isfinite(answer[1]))
+        result = host(ops.dot_product_attention(query, key, value, mask, bias))
+        assert not np.any(result[:, [2, 3]])
+        assert np.all(np.isfinite(result[1]))
         assert not np.any(host(ops.dot_product_attention(query, key, value, None, bias))[:, 2])
 
 
 def test_attention_to_no_keys(backend: Backend) -> None:
     query, nothing = drawn(2, 3, 2, 4), drawn(2, 0, 2, 4)
-    answer = host(ops.dot_product_attention(query, nothing, nothing))
-    assert answer.shape == (2, 3, 2, 4)
-    assert not np.any(answer)
+    result = host(ops.dot_product_attention(query, nothing, nothing))
+    assert result.shape == (2, 3, 2, 4)
+    assert not np.any(result)
 
 
 def test_a_bias_without_axes_changes_nothing(backend: Backend) -> None:
@@ -316,11 +316,11 @@ def test_embedding_lookup_checks_its_indices(backend: Backend) -> None:
 
 def test_dropout(backend: Backend) -> None:
     x = np.ones((100, 200), np.float32)
-    answer = host(ops.dropout(x, 0.3, key=5))
-    assert set(np.unique(answer)) == {0.0, np.float32(1 / 0.7)}
-    assert abs(float(np.mean(answer == 0)) - 0.3) < 0.02
+    result = host(ops.dropout(x, 0.3, key=5))
+    assert set(np.unique(result)) == {0.0, np.float32(1 / 0.7)}
+    assert abs(float(np.mean(result == 0)) - 0.3) < 0.02
     with ember_ml.use_backend("numpy"):
-        np.testing.assert_array_equal(answer, ops.dropout(x, 0.3, key=5))
+        np.testing.assert_array_equal(result, ops.dropout(x, 0.3, key=5))
     assert np.any(host(ops.dropout(x, 0.3)) != host(ops.dropout(x, 0.3)))
     for rate in (-0.1, 1.1, float("nan")):
         with pytest.raises(ValueError, match="rate"):
@@ -330,12 +330,12 @@ def test_dropout(backend: Backend) -> None:
 def test_rotary_embedding_turns_pairs(backend: Backend) -> None:
     x, size = drawn(1, 7, 2, 6), 6
     for interleaved in (False, True):
-        answer = host(ops.rotary_embedding(x, offset=3, base=100.0, interleaved=interleaved))
+        result = host(ops.rotary_embedding(x, offset=3, base=100.0, interleaved=interleaved))
         for i in range(3):
             one, two = (2 * i, 2 * i + 1) if interleaved else (i, i + 3)
             angles = np.arange(3, 10)[None, :, None] * 100.0 ** (-2 * i / size)
             turned = (x[..., one] + 1j * x[..., two]) * np.exp(1j * angles)
-            assert_close(answer[..., one] + 1j * answer[..., two], turned, 1e-5)
+            assert_close(result[..., one] + 1j * result[..., two], turned, 1e-5)
 
 
 @pytest.mark.parametrize("size", [(5, 7), (10, 21), (3, 4), (1, 1), (13, 2)])
@@ -348,8 +348,8 @@ def test_resize_is_torch(backend: Backend, size: tuple[int, int], mode: str) -> 
         return assert_close(host(ops.resize(x, size, mode)), channels_last(expected), 1e-6)
     for antialias in (False, True):
         expected = F.interpolate(inner, size, mode=mode, align_corners=False, antialias=antialias)
-        for answer in both_layouts(lambda v, f, a=antialias: ops.resize(v, size, mode, a, f), x):
-            assert_close(answer, channels_last(expected), 1e-4)
+        for result in both_layouts(lambda v, f, a=antialias: ops.resize(v, size, mode, a, f), x):
+            assert_close(result, channels_last(expected), 1e-4)
     return None
 
 
@@ -361,8 +361,8 @@ def test_fold_and_unfold_are_torch(backend: Backend, kernel: Any, dilation: int,
     columns = F.unfold(torch.from_numpy(x), kernel, dilation, pad, stride)
     np.testing.assert_array_equal(host(ops.unfold(x, kernel, dilation, pad, stride)), columns.numpy())
     expected = F.fold(columns, (6, 7), kernel, dilation, pad, stride)
-    answer = ops.fold(columns.numpy(), (6, 7), kernel, dilation, pad, stride)
-    assert_close(host(answer), expected.numpy(), 1e-5)
+    result = ops.fold(columns.numpy(), (6, 7), kernel, dilation, pad, stride)
+    assert_close(host(result), expected.numpy(), 1e-5)
 
 
 PLANE, TILES = np.zeros((1, 4, 4, 2), np.float32), np.zeros((3, 3, 2, 4), np.float32)
@@ -416,7 +416,7 @@ PLANE, TILES = np.zeros((1, 4, 4, 2), np.float32), np.zeros((3, 3, 2, 4), np.flo
     ],
 )
 def test_what_does_not_fit_is_a_value_error(backend: Backend, name: str, args: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - every engine has a message of its own
+    with pytest.raises(ValueError):  # noqa: PT011 - every engine has its own message
         getattr(ops, name)(*args)
 
 
@@ -431,14 +431,14 @@ def test_statistics_of_a_batch_have_gradients() -> None:
 
 def test_gradients_where_they_are_easily_lost() -> None:
     x, offset = torch.zeros(2, 4, requires_grad=True), torch.ones(4, requires_grad=True)
-    (slope,) = torch.autograd.grad(ops.normalize(x).sum(), x)
-    assert torch.isfinite(slope).all()
-    (slope,) = torch.autograd.grad(ops.group_normalization(x, 2, None, offset).sum(), offset)
-    assert slope.tolist() == [2.0] * 4
+    (gradient,) = torch.autograd.grad(ops.normalize(x).sum(), x)
+    assert torch.isfinite(gradient).all()
+    (gradient,) = torch.autograd.grad(ops.group_normalization(x, 2, None, offset).sum(), offset)
+    assert gradient.tolist() == [2.0] * 4
     query = torch.randn(1, 3, 2, 4, requires_grad=True)
     mask = torch.tensor([[True, True, True], [False, False, False], [True, False, False]])
-    (slope,) = torch.autograd.grad(ops.dot_product_attention(query, query, query, mask).sum(), query)
-    assert torch.isfinite(slope).all()
+    (gradient,) = torch.autograd.grad(ops.dot_product_attention(query, query, query, mask).sum(), query)
+    assert torch.isfinite(gradient).all()
 
 
 def test_a_depthwise_kernel_has_axes_of_channels(backend: Backend) -> None:

@@ -694,17 +694,17 @@ def test_gradients_flow_through_updates(backend: Backend) -> None:
         return ops.sum(ops.square(parameters["w"]))
 
     # The second step goes on with 0.9 of the first: w (0.8 - 0.2 * (0.8 + 0.9)) = 0.46 w.
-    slope = ember_ml.transform.grad(after)(ops.asarray([1.0, 2.0]))
-    np.testing.assert_allclose(backend.to_host(slope), [2 * 0.46**2, 4 * 0.46**2], rtol=1e-5)
+    gradient = ember_ml.transform.grad(after)(ops.asarray([1.0, 2.0]))
+    np.testing.assert_allclose(backend.to_host(gradient), [2 * 0.46**2, 4 * 0.46**2], rtol=1e-5)
 
 
 def test_gradients_flow_through_updates_in_compiled_code(backend: Backend) -> None:
     def after(w: Any) -> Any:
         return ops.sum(optim.Adam(0.5, beta_1=0.0, beta_2=0.0, eps=1.0).update({"w": w}, {"w": w})["w"])
 
-    # The step is 0.5 * w / (w + 1), so that the slope is 1 - 0.5 / (w + 1) ** 2.
-    slope = ember_ml.transform.compile(ember_ml.transform.grad(after))(ops.asarray([1.0, 3.0]))
-    np.testing.assert_allclose(backend.to_host(slope), [1 - 0.5 / 4, 1 - 0.5 / 16], rtol=1e-5)
+    # The step is 0.5 * w / (w + 1), so that the derivative is 1 - 0.5 / (w + 1) ** 2.
+    gradient = ember_ml.transform.compile(ember_ml.transform.grad(after))(ops.asarray([1.0, 3.0]))
+    np.testing.assert_allclose(backend.to_host(gradient), [1 - 0.5 / 4, 1 - 0.5 / 16], rtol=1e-5)
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
@@ -715,7 +715,7 @@ def test_updates_are_vectorised(backend: Backend, is_compiled: bool) -> None:
     np.testing.assert_allclose(backend.to_host(found), [[0.9, 1.9], [2.9, 3.9]], rtol=1e-5)
 
 
-def test_ember_tensors_are_answered_in_kind(backend: Backend) -> None:
+def test_an_ember_tensor_gives_an_ember_tensor(backend: Backend) -> None:
     w = EmberTensor([1.0, 2.0])
     for optimizer in (optim.SGD(0.1), optim.Adam(0.1)):
         new = optimizer.update({"w": w}, {"w": w})["w"]
@@ -935,3 +935,20 @@ def test_memory_begins_by_init_too_and_only_where_it_is_missing(backend: Backend
     optimizer.init(parameters)
     assert optimizer.tensors()["a.velocity"].tolist() == [1.0, 1.0]
     assert optimizer.tensors()["b.velocity"].tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["state_names", "memory"])
+def test_a_subclass_names_its_state_by_either_name(name: str, backend: Backend) -> None:
+    class Summing(optim.Optimizer):
+        def rule(self, parameter: Any, gradient: Any, state: Any, common: Any) -> Any:
+            total = ops.add(state["total"], gradient)
+            return ops.subtract(parameter, ops.multiply(common[0], total)), {"total": total}
+
+    setattr(Summing, name, lambda self: ("total",))
+    optimizer = Summing(0.5)
+    assert (optimizer.state_names(), optimizer.memory()) == (("total",), ("total",))
+    assert (optim.Adam().memory(), optim.SGD().memory()) == (optim.Adam().state_names(), ())
+    w = ops.asarray([1.0])
+    for expected in (0.5, -0.5):
+        w = optimizer.update({"w": w}, {"w": ops.asarray([1.0])})["w"]
+        assert w.tolist() == [expected]

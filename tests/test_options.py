@@ -1,4 +1,4 @@
-"""What stands for the options of an operation: numbers and lengths from wherever they come. The registry names them."""
+"""Values of the options of an operation: numbers and lengths of any type. The registry names the options."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def bound_on(operation: Operation, change: Callable[[np.ndarray], Any]) -> inspe
     return arguments
 
 
-def answer(operation: Operation, arguments: inspect.BoundArguments, name: str, value: Any) -> Any:
-    """What the operation answers with that value for an option."""
+def result_with(operation: Operation, arguments: inspect.BoundArguments, name: str, value: Any) -> Any:
+    """What the operation returns with that value for an option."""
     ops.set_seed(0)
     arguments.arguments[name] = value
     return operation.call(*arguments.args, **arguments.kwargs)
@@ -52,12 +52,12 @@ def are_lengths(value: Any) -> bool:
 def test_lengths_and_axes_come_in_any_sequence(operation: Operation, name: str, backend: Backend) -> None:
     arguments = bound_on(operation, lambda array: backend.convert(array, None, backend.device))
     value = arguments.arguments[name]
-    expected = answer(operation, arguments, name, value)
+    expected = result_with(operation, arguments, name, value)
     several = [list(value), np.array(value), tuple(map(np.int64, value)), backend.convert(value, None, backend.device)]
     if list(value) == list(range(value[0], value[0] + len(value))):
         several.append(range(value[0], value[0] + len(value)))
     for other in several:
-        found = answer(operation, arguments, name, other)
+        found = result_with(operation, arguments, name, other)
         if not given(operation, "VARIES"):
             assert_same(found, expected)
 
@@ -72,9 +72,9 @@ def test_a_number_of_numpy_is_no_tensor_where_it_is_an_option(
     for change in (on_engine, lambda array: array.tolist() if array.dtype == np.float32 else array):
         arguments = bound_on(operation, change)
         value = arguments.arguments[name]
-        expected = answer(operation, arguments, name, value)
+        expected = result_with(operation, arguments, name, value)
         for other in (np.float64(value), np.array(value)):
-            found = answer(operation, arguments, name, other)
+            found = result_with(operation, arguments, name, other)
             if not given(operation, "VARIES"):
                 assert_same(found, expected)
 
@@ -140,4 +140,4 @@ def test_options_of_a_wrong_kind_are_named(operation: Operation, parameter: Para
     for wrong in WRONG[parameter.role]:
         if wrong is not None or not parameter.optional:
             with pytest.raises(TypeError, match=rf"{operation.name}: {parameter.name} must be .*, got "):
-                answer(operation, arguments, parameter.name, wrong)
+                result_with(operation, arguments, parameter.name, wrong)

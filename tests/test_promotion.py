@@ -29,12 +29,12 @@ def without_table(operation: Operation) -> GeneralPath:
 
 
 def outcome(call: Any, *values: Any) -> tuple[Any, ...]:
-    """What a call answers, as plain values with dtypes, or the class of its error."""
+    """What a call returns, as plain values with dtypes, or the class of its error."""
     try:
-        answer = call(*values)
+        result = call(*values)
     except Exception as error:
         return (type(error),)
-    several = answer if isinstance(answer, tuple) else (answer,)
+    several = result if isinstance(result, tuple) else (result,)
     return tuple((str(ops.dtype(one)), str(ops.to_numpy(one).tolist())) for one in several)
 
 

@@ -71,13 +71,13 @@ DRAWS: dict[str, Callable[..., Any]] = {
 LARGEST = {"normal": 4, "normal float64": 4, "truncated_normal": 4, "multivariate_normal": 4}
 
 
-def units(answer: np.ndarray, expected: np.ndarray) -> float:
+def units(result: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference in units of the last place of the larger of one and the expected values; 0 if none."""
-    if np.array_equal(answer, expected):
+    if np.array_equal(result, expected):
         return 0.0
     assert expected.dtype.kind == "f", "these are not equal"
     size = np.spacing(np.maximum(np.abs(expected), expected.dtype.type(1)))
-    return float(np.max(np.abs(answer - expected) / size))
+    return float(np.max(np.abs(result - expected) / size))
 
 
 def reference(name: str, key: Any = 12345) -> np.ndarray:
@@ -121,12 +121,12 @@ def test_every_function_is_the_same_on_every_engine(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", ["uniform", "normal", "exponential", "laplace", "gumbel", "truncated_normal"])
 def test_floats_of_every_dtype(backend: Backend, name: str, dtype: str) -> None:
     for shape in ((), 1, 7, (3, 5), (0, 4)):
-        answer = host(getattr(random, name)(shape, dtype=dtype, key=9))
+        result = host(getattr(random, name)(shape, dtype=dtype, key=9))
         with ember_ml.use_backend("numpy"):
             expected = np.asarray(getattr(random, name)(shape, dtype=dtype, key=9))
-        assert answer.shape == ((shape,) if isinstance(shape, int) else shape)
-        assert answer.dtype == expected.dtype
-        np.testing.assert_array_equal(answer, expected)
+        assert result.shape == ((shape,) if isinstance(shape, int) else shape)
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("name", ["uniform", "normal", "exponential", "laplace", "gumbel", "truncated_normal"])
@@ -158,7 +158,7 @@ def test_an_element_depends_on_the_key_and_its_place_alone(backend: Backend) -> 
     np.testing.assert_array_equal(host(random.poisson(40_001, 20.0, key=3))[:9], host(random.poisson(9, 20.0, key=3)))
 
 
-# What is made by loops of its own where Numba is installed, and some of the rest, which is made of their words.
+# Draws with their own loops where Numba is installed, and some of the others, which use the random bits of those.
 LOOPS: dict[str, Callable[[int], Any]] = {
     "bits": lambda n: random.bits(n, key=9),
     "bits uint64": lambda n: random.bits(n, dtype="uint64", key=9),
@@ -209,9 +209,9 @@ def test_compiled_loops_make_the_same_bits(name: str, generator: Any, monkeypatc
 def test_compiled_loops_know_the_far_tail_and_large_counters(generator: Any) -> None:
     kernels = generator._kernels()
     q = np.array([0.1, 0.4251, 0.49, 0.5 - 2.0**-40, 0.5 - 2.0**-53, -0.5 + 2.0**-54, -0.5 + 2.0**-30, -0.3])
-    answer = q.copy()
-    kernels._to_normals_float64(answer, 0.0, 1.0)
-    np.testing.assert_array_equal(answer, sampling.normal_quantile(generator, q, "float64"))
+    result = q.copy()
+    kernels._to_normals_float64(result, 0.0, 1.0)
+    np.testing.assert_array_equal(result, sampling.normal_quantile(generator, q, "float64"))
     for start in (2**32 - 3, 2**40 + 1, 2**61):
         fast, plain = np.empty(10, np.uint32), np.empty(10, np.uint32)
         kernels.words(*generator._kernel_arguments((5, 2**32 - 2), start), fast)
@@ -240,9 +240,9 @@ def test_large_draws_need_no_numba(name: str, generator: Any, monkeypatch: pytes
         monkeypatch.delitem(sys.modules, "ember_ml.backend.numpy.kernels", raising=False)
         monkeypatch.delattr("ember_ml.backend.numpy.kernels", raising=False)
         monkeypatch.setattr(generator, "_kernels", generator._kernels.__wrapped__)
-        answer = np.asarray(LOOPS[name](generator._MANY))
+        result = np.asarray(LOOPS[name](generator._MANY))
         assert not any(generator._ready.values())
-    np.testing.assert_array_equal(answer, expected)
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="there are no compiled loops without Numba")
@@ -356,8 +356,8 @@ def test_large_counts_are_the_same_on_the_engine(backend: Backend) -> None:
     found = draws()
     with ember_ml.use_backend("numpy"):
         expected = draws()
-    for answer, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(answer, wanted)
+    for result, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(result, wanted)
 
 
 def test_distributions_over_classes() -> None:
@@ -429,12 +429,12 @@ def test_split_keys_are_independent(backend: Backend) -> None:
 @pytest.mark.usefixtures("on_the_engine")
 def test_keys_derive_in_the_same_way_on_the_engine(backend: Backend) -> None:
     key = random.key(2**40 + 9)
-    answers = [random.split(key, 3), random.fold_in(key, 2**35 + 1), random.fold_in(key, ops.asarray(2**35 + 1))]
+    results = [random.split(key, 3), random.fold_in(key, 2**35 + 1), random.fold_in(key, ops.asarray(2**35 + 1))]
     with ember_ml.use_backend("numpy"):
         expected = [random.split(2**40 + 9, 3), *[random.fold_in(2**40 + 9, 2**35 + 1)] * 2]
-    for answer, wanted in zip(answers, expected, strict=True):
-        assert host(answer).dtype == np.uint32
-        np.testing.assert_array_equal(host(answer), wanted)
+    for result, wanted in zip(results, expected, strict=True):
+        assert host(result).dtype == np.uint32
+        np.testing.assert_array_equal(host(result), wanted)
 
 
 def compiled(backend: Backend, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -464,9 +464,9 @@ def test_compiled_code_draws_the_same_numbers(backend: Backend, name: str) -> No
 @pytest.mark.parametrize("name", ["gamma", "beta", "dirichlet", "poisson", "binomial"])
 def test_keys_that_a_transform_traces_draw_the_same_numbers(backend: Backend, name: str) -> None:
     seeds = 1, 2**63 + 5
-    answer = host(vmap(DRAWS[name])(ops.stack([random.key(seed) for seed in seeds])))
+    result = host(vmap(DRAWS[name])(ops.stack([random.key(seed) for seed in seeds])))
     for i, seed in enumerate(seeds):
-        np.testing.assert_array_equal(answer[i], reference(name, seed))
+        np.testing.assert_array_equal(result[i], reference(name, seed))
 
 
 def test_rejection_is_compiled_too() -> None:
@@ -484,8 +484,8 @@ def test_a_stream_in_compiled_code_is_that_of_its_key(backend: Backend) -> None:
 
     draw = compiled(backend, pair)
     for seed in (3, 4):
-        for answer, expected in zip(draw(random.key(seed)), pair(seed), strict=True):
-            np.testing.assert_array_equal(host(answer), host(expected))
+        for result, expected in zip(draw(random.key(seed)), pair(seed), strict=True):
+            np.testing.assert_array_equal(host(result), host(expected))
     first = host(random.uniform(5, key=random.fold_in(random.key(3), 0)))
     np.testing.assert_array_equal(host(pair(3)[0]), first)
 
@@ -525,8 +525,8 @@ def test_compiled_training_drops_other_elements_on_each_call_and_the_same_on_eac
 
     def step(model: Any, optimizer: Any, x: Any) -> Any:
         def loss(model: Any) -> Any:
-            answer = model(x)
-            return ops.mean(answer**2), answer == 0
+            result = model(x)
+            return ops.mean(result**2), result == 0
 
         (_, dropped), grads = value_and_grad(loss, has_aux=True)(model)
         optimizer.update(model, grads)
@@ -731,20 +731,20 @@ def test_wrong_kinds(backend: Backend, call: Callable[[], Any]) -> None:
 
 def test_draws_do_not_wait_for_a_lazy_engine(backend: Backend) -> None:
     with ember_ml.unchecked():
-        answer = random.normal(3, ops.asarray(2.0), ops.asarray(-1.0), key=1)
-    assert host(answer).shape == (3,)
+        result = random.normal(3, ops.asarray(2.0), ops.asarray(-1.0), key=1)
+    assert host(result).shape == (3,)
 
 
 def test_gradients_flow_to_location_and_scale(backend: Backend) -> None:
     standard = {name: float(ops.sum(getattr(random, name)(5, key=1))) for name in ("uniform", "normal", "exponential")}
 
-    def slope(draw: Callable[[Any], Any]) -> float:
+    def derivative(draw: Callable[[Any], Any]) -> float:
         return float(grad(lambda x: ops.sum(draw(x)))(ops.asarray(1.5)))
 
-    assert slope(lambda x: random.normal(5, x, 2.0, key=1)) == 5.0
-    assert slope(lambda x: random.normal(5, 0.0, x, key=1)) == pytest.approx(standard["normal"], rel=1e-5)
-    assert slope(lambda x: random.exponential(5, x, key=1)) == pytest.approx(standard["exponential"], rel=1e-5)
-    assert slope(lambda x: random.uniform(5, x, 2.0, key=1)) == pytest.approx(5 - standard["uniform"], rel=1e-5)
+    assert derivative(lambda x: random.normal(5, x, 2.0, key=1)) == 5.0
+    assert derivative(lambda x: random.normal(5, 0.0, x, key=1)) == pytest.approx(standard["normal"], rel=1e-5)
+    assert derivative(lambda x: random.exponential(5, x, key=1)) == pytest.approx(standard["exponential"], rel=1e-5)
+    assert derivative(lambda x: random.uniform(5, x, 2.0, key=1)) == pytest.approx(5 - standard["uniform"], rel=1e-5)
 
 
 def test_integers_of_numpy_are_integers(backend: Backend) -> None:
@@ -791,5 +791,5 @@ def test_a_device_without_double_precision_draws_the_same(backend: Backend, monk
     expected = list(map(host, draws()))
     monkeypatch.setattr(backend.module.random, "has_double", lambda device: False)
     monkeypatch.setattr(backend.module.random, "is_host", lambda device: False)
-    for answer, wanted in zip(draws(), expected, strict=True):
-        np.testing.assert_array_equal(host(answer), wanted)
+    for result, wanted in zip(draws(), expected, strict=True):
+        np.testing.assert_array_equal(host(result), wanted)

@@ -32,12 +32,12 @@ def state_of(theirs: Any) -> dict[str, Any]:
     return state
 
 
-def agree(answer: Any, expected: Any) -> None:
-    if isinstance(answer, tuple):
-        for a, b in zip(answer, expected, strict=True):
+def agree(result: Any, expected: Any) -> None:
+    if isinstance(result, tuple):
+        for a, b in zip(result, expected, strict=True):
             agree(a, b)
     else:
-        np.testing.assert_allclose(host(answer), expected.detach().numpy(), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(host(result), expected.detach().numpy(), rtol=1e-5, atol=1e-5)
 
 
 @every_kind
@@ -130,8 +130,8 @@ def weighed(kind: str) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
 def steepness(f: Any, w: torch.Tensor) -> np.ndarray[Any, Any]:
     """The gradient of the square of the gradient, in torch's own way."""
     w = w.detach().requires_grad_()
-    (slope,) = torch.autograd.grad(f(w), w, create_graph=True)
-    return torch.autograd.grad(slope.square().sum(), w)[0].numpy()
+    (gradient,) = torch.autograd.grad(f(w), w, create_graph=True)
+    return torch.autograd.grad(gradient.square().sum(), w)[0].numpy()
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
@@ -148,9 +148,9 @@ def test_derivatives_that_torchs_fused_layers_lack(kind: str) -> None:
     with ember_ml.use_backend("torch"):
         (ours, w), (theirs, v) = weighed(kind)
         np.testing.assert_allclose(steepness(ours, w), steepness(theirs, v), rtol=1e-3, atol=1e-4)
-        slope = torch.autograd.functional.jacobian(theirs, v)
+        gradient = torch.autograd.functional.jacobian(theirs, v)
         for found in vmap(grad(ours))(ops.stack([w, w])):
-            np.testing.assert_allclose(found, slope, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(found, gradient, rtol=1e-3, atol=1e-4)
         curvature = torch.autograd.functional.hessian(theirs, v)
         for f in (ours, checkpoint(ours)):
             np.testing.assert_allclose(hessian(f)(w), curvature, rtol=1e-3, atol=1e-4)

@@ -33,10 +33,10 @@ METHODS = ["linear", "lower", "higher", "nearest", "midpoint"]
 @pytest.mark.parametrize("name", NUMPY_REDUCTIONS)
 def test_reductions_are_numpy(backend: Backend, name: str, axis: int | tuple[int, ...] | None) -> None:
     for keepdims in (False, True):
-        answer = host(getattr(ops, name)(SAMPLE, axis=axis, keepdims=keepdims))
+        result = host(getattr(ops, name)(SAMPLE, axis=axis, keepdims=keepdims))
         expected = getattr(np, name)(SAMPLE, axis=axis, keepdims=keepdims)
-        assert answer.shape == expected.shape
-        assert_close(answer, expected, 1e-4)
+        assert result.shape == expected.shape
+        assert_close(result, expected, 1e-4)
 
 
 @pytest.mark.parametrize("axis", AXES)
@@ -63,10 +63,10 @@ def test_quantiles_are_numpy(backend: Backend, axis: int | tuple[int, ...] | Non
     for q in (0.0, 0.37, 1, [0.25, 0.5], [[0.1], [0.9]]):
         for keepdims in (False, True):
             options = {"axis": axis, "keepdims": keepdims, "method": method}
-            answer = host(ops.quantile(SAMPLE, q, **options))
+            result = host(ops.quantile(SAMPLE, q, **options))
             expected = np.quantile(SAMPLE.astype(np.float64), q, **options)
-            assert answer.shape == expected.shape
-            assert_close(answer, expected, 1e-5)
+            assert result.shape == expected.shape
+            assert_close(result, expected, 1e-5)
     percent = [0, 12.5, 100]
     assert_close(
         host(ops.nanpercentile(HOLED, percent, axis=axis, method=method)),
@@ -134,7 +134,7 @@ def test_densities_are_scipy(backend: Backend) -> None:
 def test_covariances_are_numpy(backend: Backend) -> None:
     x, y = SAMPLE[0], SAMPLE[1]
     often, much = np.asarray([1, 2, 1, 3, 1, 1, 2]), np.abs(SAMPLE[2, 0])
-    for answer, expected in [
+    for result, expected in [
         (ops.cov(x), np.cov(x)),
         (ops.cov(x, y), np.cov(x, y)),
         (ops.cov(x[0], y[0]), np.cov(x[0], y[0])),
@@ -149,8 +149,8 @@ def test_covariances_are_numpy(backend: Backend) -> None:
         (ops.corrcoef(x, y, rowvar=False), np.corrcoef(x, y, rowvar=False)),
         (ops.corrcoef(x[0], y[0]), np.corrcoef(x[0], y[0])),
     ]:
-        assert host(answer).shape == expected.shape
-        assert_close(host(answer), expected, 1e-4)
+        assert host(result).shape == expected.shape
+        assert_close(host(result), expected, 1e-4)
     with pytest.raises(ValueError, match="axes"):
         ops.cov(SAMPLE)
     with pytest.raises(ValueError, match="weights"):
@@ -162,9 +162,9 @@ def test_covariances_are_numpy(backend: Backend) -> None:
 def test_averages_are_numpy(backend: Backend) -> None:
     weights = np.abs(SAMPLE)
     for axis, given_weights in [(None, weights), (1, weights), (1, weights[0, :, 0]), ((0, 2), weights[:, 0, :])]:
-        answer, total = ops.average(SAMPLE, axis=axis, weights=given_weights, returned=True)
+        result, total = ops.average(SAMPLE, axis=axis, weights=given_weights, returned=True)
         expected, expected_total = np.average(SAMPLE, axis=axis, weights=given_weights, returned=True)
-        assert_close(host(answer), expected, 1e-4)
+        assert_close(host(result), expected, 1e-4)
         assert_close(host(total), expected_total, 1e-4)
     with pytest.raises(ValueError, match="axis"):
         ops.average(SAMPLE, weights=[1.0, 2.0])
@@ -219,7 +219,7 @@ def test_places_of_extremes_are_never_those_of_nan(backend: Backend) -> None:
     assert host(ops.nanargmin([NAN, INF])) == 1
 
 
-def test_nothing_and_nan_are_answered_without_warnings(backend: Backend) -> None:
+def test_empty_and_nan_give_no_warnings(backend: Backend) -> None:
     empty, missing = ops.zeros((0, 3)), ops.full((2, 3), NAN)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -278,12 +278,12 @@ MATRICES = hnp.arrays(
 @given(x=MATRICES, q=st.floats(0, 1))
 def test_engines_agree(x: np.ndarray, q: float) -> None:
     for name, args in [("sum", ()), ("var", ()), ("median", ()), ("quantile", (q,)), ("cummax", ()), ("nanmean", ())]:
-        answers = []
+        results = []
         for engine in ember_ml.get_available_backends():
             with ember_ml.use_backend(engine):
-                answers.append(host(getattr(ops, name)(ops.asarray(x), *args, axis=-1)))
-        for answer in answers[1:]:
-            assert_close(answer, answers[0], 1e-3)
+                results.append(host(getattr(ops, name)(ops.asarray(x), *args, axis=-1)))
+        for result in results[1:]:
+            assert_close(result, results[0], 1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -58,29 +58,29 @@ def portable(home: Backend, call: Call) -> Call:
     return call.map(lambda array: on(home, array))
 
 
-def unlike(answer: Any, expected: Any, home: Backend) -> str:
-    """How an answer in portable tensors differs from the one in native tensors; nothing, if it does not."""
+def unlike(result: Any, expected: Any, home: Backend) -> str:
+    """How a result in EmberTensors differs from the one in native tensors; empty, if it does not."""
     if isinstance(expected, home.tensors):
-        if not isinstance(answer, EmberTensor) or answer.home is not home:
-            return f"{answer!r} is no tensor of {home.name}"
-        a, b = host(answer.native), host(expected)
+        if not isinstance(result, EmberTensor) or result.home is not home:
+            return f"{result!r} is no tensor of {home.name}"
+        a, b = host(result.native), host(expected)
         alike = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == np.ascontiguousarray(b).tobytes()
         return "" if alike or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") else f"{a} is not {b}"
     if isinstance(expected, dict):
-        expected, answer = list(expected.values()), list(answer.values())
+        expected, result = list(expected.values()), list(result.values())
     if isinstance(expected, (list, tuple)):
-        if type(answer) is not type(expected) or len(answer) != len(expected):
-            return f"{type(answer)} of {len(answer)}"
-        return "; ".join(filter(None, (unlike(a, b, home) for a, b in zip(answer, expected, strict=True))))
-    return "" if answer == expected or answer != answer else f"{answer!r} is not {expected!r}"
+        if type(result) is not type(expected) or len(result) != len(expected):
+            return f"{type(result)} of {len(result)}"
+        return "; ".join(filter(None, (unlike(a, b, home) for a, b in zip(result, expected, strict=True))))
+    return "" if result == expected or result != result else f"{result!r} is not {expected!r}"
 
 
-def test_every_operation_answers_in_kind(home: Backend) -> None:
+def test_every_operation_returns_ember_tensors_for_ember_tensors(home: Backend) -> None:
     found = {}
     for name, operation in REGISTRY.items():
         if given(operation, "VARIES") is None:
             try:
-                wrong = not_in_kind(operation, home)
+                wrong = unlike_native(operation, home)
             except Exception as error:
                 wrong = repr(error)
             if wrong:
@@ -88,7 +88,7 @@ def test_every_operation_answers_in_kind(home: Backend) -> None:
     assert found == {}
 
 
-def not_in_kind(operation: Operation, home: Backend) -> str:
+def unlike_native(operation: Operation, home: Backend) -> str:
     call = next((call for call in calls(operation) if holds_arrays(call)), None)
     if call is None:
         return ""
@@ -96,10 +96,10 @@ def not_in_kind(operation: Operation, home: Backend) -> str:
     with ember_ml.use_backend(home.name):
         expected = operation.call(*natives.args, **natives.kwargs)
     arguments = portable(home, call)
-    answer = operation.call(*arguments.args, **arguments.kwargs)
+    result = operation.call(*arguments.args, **arguments.kwargs)
     if operation.returns_numpy:
-        return "" if isinstance(answer, np.ndarray) else f"{answer!r} is no host array"
-    return unlike(answer, expected, home)
+        return "" if isinstance(result, np.ndarray) else f"{result!r} is no host array"
+    return unlike(result, expected, home)
 
 
 def holds_arrays(call: Call) -> bool:
@@ -434,7 +434,7 @@ def test_assigning_values_of_other_kinds(home: Backend) -> None:
     same(x, np.where(X > 0, 0, X).astype(np.float32))
 
 
-def test_updates_that_answer(home: Backend) -> None:
+def test_updates_that_return(home: Backend) -> None:
     array = np.array([4.0, 2.0, 8.0], np.float32)
     x = on(home, array)
     same(x.at[1:].get(), array[1:])
@@ -612,10 +612,10 @@ class Marked(EmberTensor):
         self.mark = "mine"
 
 
-def test_subclasses_answer_with_the_portable_tensor(home: Backend) -> None:
+def test_operations_on_subclasses_return_ember_tensors(home: Backend) -> None:
     x = Marked(on(home, X))
-    answers = [x + 1, 1 + x, 2.0 / x, x + x, -x, x[0], x.sum(), x @ x.T, x == x, x + on(home, X), copy.deepcopy(x)]
-    assert {type(answer) for answer in answers} == {EmberTensor}
+    results = [x + 1, 1 + x, 2.0 / x, x + x, -x, x[0], x.sum(), x @ x.T, x == x, x + on(home, X), copy.deepcopy(x)]
+    assert {type(result) for result in results} == {EmberTensor}
     x += 1
     assert (type(x), x.mark) == (Marked, "mine")
     same(x, X + 1)
@@ -743,7 +743,7 @@ def test_creation(backend: Backend) -> None:
     same(tensor.cond(True, lambda v: v.sum(), lambda v: v, 3.0), np.float32(3))
 
 
-def test_namespace_creates_beside_the_tensor(home: Backend) -> None:
+def test_namespace_creates_on_the_engine_of_the_tensor(home: Backend) -> None:
     x = on(home, X)
     xp = x.__array_namespace__()
     assert xp is not tensor
@@ -829,7 +829,7 @@ class TestTorch:
 
 @pytest.mark.skipif("mlx" not in ENGINES, reason="the MLX engine is not installed")
 def test_mlx_does_not_give_way() -> None:
-    """MLX's operators take whatever speaks DLPack on their right, and answer with an array of their own."""
+    """MLX's operators take whatever supports DLPack as their right operand, and return an MLX array."""
     import mlx.core as mx
 
     assert_same(mx.array(Y) + EmberTensor(mx.array(X)), X + Y)
@@ -907,7 +907,7 @@ def wrong(x: EmberTensor) -> str:
 """
 
 
-def test_checkers_see_the_types_of_answers(tmp_path: Any) -> None:
+def test_checkers_see_the_types_of_results(tmp_path: Any) -> None:
     api = pytest.importorskip("mypy.api")
     (tmp_path / "typed.py").write_text(TYPED)
     out, err, _ = api.run(["--strict", "--no-error-summary", str(tmp_path / "typed.py")])
@@ -916,7 +916,7 @@ def test_checkers_see_the_types_of_answers(tmp_path: Any) -> None:
 
 
 class _Reflecting:
-    """Something that is no operand, and has an operator of its own."""
+    """Something that is no operand, but defines the reflected operator."""
 
     def __radd__(self, other: object) -> str:
         return "reflected"

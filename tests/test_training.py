@@ -481,8 +481,8 @@ class Averages(training.Callback):
 
 
 @pytest.mark.parametrize("every", [None, 7])
-def test_a_checkpoint_may_stand_before_other_callbacks(every: int | None, backend: Backend, tmp_path: Path) -> None:
-    """It holds what they know after the update or the epoch, not before."""
+def test_a_checkpoint_may_precede_other_callbacks(every: int | None, backend: Backend, tmp_path: Path) -> None:
+    """It holds their state after the step or the epoch, not before."""
 
     def parts() -> tuple[training.Callback, ...]:
         stopping, best = training.EarlyStopping("loss"), training.Checkpoint(tmp_path / "best", monitor="accuracy")
@@ -1158,11 +1158,11 @@ def test_weights_of_many_are_summed_wide(dtype: str, backend: Backend) -> None:
     loss = get_loss("mse")
     gradient = ember_ml.transform.grad(lambda x, w: loss(x, ops.zeros_like(x), w))
     for weights in (np.ones(20000), np.arange(20000) < 301):
-        answer = loss(found, ops.zeros_like(found), ops.asarray(weights))
-        assert ops.dtype(answer).name == dtype
-        assert float(answer) == 9.0
-        slope = host(ops.cast(gradient(found, ops.asarray(weights)), "float64"))
-        np.testing.assert_allclose(slope[:, 0], 6.0 * weights / weights.sum(), rtol=max(ops.finfo(dtype).eps, 1e-6))
+        result = loss(found, ops.zeros_like(found), ops.asarray(weights))
+        assert ops.dtype(result).name == dtype
+        assert float(result) == 9.0
+        each = host(ops.cast(gradient(found, ops.asarray(weights)), "float64"))
+        np.testing.assert_allclose(each[:, 0], 6.0 * weights / weights.sum(), rtol=max(ops.finfo(dtype).eps, 1e-6))
 
 
 def test_sizes_of_batches_may_be_numpys(backend: Backend, tmp_path: Path) -> None:
@@ -1229,7 +1229,7 @@ def test_batches_to_predict_may_be_alone_in_a_tuple(backend: Backend, wrapped: A
 
 
 def test_callbacks_may_be_others_when_a_run_goes_on(backend: Backend, tmp_path: Path) -> None:
-    """Each has its own state again, wherever it stands; a new one begins anew."""
+    """Each has its own state again, whatever its position; a new one begins anew."""
     first = training.EarlyStopping("loss", patience=50)
     trainer(first, training.Checkpoint(tmp_path / "run", monitor="loss")).fit(X, Y, epochs=3)
     log, second = training.CSVLogger(tmp_path / "log.csv"), training.EarlyStopping("loss", patience=50)

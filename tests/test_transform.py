@@ -42,8 +42,8 @@ def total_gradient(x: np.ndarray) -> np.ndarray:
     return np.sin(x) + x * np.cos(x)
 
 
-def close(answer: Any, expected: Any, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(host(answer), expected, rtol=tolerance, atol=tolerance)
+def close(result: Any, expected: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(host(result), expected, rtol=tolerance, atol=tolerance)
 
 
 class Affine:
@@ -185,12 +185,12 @@ class TestGradients:
             return float((y[0] @ y[1]) + (-y)[:, 1].sum())
 
         wide = X.astype(np.float64)
-        slopes = np.zeros(X.shape)
+        gradients = np.zeros(X.shape)
         for i in np.ndindex(*X.shape):
             move = np.zeros(X.shape)
             move[i] = 1e-6
-            slopes[i] = (g(wide + move) - g(wide - move)) / 2e-6
-        close(grad(f)(ops.asarray(X)), slopes, 1e-3)
+            gradients[i] = (g(wide + move) - g(wide - move)) / 2e-6
+        close(grad(f)(ops.asarray(X)), gradients, 1e-3)
 
     def test_complex_gradients_ascend(self, backend: Backend) -> None:
         z = np.array([1 + 2j, -0.5 + 0.25j], np.complex64)
@@ -257,25 +257,25 @@ class TestErrors:
             grad(lambda x, y: 1.0, (0, -2))(ops.asarray(X), ops.asarray(X))
 
     @pytest.mark.parametrize("left", [float, lambda x: x.item(), lambda x: x.tolist(), lambda x: 2.0, lambda x: True])
-    def test_answers_that_left_the_engine(self, backend: Backend, left: Any) -> None:
+    def test_results_that_left_the_engine(self, backend: Backend, left: Any) -> None:
         """Their derivative would be zero, whatever they were made of."""
 
-        def answered(x: Any) -> Any:
+        def outside(x: Any) -> Any:
             return left(stop_gradient(total(x)))
 
         x = ops.asarray(X)
         for derive in (grad, value_and_grad, jacobian, hessian):
             with pytest.raises(TypeError, match=r"no gradient flows.*ops\.asarray"):
-                derive(answered)(x)
+                derive(outside)(x)
         with pytest.raises(TypeError, match="no gradient flows"):
-            vjp(lambda x: {"a": answered(x), "b": x}, x)
+            vjp(lambda x: {"a": outside(x), "b": x}, x)
         with pytest.raises(TypeError, match="no gradient flows"):
-            jvp(answered, (x,), (x,))
-        gradient, aux = grad(lambda x: (total(x), answered(x)), has_aux=True)(x)
+            jvp(outside, (x,), (x,))
+        gradient, aux = grad(lambda x: (total(x), outside(x)), has_aux=True)(x)
         close(gradient, total_gradient(X))
         assert aux == left(total(x))
 
-    def test_host_arrays_are_no_answer_of_another_engine(self, backend: Backend) -> None:
+    def test_host_arrays_are_no_results_of_another_engine(self, backend: Backend) -> None:
         for x in (ops.asarray(X), EmberTensor(ops.asarray(X))):
             if backend.name == "numpy":
                 close(ops.asarray(grad(lambda x: np.float32(2.0))(x)), 0 * X)
@@ -330,8 +330,8 @@ class TestErrors:
 
 class TestForwardAndReverse:
     def test_vjp(self, backend: Backend) -> None:
-        (answer, _), pull = vjp(lambda x, w: (ops.matmul(x, w), ops.sum(x)), ops.asarray(X), ops.asarray(W))
-        close(answer, X @ W)
+        (result, _), pull = vjp(lambda x, w: (ops.matmul(x, w), ops.sum(x)), ops.asarray(X), ops.asarray(W))
+        close(result, X @ W)
         first, second = pull((ops.asarray(np.ones((2, 2), np.float32)), ops.asarray(2.0)))
         close(first, np.ones((2, 2)) @ W.T + 2)
         close(second, X.T @ np.ones((2, 2)))
@@ -350,9 +350,9 @@ class TestForwardAndReverse:
         close(pull(ops.asarray(X))[0], 2 * X * X)
 
     def test_jvp(self, backend: Backend) -> None:
-        answer, tangent = jvp(lambda x, w: ops.tanh(ops.matmul(x, w)), (ops.asarray(X), ops.asarray(W)),
+        result, tangent = jvp(lambda x, w: ops.tanh(ops.matmul(x, w)), (ops.asarray(X), ops.asarray(W)),
                               (ops.asarray(X), ops.asarray(np.zeros_like(W))))  # fmt: skip
-        close(answer, np.tanh(X @ W))
+        close(result, np.tanh(X @ W))
         close(tangent, (1 - np.tanh(X @ W) ** 2) * (X @ W))
 
     def test_jvp_is_vjp_transposed(self, backend: Backend) -> None:
@@ -367,7 +367,7 @@ class TestForwardAndReverse:
         (pulled,) = pull(ops.asarray(against))
         close((host(moved) * against).sum(), (host(pulled) * along).sum(), 1e-4)
 
-    def test_one_tensor_that_is_answered_twice(self, backend: Backend) -> None:
+    def test_one_tensor_that_is_returned_twice(self, backend: Backend) -> None:
         def twice(x: Any) -> Any:
             y = ops.square(x)
             return y, y
@@ -375,24 +375,24 @@ class TestForwardAndReverse:
         def weighed(pair: Any) -> Any:
             return ops.add(ops.sum(pair[0]), ops.multiply(ops.sum(pair[1]), 3.0))
 
-        x, slopes = ops.asarray(X), 8 * X
+        x, gradients = ops.asarray(X), 8 * X
         ones = np.ones_like(X)
-        close(vjp(twice, x)[1]((ops.asarray(ones), ops.asarray(3 * ones)))[0], slopes)
+        close(vjp(twice, x)[1]((ops.asarray(ones), ops.asarray(3 * ones)))[0], gradients)
         close(vjp(lambda x: (x, x), x)[1]((ops.asarray(ones), ops.asarray(3 * ones)))[0], 4 * ones)
         blocks = [host(block) for block in jacobian(twice)(x)]
         np.testing.assert_array_equal(blocks[0], blocks[1])
-        close(grad(lambda x: weighed(checkpoint(twice)(x)))(x), slopes)
+        close(grad(lambda x: weighed(checkpoint(twice)(x)))(x), gradients)
         ruled = custom_gradient(lambda x: (twice(x), lambda a, b: ops.multiply(ops.add(a, b), ops.multiply(x, 2.0))))
-        close(grad(lambda x: weighed(ruled(x)))(x), slopes)
+        close(grad(lambda x: weighed(ruled(x)))(x), gradients)
         close(jvp(ops.add, (x, x), (x, x))[1], 2 * X)
 
-    def test_the_slope_of_a_sign_is_a_tensor_like_others(self, backend: Backend) -> None:
+    def test_the_derivative_of_a_sign_is_a_tensor_like_others(self, backend: Backend) -> None:
         x = ops.asarray(X)
-        bend = grad(lambda x: ops.sum(grad(lambda x: ops.sum(ops.abs(x)))(x)))(x)
-        np.testing.assert_array_equal(host(bend), np.zeros_like(X))
-        assert ops.add(bend, x).tolist() == X.tolist()
+        second = grad(lambda x: ops.sum(grad(lambda x: ops.sum(ops.abs(x)))(x)))(x)
+        np.testing.assert_array_equal(host(second), np.zeros_like(X))
+        assert ops.add(second, x).tolist() == X.tolist()
         if is_on_cpu(backend):
-            assert np.asarray(bend).tolist() == np.zeros_like(X).tolist()
+            assert np.asarray(second).tolist() == np.zeros_like(X).tolist()
 
     def test_jvp_of_constants_is_zero(self, backend: Backend) -> None:
         _, tangent = jvp(lambda x: (ops.asarray(1.0), x), (ops.asarray(X),), (ops.asarray(X),))
@@ -501,7 +501,7 @@ class TestVmap:
         close(found["p"], 2 * x[0].T)
         close(vmap(lambda a, b: ops.add(a, b))(ops.asarray(x[0]), b=ops.asarray(x[1])), x[0] + x[1])
 
-    def test_answers_that_do_not_depend(self, backend: Backend) -> None:
+    def test_results_that_do_not_depend_on_the_argument(self, backend: Backend) -> None:
         close(vmap(lambda a: ops.asarray(3.0))(ops.asarray(X)), [3.0, 3.0])
         close(vmap(lambda a, b: b, in_axes=(0, None), out_axes=None)(ops.asarray(X), ops.asarray(2.0)), 2.0)
         close(vmap(lambda a: 1.0)(ops.asarray(X)), [1.0, 1.0])
@@ -592,8 +592,8 @@ class TestStateful:
         value, gradients = value_and_grad(loss)(model, ops.asarray(X))
         assert list(gradients) == ["weight", "bias"]
         close(value, affine_loss(W, np.array([0.5, -0.5])))
-        answers = np.tanh(X @ W + np.array([0.5, -0.5]))
-        inner = 2 * answers * (1 - answers**2) / answers.size
+        results = np.tanh(X @ W + np.array([0.5, -0.5]))
+        inner = 2 * results * (1 - results**2) / results.size
         close(gradients["weight"], X.T @ inner)
         close(gradients["bias"], inner.sum(0))
         assert all(x is before[path] for path, x in model.parameters().items())
@@ -605,7 +605,7 @@ class TestStateful:
         assert isinstance(model.calls, backend.tensors)
         assert not getattr(model.calls, "requires_grad", False)
 
-    def test_a_model_beside_what_is_differentiated(self, backend: Backend) -> None:
+    def test_a_model_next_to_what_is_differentiated(self, backend: Backend) -> None:
         model = Affine()
         close(grad(lambda x, model: ops.sum(model(x)))(ops.asarray(X), model).shape, X.shape)
         close(model.calls, 1.0)
@@ -650,7 +650,7 @@ class TestCustomGradient:
         close(first, np.full(X.shape, 10.0))
         close(second, np.zeros(X.shape))
 
-    def test_several_answers_and_second_gradients(self, backend: Backend) -> None:
+    def test_several_results_and_second_gradients(self, backend: Backend) -> None:
         @custom_gradient
         def f(x: Any) -> Any:
             def rule(first: Any, second: Any) -> Any:
@@ -722,7 +722,7 @@ class TestCheckpoint:
 
 
 class TestEmberTensors:
-    def test_answers_are_in_kind(self, backend: Backend) -> None:
+    def test_ember_tensors_give_ember_tensors(self, backend: Backend) -> None:
         x = EmberTensor(ops.asarray(X))
         value, gradient = value_and_grad(lambda x: (x * x).sum())(x)
         assert isinstance(value, EmberTensor)

@@ -1,4 +1,4 @@
-"""Odd but legal arguments and answers of transformed functions: the same on every engine, or the same error."""
+"""Odd but legal arguments and results of transformed functions: the same on every engine, or the same error."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def test_other_numbers_are_no_axes(backend: Backend, axis: Any) -> None:
         grad(product, axis)
 
 
-def test_answers_of_mapped_functions_that_are_no_tensors(backend: Backend) -> None:
+def test_results_of_mapped_functions_that_are_no_tensors(backend: Backend) -> None:
     x = ops.asarray(X)
     assert vmap(lambda row: None)(x) is None
     assert vmap(lambda row: "name")(x) == "name"
     out_axes = {"rows": 1, "name": 0, "one": 0}
-    answer = vmap(lambda row: {"rows": (row, None), "name": "name", "one": 1.0}, out_axes=out_axes)(x)
-    assert (answer["rows"][1], answer["name"]) == (None, "name")
-    np.testing.assert_allclose(host(answer["rows"][0]), X.T)
-    np.testing.assert_allclose(host(answer["one"]), [1, 1])
+    result = vmap(lambda row: {"rows": (row, None), "name": "name", "one": 1.0}, out_axes=out_axes)(x)
+    assert (result["rows"][1], result["name"]) == (None, "name")
+    np.testing.assert_allclose(host(result["rows"][0]), X.T)
+    np.testing.assert_allclose(host(result["one"]), [1, 1])
 
 
 def test_checkpoints_take_what_plain_functions_take(backend: Backend) -> None:
@@ -78,7 +78,7 @@ def grad_sum(f: Any, x: Any, options: Any) -> Any:
     return ops.sum(grad(f)(x, *options))
 
 
-def test_checkpoints_of_functions_that_answer_nothing(backend: Backend) -> None:
+def test_checkpoints_of_functions_that_return_no_tensor(backend: Backend) -> None:
     """MLX would end the process."""
     x, seen = ops.asarray(X), []
     assert checkpoint(lambda x: seen.append(x.shape))(x) is None

@@ -78,8 +78,8 @@ def test_lengths_of_complex_vectors(backend: Backend) -> None:
 
 
 def test_decay(backend: Backend) -> None:
-    answer = host(ops.exponential_decay(X, 0.25, Y))
-    assert_close(answer, X * np.exp(-0.25 * Y), 1e-6)
+    result = host(ops.exponential_decay(X, 0.25, Y))
+    assert_close(result, X * np.exp(-0.25 * Y), 1e-6)
     half = np.log(2).item()
     assert_close(host(ops.exponential_decay([8.0, 4.0], half, [3.0, 1.0])), np.asarray([1.0, 2.0]), 1e-6)
 
@@ -87,9 +87,9 @@ def test_decay(backend: Backend) -> None:
 @pytest.mark.parametrize("size", [1, 3, 7, 20, 40, 41])
 def test_energy_stability_is_the_formula(backend: Backend, size: int) -> None:
     waves = WAVES / 4
-    answer = host(ops.compute_energy_stability(waves, size))
-    assert_close(answer, np.asarray([energy_stability(w, size) for w in waves]), 1e-5)
-    assert_close(host(ops.compute_energy_stability(waves.T, size, axis=0)), answer, 1e-6)
+    result = host(ops.compute_energy_stability(waves, size))
+    assert_close(result, np.asarray([energy_stability(w, size) for w in waves]), 1e-5)
+    assert_close(host(ops.compute_energy_stability(waves.T, size, axis=0)), result, 1e-6)
 
 
 def test_energy_stability_at_its_ends(backend: Backend) -> None:
@@ -116,7 +116,7 @@ def test_waves_that_strengthen_and_that_cancel(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e30, 3e-20])
-def test_constant_waves_have_an_answer(backend: Backend, value: float) -> None:
+def test_constant_waves_have_finite_measures(backend: Backend, value: float) -> None:
     constant = np.full(60, value, np.float32)
     assert host(ops.compute_interference_strength(SINE, constant)) == 0
     assert host(ops.compute_interference_strength(constant, constant)) == 0
@@ -141,10 +141,10 @@ def test_phase_coherence_of_one_tone(backend: Backend) -> None:
 
 @pytest.mark.parametrize("size", [2, 7, 40])
 def test_partial_interference_is_the_strength_of_windows(backend: Backend, size: int) -> None:
-    answer = host(ops.partial_interference(*WAVES, size))
+    result = host(ops.partial_interference(*WAVES, size))
     wide = WAVES.astype(np.float64)
     expected = [interference_strength(*wide[:, i : i + size]) for i in range(40 - size + 1)]
-    assert_close(answer, np.asarray(expected), 1e-4)
+    assert_close(result, np.asarray(expected), 1e-4)
     assert_close(host(ops.partial_interference(*wide, size)), np.asarray(expected), 1e-10)
 
 
@@ -162,13 +162,13 @@ def test_nan_is_not_hidden(backend: Backend) -> None:
 def test_measures_stay_in_their_ranges(waves: np.ndarray) -> None:
     for engine in ember_ml.get_available_backends():
         with ember_ml.use_backend(engine):
-            for low, answer in measures(*waves):
-                values = host(answer)
+            for low, result in measures(*waves):
+                values = host(result)
                 assert np.all((values >= low - 1e-5) & (values <= 1 + 1e-5)), (engine, values)
 
 
 def measures(one: np.ndarray, other: np.ndarray) -> list[tuple[float, Any]]:
-    """Answers, each with the least value it may have; the greatest is 1."""
+    """Each measure with the least value it may have; the greatest is 1."""
     return [
         (0.0, ops.compute_energy_stability(one, 2)),
         (-1.0, ops.compute_interference_strength(one, other)),
@@ -181,14 +181,14 @@ def measures(one: np.ndarray, other: np.ndarray) -> list[tuple[float, Any]]:
 def test_gradients_at_zero_are_finite() -> None:
     with ember_ml.use_backend("torch"):
         zero = torch.zeros(3, requires_grad=True)
-        for answer in (
+        for result in (
             ops.normalize_vector(zero),
             ops.euclidean_distance(zero, [0.0, 0.0, 0.0]),
             ops.cosine_similarity(zero, [1.0, 2.0, 3.0]),
             ops.compute_interference_strength(zero, [1.0, 2.0, 3.0]),
         ):
-            (slope,) = torch.autograd.grad(ops.sum(answer), zero)
-            assert torch.isfinite(slope).all()
+            (gradient,) = torch.autograd.grad(ops.sum(result), zero)
+            assert torch.isfinite(gradient).all()
 
 
 def test_bad_values_are_value_errors(backend: Backend) -> None:
@@ -212,6 +212,6 @@ def test_waves_compute_where_they_live(backend: Backend) -> None:
         return
     one, other = ops.asarray(SINE), ops.asarray(SINE[::-1].copy())
     with ember_ml.use_backend("numpy"):
-        answers = [ops.partial_interference(one, other, 8), ops.compute_phase_coherence(one, other, (0.0, 0.2))]
-        answers.append(ops.compute_energy_stability(one))
-    assert all(isinstance(answer, backend.tensors) for answer in answers)
+        results = [ops.partial_interference(one, other, 8), ops.compute_phase_coherence(one, other, (0.0, 0.2))]
+        results.append(ops.compute_energy_stability(one))
+    assert all(isinstance(result, backend.tensors) for result in results)

@@ -77,7 +77,7 @@ def started(function: Callable[[Path], None], folder: Path) -> subprocess.Popen[
 
 
 def block_writers(folder: Path) -> None:
-    """Run every writer in a process of its own, up to where its file would be put into its place, and wait for them."""
+    """Run every writer in a separate process until it would rename its file, and wait for them."""
 
     def block(*arguments: Any) -> None:
         # One write for a line: other writers use the same pipe at the same time.

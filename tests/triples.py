@@ -1,6 +1,6 @@
 """How many (operation, dtype, engine) triples were compared, counted over all processes of a test run.
 
-A test records the triples that it compared; its report carries them home, also from another process.
+A test records the triples that it compared; its report carries them, also from another process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ KEY = "compared"
 
 
 def record(request: pytest.FixtureRequest, operation: str, dtypes: Iterable[str], engine: str) -> None:
-    """Note that the operation's answers in these dtypes were compared on an engine."""
+    """Note that the operation's results in these dtypes were compared on an engine."""
     request.node.user_properties.append((KEY, [operation, engine, sorted(dtypes)]))
 
 

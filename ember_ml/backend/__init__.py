@@ -121,7 +121,7 @@ class Backend:
     - ``GUESTS``: tensor types of another engine that its functions accept;
     - ``opaque``: calls a function that NumPy computes, invisible to the gradients of the engine;
     - ``substitute``: sets the Python function that the compiler of the engine traces in place of another;
-    - ``own``: function that implements an operation, in place of the lookup by name.
+    - ``implementation``: function that implements an operation, in place of the lookup by name.
 
     ``protocol.py`` says what the module has to hold, and what it may.
     Operations are looked up by name in the submodule of their category, or in the module itself.
@@ -159,8 +159,8 @@ class Backend:
         self.random: Any = self._random_part()
         self.device: Any = None
         self.refusal: Refusal | None = None
-        if hasattr(core, "own"):
-            self.own = core.own  # type: ignore[method-assign]
+        if hasattr(core, "implementation"):
+            self.implementation = core.implementation  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
         return f"<{self.name} backend>"
@@ -203,7 +203,7 @@ class Backend:
             )
         return self.dtypes[wanted.name]
 
-    def own(self, operation: Operation) -> Callable[..., Any] | None:
+    def implementation(self, operation: Operation) -> Callable[..., Any] | None:
         """Function of this engine that implements an operation; ``None`` if there is none.
 
         Operations declared outside ``ember_ml.ops`` are only composed of other operations.
@@ -217,13 +217,13 @@ class Backend:
     def close(self, refusal: Refusal) -> None:
         """Replace everything that computes with ``refusal``. Names and tensor types are kept."""
         self.refusal = refusal
-        for name in (*vars(self), "dtype", "dtype_of", "own", "provider"):
+        for name in (*vars(self), "dtype", "dtype_of", "implementation", "provider"):
             if name not in _KEPT:
                 setattr(self, name, refusal)
 
     def provider(self, operation: Operation) -> str:
         """``own`` (function of the engine), ``defined`` (composed of other operations) or ``missing``."""
-        if self.own(operation) is not None:
+        if self.implementation(operation) is not None:
             return "own"
         return "missing" if operation.definition is None else "defined"
 

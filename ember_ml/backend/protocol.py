@@ -110,7 +110,7 @@ class CoreOptions(Protocol):
     def substitute(self, call: Callable[..., Any], traceable: Callable[..., Any], /) -> None:
         """Make the compiler of the engine trace ``traceable`` in place of ``call``. Absent: it traces ``call``."""
 
-    def own(self, operation: Any, /) -> Callable[..., Any] | None:
+    def implementation(self, operation: Any, /) -> Callable[..., Any] | None:
         """Function that computes an operation. Absent: the function of its name in the module of its category."""
 
 
@@ -295,10 +295,10 @@ class Optim(Protocol):
     def is_traced(self) -> bool:
         """Whether a compiler is tracing."""
 
-    def serves(self, rule: str, parameters: list[Tensor], gradients: list[Tensor], /) -> bool:
+    def supports(self, rule: str, parameters: list[Tensor], gradients: list[Tensor], /) -> bool:
         """Whether the fused rule supports these tensors. If not, the rule is computed with operations."""
 
-    def room(self, parameters: list[Tensor], /) -> list[Tensor]:
+    def allocate(self, parameters: list[Tensor], /) -> list[Tensor]:
         """Tensors that a rule writes the new parameters to."""
 
 
@@ -306,7 +306,7 @@ def members(protocol: type) -> list[str]:
     """Names of the members of a protocol, in order.
 
     >>> members(Optim)
-    ['is_traced', 'serves', 'room']
+    ['is_traced', 'supports', 'allocate']
     """
     bases = [base for base in reversed(protocol.__mro__) if base.__module__ == __name__]
     return list(dict.fromkeys(name for base in bases for name in vars(base) if not name.startswith("_")))

@@ -117,7 +117,7 @@ def _plain_text(operation: Operation, kind: type[Exception], error: Exception, v
         return _function_text(operation, given) if "not callable" in text else None
     if kind not in (ValueError, IndexError):
         return None
-    found = _size_text(given) or _choice_text(operation, given)
+    found = _size_text(operation, given) or _choice_text(operation, given)
     if found is None and kind is ValueError:
         if any(part in text for part in _BROADCAST_MESSAGES) and not _broadcast(shapes):
             names = _listed([parameter.name for parameter in operation.tensors])
@@ -160,13 +160,14 @@ def _function_text(operation: Operation, given: dict[str, Any]) -> str | None:
     return None
 
 
-def _size_text(given: dict[str, Any]) -> str | None:
+def _size_text(operation: Operation, given: dict[str, Any]) -> str | None:
+    # reshape infers a length of -1.
+    least = -1 if operation.name == "reshape" else 0
     for name in _SIZES:
         value = given.get(name)
         sizes = value if isinstance(value, (list, tuple)) else (value,)
-        # In a shape, -1 may stand for what is left.
-        if any(isinstance(size, int) and size < (-1 if name == "shape" else 0) for size in sizes):
-            return f"{name} must be >= 0, got {written(value)}"
+        if any(isinstance(size, int) and size < least for size in sizes):
+            return f"{name} must {'have lengths' if name == 'shape' else 'be'} >= {least}, got {written(value)}"
     return None
 
 

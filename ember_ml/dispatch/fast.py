@@ -394,11 +394,11 @@ def _match(table: Table, operands: tuple[Any, ...], values: tuple[Any, ...]) -> 
             row = table.get(type(x)) if row is None else _common(table, row, type(x))
             if row is None:
                 return _NO_MATCH
-            engine, own = row[4], x.dtype
+            engine, found = row[4], x.dtype
             required = dtype if role == TENSOR else engine.index if role == INDEX else engine.mask
             if required is None:
-                dtype, like = own, x
-            elif own is not required and (engine.stable or own != required):
+                dtype, like = found, x
+            elif found is not required and (engine.stable or found != required):
                 return _NO_MATCH
     if engine is not None and dtype is None:
         # Only indices or masks, whose dtype is checked above.

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ember_ml.dispatch.operation import Operation
 
 
-class Slot(NamedTuple):
+class PlacedParameter(NamedTuple):
     """A parameter that the general path processes, and its place among the values."""
 
     place: int
@@ -68,17 +68,19 @@ class GeneralPath:
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
         self.promotion = promotion_of(operation)
-        slots = [Slot(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)]
+        parameters = [
+            PlacedParameter(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)
+        ]
         # Dtype and device are settings, numbers and bools are options, and integers are counts.
-        self.tensors = tuple(s for s in slots if s.role in (TENSOR, INDEX, MASK))
-        self.settings = tuple(s for s in slots if s.role in (DTYPE, DEVICE))
-        self.scalars = tuple(s.place for s in slots if s.role == SCALAR)
-        self.options = tuple((s.place, s.role, s.name, s.optional) for s in slots if s.role in (SCALAR, FLAG))
-        self.flags = tuple(s.place for s in slots if s.role == FLAG)
-        self.counts = tuple(s for s in slots if s.role == COUNT)
+        self.tensors = tuple(p for p in parameters if p.role in (TENSOR, INDEX, MASK))
+        self.settings = tuple(p for p in parameters if p.role in (DTYPE, DEVICE))
+        self.scalars = tuple(p.place for p in parameters if p.role == SCALAR)
+        self.options = tuple((p.place, p.role, p.name, p.optional) for p in parameters if p.role in (SCALAR, FLAG))
+        self.flags = tuple(p.place for p in parameters if p.role == FLAG)
+        self.counts = tuple(p for p in parameters if p.role == COUNT)
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
-        self.positional = len(slots) - len(self.keywords)
+        self.positional = len(parameters) - len(self.keywords)
 
     def __call__(self, *values: Any) -> Any:
         # The backend and the cast values, if the promotion table covers the call.
@@ -278,23 +280,23 @@ class GeneralPath:
     def promote(self, backend: Backend, values: tuple[Any, ...], operands: list[tuple[list[Any], int]]) -> EmberDType:
         """Cast the operands, each a container and a key, as the rule requires, and return their common dtype."""
         rule = self.operation.rule
-        own = [_own_dtype(backend, container[key]) for container, key in operands]
+        dtypes = [_own_dtype(backend, container[key]) for container, key in operands]
         if rule.mode == "separate":
-            for (container, key), dtype in zip(operands, own, strict=True):
+            for (container, key), dtype in zip(operands, dtypes, strict=True):
                 self.check_kind(dtype)
                 if type(container[key]) in NUMBERS:
                     self.check_range(container[key], dtype)
                     container[key] = self.convert_number(backend, values, container[key], dtype)
-            return own[0]
+            return dtypes[0]
         if rule.mode == "first":
-            common = own[0]
-            for (container, key), dtype in zip(operands, own, strict=True):
+            common = dtypes[0]
+            for (container, key), dtype in zip(operands, dtypes, strict=True):
                 self.check_fit(container[key], dtype, common)
         else:
-            common = _common_dtype(operands, own)
+            common = _common_dtype(operands, dtypes)
         self.check_kind(common)
         computed = rule.compute(common)
-        for (container, key), dtype in zip(operands, own, strict=True):
+        for (container, key), dtype in zip(operands, dtypes, strict=True):
             if type(container[key]) in NUMBERS:
                 self.check_range(container[key], common)
                 container[key] = self.convert_number(backend, values, container[key], computed)
@@ -481,18 +483,18 @@ def _own_dtype(backend: Backend, value: Any) -> EmberDType:
     return backend.dtype_of(value)
 
 
-def _common_dtype(operands: list[tuple[list[Any], int]], own: list[EmberDType]) -> EmberDType:
+def _common_dtype(operands: list[tuple[list[Any], int]], dtypes: list[EmberDType]) -> EmberDType:
     """Dtype that tensors are promoted to. Numbers adapt to it, and determine it only if there are no tensors."""
     common: EmberDType | None = None
     numbers: list[type] = []
-    for (container, key), dtype in zip(operands, own, strict=True):
+    for (container, key), dtype in zip(operands, dtypes, strict=True):
         if type(container[key]) in NUMBERS:
             numbers.append(type(container[key]))
         elif dtype is not common:
             common = dtype if common is None else promote(common, dtype)
     if common is None:
-        common = own[0]
-        for dtype in own:
+        common = dtypes[0]
+        for dtype in dtypes:
             common = promote(common, dtype)
         return common
     for number in numbers:

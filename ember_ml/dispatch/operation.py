@@ -79,7 +79,7 @@ class Operation:
 
     def find(self, backend: Backend) -> Callable[..., Any]:
         """The function that computes the operation on a backend: the engine's own, or the definition."""
-        run = backend.own(self)
+        run = backend.implementation(self)
         if run is not None:
             return run
         return _missing(self, backend) if self.definition is None else within(backend.name, self.definition)

@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     """The backend, its tensor type and the table, for tensors of one engine."""
 
     backend: Backend
-    own: type
+    tensor_type: type
     table: Table
 
 
@@ -50,8 +50,10 @@ class Promotion:
 
     def bind(self, operation: Operation, backend: Backend) -> None:
         """Register the tensors of ``backend``."""
-        own = backend.tensors[0]
-        self.entries[own] = Entry(backend, own, _table(backend, operation.rule, operation.kinds, default_float()))
+        tensor_type = backend.tensors[0]
+        self.entries[tensor_type] = Entry(
+            backend, tensor_type, _table(backend, operation.rule, operation.kinds, default_float())
+        )
 
 
 class Unary(Promotion):
@@ -78,19 +80,19 @@ class Binary(Promotion):
         entry = self.entries.get(first) or self.entries.get(second)
         if entry is None or (entry.backend.is_host and backends.process_backend() is not entry.backend):
             return None
-        backend, own, table = entry
-        left = x.dtype if first is own else first
-        right = y.dtype if second is own else second
+        backend, tensor_type, table = entry
+        left = x.dtype if first is tensor_type else first
+        right = y.dtype if second is tensor_type else second
         computed = table.get(left, _NO_ROW).get(right)
         if computed is None or not (_is_small(x) and _is_small(y)):
             return None
-        if first is own and left != computed:
+        if first is tensor_type and left != computed:
             x = backend.cast(x, computed)
-        if second is not own:
+        if second is not tensor_type:
             y = backend.scalar_like(y, x)
         elif right != computed:
             y = backend.cast(y, computed)
-        if first is not own:
+        if first is not tensor_type:
             x = backend.scalar_like(x, y)
         return backend, (x, y)
 

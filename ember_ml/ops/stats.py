@@ -481,9 +481,14 @@ def cov(
     >>> cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    variables = _variables(x, rowvar)
+    variables = _variables(x, "x", rowvar)
     if y is not None:
-        variables = manipulation.concatenate([variables, _variables(y, rowvar)], axis=0)
+        others = _variables(y, "y", rowvar)
+        if variables.shape[1] != others.shape[1]:
+            raise ValueError(
+                f"x and y must have the same number of observations, got {variables.shape[1]} and {others.shape[1]}"
+            )
+        variables = manipulation.concatenate([variables, others], axis=0)
     lost = correction if correction is not None else 0 if bias else 1
     count = variables.shape[1]
     weights = _observations(fweights, aweights, variables)
@@ -502,10 +507,10 @@ def cov(
     return manipulation.reshape(result, ()) if variables.shape[0] == 1 else result
 
 
-def _variables(x: Any, rowvar: bool) -> Any:
+def _variables(x: Any, name: str, rowvar: bool) -> Any:
     """Matrix with one variable per row."""
     if x.ndim > 2:
-        raise ValueError(f"x must have at most 2 axes, got {x.ndim}")
+        raise ValueError(f"{name} must have at most 2 axes, got {x.ndim}")
     if x.ndim < 2:
         x = manipulation.reshape(x, (1, -1))
     elif not rowvar:
@@ -516,11 +521,11 @@ def _variables(x: Any, rowvar: bool) -> Any:
 def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
     """Weight of each observation, or ``None`` if all are equal."""
     weights = None
-    for given in (fweights, aweights):
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None:
             if tuple(given.shape) != (variables.shape[1],):
                 raise ValueError(
-                    f"weights must have one value for each of {variables.shape[1]} observations, got shape "
+                    f"{name} must have one value for each of {variables.shape[1]} observations, got shape "
                     f"{list(given.shape)}"
                 )
             given = dtypes.cast(given, real_of(_dtype(variables)))

@@ -47,7 +47,7 @@ class Adam(Optimizer):
         self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
         self.amsgrad = amsgrad
 
-    def memory(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return ("momentum", "variance", "largest") if self.amsgrad else ("momentum", "variance")
 
     def common(self, step: Any, rate: Any) -> Any:

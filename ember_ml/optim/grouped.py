@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ember_ml import tree
-from ember_ml.optim.optimizer import Optimizer, Plan, Tensors, flat
+from ember_ml.optim.optimizer import Optimizer, Plan, Tensors, parameters_by_path
 
 Choice = Callable[[str, Any], bool]
 
@@ -43,16 +43,16 @@ class Grouped:
 
     def init(self, model: Any) -> Grouped:
         """Create the state of every parameter and return this optimizer."""
-        for optimizer, own in zip(self._optimizers(), self._split(flat(model)), strict=True):
-            optimizer.init(own)
+        for optimizer, part in zip(self._optimizers(), self._split(parameters_by_path(model)), strict=True):
+            optimizer.init(part)
         return self
 
     def update(self, model: Any, grads: Any) -> Any:
         """Update the parameters of a model in place; for a tree of parameters, return the new tree."""
-        parameters, gradients = flat(model), flat(grads)
+        parameters, gradients = parameters_by_path(model), parameters_by_path(grads)
         plans: list[tuple[Optimizer, Plan]] = []
-        for optimizer, own in zip(self._optimizers(), self._split(parameters), strict=True):
-            plan = optimizer._plan(own, {path: gradients.pop(path) for path in own if path in gradients})
+        for optimizer, part in zip(self._optimizers(), self._split(parameters), strict=True):
+            plan = optimizer._plan(part, {path: gradients.pop(path) for path in part if path in gradients})
             plans += [] if plan is None else [(optimizer, plan)]
         if gradients:
             raise ValueError(f"Grouped: grads must be of parameters, got one of {', '.join(gradients)}")
@@ -89,10 +89,10 @@ class Grouped:
         for optimizer, part in zip(optimizers, parts, strict=True):
             optimizer.assign(part)
 
-    def own(self) -> None:
+    def copy_shared_state(self) -> None:
         """Copy state tensors that may be referenced elsewhere, in every optimizer."""
         for optimizer in self._optimizers():
-            optimizer.own()
+            optimizer.copy_shared_state()
 
     def to_backend(self, name: str) -> Grouped:
         """Move the state to another engine and return this optimizer.

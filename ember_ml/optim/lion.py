@@ -41,7 +41,7 @@ class Lion(Optimizer):
         self.beta_2 = fraction(self, "beta_2", beta_2)
         self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
-    def memory(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return ("momentum",)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:

@@ -81,7 +81,7 @@ class Muon(Optimizer):
                 "AdamW())])"
             )
 
-    def memory(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return ("velocity",)
 
     def rule(self, parameter: Any, gradient: Any, state: Tensors, common: Any) -> tuple[Any, Tensors]:

@@ -44,8 +44,8 @@ class Plan(NamedTuple):
 class Optimizer:
     """Base class of optimizers.
 
-    A subclass defines ``rule`` and, optionally, ``memory`` (names of state tensors that begin at zero) or ``start``
-    (their initial values), and ``common`` (values that all parameters share in a step). The state consists of tensors
+    A subclass defines ``rule`` and, optionally, ``state_names`` (state tensors that begin at zero) or ``start`` (their
+    initial values), and ``common`` (values that all parameters share in a step). The state consists of tensors
     on the device of the parameters: the number of steps, the learning rate, and the state of each parameter. Compiled
     functions and checkpoints include it. A parameter that missed steps, because it was frozen or had no gradient, has
     its own step count.
@@ -86,16 +86,20 @@ class Optimizer:
         self._is_owned = False
         self.learning_rate = learning_rate
 
-    def memory(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         """Names of the state tensors of a parameter, given the current options. Names must not contain dots.
 
         If an option changes later so that more names are required, their tensors are initialized to zero.
         """
-        return ()
+        return self.memory()
+
+    def memory(self) -> tuple[str, ...]:
+        """Alias of ``state_names``, which a subclass may define in its place."""
+        return () if type(self).state_names is Optimizer.state_names else self.state_names()
 
     def start(self, parameter: Any) -> Tensors:
         """Initial state tensors of a parameter, by name."""
-        return {name: state_like(parameter) for name in self.memory()}
+        return {name: state_like(parameter) for name in self.state_names()}
 
     def common(self, step: Any, rate: Any) -> Any:
         """Values that ``rule`` needs for all parameters with one step count, from that count (1, 2, ...) and the rate.
@@ -165,7 +169,7 @@ class Optimizer:
         >>> sorted(Adam().init({"w": ops.asarray([1.0])}).tensors())
         ['learning_rate', 'step', 'w.momentum', 'w.variance']
         """
-        self._prepare(flat(model))
+        self._prepare(parameters_by_path(model))
         if len(self._counters) > 1:
             self._join_counts()
         return self
@@ -188,8 +192,10 @@ class Optimizer:
             return {**model, **self._update(model, grads)}
         if isinstance(model, (dict, list, tuple)):
             tree.map(lambda *pair: None, model, grads)
-            parameters = flat(model)
-            return tree.unflatten(model, list({**parameters, **self._update(parameters, flat(grads))}.values()))
+            parameters = parameters_by_path(model)
+            return tree.unflatten(
+                model, list({**parameters, **self._update(parameters, parameters_by_path(grads))}.values())
+            )
         if type(grads) is not dict and not isinstance(grads, Mapping):
             hint = "; value_and_grad returns (value, grads): pass grads only" if isinstance(grads, tuple) else ""
             raise TypeError(
@@ -243,7 +249,7 @@ class Optimizer:
         used = set(self._counter_ids.values())
         self._counters = {counter: count for counter, count in self._counters.items() if counter in used}
 
-    def own(self) -> None:
+    def copy_shared_state(self) -> None:
         """Copy state tensors that may be referenced elsewhere, so that an engine can write into them in place.
 
         ``update`` calls this where needed; compiled functions call it before they run.
@@ -290,7 +296,7 @@ class Optimizer:
 
     def _prepare(self, parameters: Tensors) -> None:
         """Create the missing state of the parameters, including tensors that a changed option requires."""
-        names = self.memory()
+        names = self.state_names()
         # Parameters of the first call use the counter of the optimizer; later ones start their own at 0.
         is_late, counter = bool(self._states), max(self._counters, default=0) + 1
         if parameters:
@@ -399,7 +405,7 @@ class Optimizer:
         kinds = backend.kinds
         if not isinstance(self._step, kinds):
             self.to_backend(backend.chosen_as)
-        names = self.memory()
+        names = self.state_names()
         for path, value in zip(paths, values, strict=True):
             old, shape, created = self._forms.get(path, (None, None, names))
             new = value.dtype
@@ -438,18 +444,18 @@ class Optimizer:
         # The distinct counts of these parameters, and the index of the count of each parameter.
         steps, places = [step], [0] * len(paths)
         if ids:
-            own = [ids.get(path, 0) for path in paths]
-            found = {counter: place for place, counter in enumerate(dict.fromkeys(own))}
+            counters = [ids.get(path, 0) for path in paths]
+            found = {counter: place for place, counter in enumerate(dict.fromkeys(counters))}
             steps = [counts[counter] if counter else step for counter in found]
-            places = [found[counter] for counter in own]
+            places = [found[counter] for counter in counters]
         fused_rules = _fused_rules(values[0])
         is_traced = fused_rules is not None and fused_rules.is_traced()
         name = type(self).__name__
         fused = getattr(fused_rules, name, None) if type(self).__module__ in FUSED else None
-        if fused is not None and fused_rules.serves(name, values, gradients):
-            self.own()
+        if fused is not None and fused_rules.supports(name, values, gradients):
+            self.copy_shared_state()
             states = [self._states[path] for path in paths]
-            new = fused_rules.room(values)
+            new = fused_rules.allocate(values)
 
             def write() -> None:
                 fused(self, new, values, gradients, states, steps, places, rate)
@@ -503,7 +509,7 @@ def _fused_rules(parameter: Any) -> Any:
     return _fused_modules[backend.name]
 
 
-def flat(model: Any) -> Tensors:
+def parameters_by_path(model: Any) -> Tensors:
     """Parameters of a model or of a tree, by path."""
     if not isinstance(model, (dict, list, tuple)):
         return dict(model.parameters())

@@ -45,7 +45,7 @@ class RMSprop(Optimizer):
         self.centered = centered
         self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
-    def memory(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         required = {"variance": True, "mean": self.centered, "velocity": bool(self.momentum)}
         return tuple(name for name, is_required in required.items() if is_required)
 

@@ -47,7 +47,7 @@ class SGD(Optimizer):
                 f"momentum={momentum}, dampening={dampening}"
             )
 
-    def memory(self) -> tuple[str, ...]:
+    def state_names(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()
 
     def common(self, step: Any, rate: Any) -> Any:

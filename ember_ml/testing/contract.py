@@ -91,15 +91,15 @@ def test_example_runs(operation: Operation, backend: Backend) -> None:
 
 def is_implemented(operation: Operation, backend: Backend) -> bool:
     """Whether the backend implements the operation with a Python function, not with a native function of the engine."""
-    own = backend.own(operation)
+    function = backend.implementation(operation)
     package = backend.module.__name__
-    return inspect.isfunction(own) and f"{own.__module__}.".startswith(("ember_ml.", f"{package}."))
+    return inspect.isfunction(function) and f"{function.__module__}.".startswith(("ember_ml.", f"{package}."))
 
 
 @pairs(is_implemented, aspect="signatures")
 def test_signature_is_the_same_on_the_engine(operation: Operation, backend: Backend) -> None:
-    own: Any = backend.own(operation)
-    here, there = inspect.signature(operation.call), inspect.signature(own)
+    function: Any = backend.implementation(operation)
+    here, there = inspect.signature(operation.call), inspect.signature(function)
     expect(
         [(p.name, p.kind, p.default) for p in there.parameters.values()]
         == [(p.name, p.kind, p.default) for p in here.parameters.values()],
@@ -338,7 +338,7 @@ def test_inputs_are_not_modified(operation: Operation, backend: Backend) -> None
 
 def overrides(operation: Operation, backend: Backend) -> bool:
     """Whether the engine implements an operation that also has a definition."""
-    return operation.definition is not None and backend.own(operation) is not None
+    return operation.definition is not None and backend.implementation(operation) is not None
 
 
 @pairs(lambda operation, backend: overrides(operation, backend) and some_storable(operation, backend))

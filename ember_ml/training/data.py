@@ -118,10 +118,10 @@ def size_of(batch: Any) -> int:
     return int(first.shape[0]) if first.ndim else 1
 
 
-def converted_like(own: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Tensors of ``found``, each on the device and in the dtype of the tensor of ``own`` with the same path."""
+def converted_like(like: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Tensors of ``found``, each on the device and in the dtype of the tensor of ``like`` with the same path."""
     return {
-        path: ops.cast(ops.to_device(x, ops.get_device(own[path])), ops.dtype(own[path])) if path in own else x
+        path: ops.cast(ops.to_device(x, ops.get_device(like[path])), ops.dtype(like[path])) if path in like else x
         for path, x in found.items()
     }
 

@@ -483,7 +483,7 @@ class Trainer:
         first = next(iter(self.model.tensors().values()), None)
         backend = backend_of(first) or current_backend()
         # Only lazy engines implement ``eval``.
-        self._is_lazy = backend.own(operation_of(ops.eval)) is not None
+        self._is_lazy = backend.implementation(operation_of(ops.eval)) is not None
         self._is_traced = has_compiler(backend)
         self._is_measured = bool(self.metrics)
         with activate(backend):
@@ -632,9 +632,9 @@ def _check_instance(value: Any, method: str, what: str) -> Any:
     return value
 
 
-def _check_paths(name: str, own: dict[str, Any], found: dict[str, Any]) -> None:
-    lacking, unknown = own.keys() - found.keys(), found.keys() - own.keys()
-    shapes = [p for p in own.keys() & found.keys() if tuple(own[p].shape) != tuple(found[p].shape)]
+def _check_paths(name: str, expected: dict[str, Any], found: dict[str, Any]) -> None:
+    lacking, unknown = expected.keys() - found.keys(), found.keys() - expected.keys()
+    shapes = [p for p in expected.keys() & found.keys() if tuple(expected[p].shape) != tuple(found[p].shape)]
     complaints = [
         f"{what}: {', '.join(sorted(paths))}"
         for what, paths in (("lacking", lacking), ("unknown", unknown), ("of another shape", shapes))

@@ -54,8 +54,8 @@ watch = _Watch()
 class Call:
     """One call of a transformed function, with the chosen arguments as a flat list of tensors.
 
-    ``tensors`` are the leaves that the engine traces. ``flat`` runs the function with other tensors in their place. It
-    returns two tuples: the leaves of the result, and the tensors that are passed on without being differentiated
+    ``tensors`` are the leaves that the engine traces. ``run_flat`` runs the function with other tensors in their place.
+    It returns two tuples: the leaves of the result, and the tensors that are passed on without being differentiated
     (auxiliary tensors, and those assigned to stateful arguments). ``scalar`` does the same for a function that must
     return a number.
 
@@ -145,7 +145,7 @@ class Call:
                         f"{type(state).__name__} twice: another of the models that are given has it as well"
                     )
 
-    def flat(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def run_flat(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Run the function on these tensors; return the tensors of the result and those passed on."""
         result = self.run(tensors)
         if self.has_aux:
@@ -185,8 +185,8 @@ class Call:
             )
 
     def joined(self, *tensors: Any) -> tuple[Any, ...]:
-        """As ``flat``, in one tuple. The first ``count`` tensors are those of the result."""
-        outputs, passing = self.flat(*tensors)
+        """As ``run_flat``, in one tuple. The first ``count`` tensors are those of the result."""
+        outputs, passing = self.run_flat(*tensors)
         return (*outputs, *passing)
 
     def without_tensors(self) -> Call:
@@ -198,8 +198,8 @@ class Call:
         return empty
 
     def scalar(self, *tensors: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """As ``flat``, for a function that must return a real floating scalar."""
-        outputs, passing = self.flat(*tensors)
+        """As ``run_flat``, for a function that must return a real floating scalar."""
+        outputs, passing = self.run_flat(*tensors)
         if not is_mark(self.structure):
             raise TypeError(
                 f"{self.name}: the function must return one number, got a {type(self.structure).__name__}"

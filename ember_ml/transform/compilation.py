@@ -134,7 +134,7 @@ class _Traced:
             for leaf in leaves:
                 if is_writing(leaf):
                     # Copied outside the program, which would otherwise be traced twice: with the copies and without.
-                    leaf.own()
+                    leaf.copy_shared_state()
             if not known:
                 return self.run(*args)
             with uninterrupted():
@@ -143,7 +143,7 @@ class _Traced:
         others = captures_of(self.f, args, find_backend("compile", args[:1], ())).models
         for leaf in (*leaves, *others):
             if is_writing(leaf):
-                leaf.own()
+                leaf.copy_shared_state()
         with uninterrupted():
             try:
                 # Compilation is slow, so allow Ctrl-C; the arguments are restored, but captured models cannot be.

@@ -92,7 +92,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     [[3.0, 3.0], 3.0]
     """
     call = Call("vjp", f, primals, {}, tuple(range(len(primals))), has_aux=has_aux, strict=False)
-    outputs, aux, pull = call.engine.vjp(call.flat, call.tensors)
+    outputs, aux, pull = call.engine.vjp(call.run_flat, call.tensors)
     call.close(aux)
 
     def pullback(cotangent: Any) -> Any:
@@ -127,7 +127,7 @@ def jvp(
     if len(primals) != len(tangents):
         raise ValueError(f"jvp: tangents must be as many as primals, got {len(tangents)} for {len(primals)}")
     call = Call("jvp", f, tuple(primals), {}, tuple(range(len(primals))), has_aux=has_aux, strict=False)
-    outputs, moved, aux = call.engine.jvp(call.flat, call.tensors, call.tangents(tangents))
+    outputs, moved, aux = call.engine.jvp(call.run_flat, call.tensors, call.tangents(tangents))
     call.close(aux)
     result = call.result(outputs), call.result(moved)
     return (*result, call.aux) if has_aux else result
@@ -157,7 +157,7 @@ def _jacobian(name: str, f: Callable[..., Any], argnums: int | Sequence[int]) ->
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         call = Call(name, f, args, kwargs, _from_front(name, positions, args))
-        outputs, passing, pull = call.engine.vjp(call.flat, call.tensors)
+        outputs, passing, pull = call.engine.vjp(call.run_flat, call.tensors)
         call.close(passing)
         # One row of blocks per output, one block per input.
         with _backends.active(call.home):

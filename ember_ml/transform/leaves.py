@@ -47,7 +47,7 @@ def _samples(tree: Any, is_theirs: bool) -> list[Any]:
 
 def is_writing(leaf: Any) -> bool:
     """Whether ``leaf`` is stateful and may write into its tensors in place."""
-    return hasattr(type(leaf), "own") and is_stateful(leaf)
+    return hasattr(type(leaf), "copy_shared_state") and is_stateful(leaf)
 
 
 def states(tree: Any) -> list[Any]:

@@ -37,7 +37,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
             _check_captures(f, (args, kwargs), call)
 
         def split(*tensors: Any) -> tuple[tuple[Any, ...], Callable[..., Any]]:
-            outputs, _ = call.flat(*tensors)
+            outputs, _ = call.run_flat(*tensors)
             rule, call.aux = call.aux, None
             if not callable(rule):
                 raise TypeError(

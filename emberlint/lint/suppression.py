@@ -21,25 +21,25 @@ _CODE = re.compile(rb"[A-Za-z]+[0-9]+|[^\s,]+")
 class Comment(NamedTuple):
     """A suppression: the codes it names with the span of each, and the span of the comment.
 
-    A ``noqa`` without codes suppresses every finding; an ``own`` comment (``emberlint: ignore``) must name codes.
+    A ``noqa`` without codes suppresses every finding; ``emberlint: ignore`` (``is_ignore``) must name codes.
     """
 
     line: int
     start: int
     end: int
     codes: tuple[tuple[str, int, int], ...]
-    own: bool
+    is_ignore: bool
 
     def covers(self, code: str) -> bool:
         """Whether a finding with this code is suppressed."""
-        return any(code == name for name, _, _ in self.codes) if self.codes else not self.own
+        return any(code == name for name, _, _ in self.codes) if self.codes else not self.is_ignore
 
 
 def comments(source: Source) -> list[Comment]:
     """Candidates for suppressions in a source; they may still be in strings."""
     data = source.data
     found = []
-    for own, pattern in ((False, _NOQA), (True, _IGNORE)):
+    for is_ignore, pattern in ((False, _NOQA), (True, _IGNORE)):
         for match in pattern.finditer(data):
             text = match["codes"]
             codes: tuple[tuple[str, int, int], ...] = ()
@@ -49,9 +49,9 @@ def comments(source: Source) -> list[Comment]:
                     (m[0].decode(errors="replace").upper(), base + m.start(), base + m.end())
                     for m in _CODE.finditer(text)
                 )
-            if text is not None and not own and not any(code.startswith("EMB") for code, _, _ in codes):
+            if text is not None and not is_ignore and not any(code.startswith("EMB") for code, _, _ in codes):
                 continue
-            found.append(Comment(source.place(match.start())[0], match.start(), match.end(), codes, own))
+            found.append(Comment(source.place(match.start())[0], match.start(), match.end(), codes, is_ignore))
     return found
 
 
@@ -147,14 +147,14 @@ def _about(
 ) -> list[Finding]:
     found = []
     known = rule_modules()
-    if comment.own and not comment.codes and "EMB003" in codes and not project:
+    if comment.is_ignore and not comment.codes and "EMB003" in codes and not project:
         line, column = source.place(comment.start)
         where = (source.path, line, column, line, column + comment.end - comment.start)
         found.append(
             Finding("EMB003", "the suppression does not name a rule; write `# emberlint: ignore[EMB102]`", *where)
         )
     for code, start, end in comment.codes:
-        if not comment.own and not code.startswith("EMB"):
+        if not comment.is_ignore and not code.startswith("EMB"):
             continue
         line, column = source.place(start)
         where = (source.path, line, column, line, column + end - start)

@@ -55,7 +55,7 @@ STABLE_DTYPES = False
 DTYPES = {name: getattr(mx, "bool_" if name == "bool" else name) for name in HOST_DTYPES if name != "complex128"}
 
 _HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items() if name in DTYPES}
-_OF_HOST = {host: own for own, host in _HOST_OF.items()}
+_OF_HOST = {host: native for native, host in _HOST_OF.items()}
 
 
 def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.array:
@@ -66,7 +66,7 @@ def convert(value: Any, dtype: mx.Dtype | None, device: mx.Device | None) -> mx.
         return value if dtype is None else value.astype(dtype)
     has_tensors, has_arrays = held(value)
     if has_tensors:
-        return assembled(value, dtype, named, lambda leaf, own: convert(leaf, own, device), mx.stack)
+        return assembled(value, dtype, named, lambda leaf, native: convert(leaf, native, device), mx.stack)
     return from_host(parse(value, None if dtype is None else _HOST_OF[dtype], has_arrays))
 
 

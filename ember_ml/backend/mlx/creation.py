@@ -41,7 +41,7 @@ def asarray(
     _check_copy(copy, shared=False)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     if held(obj)[0]:
-        return assembled(obj, dtype, named, lambda leaf, own: asarray(leaf, dtype=own), mx.stack)
+        return assembled(obj, dtype, named, lambda leaf, native: asarray(leaf, dtype=native), mx.stack)
     return convert(_host_values(obj), dtype, device)
 
 

@@ -9,9 +9,9 @@ from ember_ml.backend.numpy.core import DTYPES as _DTYPES
 
 
 def cast(x: Any, dtype: object, /, *, copy: bool = True, device: str | None = None) -> Any:
-    own = _DTYPES.get(dtype) if type(dtype) is str else None
-    if own is None:
-        own = _backends.load("numpy").dtype(dtype)
-    if x.dtype.kind == "c" and own.kind not in "cb":
-        raise TypeError(f"dtype must be complex for {x.dtype} values, got {own}; take the real part first")
-    return x if x.dtype is own and not copy else x.astype(own)
+    native = _DTYPES.get(dtype) if type(dtype) is str else None
+    if native is None:
+        native = _backends.load("numpy").dtype(dtype)
+    if x.dtype.kind == "c" and native.kind not in "cb":
+        raise TypeError(f"dtype must be complex for {x.dtype} values, got {native}; take the real part first")
+    return x if x.dtype is native and not copy else x.astype(native)

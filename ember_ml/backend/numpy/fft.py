@@ -59,14 +59,14 @@ def _lengths_and_axes(
         raise ValueError(f"axes must name each axis once, got {tuple(axes)}")
     if real and not places:
         raise ValueError("axes must name at least 1 axis, got none")
-    own = [lengths[place] for place in places]
+    sizes = [lengths[place] for place in places]
     if real == "after":
-        own[-1] = 2 * (own[-1] - 1)
+        sizes[-1] = 2 * (sizes[-1] - 1)
     if s is None:
-        return tuple(own), places
+        return tuple(sizes), places
     if len(s) != len(places):
         raise ValueError(f"s must have one length per axis, got {len(s)} lengths for {len(places)} axes")
-    return tuple(length if n == -1 else n for n, length in zip(s, own, strict=True)), places
+    return tuple(length if n == -1 else n for n, length in zip(s, sizes, strict=True)), places
 
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:

@@ -271,8 +271,8 @@ def _resolve_ties(rows: _Array, edge: _Array, k: int, largest: bool) -> _Array:
     is_nan, edge_is_nan = np.isnan(rows), np.isnan(edge)
     within = (rows > edge) | (is_nan & ~edge_is_nan) if largest else (rows < edge) | (edge_is_nan & ~is_nan)
     level = (rows == edge) | (is_nan & edge_is_nan)
-    room = k - np.count_nonzero(within, axis=-1, keepdims=True)
-    return within | (level & (np.cumsum(level, axis=-1) <= room))
+    remaining = k - np.count_nonzero(within, axis=-1, keepdims=True)
+    return within | (level & (np.cumsum(level, axis=-1) <= remaining))
 
 
 def _rank(x: _Array) -> _Array:
@@ -360,7 +360,8 @@ def parts_of(
     widths = [_width(value, is_mask) for value in values]
     left = len(shape) - sum(widths)
     if left < 0:
-        raise IndexError(f"an index must have at most {len(shape)} parts, one per dimension, got {sum(widths)}")
+        most = "1 part" if len(shape) == 1 else f"{len(shape)} parts"
+        raise IndexError(f"an index must have at most {most}, one per dimension, got {sum(widths)}")
     if not any(value is ... for value in values):
         values.append(...)
         widths.append(0)

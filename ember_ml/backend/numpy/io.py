@@ -197,10 +197,10 @@ def _encode(content: Content, encode: Callable[[Array], Array]) -> tuple[dict[st
 
 def _decode(array: Array, dtype: str) -> Array:
     """Values of ``dtype`` that were encoded as ``array``."""
-    own = DTYPES[dtype]
-    if own.kind == "c":
-        return np.ascontiguousarray(array).view(own).reshape(array.shape[:-1])
-    return array.view(own)
+    native = DTYPES[dtype]
+    if native.kind == "c":
+        return np.ascontiguousarray(array).view(native).reshape(array.shape[:-1])
+    return array.view(native)
 
 
 def _as_reals(array: Array) -> Array:

@@ -1,7 +1,7 @@
 """Fused optimizer steps: few passes over memory, and no allocation except the result and one array for weight decay.
 
-A step writes to the state, which the optimizer owns, and to the arrays of ``room`` for new parameters, because others
-may hold the given ones. It cannot fail halfway: memory is allocated first, and overflow does not raise.
+A step writes to the state, which the optimizer owns, and to the arrays that ``allocate`` returns, because others may
+hold the given parameters. It cannot fail halfway: memory is allocated first, and overflow does not raise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 _DTYPES = (np.dtype("float32"), np.dtype("float64"))
 
 
-def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
+def supports(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
     """Whether all are plain arrays in one supported dtype and nothing is traced."""
     dtype = parameters[0].dtype
     return dtype in _DTYPES and all(type(x) is np.ndarray and x.dtype is dtype for x in (*parameters, *gradients))
@@ -25,7 +25,7 @@ def is_traced() -> bool:
     return False
 
 
-def room(parameters: list[Any]) -> list[Any]:
+def allocate(parameters: list[Any]) -> list[Any]:
     """Memory for new parameters."""
     return [np.empty_like(parameter) for parameter in parameters]
 

@@ -42,19 +42,19 @@ def assembled(
     leaves, shape = _flattened(value)
     items: list[Any] = []
     numbers: list[Any] = []
-    own: list[Any] = []
+    dtypes: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, NUMBERS) and not isinstance(leaf, np.generic):
             numbers.append(leaf)
             items.append(leaf)
         else:
             items.append(convert(leaf, dtype))
-            own.append(items[-1].dtype)
-    if dtype is None and not numbers and all(one == own[0] for one in own):
+            dtypes.append(items[-1].dtype)
+    if dtype is None and not numbers and all(one == dtypes[0] for one in dtypes):
         x = stack(items)
     else:
         if dtype is None:
-            common = reduce(adapt, map(kind_of, numbers), reduce(promote, map(as_dtype, own)))
+            common = reduce(adapt, map(kind_of, numbers), reduce(promote, map(as_dtype, dtypes)))
             dtype = named(common.name)
         for number in numbers:
             check_number(number, as_dtype(dtype))

@@ -31,7 +31,7 @@ RAW_NUMBERS = frozenset({"power"})
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
 
 _HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items()}
-_OF_HOST = {host: own for own, host in _HOST_OF.items()}
+_OF_HOST = {host: native for native, host in _HOST_OF.items()}
 
 
 def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) -> torch.Tensor:
@@ -43,7 +43,9 @@ def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
     has_tensors, has_arrays = held(value)
     if has_tensors:
         target = device or device_in(value)
-        return assembled(value, dtype, DTYPES.__getitem__, lambda leaf, own: convert(leaf, own, target), torch.stack)
+        return assembled(
+            value, dtype, DTYPES.__getitem__, lambda leaf, native: convert(leaf, native, target), torch.stack
+        )
     if torch.compiler.is_compiling() and isinstance(value, (list, tuple, range)):
         return _from_traced_sequence(value, dtype, device)
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):

@@ -27,7 +27,7 @@ from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 Tensor = torch.Tensor
 
-_EMBER_DTYPES = {own: as_dtype(name) for name, own in DTYPES.items()}
+_EMBER_DTYPES = {native: as_dtype(name) for name, native in DTYPES.items()}
 
 
 def asarray(
@@ -45,7 +45,11 @@ def asarray(
         if held(obj)[0]:
             target = device or device_in(obj)
             return assembled(
-                obj, dtype, DTYPES.__getitem__, lambda leaf, own: asarray(leaf, dtype=own, device=target), torch.stack
+                obj,
+                dtype,
+                DTYPES.__getitem__,
+                lambda leaf, native: asarray(leaf, dtype=native, device=target),
+                torch.stack,
             )
         return convert(obj, dtype, device)
     source = obj if isinstance(obj, Tensor) else _share_memory(obj)
@@ -167,8 +171,8 @@ def arange(
         raise ValueError("step must not be 0, got 0")
     if (stop - start) / step <= 0:
         return torch.empty(0, dtype=dtype, device=device)
-    own = torch.int64 if whole else _widest_float(device)
-    return torch.arange(start, stop, step, dtype=own, device=device).to(dtype)
+    native = torch.int64 if whole else _widest_float(device)
+    return torch.arange(start, stop, step, dtype=native, device=device).to(dtype)
 
 
 def _widest_float(device: torch.device | None) -> torch.dtype:

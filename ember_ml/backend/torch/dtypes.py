@@ -9,11 +9,11 @@ from ember_ml.backend.torch.core import DTYPES as _DTYPES
 
 
 def cast(x: torch.Tensor, dtype: object, /, *, copy: bool = True, device: torch.device | None = None) -> torch.Tensor:
-    own = _DTYPES.get(dtype) if type(dtype) is str else None
-    if own is None:
-        own = _backends.load("torch").dtype(dtype)
-    if x.is_complex() and not own.is_complex and own is not torch.bool:
+    native = _DTYPES.get(dtype) if type(dtype) is str else None
+    if native is None:
+        native = _backends.load("torch").dtype(dtype)
+    if x.is_complex() and not native.is_complex and native is not torch.bool:
         raise TypeError(
-            f"dtype must be complex for {str(x.dtype)[6:]} values, got {str(own)[6:]}; take the real part first"
+            f"dtype must be complex for {str(x.dtype)[6:]} values, got {str(native)[6:]}; take the real part first"
         )
-    return x.to(own, copy=copy) if device is None else x.to(device, own, copy=copy)
+    return x.to(native, copy=copy) if device is None else x.to(device, native, copy=copy)

@@ -1,7 +1,7 @@
 """Fused optimizer steps: one torch call for all parameters.
 
-A step writes to the state, which the optimizer owns, and to the tensors of ``room`` for new parameters, because others
-may hold the given ones. In compiled code, the call of Adam is one operation of the graph, which takes a third of the
+A step writes to the state, which the optimizer owns, and to the tensors that ``allocate`` returns, because others may
+hold the given parameters. In compiled code, the call of Adam is one operation of the graph, which takes a third of the
 time of the compiled formula.
 """
 
@@ -22,7 +22,7 @@ _FUSED_DTYPES = {
 }
 
 
-def serves(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
+def supports(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
     """Whether all are plain tensors of one dtype on one device, outside of ``vmap`` and differentiation."""
     if is_traced() and rule == "SGD":
         # The compiler fuses this short formula into one pass over memory.
@@ -109,7 +109,7 @@ def _tensor(rate: Any, like: torch.Tensor) -> torch.Tensor:
     return rate if isinstance(rate, torch.Tensor) else torch.full((), rate, dtype=like.dtype, device=like.device)
 
 
-def room(parameters: Tensors) -> Tensors:
+def allocate(parameters: Tensors) -> Tensors:
     """Copies of the parameters, in one call if torch supports that."""
     at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
     if at_once is None or is_traced():

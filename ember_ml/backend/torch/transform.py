@@ -219,8 +219,8 @@ def uncompilable() -> int:
 def compiled(f: FunctionType) -> Callable[..., Any]:
     """``f``, compiled. The tracer looks into models and optimizers, and applies the assignments that ``f`` makes."""
     # A separate code object, because torch compiles at most eight programs for one.
-    own = FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-    return torch.compile(own)
+    copied = FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    return torch.compile(copied)
 
 
 def aliased(x: torch.Tensor) -> torch.Tensor:

@@ -254,7 +254,7 @@ class ImportRewriter:
 
     def _provided(self, engine: str, name: str) -> str | None:
         """Backend module that holds an operation of an engine after the migration."""
-        key = self.survey.own(engine, name)
+        key = self.survey.only_operation(engine, name)
         if key is not None and key in self.moved:
             return self.moved[key]
         prefix = f"{self.survey.root}.{BACKEND}.{engine}."

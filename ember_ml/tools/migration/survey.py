@@ -146,7 +146,7 @@ class Survey:
                     return Key(origin, name)
         return None
 
-    def own(self, engine: str, name: str) -> Key | None:
+    def only_operation(self, engine: str, name: str) -> Key | None:
         """The only operation of this name that an engine has in the frontend; ``None`` if there are none or several."""
         found = [key for key in self.operations if key.name == name and self.homes[key.module].engine == engine]
         return found[0] if len(found) == 1 else None

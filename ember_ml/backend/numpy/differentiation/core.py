@@ -80,7 +80,11 @@ def convert(value: Any, dtype: Any, device: Any) -> Any:
         return value if dtype is None else cast(value, dtype)
     if isinstance(value, (list, tuple)) and _holds_boxes(value):
         return assembled(
-            value, dtype, host.DTYPES.__getitem__, lambda leaf, own: convert(leaf, own, device), manipulation.stack
+            value,
+            dtype,
+            host.DTYPES.__getitem__,
+            lambda leaf, native: convert(leaf, native, device),
+            manipulation.stack,
         )
     return host.convert(value, dtype, device)
 
@@ -104,7 +108,7 @@ def to_host(x: Any) -> Any:
     return host.to_host(getval(x))
 
 
-def own(operation: Operation) -> Callable[..., Any]:
+def implementation(operation: Operation) -> Callable[..., Any]:
     """Function that computes an operation on boxes."""
     numpy = backends.load("numpy")
     run = operation.runs[numpy.name]

@@ -1,4 +1,4 @@
-"""Layers that stand on the functions."""
+"""Layers that use the functions."""
 
 from ember_ml import get_backend
 from ember_ml import ops as portable

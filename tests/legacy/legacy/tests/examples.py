@@ -12,8 +12,8 @@ def tensor(values):
     return portable.asarray(values, dtype="float32")
 
 
-def near(answer, wanted):
-    return answer.tolist() == pytest.approx(wanted, rel=1e-5)
+def near(result, wanted):
+    return result.tolist() == pytest.approx(wanted, rel=1e-5)
 
 
 def test_arithmetic():
@@ -48,11 +48,11 @@ def test_activations():
 
 def test_swish():
     try:
-        answer = ops.swish(tensor([0.0, 1.0]))
+        result = ops.swish(tensor([0.0, 1.0]))
     except NotImplementedError:
         pytest.skip("swish was never written for MLX")
     else:
-        assert near(answer, [0, 1 / (1 + math.exp(-1))])
+        assert near(result, [0, 1 / (1 + math.exp(-1))])
 
 
 def test_layers():

@@ -476,3 +476,11 @@ def test_what_a_function_does_to_a_model_it_does_once(backend: Backend, monkeypa
     for count in (1, 2, 3):
         assert f(model, w).item() == 13.0
         assert model.calls == count
+
+
+def test_the_longest_container_that_is_searched(backend: Backend) -> None:
+    items = [float(n) for n in range(64)]
+    home = backends.load(backend.name)
+    assert captures_of(lambda: items, (), home).values == items
+    items.append(64.0)
+    assert captures_of(lambda: items, (), home).values == []

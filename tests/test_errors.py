@@ -308,3 +308,9 @@ def _sum(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 def test_the_errors_are_reachable_from_the_package() -> None:
     assert ember_ml.errors is errors
+
+
+def test_no_sequence_of_tensors_is_a_type_error(backend: Backend) -> None:
+    for operation in (ops.stack, ops.concatenate):
+        with pytest.raises(TypeError, match=r": arrays must be a sequence of tensors, got None"):
+            operation(None)  # type: ignore[arg-type]

@@ -476,3 +476,26 @@ def test_what_a_function_does_to_a_model_it_does_once(backend: Backend, monkeypa
     for count in (1, 2, 3):
         assert f(model, w).item() == 13.0
         assert model.calls == count
+
+
+def test_the_longest_container_that_is_searched(backend: Backend) -> None:
+    items = [float(n) for n in range(64)]
+    home = backends.load(backend.name)
+    assert captures_of(lambda: items, (), home).values == items
+    items.append(64.0)
+    assert captures_of(lambda: items, (), home).values == []
+
+
+def test_a_compiled_function_belongs_to_the_engine_of_its_arguments(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which need not be the active one: a tensor that is an argument and a global must not be taken for one input."""
+    if backend.name == "torch":
+        import torch
+
+        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))  # which is quicker
+    w, z = ops.asarray([2.0, 3.0]), ops.ones(2)
+    monkeypatch.setitem(globals(), "HELD", w)
+    f = transform.compile(lambda z: _product(z, HELD))
+    with ember_ml.use_backend("numpy"):
+        assert [f(w).item(), f(z).item(), f(w).item()] == [13.0, 5.0, 13.0]

@@ -333,3 +333,9 @@ MESSAGES: dict[str, Callable[[], object]] = {
 def test_a_message_names_the_parameter_of_the_user(text: str, backend: Backend) -> None:
     with pytest.raises((ValueError, IndexError), match=f"^{text}"):
         MESSAGES[text]()
+
+
+def test_no_sequence_of_tensors_is_a_type_error(backend: Backend) -> None:
+    for operation in (ops.stack, ops.concatenate):
+        with pytest.raises(TypeError, match=r": arrays must be a sequence of tensors, got None"):
+            operation(None)  # type: ignore[arg-type]

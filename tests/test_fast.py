@@ -27,6 +27,7 @@ from ember_ml.backend import Backend, native_for
 from ember_ml.dispatch import REGISTRY, Operation, fast, op, operation_of
 from ember_ml.dispatch.general import GeneralPath
 from ember_ml.dtypes import floating, promoted
+from ember_ml.nn.tensor import EmberTensor
 from ember_ml.types import Tensor, TensorLike
 
 Array: typing.TypeAlias = TensorLike
@@ -348,3 +349,22 @@ def test_functions_of_the_extension_are_collected() -> None:
     del function
     gc.collect()
     assert alive() is None
+
+
+@op(promoted)
+def _with_block(x: TensorLike, /) -> Tensor:
+    """``x``; remembers whether a block of a backend was open."""
+    OPEN.append(backends.process_backend() is None)
+    return x  # type: ignore[return-value]
+
+
+OPEN: list[bool] = []
+
+
+def test_wrapped_tensors_of_the_active_engine_open_no_block(backend: Backend) -> None:
+    """An open block takes calls in every thread off the fast path."""
+    OPEN.clear()
+    x = EmberTensor(ops.asarray([1.0]))
+    _with_block(x)
+    _with_block([x])
+    assert OPEN == [False, False]

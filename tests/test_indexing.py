@@ -491,3 +491,8 @@ def test_large_integers_are_ranked_exactly(dtype: str, backend: object) -> None:
     x = ops.asarray([2**24, 2**24 + 1, 2**24 - 1, 0], dtype=dtype)
     values, places = ops.top_k(x, 2)
     assert (values.tolist(), places.tolist()) == ([2**24 + 1, 2**24], [1, 0])
+
+
+def test_a_histogram_needs_an_edge(backend: object) -> None:
+    with pytest.raises(ValueError, match=r"^histogram: bins must have at least 1 edge, got none"):
+        ops.histogram([1.0, 2.0], [])

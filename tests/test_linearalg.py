@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -565,3 +566,31 @@ def test_the_rank_of_a_half_is_that_of_its_values_in_float32(backend: Backend) -
 def test_the_exponential_of_bools_is_a_type_error(backend: Backend) -> None:
     with pytest.raises(TypeError, match="expm: the dtype must be numeric, not bool, got bool"):
         ops.expm(ops.asarray([[True, False], [False, True]]))
+
+
+@pytest.mark.parametrize("name", ["svd", "svdvals", "eig", "eigvals"])
+def test_what_is_above_the_diagonal_must_be_finite_too(name: str, backend: Backend) -> None:
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(LinAlgError):
+            getattr(ops, name)(ops.asarray([[1.0, wrong], [0.0, 2.0]]))
+
+
+def test_the_logarithm_of_a_matrix_reads_its_lower_triangle(backend: Backend) -> None:
+    if backend.name == "torch":
+        pytest.skip("torch also computes the terms that carry gradients, which read the whole matrix")
+    whole = ops.asarray([[2.0, 1.0], [1.0, 2.0]])
+    assert ops.logm_spd(ops.asarray([[2.0, np.nan], [1.0, 2.0]])).tolist() == ops.logm_spd(whole).tolist()
+
+
+def test_distances_of_float32_take_no_memory_in_float64() -> None:
+    x = np.eye(600, 8, dtype=np.float32)
+    y = x + 100  # far away, so that float32 is exact enough
+    with ember_ml.use_backend("numpy"):
+        tracemalloc.start()
+        try:
+            distances = ops.cdist(x, y)
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert distances.dtype == np.float32
+    assert most < 1.5 * distances.nbytes

@@ -441,3 +441,11 @@ def test_the_gradient_of_logsumexp_with_infinities(backend: Backend, dtype: str)
         finite = gradient[np.isfinite(gradient)]
         assert ((finite >= 0) & (finite <= 1)).all()
         assert np.isfinite(gradient).all() == np.isfinite(np.logaddexp.reduce(row))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_expm1_keeps_the_sign_of_zero(backend: Backend, dtype: str) -> None:
+    x = ops.asarray([-0.0, 0.0], dtype=dtype)
+    assert math.copysign(1.0, ops.expm1(-0.0).item()) == -1.0
+    for found in (ops.expm1(x), transform.vjp(ops.expm1, x)[0]):
+        assert np.signbit(host(ops.cast(found, "float32"))).tolist() == [True, False]

@@ -212,3 +212,13 @@ def test_samples_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             raised(sample.code)
     assert not list(tmp_path.iterdir())
     assert np.all(ops.to_numpy(ops.ones((2,))) == 1)
+
+
+def test_the_page_lists_what_raises_an_error_and_refuses_what_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = mistakes.Sample("layers", "stack", "ops.stack(None)")
+    monkeypatch.setattr(mistakes, "samples", lambda: [wrong])
+    row = "| `ops.stack(None)` | `TypeError`: stack: arrays must be a sequence of tensors, got None |"
+    assert row in mistakes.page().splitlines()
+    monkeypatch.setattr(mistakes, "samples", lambda: [wrong, mistakes.Sample("layers", "stack", "ops.stack([1.0])")])
+    with pytest.raises(AssertionError, match=r"got none from ops\.stack\(\[1\.0\]\)"):
+        mistakes.page()

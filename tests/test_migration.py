@@ -270,6 +270,13 @@ REFUSED = {
         {"ops/torch/m.py": f"K = 1\n{F}", "a.py": "from small.ops.torch import m\nprint(m.K)\n"},
         "uses its K",
     ),
+    "module of which a part stays": (
+        {
+            "ops/torch/m.py": f"n = 0\ndef g(x):\n    global n\n    n += 1\n{F}",
+            "a.py": "from small.ops.torch import m\nprint(m.f(1))\n",
+        },
+        "imports the module small.ops.torch.m as a whole",
+    ),
     "engine package": (
         {"ops/torch/m.py": F, "a.py": "from small.ops import torch\n"},
         "binds the whole engine package",
@@ -567,3 +574,10 @@ def _numpy() -> Iterator[None]:
     ember_ml.set_backend("numpy")
     yield
     ember_ml.set_backend("numpy")
+
+
+def test_imports_that_still_hold_move_as_they_are_written(tmp_path: Path) -> None:
+    kept = "from numpy import (\n    abs as size,  # of each element\n    exp,\n)\n"
+    package = package_of(tmp_path, {"ops/numpy/m.py": f"{kept}\n\ndef f(x):\n    return size(exp(x))\n"})
+    plan(package).apply(force=True)
+    assert kept in (package / "backend/numpy/m.py").read_text()

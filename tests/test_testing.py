@@ -172,6 +172,9 @@ class TestComparison:
         with pytest.raises(AssertionError, match=r"got 100\.0 at \[1\], expected 200\.0 \(1 of 2 elements differ\)"):
             assert_same(a, np.float32([1.0, 200.0]))
 
+    def test_tolerance_below_the_precision_of_float32(self) -> None:
+        assert is_close([1.0, 1.0], [1.0 + 1e-13, 1.0 + 1e-9], 1e-12).tolist() == [True, False]
+
     def test_errors(self) -> None:
         with expect_error(ValueError):
             int("x")

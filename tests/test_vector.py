@@ -215,3 +215,9 @@ def test_waves_compute_where_they_live(backend: Backend) -> None:
         results = [ops.partial_interference(one, other, 8), ops.compute_phase_coherence(one, other, (0.0, 0.2))]
         results.append(ops.compute_energy_stability(one))
     assert all(isinstance(result, backend.tensors) for result in results)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_windows_have_at_least_one_sample(size: int, backend: Backend) -> None:
+    with pytest.raises(ValueError, match=rf"^compute_energy_stability: window_size must be >= 1, got {size}\b"):
+        ops.compute_energy_stability(SINE, size)

@@ -110,12 +110,10 @@ class Interest:
         undotted: set[bytes] = set()
         if frontend and ast.FunctionDef not in checks.on:
             # Frontend rules look only for branches on a backend's name, so attributes of ``backend`` are not relevant.
-            # Without an engine, arrays are known by annotation only.
+            # Arrays may be known by annotation only.
             undotted = {b"backend"}
-            if names <= _ALWAYS:
-                self.relevant |= _ANNOTATED
-                names |= _ANNOTATED
-            names -= undotted
+            self.relevant |= _ANNOTATED
+            names = (names | _ANNOTATED) - undotted
         if checks.subject == HOST_VALUES and self._tensors and not self.thorough:
             # A value computed from tensors is a tensor, until one of these words converts it to a host value.
             self.host = True

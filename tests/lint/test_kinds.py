@@ -351,3 +351,9 @@ def test_the_truth_value_of_a_condition_is_that_of_its_last_operand() -> None:
     """).encode()
     found = linter.lint(source, "m.py", Config(select=("EMB203",))).findings
     assert [finding.line for finding in found] == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("engine", ["", "import torch\n", "from ember_ml import ops\n"])
+def test_arrays_known_by_annotation_are_found_next_to_other_imports(engine: str) -> None:
+    source = f"{engine}from keras import KerasTensor\ndef f(x: KerasTensor):\n    return float(x)\n".encode()
+    assert [finding.code for finding in linter.lint(source, "m.py", Config(select=("EMB201",))).findings] == ["EMB201"]

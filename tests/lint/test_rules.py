@@ -19,7 +19,7 @@ from emberlint import rules
 from emberlint.codes import rule_modules
 from emberlint.config import Config
 from emberlint.findings import Finding
-from emberlint.lint import fixes, runner
+from emberlint.lint import fixes, linter, runner
 from emberlint.report import formats
 from emberlint.rules import availability
 from emberlint.source.modules import module_of
@@ -112,3 +112,9 @@ def test_a_measured_difference_applies_to_positional_and_keyword_arguments(
     found = availability.concerned("axis", keyword if by_keyword else keyword.value, entry)
     assert found == (" (`roll(x, 2, axis=())`)" if concerned else None)
     assert availability.concerned("axis", keyword, {}) == ""
+
+
+def test_a_module_next_to_a_backend_may_have_the_name_of_an_engine() -> None:
+    config = Config(select=("EMB112",))
+    for text, expected in ((b"from .torch import f\n", 0), (b"from torch import f\n", 1)):
+        assert len(linter.lint(text, "shop/backend/mlx/m.py", config).findings) == expected, text

@@ -308,3 +308,10 @@ def _sum(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 def test_the_errors_are_reachable_from_the_package() -> None:
     assert ember_ml.errors is errors
+
+
+def test_what_engines_say_in_their_own_words_names_the_parameter(backend: Backend) -> None:
+    with pytest.raises(ValueError, match="celu: alpha must not be 0, got 0"):
+        ops.celu([1.0, -1.0], alpha=0)
+    with pytest.raises(ValueError, match=r"stack: arrays must have one shape, got \[2\] and \[3\]"):
+        ops.stack([ops.ones(2), ops.ones(3)])

@@ -565,3 +565,11 @@ def test_the_rank_of_a_half_is_that_of_its_values_in_float32(backend: Backend) -
 def test_the_exponential_of_bools_is_a_type_error(backend: Backend) -> None:
     with pytest.raises(TypeError, match="expm: the dtype must be numeric, not bool, got bool"):
         ops.expm(ops.asarray([[True, False], [False, True]]))
+
+
+def test_the_gradient_of_a_singular_root_is_zero_where_it_would_be_infinite(backend: Backend) -> None:
+    weights = ops.asarray(np.arange(1.0, 5.0).reshape(2, 2))
+    gradient = ember_ml.grad(lambda x: ops.sum(ops.multiply(ops.sqrtm_spd(x), weights)))
+    np.testing.assert_allclose(host(gradient(ops.asarray(np.diag([4.0, 0.0]))))[0, 0], 0.25)
+    assert host(gradient(ops.asarray(np.diag([4.0, 0.0]))))[1, 1] == 0.0
+    assert not host(gradient(ops.asarray(np.zeros((2, 2))))).any()

@@ -441,3 +441,13 @@ def test_the_slope_of_logsumexp_beside_infinities_is_no_number_of_its_own(backen
         finite = slope[np.isfinite(slope)]
         assert ((finite >= 0) & (finite <= 1)).all()
         assert np.isfinite(slope).all() == np.isfinite(np.logaddexp.reduce(row))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_logsumexp_keeps_dimensions_in_any_precision(backend: Backend, dtype: str) -> None:
+    x = ops.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], dtype=dtype)
+    for axis, shape in ((None, (1, 1)), (0, (1, 2)), (-1, (3, 1)), ((0, 1), (1, 1))):
+        kept = ops.logsumexp(x, axis=axis, keepdims=True)
+        assert tuple(kept.shape) == shape
+        assert ops.dtype(kept).name == dtype
+        assert ops.reshape(kept, (-1,)).tolist() == ops.reshape(ops.logsumexp(x, axis=axis), (-1,)).tolist()

@@ -339,3 +339,10 @@ def test_no_sequence_of_tensors_is_a_type_error(backend: Backend) -> None:
     for operation in (ops.stack, ops.concatenate):
         with pytest.raises(TypeError, match=r": arrays must be a sequence of tensors, got None"):
             operation(None)  # type: ignore[arg-type]
+
+
+def test_what_engines_say_in_their_own_words_names_the_parameter(backend: Backend) -> None:
+    with pytest.raises(ValueError, match="celu: alpha must not be 0, got 0"):
+        ops.celu([1.0, -1.0], alpha=0)
+    with pytest.raises(ValueError, match=r"stack: arrays must have one shape, got \[2\] and \[3\]"):
+        ops.stack([ops.ones(2), ops.ones(3)])

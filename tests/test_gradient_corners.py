@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ember_ml import ops, transform
+from ember_ml import ops, transform, use_backend
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY
+from ember_ml.errors import UnsupportedError
 from ember_ml.testing.comparison import dtypes_of_device, host, leaves
 
 HALF, SIXTH, ROOT = 0.5, 1 / 6, math.sqrt(0.5)
@@ -191,3 +192,20 @@ def test_a_gradient_has_the_kind_and_precision_of_what_it_is_of(backend: Backend
         wide = transform.grad(lambda z: ops.sum(ops.real(ops.multiply(ops.cast(z, "complex128"), 1j))))(number)
         assert ops.dtype(wide).name == "complex64"
         assert host(wide).tolist() == [-1j]
+
+
+@pytest.mark.parametrize("options", [{"axes": (0, 1)}, {"s": [4, 6], "axes": [0, 1]}])
+def test_a_gradient_is_right_or_refused_in_the_name_of_the_operation(backend: Backend, options: dict[str, Any]) -> None:
+    """MLX computes this transform of float64 on the host, and has no gradient of it."""
+    x = np.random.default_rng(0).normal(size=(3, 4))
+
+    def gradient() -> Any:
+        return transform.grad(lambda a: ops.sum(ops.square(ops.irfftn(a, **options))))(ops.asarray(x))
+
+    with use_backend("numpy"):
+        expected = host(gradient())
+    if backend.name == "mlx" and "float64" in dtypes_of_device(backend):
+        with pytest.raises(UnsupportedError, match=r"must have a gradient on the mlx backend .* got irfftn of mlx"):
+            gradient()
+    else:
+        np.testing.assert_allclose(host(gradient()), expected, atol=1e-5)

@@ -594,3 +594,11 @@ def test_distances_of_float32_take_no_memory_in_float64() -> None:
             tracemalloc.stop()
     assert distances.dtype == np.float32
     assert most < 1.5 * distances.nbytes
+
+
+def test_the_gradient_of_a_singular_root_is_zero_where_it_would_be_infinite(backend: Backend) -> None:
+    weights = ops.asarray(np.arange(1.0, 5.0).reshape(2, 2))
+    gradient = ember_ml.grad(lambda x: ops.sum(ops.multiply(ops.sqrtm_spd(x), weights)))
+    np.testing.assert_allclose(host(gradient(ops.asarray(np.diag([4.0, 0.0]))))[0, 0], 0.25)
+    assert host(gradient(ops.asarray(np.diag([4.0, 0.0]))))[1, 1] == 0.0
+    assert not host(gradient(ops.asarray(np.zeros((2, 2))))).any()

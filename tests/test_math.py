@@ -449,3 +449,13 @@ def test_expm1_keeps_the_sign_of_zero(backend: Backend, dtype: str) -> None:
     assert math.copysign(1.0, ops.expm1(-0.0).item()) == -1.0
     for found in (ops.expm1(x), transform.vjp(ops.expm1, x)[0]):
         assert np.signbit(host(ops.cast(found, "float32"))).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_logsumexp_keeps_dimensions_in_any_precision(backend: Backend, dtype: str) -> None:
+    x = ops.asarray([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], dtype=dtype)
+    for axis, shape in ((None, (1, 1)), (0, (1, 2)), (-1, (3, 1)), ((0, 1), (1, 1))):
+        kept = ops.logsumexp(x, axis=axis, keepdims=True)
+        assert tuple(kept.shape) == shape
+        assert ops.dtype(kept).name == dtype
+        assert ops.reshape(kept, (-1,)).tolist() == ops.reshape(ops.logsumexp(x, axis=axis), (-1,)).tolist()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ember_ml
+from ember_ml import backend as backends
 from ember_ml import cli
 from ember_ml.dispatch import REGISTRY
 from ember_ml.dtypes import DTYPES
@@ -514,3 +515,21 @@ def test_drawn_values_are_multiples_of_an_eighth_over_the_whole_range() -> None:
     assert set(integers.tolist()) == {-1, 0, 1, 2}
     assert set(np.asarray(inputs.drawn(np.array([True]), (40,), seed=1)).tolist()) == {True, False}
     assert np.asarray(inputs.drawn(np.array([1.0]), (0, 3), seed=1)).shape == (0, 3)
+
+
+def test_both_runs_of_a_case_have_the_same_defaults() -> None:
+    work = workers.Work(REGISTRY["zeros"], "zeros", {}, lambda line: None)
+
+    def zeros() -> Any:
+        made = ember_ml.ops.zeros(2)
+        ember_ml.ops.set_default_dtype("float64")
+        return made
+
+    with ember_ml.use_backend("numpy"):
+        before = ember_ml.ops.get_default_dtype()
+        try:
+            first, second = work._run_twice(backends.load("numpy"), zeros, Case("", "", ()))
+            assert not difference(first, second, exact=True)
+            assert ember_ml.ops.get_default_dtype() == before
+        finally:
+            ember_ml.ops.set_default_dtype(before)

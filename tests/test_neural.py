@@ -454,3 +454,19 @@ def test_groups_divide_channels_and_filters(
 ) -> None:
     with pytest.raises(ValueError, match=f"the channels, {channels}, and the filters, {kernel[-1]}, got {groups}"):
         ops.conv(ops.ones((1, 5, channels)), ops.ones(kernel), groups=groups)
+
+
+def test_rotary_offsets_may_need_64_bits(backend: Backend) -> None:
+    """The positions are exact integers before they are angles."""
+    x, offset = ops.asarray(np.arange(12.0).reshape(1, 3, 4), dtype="float64"), 3_000_000_000
+    positions = ops.asarray(np.arange(3) + offset)
+    expected = host(ops.rotary_embedding(x, positions))
+    np.testing.assert_array_equal(host(ops.rotary_embedding(x, offset=offset)), expected)
+    assert not np.allclose(expected, host(ops.rotary_embedding(x)))
+
+
+def test_the_mean_of_equal_elements_is_the_element(backend: Backend) -> None:
+    """Also at the borders, where the windows hold fewer of them."""
+    for shape, window in (((1, 12, 1), 5), ((1, 12, 1), 9), ((1, 8, 8, 1), (3, 5))):
+        x = np.full(shape, 3.0, np.float32)
+        np.testing.assert_array_equal(host(ops.average_pool(x, window, 1, "same")), x)

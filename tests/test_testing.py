@@ -14,9 +14,13 @@ from example_engine import ROOT, blocks, environment, install, write_metadata
 import ember_ml
 from ember_ml import ops
 from ember_ml.backend import Backend
-from ember_ml.testing import check_backend, comparison
+from ember_ml.dispatch import REGISTRY, op, operation_of
+from ember_ml.dtypes import promoted
+from ember_ml.testing import check_backend, comparison, contract, gradients
 from ember_ml.testing.comparison import assert_close, assert_same, difference, expect_error, is_close
+from ember_ml.testing.inputs import Call
 from ember_ml.testing.report import FAILED, PASSED, Outcome, Report
+from ember_ml.types import Tensor, TensorLike
 
 OTHERS = [name for name in ember_ml.get_available_backends() if name != "numpy"]
 
@@ -185,3 +189,34 @@ class TestComparison:
             int("1")
         with pytest.raises(ZeroDivisionError), expect_error(ValueError):
             _ = 1 / 0
+
+
+@op(promoted)
+def doubled(x: TensorLike, /) -> Tensor:
+    """Twice ``x``; the example leaves something out, and breaks a line.
+
+    >>> ops.multiply(ops.arange(40), 2).tolist()
+    [0,  2,
+     4, ..., 78]
+    """
+    return ops.multiply(x, 2)
+
+
+class TestContract:
+    def test_examples_may_leave_out_and_break_lines(self, backend: Backend) -> None:
+        contract.test_example_runs(operation_of(doubled), backend)
+
+    @pytest.mark.parametrize(
+        ("name", "expected"), [("sum", True), ("squeeze", True), ("top_k", False), ("add", False), ("zeros", False)]
+    )
+    def test_an_axis_alone_is_needed(self, name: str, expected: bool) -> None:
+        assert contract.needs_only_axis(REGISTRY[name]) is expected
+
+    def test_calls_that_noise_makes_invalid(self) -> None:
+        """They are left out where the operation has no gradient to check; elsewhere they are mistakes of a sample."""
+        wrong = np.asarray([0.3, 0.3])
+        case = gradients.Case(Call((np.asarray([1.0, 2.0]),), {"p": wrong}), (0,))
+        assert not gradients.is_defined(REGISTRY["random_choice"], case)
+        assert gradients.is_defined(REGISTRY["random_choice"], gradients.Case(Call((wrong,), {"p": wrong + 0.2}), (0,)))
+        with pytest.raises(ValueError, match="matmul"):
+            gradients.is_defined(REGISTRY["matmul"], gradients.Case(Call((np.ones(2), np.ones(3)), {}), (0,)))

@@ -1257,3 +1257,15 @@ def test_an_epoch_goes_on_with_batches_of_its_own_size(backend: Backend, tmp_pat
     assert len(trainer().fit(X, Y, batch_size=20, resume=tmp_path).steps) == 3
     trainer(training.Checkpoint(tmp_path / "whole")).fit(X, Y, batch_size=20)
     assert len(trainer().fit(X, Y, epochs=2, batch_size=10, resume=tmp_path / "whole").steps) == 3 + 5
+
+
+def test_predictions_are_made_in_batches_of_32(backend: Backend) -> None:
+    sizes: list[int] = []
+
+    def identity(x: Any) -> Any:
+        sizes.append(x.shape[0])
+        return x
+
+    mine = training.Trainer(modules.Sequential(identity), LOSS, optim.SGD(0.1))
+    np.testing.assert_array_equal(host(mine.predict(X)), X)
+    assert sizes == [32, 18]

@@ -870,3 +870,28 @@ class TestCompile:
         after = {**model.tensors(), **{f"state {path}": x for path, x in optimizer.tensors().items()}}
         for path, x in after.items():
             np.testing.assert_array_equal(host(x), values[path], path)
+
+
+class TestNestedCustomGradient:
+    def test_arguments_of_an_inner_and_an_outer_transformation(self, backend: Backend) -> None:
+        @custom_gradient
+        def product(x: Any, y: Any) -> Any:
+            return ops.multiply(x, y), lambda g: (ops.multiply(g, y), ops.multiply(g, x))
+
+        def inner(x: Any) -> Any:
+            return ops.sum(grad(lambda y: ops.sum(ops.square(product(x, y))))(ops.asarray(X)))
+
+        close(grad(inner)(ops.asarray(X)), 4 * X * X)
+
+    def test_numpy_runs_the_function_once_for_a_gradient(self) -> None:
+        """Other engines run it again for the rule."""
+        runs = []
+
+        @custom_gradient
+        def sine(x: Any) -> Any:
+            runs.append(x)
+            return ops.sin(x), lambda g: ops.multiply(g, ops.cos(x))
+
+        with ember_ml.use_backend("numpy"):
+            close(grad(lambda x: ops.sum(sine(x)))(ops.asarray(X)), np.cos(X))
+        assert len(runs) == 1

@@ -42,3 +42,12 @@ def test_every_result_type_is_known() -> None:
     for name in catalogue.load()["ember"]["names"]:
         found = result_of(f"ember_ml.ops.{name}")
         assert found is None or found[0] in words, name
+
+
+def test_documented_signatures_are_split_at_commas_outside_brackets() -> None:
+    assert generate._documented_parameters("input, dim=(0, 1), sizes: dict[str, int] = {}, *, out=None") == [
+        ["input", "B", None],
+        ["dim", "B", "(0, 1)"],
+        ["sizes", "B", "{}"],
+        ["out", "K", "None"],
+    ]

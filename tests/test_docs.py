@@ -111,15 +111,18 @@ def test_reference_is_written_and_checked(tmp_path: Path, monkeypatch: pytest.Mo
     assert "| `add(x, y, /)` | promoted |" in text
 
 
+@pytest.mark.parametrize(
+    ("page", "file", "rule"), [("emberlint.md", "model.py", "EMB102"), ("operators.md", "ratio.py", "EMB350")]
+)
 def test_the_linter_says_what_its_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: str, file: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = blocks(ROOT / "docs" / "emberlint.md")
-    source = next(block for block in found if block.words == ["model.py"])
-    (tmp_path / "model.py").write_text(source.text, encoding="utf-8")
+    found = blocks(ROOT / "docs" / page)
+    source = next(block for block in found if block.words == [file])
+    (tmp_path / file).write_text(source.text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     configuration.load.cache_clear()
-    assert linter.main(["model.py", "--select", "EMB102", "--no-cache"]) == 1
+    assert linter.main([file, "--select", rule, "--no-cache"]) == 1
     assert capsys.readouterr().out == next(block.text for block in found if block.language == "console")
 
 

@@ -59,7 +59,7 @@ CALLS: tuple[Older, ...] = (
     Older("get_backend_module().add(data, 2.0)", "ops.add(data, 2.0)", "`ops` follows the active backend"),
     Older("ops.get_device()", "ops.get_default_device()", "where tensors are created"),
     Older("ops.get_device(tensor=x)", "ops.get_device(x)", "where a tensor is"),
-    Older("ops.is_available('metal')", "ops.is_available('gpu')", "on MLX, `gpu` has the name `metal` too"),
+    Older("ops.is_available('metal')", "get_backend() == 'mlx' and ops.is_available('gpu')", "a name of MLX's GPU"),
     Older("ops.linearalg.diag(x)", "ops.diag(x)", "or `nn.tensor.linearalg.diag`"),
     Older(
         "ops.convert_to_tensor(data, 'float64', 'cpu', False)",

@@ -175,6 +175,7 @@ def test_set_backend_takes_one_name(backend: Backend) -> None:
 
 def test_the_module_of_a_backend_has_every_operation(backend: Backend) -> None:
     module = ember_ml.get_backend_module()
+    assert import_module(f"ember_ml.backend.{backend.name}") is module
     assert module.__name__ == f"ember_ml.backend.{backend.name}"
     other = next(name for name in ember_ml.get_available_backends() if name != backend.name)
     ember_ml.set_backend(other)

@@ -92,6 +92,12 @@ OWN = {
     },
 }  # fmt: skip
 
+WITH_STARS = '''"""The operations of {engine}."""
+
+from .math_ops import *
+from .tensor_ops import *
+'''
+
 ENGINE_PACKAGE = '''"""The operations of {engine}."""
 
 from {package}.ops.{engine}.math_ops import add, double, sin
@@ -271,7 +277,7 @@ def write(folder: Path, kind: str) -> Path:
     }
     for engine, own in OWN.items():
         words = {**names, **own, "engine": engine}
-        sources[f"ops/{engine}/__init__.py"] = ENGINE_PACKAGE.format(**words)
+        sources[f"ops/{engine}/__init__.py"] = (WITH_STARS if kind == "stars" else ENGINE_PACKAGE).format(**words)
         sources[f"ops/{engine}/math_ops.py"] = MATH_OPS.format(**words)
         sources[f"ops/{engine}/tensor_ops.py"] = TENSOR_OPS.format(**words)
         if kind == "format":
@@ -283,7 +289,7 @@ def write(folder: Path, kind: str) -> Path:
     return folder / package
 
 
-@pytest.fixture(params=["table", "table_and_math_ops", "format"])
+@pytest.fixture(params=["table", "stars", "format"])
 def package(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -343,7 +349,8 @@ def test_engine_by_engine(package: Path) -> None:
     assert not [name for name in files(package) if name.startswith(tuple(f"ops/{engine}" for engine in ENGINES))]
 
 
-def test_the_older_command_shows_everything(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_older_command_shows_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package = write(tmp_path, "table")
     assert analyze(["--verbose", "--package", str(package)]) == 0
     out = capsys.readouterr().out
     assert "matmul" in out
@@ -434,3 +441,40 @@ def test_names_of_modules_are_changed(case: str, tmp_path: Path) -> None:
     assert now in (package / "a.py").read_text()
     assert (package / "backend" / "torch" / "m.py").read_text() == NAMED
     assert not (package / "ops" / "torch").exists()
+
+
+def test_a_package_of_an_engine_joins_the_one_that_its_backend_has(tmp_path: Path) -> None:
+    other, _ = ACCEPTED["the package of an engine"]
+    package = small(tmp_path, other)
+    (package / "ops" / "torch" / "__init__.py").write_text("from small.ops.torch.m import f\n")
+    (package / "backend" / "torch").mkdir(parents=True)
+    (package / "backend" / "__init__.py").touch()
+    held = package / "backend" / "torch" / "__init__.py"
+    held.write_text('"""How torch computes."""\n\nimport math\n')
+    plan(package).apply(force=True)
+    assert held.read_text() == '"""How torch computes."""\n\nimport math\nfrom small.backend.torch.m import f\n'
+    held.write_text("state = []\n")
+    again = small(tmp_path / "again", other)
+    (again / "backend" / "torch").mkdir(parents=True)
+    for folder in (again / "backend", again / "backend" / "torch"):
+        (folder / "__init__.py").write_text("state = []\n")
+    assert [refusal.reason for refusal in plan(again).refusals] == [
+        "name clash: small.backend.torch already has an __init__.py that does more"
+    ]
+
+
+def test_what_no_function_of_the_frontend_calls_gets_none(tmp_path: Path) -> None:
+    """A package that chooses its engine itself has no use for functions that follow ``ember_ml.get_backend()``."""
+    package = write(tmp_path, "table")
+    for engine in ENGINES:
+        with (package / "ops" / engine / "math_ops.py").open("a") as file:
+            file.write("\n\ndef extra(x):\n    return x\n")
+    found = plan(package)
+    assert not found.refusals
+    assert {move.operation for move in found.moves} >= {"extra", "sin"}
+    assert not [path for path in found.changes if path.name == "dispatch.py" or path == package / "ops" / "math_ops.py"]
+    user = package / "layers.py"
+    user.write_text("from older_table.ops.numpy.math_ops import extra\n\n\ndef layer(x):\n    return extra(x)\n")
+    found = plan(package)
+    assert found.changes[package / "backend" / "dispatch.py"] is not None
+    assert "from older_table.ops.math_ops import extra" in str(found.changes[user])

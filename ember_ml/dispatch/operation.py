@@ -197,10 +197,14 @@ def within(name: str, definition: Callable[..., Any]) -> Callable[..., Any]:
 
 def computed_by(module: str, name: str) -> Callable[..., Any]:
     """The operation ``name`` of ``ember_ml.ops``, run with the backend active that ``module`` is the module of."""
-    call = vars(sys.modules["ember_ml.ops"]).get(name)
+    call: Any = vars(sys.modules["ember_ml.ops"]).get(name)
     if not hasattr(call, "__operation__"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    run = within(module.rpartition(".")[2], call)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with backends.active(backends.load(module.rpartition(".")[2])):
+            return call(*args, **kwargs)
+
     return update_wrapper(run, call)
 
 

@@ -69,7 +69,7 @@ def convert_to_tensor(
     """
     backend = _backends.current()
     # The engine's own function: errors then name the call that was made, and arguments are prepared once.
-    x = operation_of(asarray).runs[backend.name](data, dtype=dtype, device=device, copy=copy)
+    x: Tensor = operation_of(asarray).runs[backend.name](data, dtype=dtype, device=device, copy=copy)
     if not requires_grad or getattr(x, "requires_grad", False):
         return x
     if not hasattr(x, "requires_grad"):
@@ -80,7 +80,8 @@ def convert_to_tensor(
     own = as_dtype(x.dtype)
     if own.kind not in ("real floating", "complex floating"):
         raise TypeError(f"requires_grad must be False for a tensor that is not floating, got True for {own.name}")
-    return x.detach().requires_grad_()
+    leaf: Tensor = x.detach().requires_grad_()  # type: ignore[attr-defined]
+    return leaf
 
 
 @op(free, differentiable=False)

@@ -62,7 +62,9 @@ class ModuleNames:
     def _definition(self, module: Module, name: str) -> tuple[Module, str]:
         """Module that defines a name, with one import resolved, and its name there."""
         for node in module.imports:
-            for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            for alias in node.names:
                 place = self.survey.modules.get(module.resolve(node)) if (alias.asname or alias.name) == name else None
                 if place is not None:
                     return place, alias.name

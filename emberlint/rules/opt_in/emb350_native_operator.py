@@ -72,7 +72,8 @@ def _report(node: ast.expr, name: str, sign: str, operands: list[ast.expr], file
     ops, edits = import_name("ember_ml.ops", file)
     text = f"{ops}.{name}({', '.join(_bare(part, file) for part in operands)})"
     fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"call `ops.{name}`")
-    file.report(RULE, node, f"`{sign}` uses the engine's own type promotion; use `ops.{name}`", fix=fix, because=found[0])
+    message = f"`{sign}` uses the engine's own type promotion; use `ops.{name}`"
+    file.report(RULE, node, message, fix=fix, because=found[0])
 
 
 def _is_ember_tensor(value: Value) -> bool:

@@ -477,4 +477,5 @@ def test_what_no_function_of_the_frontend_calls_gets_none(tmp_path: Path) -> Non
     user.write_text("from older_table.ops.numpy.math_ops import extra\n\n\ndef layer(x):\n    return extra(x)\n")
     found = plan(package)
     assert found.changes[package / "backend" / "dispatch.py"] is not None
+    assert "extra: its engine is ember_ml.get_backend(), not that of the package" in found.notes
     assert "from older_table.ops.math_ops import extra" in str(found.changes[user])

@@ -254,14 +254,13 @@ class Attempt(ImportRewriter):
 
     def _is_unused(self, name: str, keys: list[Key]) -> bool:
         """Whether an operation needs no dispatching function: the package has its own for others, and none uses it."""
+        taken = self.survey.bound_in(name) if name in self.survey.modules else frozenset()
+        return self._chooses(keys) and self.used.isdisjoint(keys) and keys[0].name not in taken
+
+    def _chooses(self, keys: list[Key]) -> bool:
+        """Whether functions of the frontend of an operation choose the engine themselves."""
         frontend = self.survey.homes[keys[0].module].frontend
-        has_own = any(place == frontend for place, _ in self.survey.dispatchers)
-        existing = self.survey.modules.get(name)
-        return (
-            has_own
-            and self.used.isdisjoint(keys)
-            and (existing is None or keys[0].name not in self.survey.bound_in(name))
-        )
+        return any(place == frontend for place, _ in self.survey.dispatchers)
 
     def _write_frontend(self, name: str, operations: dict[str, list[Key]]) -> None:
         survey = self.survey
@@ -297,6 +296,8 @@ class Attempt(ImportRewriter):
                     edits.append(Edit(*existing.span(here), text.rstrip("\n")))
                 else:
                     added.append(text)
+                if self._chooses(keys):
+                    self.notes.append(f"{operation}: its engine is ember_ml.get_backend(), not that of the package")
                 self._check_signatures(operation, reference, keys)
         if existing is not None:
             body = existing.edited(edits)

@@ -39,6 +39,8 @@ NAMES: tuple[Older, ...] = (
     Older("ember_ml.ops.get_backend", "ember_ml.get_backend", "the name of the active backend"),
     Older("ember_ml.ops.get_backend_module", "ember_ml.get_backend_module", "the module of the active backend"),
     Older("ember_ml.ops.auto_select_backend", "ember_ml.auto_select_backend", "what detection would choose"),
+    Older("ember_ml.get_device", "ember_ml.ops.get_device", "devices are a category of operations"),
+    Older("ember_ml.backend.get_device", "ember_ml.ops.get_device", "devices are a category of operations"),
     Older("ember_ml.ops.linearalg.diag", "ember_ml.ops.diag", "it builds or takes a diagonal; nothing is solved"),
     Older("ember_ml.nn.tensor.linalg.diag", "ember_ml.nn.tensor.diag", "the same, for EmberTensors"),
     Older("ember_ml.nn.tensor.DType", "ember_ml.dtypes.EmberDType", "the class of all dtypes"),

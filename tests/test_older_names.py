@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[1]
 
 # What earlier versions had under names that are still the same.
 SAME = {
-    "ember_ml": "get_backend set_backend get_backend_module auto_select_backend",
+    "ember_ml": "get_backend set_backend get_backend_module auto_select_backend get_device",
+    "ember_ml.backend": "get_backend set_backend get_backend_module auto_select_backend get_device",
     "ember_ml.ops": (
         "add subtract multiply divide matmul dot mean sum max min equal not_equal less less_equal greater "
         "greater_equal to_device get_device get_available_devices squeeze full arange tile sin random_poisson "

@@ -18,6 +18,7 @@ from functools import cache, wraps
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from ember_ml import older_names
 from ember_ml.backend import protocol
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError, warn
@@ -751,3 +752,9 @@ def missing(operation: Operation, backend: Backend) -> MissingOperationError:
         f"the {backend.name} backend has no {operation.name}; "
         + (f"these have it: {', '.join(having)}" if having else "no installed backend has it")
     )
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return older_names.attribute(__name__, name)

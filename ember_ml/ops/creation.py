@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math as _math
+from typing import Any
 
 from ember_ml import backend as _backends
 from ember_ml.dispatch import op, operation_of
 from ember_ml.dtypes import as_dtype, free, kept
 from ember_ml.errors import UnsupportedError
-from ember_ml.ops import manipulation
+from ember_ml.ops import control, manipulation
 from ember_ml.types import DeviceLike, DTypeLike, HostArray, Number, Shape, Tensor, TensorLike
 
 pi: float = _math.pi
@@ -80,8 +81,8 @@ def convert_to_tensor(
     own = as_dtype(x.dtype)
     if own.kind not in ("real floating", "complex floating"):
         raise TypeError(f"requires_grad must be False for a tensor that is not floating, got True for {own.name}")
-    leaf: Tensor = x.detach().requires_grad_()  # type: ignore[attr-defined]
-    return leaf
+    leaf: Any = control.stop_gradient(x)
+    return leaf.requires_grad_()  # type: ignore[no-any-return]
 
 
 @op(free, differentiable=False)

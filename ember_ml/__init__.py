@@ -9,6 +9,7 @@
 
 from typing import TYPE_CHECKING
 
+from ember_ml import older_names as _older_names
 from ember_ml import ops as ops
 from ember_ml.backend import auto_select_backend as auto_select_backend
 from ember_ml.backend import clear_backend as clear_backend
@@ -59,7 +60,7 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _older_names.attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -10,12 +10,12 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import older_names, ops
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
 from ember_ml.tools import LOCK, measuring
@@ -95,7 +95,23 @@ def messages() -> str:
     return mistakes.page()
 
 
-TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "rules": rules, "measured": measured}
+def _older(rows: Sequence[older_names.Older]) -> Callable[[], str]:
+    """Table of what earlier versions had and what it is now."""
+    return lambda: table(
+        ["earlier", "now", "remark"], [[f"`{older}`", f"`{now}`", remark] for older, now, remark in rows]
+    )
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "promotion": promotion,
+    "rules": rules,
+    "measured": measured,
+    "older_modules": _older(older_names.MODULES),
+    "older_names": _older(older_names.NAMES),
+    "older_calls": _older(older_names.CALLS),
+    "older_commands": _older(older_names.COMMANDS),
+    "older_gone": _older(older_names.GONE),
+}
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

@@ -8,7 +8,12 @@ in the annotation says which, so an alias of one of these types means the same a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from ember_ml import older_names
+
+if TYPE_CHECKING:
+    from ember_ml.nn.modules.slots import Parameter as Parameter
 
 # NumPy's limit, which holds on every engine for tensors made of nested sequences.
 MAX_AXES = 64
@@ -104,3 +109,12 @@ Shape: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = int | Sequence[int] | None
 DTypeLike: TypeAlias = Annotated[Any, Role("dtype")]
 DeviceLike: TypeAlias = Annotated[Any, Role("device")]
+
+if TYPE_CHECKING:
+    Numeric: TypeAlias = Number
+    ShapeLike: TypeAlias = Shape
+    TensorTypes: TypeAlias = Tensor
+else:
+
+    def __getattr__(name: str) -> Any:
+        return older_names.attribute(__name__, name)

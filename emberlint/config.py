@@ -221,11 +221,14 @@ def is_manager(path: str) -> bool:
 
 @cache
 def backend_of(path: str) -> str:
-    """Engine whose backend a file belongs to, according to its path; empty if there is none."""
+    """Engine whose backend a file belongs to, according to its path; empty if there is none.
 
+    >>> backend_of("pkg/backend/torch/math.py"), backend_of("pkg/backend/torch_backend.py"), backend_of("pkg/torch.py")
+    ('torch', 'torch', '')
+    """
     parts = path.split("/")
     for parent, child in pairwise(parts):
-        name = child[:-3] if child.endswith(".py") else child
+        name = child.removesuffix(".py").removesuffix("_backend")
         if parent in _FOLDERS and name in ENGINES:
             return name
     return ""

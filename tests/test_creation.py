@@ -78,7 +78,7 @@ def test_constants_are_plain_values() -> None:
 
 
 def test_names_of_one_function() -> None:
-    assert ops.convert_to_tensor is ops.asarray is ops.array
+    assert ops.asarray is ops.array
 
 
 class TestAsarray:

@@ -20,8 +20,9 @@ from example_engine import EXAMPLE, FENCE, ROOT, blocks, environment, install, i
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import cli, reference
+from ember_ml import cli, ops, reference
 from ember_ml.backend import Backend
+from ember_ml.nn.tensor import EmberTensor
 from emberlint import cli as linter
 from emberlint import config as configuration
 
@@ -111,15 +112,18 @@ def test_reference_is_written_and_checked(tmp_path: Path, monkeypatch: pytest.Mo
     assert "| `add(x, y, /)` | promoted |" in text
 
 
+@pytest.mark.parametrize(
+    ("page", "file", "rule"), [("emberlint.md", "model.py", "EMB102"), ("operators.md", "ratio.py", "EMB350")]
+)
 def test_the_linter_says_what_its_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: str, file: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = blocks(ROOT / "docs" / "emberlint.md")
-    source = next(block for block in found if block.words == ["model.py"])
-    (tmp_path / "model.py").write_text(source.text, encoding="utf-8")
+    found = blocks(ROOT / "docs" / page)
+    source = next(block for block in found if block.words == [file])
+    (tmp_path / file).write_text(source.text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     configuration.load.cache_clear()
-    assert linter.main(["model.py", "--select", "EMB102", "--no-cache"]) == 1
+    assert linter.main([file, "--select", rule, "--no-cache"]) == 1
     assert capsys.readouterr().out == next(block.text for block in found if block.language == "console")
 
 
@@ -130,3 +134,34 @@ def test_a_port_does_what_its_page_shows(tmp_path: Path) -> None:
     file.write_text("".join(text for mark, text in lines if mark != "+"), encoding="utf-8")
     assert linter.main(["port", str(file), "--from", "numpy"]) == 0
     assert file.read_text(encoding="utf-8") == "".join(text for mark, text in lines if mark != "-")
+
+
+# The rows of the table of native operators, each on tensors of an engine or on EmberTensors of them.
+OPERATORS = {
+    "int64 + float32": lambda x: x("int64") + x("float32"),
+    "int64 / int64": lambda x: x("int64") / x("int64"),
+    "uint8 + 1.5": lambda x: x("uint8") + 1.5,
+    "uint8 + 300": lambda x: x("uint8") + 300,
+    "int64 @ float32": lambda x: x("int64") @ x("float32"),
+    "bool - bool": lambda x: x("bool") - x("bool"),
+    "int64 ** -1": lambda x: x("int64") ** -1,
+    "float32 + [1.0, 2.0]": lambda x: x("float32") + [1.0, 2.0],  # noqa: RUF005 - an operator
+}
+
+
+def test_native_operators_do_what_their_page_shows(backend: Backend) -> None:
+    lines = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    start = next(i for i, row in enumerate(rows) if row[1:2] == ["NumPy"])
+    heads, table = rows[start], {row[0]: row[1:] for row in rows[start + 2 : start + 2 + len(OPERATORS)]}
+    assert table.keys() == OPERATORS.keys()
+    place = [head.lower() for head in heads[1:]].index(backend.name)
+    native = lambda dtype: ops.asarray([1, 2], dtype=dtype)  # noqa: E731
+    for name, run in OPERATORS.items():
+        for expected, make in ((table[name][place], native), (table[name][-1], lambda d: EmberTensor(native(d)))):
+            if expected.startswith("`"):
+                with pytest.raises(Exception) as caught:  # noqa: PT011 - the page says which
+                    run(make)
+                assert type(caught.value).__name__ == expected.strip("`"), name
+            else:
+                assert ops.dtype(run(make)) == expected.partition(",")[0], name

@@ -18,7 +18,7 @@ ROOT = Path(ember_ml.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "errors interrupts",
+        "errors interrupts older_names",
         "dtypes shapes types",
         "tree",
         "backend",
@@ -50,6 +50,7 @@ UPWARDS = {
         for engine in ("numpy", "torch", "mlx")
     },
     ("dtypes", "backend"): "when NumPy asks a dtype for its own, the backend of NumPy says it",
+    ("types", "nn"): "for type checkers: the class of parameters has an older name there",
     ("ember_ml", "datasets"): "for type checkers: it is imported when it is first used",
     ("ember_ml", "nn"): "for type checkers: it is imported when it is first used",
     ("ember_ml", "optim"): "for type checkers: it is imported when it is first used",

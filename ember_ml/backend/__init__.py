@@ -18,6 +18,7 @@ from functools import cache, wraps
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from ember_ml import older_names
 from ember_ml.backend import protocol
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
 from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError, warn
@@ -212,7 +213,8 @@ class Backend:
             return None
         place = submodule(self.module, operation.category) or self.module
         found = None if place is self.core else getattr(place, operation.name, None)
-        return found if callable(found) else None
+        # The modules of engines have the operations too, for callers of get_backend_module().
+        return found if callable(found) and not hasattr(found, "__operation__") else None
 
     def close(self, refusal: Refusal) -> None:
         """Replace everything that computes with ``refusal``. Names and tensor types are kept."""
@@ -536,22 +538,26 @@ def on_close(hook: Callable[[Backend, Refusal], None]) -> None:
     _state.close_hooks.append(hook)
 
 
-def set_backend(name: str, persist: bool = False) -> None:
+def set_backend(name: str | None = None, persist: bool = False, *, backend: str | None = None) -> None:
     """Make a backend the active one for the whole process.
 
     Args:
         name: name of the backend, such as ``"numpy"``.
         persist: also write the choice to ``~/.ember/backend``, for later processes.
+        backend: older spelling of ``name``.
 
     >>> set_backend("numpy")
     >>> get_backend()
     'numpy'
     """
-    backend = load(name, "set_backend")
+    if backend is not None and name is not None:
+        raise TypeError(f"set_backend: only one of name and backend must be given, got {name!r} and {backend!r}")
+    chosen: Any = backend if name is None else name
+    found = load(chosen, "set_backend")
     with _state.lock:
-        _activate(backend, "set_backend")
+        _activate(found, "set_backend")
     if persist:
-        _write_choice(name)
+        _write_choice(chosen)
 
 
 def _write_choice(name: str) -> None:
@@ -591,11 +597,13 @@ def choice_source() -> str:
 
 
 def get_backend_module() -> ModuleType:
-    """Module of the active backend.
+    """Module of the active backend. It has every operation of ``ember_ml.ops``, computed by that engine.
 
     >>> with use_backend("numpy"):
     ...     get_backend_module().__name__
     'ember_ml.backend.numpy'
+    >>> get_backend_module().add([1.0], 2.0).tolist()
+    [3.0]
     """
     return current().module
 
@@ -744,3 +752,9 @@ def missing(operation: Operation, backend: Backend) -> MissingOperationError:
         f"the {backend.name} backend has no {operation.name}; "
         + (f"these have it: {', '.join(having)}" if having else "no installed backend has it")
     )
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return older_names.attribute(__name__, name)

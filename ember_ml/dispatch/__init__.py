@@ -22,6 +22,7 @@ The steps of one call, ``ops.add(x, y)``:
 
 from ember_ml.dispatch.operation import REGISTRY as REGISTRY
 from ember_ml.dispatch.operation import Operation as Operation
+from ember_ml.dispatch.operation import computed_by as computed_by
 from ember_ml.dispatch.operation import definition_of as definition_of
 from ember_ml.dispatch.operation import op as op
 from ember_ml.dispatch.operation import operation_of as operation_of

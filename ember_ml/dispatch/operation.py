@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from types import CodeType
@@ -192,6 +193,19 @@ def within(name: str, definition: Callable[..., Any]) -> Callable[..., Any]:
             backends.leave(block)
 
     return run
+
+
+def computed_by(module: str, name: str) -> Callable[..., Any]:
+    """The operation ``name`` of ``ember_ml.ops``, run with the backend active that ``module`` is the module of."""
+    call: Any = vars(sys.modules["ember_ml.ops"]).get(name)
+    if not hasattr(call, "__operation__"):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with backends.active(backends.load(module.rpartition(".")[2])):
+            return call(*args, **kwargs)
+
+    return update_wrapper(run, call)
 
 
 def _missing(operation: Operation, backend: Backend) -> Callable[..., Any]:

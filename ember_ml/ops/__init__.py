@@ -1,5 +1,8 @@
 """All operations: one documented signature each, one module per category."""
 
+from typing import TYPE_CHECKING
+
+from ember_ml import older_names as _older_names
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType
 from ember_ml.ops.activations import *
@@ -43,6 +46,11 @@ from ember_ml.transform import vmap as vmap  # isort: skip
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
 __all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return _older_names.attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math as _math
+from typing import Any
 
-from ember_ml.dispatch import op
-from ember_ml.dtypes import free, kept
-from ember_ml.ops import manipulation
+from ember_ml import backend as _backends
+from ember_ml.dispatch import op, operation_of
+from ember_ml.dtypes import as_dtype, free, kept
+from ember_ml.errors import UnsupportedError
+from ember_ml.ops import control, manipulation
 from ember_ml.types import DeviceLike, DTypeLike, HostArray, Number, Shape, Tensor, TensorLike
 
 pi: float = _math.pi
@@ -43,8 +46,43 @@ def asarray(
     ...
 
 
-convert_to_tensor = asarray
 array = asarray
+
+
+@op(free)
+def convert_to_tensor(
+    data: object,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    *,
+    copy: bool | None = None,
+) -> Tensor:
+    """Tensor of the active backend with the values of ``data``, as ``asarray`` returns it.
+
+    Args:
+        dtype, device, copy: as in ``asarray``.
+        requires_grad: record operations on the result for ``backward``, which torch can. If ``data`` is a tensor, it
+            is not changed: the result shares its memory. ``ember_ml.grad`` works on every engine.
+
+    >>> convert_to_tensor([1, 2], "float32").tolist()
+    [1.0, 2.0]
+    """
+    backend = _backends.current()
+    # The engine's own function: errors then name the call that was made, and arguments are prepared once.
+    x: Tensor = operation_of(asarray).runs[backend.name](data, dtype=dtype, device=device, copy=copy)
+    if not requires_grad or getattr(x, "requires_grad", False):
+        return x
+    if not hasattr(x, "requires_grad"):
+        raise UnsupportedError(
+            "requires_grad must be False except on the torch backend, got True on the "
+            f"{backend.chosen_as} backend; ember_ml.grad works on every engine"
+        )
+    own = as_dtype(x.dtype)
+    if own.kind not in ("real floating", "complex floating"):
+        raise TypeError(f"requires_grad must be False for a tensor that is not floating, got True for {own.name}")
+    leaf: Any = control.stop_gradient(x)
+    return leaf.requires_grad_()  # type: ignore[no-any-return]
 
 
 @op(free, differentiable=False)

@@ -10,13 +10,13 @@ from ember_ml.types import DeviceLike, Tensor, TensorLike
 
 
 @op(free, differentiable=False)
-def get_device(x: TensorLike, /) -> str:
-    """Name of the device that ``x`` is on.
+def get_device(tensor: TensorLike | None = None) -> str:
+    """Name of the device that ``tensor`` is on; without a tensor, of the device on which tensors are created.
 
-    >>> get_device([1.0, 2.0]) == get_default_device()
+    >>> get_device([1.0, 2.0]) == get_device() == get_default_device()
     True
     """
-    return _backends.current().device_of(x)
+    return get_default_device() if tensor is None else _backends.current().device_of(tensor)
 
 
 @op(free)

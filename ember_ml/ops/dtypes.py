@@ -51,6 +51,9 @@ def dtype(x: TensorLike, /) -> EmberDType:
 
 get_dtype = dtype
 
+# The dtypes are attributes of it too, as they were of an object of this name.
+vars(dtype).update(_dtypes.DTYPES)
+
 
 @op(free, differentiable=False)
 def to_dtype_str(dtype: object, /) -> str:

@@ -62,7 +62,8 @@ _CHECK_EXAMPLES = """examples:
 
 _PLAN = """Lists the operations that a package implements per engine in its frontend, such as
 my_package/ops/torch/math.py, and shows a diff of the changes that move them to
-my_package/backend/torch. Nothing is written."""
+my_package/backend/torch. Nothing is written. The exit status is that of a migration:
+1 if an operation is refused."""
 
 _PLAN_EXAMPLES = """examples:
   ember-ml ops plan ./my_package
@@ -226,8 +227,7 @@ def _print_matrix(found: list[Any]) -> None:
     for engine, tally in operations.counts(found).items():
         print(f"{engine}: " + ", ".join(f"{count} {kind}" for kind, count in tally.items()))
     for engine, names in operations.lacking(found).items():
-        if names:
-            print(f"missing on {engine}: {', '.join(names)}")
+        print(f"missing on {engine}: {', '.join(names) or 'none'}")
 
 
 def _put(text: str, path: Path | None) -> None:
@@ -338,7 +338,7 @@ def _plan(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(plan.text())
         sys.stdout.write(plan.diff())
-    return 0
+    return console.FAILED if plan.refusals else 0
 
 
 def _make_plan(options: argparse.Namespace) -> Plan:

@@ -285,8 +285,8 @@ _TRAINER = "training.Trainer(nn.Linear(3, 2), 'mean_squared_error', optim.SGD(0.
 
 LISTED: dict[str, tuple[str, ...]] = {
     "aliases": (
-        "ops.convert_to_tensor([1], requires_grad=True)",
-        "ops.convert_to_tensor('one')",
+        "ops.array([1], requires_grad=True)",
+        "ops.array('one')",
         "ops.array([[1], [1, 2]])",
         "ops.concatenate([[1.0], [[2.0]]])",
         "ops.astype([1.0], 'float33')",

@@ -3,9 +3,10 @@
 ## What it does
 
 Reports a module-level import of torch, MLX, JAX, TensorFlow or CuPy, or of the backend of one of them, in a module that
-may import the engine but is not its backend: the module that loads backends, a tool, a test helper. An import in a
-function, in a `try` that handles its failure, or in a branch that runs only when the engine is the active backend is
-not reported.
+may import the engine but is not code of that engine: the module that loads backends, or a tool or test helper to which
+`layers` grants several engines. A file to which `layers` grants one of these engines alone is code of that engine. An
+import in a function, in a `try` that handles its failure, or in a branch that runs only when the engine is the active
+backend is not reported.
 
 ## Why
 
@@ -65,9 +66,10 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
         return
     if file.allowed is None and not configuration.is_manager(file.where):
         return
+    granted = _OPTIONAL & (file.allowed or frozenset())
     for alias, path in file.imports.names(node):
         root = path.partition(".")[0]
         engine = root if root in _OPTIONAL else configuration.backend_of(path.replace(".", "/"))
-        if engine in _OPTIONAL and engine not in file.active_backends():
+        if engine in _OPTIONAL - file.active_backends() and {engine} != granted:
             message = f"`{path}` is imported at module level, which makes {engine} a requirement"
             file.report(RULE, alias, f"{message}; import it in a function")

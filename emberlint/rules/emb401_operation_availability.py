@@ -35,11 +35,11 @@ RULE = Rule("EMB401", "operation-availability", "operation that a target lacks")
 
 @RULE.on(ast.Call, named=is_operation)
 def check(node: ast.Call, file: File) -> None:
-    """Report operations that are missing, or that fail or differ in every dtype."""
+    """Report operations that are missing, or that fail or differ in every dtype; without tensors, with every option."""
     for function, engine, entry in measured(node, file):
         status = entry["status"]
         if status == "missing":
             file.report(RULE, node.func, f"`{function.shown()}` is missing on {engine}")
-        elif status in WRONG and "same" not in entry["dtypes"].values():
+        elif status in WRONG and "same" not in (entry["dtypes"] or entry["keywords"]).values():
             message = f"`{function.shown()}` {WRONG[status]} on {engine}, according to the matrix{reference(entry)}"
             file.report(RULE, node.func, message)

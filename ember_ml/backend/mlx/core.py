@@ -192,11 +192,11 @@ def devices() -> list[str]:
 
 
 def find_device(name: Any) -> mx.Device:
-    """Device object of the engine for a device name."""
+    """Device object of the engine for a device name; ``metal`` is the GPU."""
     if isinstance(name, mx.Device):
         return name
     found = devices()
-    if name not in found:
+    if ("gpu" if name == "metal" else name) not in found:
         raise ValueError(f"device must be one of {', '.join(found)} on the mlx backend, got {str(name)!r}")
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu)
 

@@ -1,5 +1,8 @@
 """Feature scaling and principal components, fitted to data on any engine, with scikit-learn's interface."""
 
+from typing import TYPE_CHECKING
+
+from ember_ml import older_names as _older_names
 from ember_ml.nn.features.decomposition import PCA as PCA
 from ember_ml.nn.features.decomposition import Whitening as Whitening
 from ember_ml.nn.features.decomposition import pca as pca
@@ -31,3 +34,12 @@ __all__ = [
     "scatter",
     "standardize_features",
 ]
+
+_older_names.register(__name__)
+
+if TYPE_CHECKING:
+    Standardizer = StandardScaler
+else:
+
+    def __getattr__(name: str) -> object:
+        return _older_names.attribute(__name__, name)

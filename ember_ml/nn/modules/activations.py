@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ember_ml import older_names as _older_names
 from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Parameter
@@ -101,6 +102,13 @@ for _name, _function in vars(_functions).items():
 CLASSES = {name: value for name, value in globals().items() if value in _classes.values()}
 
 
+_older_names.register(__name__)
+
+
 def __getattr__(name: str) -> type[Module]:
     # The classes are created at run time; the return type declares them to type checkers.
-    raise AttributeError(f"an activation must be one of {', '.join(CLASSES)}, got {name!r}")
+    try:
+        found: type[Module] = _older_names.attribute(__name__, name)
+    except AttributeError:
+        raise AttributeError(f"an activation must be one of {', '.join(CLASSES)}, got {name!r}") from None
+    return found

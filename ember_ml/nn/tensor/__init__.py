@@ -1,8 +1,10 @@
 """``EmberTensor``, one tensor type for every engine, and a namespace that follows the array API standard.
 
-The functions are those of ``ops``, which return an ``EmberTensor`` if any argument is one. Functions that create
-tensors always return an ``EmberTensor`` here.
+Every function here returns EmberTensors, whatever its arguments are; those of ``ops`` return an ``EmberTensor`` only if
+an argument is one. So operators, indexing and methods of all results are the same on every engine.
 
+>>> (add([1.0, 2.0], 2) * 10)[::-1].tolist()
+[40.0, 30.0]
 >>> x = arange(4.0)
 >>> x.__array_namespace__().sum(x[1:] ** 2).item()
 14.0
@@ -10,9 +12,10 @@ tensors always return an ``EmberTensor`` here.
 
 from typing import TYPE_CHECKING
 
+from ember_ml import older_names as _older_names
 from ember_ml.dtypes import EmberDType as EmberDType
-from ember_ml.nn.tensor.creation import category as _category
-from ember_ml.nn.tensor.creation import creators as _creators
+from ember_ml.nn.tensor.functions import category as _category
+from ember_ml.nn.tensor.functions import functions as _functions
 from ember_ml.nn.tensor.namespace import info as __array_namespace_info__
 from ember_ml.nn.tensor.tensor import EmberTensor as EmberTensor
 from ember_ml.nn.tensor.tensor import unwrap as unwrap
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     # Type checkers cannot read an __all__ that is computed at run time, so the star import above gives them no names.
     import ember_ml.nn.tensor.fft as fft
     from ember_ml.dtypes import *
+    from ember_ml.nn.tensor.interfaces import DTypeInterface as DTypeInterface
+    from ember_ml.nn.tensor.interfaces import TensorInterface as TensorInterface
     from ember_ml.ops.activations import *
     from ember_ml.ops.bitwise import *
     from ember_ml.ops.comparison import *
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from ember_ml.ops.stats import *
     from ember_ml.ops.vector import *
 
+    DType = EmberDType
+
 # Extensions of the standard: these namespaces replace functions of ``ops`` with the same name.
 import ember_ml.nn.tensor.fft as fft  # isort: skip
 import ember_ml.nn.tensor.linalg as linalg  # type: ignore[no-redef] # isort: skip
@@ -49,12 +56,19 @@ import ember_ml.nn.tensor.linalg as linalg  # type: ignore[no-redef] # isort: sk
 __array_api_version__ = "2024.12"
 
 linearalg = linalg
-vars().update(_creators(vars()), bitwise=_category(bitwise), random=_category(random), stats=_category(stats))
+vars().update(_functions(vars()), bitwise=_category(bitwise), random=_category(random), stats=_category(stats))
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
 __all__ += ["EmberDType", "EmberTensor", "__array_api_version__", "__array_namespace_info__"]
 __all__ += ["bitwise", "e", "fft", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
 __all__ += ["unwrap", "wrap"]
+
+_older_names.register(__name__)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return _older_names.attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

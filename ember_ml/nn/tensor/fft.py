@@ -2,11 +2,11 @@
 
 import sys as _sys
 
-from ember_ml.nn.tensor.creation import creators as _creators
+from ember_ml.nn.tensor.functions import functions as _functions
 from ember_ml.ops.fft import *  # noqa: F403 - all of them
 
 # ``ops.fft`` is the function of that name, so take the module from sys.modules.
-vars().update(_creators(vars(_sys.modules["ember_ml.ops.fft"])))
+vars().update(_functions(vars(_sys.modules["ember_ml.ops.fft"])))
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__")]
 

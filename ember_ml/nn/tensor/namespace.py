@@ -9,8 +9,8 @@ from typing import Any
 
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import EmberDType, default_dtype, of_kind
-from ember_ml.extend import Backend, current_backend, load_backend
-from ember_ml.nn.tensor.creation import creators
+from ember_ml.extend import Backend, current_backend, holds_wrapped, load_backend
+from ember_ml.nn.tensor.functions import creates
 from ember_ml.types import MAX_AXES
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -37,11 +37,10 @@ class Namespace(ModuleType):
         super().__init__(module.__name__, module.__doc__)
         self._backend = backend
         self._module = module
-        self._creators = creators(vars(module))
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._module, name)
-        if name in self._creators or value is info:
+        if value is info or hasattr(value, "__operation__"):
             value = _with_backend(self._backend, value)
         elif isinstance(value, ModuleType) and value.__name__.startswith(_HERE):
             value = _bound(self._backend, value)
@@ -63,8 +62,13 @@ def _restored(backend: str, module: str) -> Namespace:
 
 
 def _with_backend(backend: Backend, function: Any) -> Any:
+    takes_tensors = hasattr(function, "__operation__") and not creates(function)
+
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if takes_tensors and (holds_wrapped(args) or holds_wrapped(kwargs.values())):
+            # It computes on the engine of its EmberTensors.
+            return function(*args, **kwargs)
         with use_backend(backend.name):
             return function(*args, **kwargs)
 

@@ -30,6 +30,7 @@ class EmberTensor:
         data: a native tensor of any engine, which is not copied, or anything that the active backend converts to one.
         dtype: dtype to cast to.
         device: device to move to.
+        requires_grad: record operations on the tensor for ``backward``, as in ``ops.convert_to_tensor``.
 
     >>> x = EmberTensor([[1.0, 2.0], [3.0, 4.0]])
     >>> (x @ x.T + 1).tolist()
@@ -48,14 +49,20 @@ class EmberTensor:
     # NumPy arrays as the first operand defer to the operators of this class.
     __array_priority__ = 1000
 
-    def __init__(self, data: Any, dtype: Any = None, device: Any = None) -> None:
+    def __init__(self, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> None:
         native = data.native if isinstance(data, EmberTensor) else data
         home = data.home if isinstance(data, EmberTensor) else backend_of(data)
-        if home is None or dtype is not None or device is not None or native.dtype not in home.names:
+        if (
+            home is None
+            or dtype is not None
+            or device is not None
+            or requires_grad is not False
+            or native.dtype not in home.names
+        ):
             home = home or current_backend()
             try:
                 with use_backend(home.chosen_as):
-                    native = ops.asarray(native, dtype=dtype, device=device)
+                    native = ops.convert_to_tensor(native, dtype, device, requires_grad)
             except Exception as error:
                 raise rename_error(error, "EmberTensor") from error.__cause__
             if isinstance(native, EmberTensor):

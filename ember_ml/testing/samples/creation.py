@@ -33,6 +33,14 @@ LIKE = [
 WINDOWS = [call(0), call(1), call(2), call(7), call(8, dtype="float64"), call(5, dtype="float16"), call(-1)]
 
 CALLS = {
+    "convert_to_tensor": [
+        call(F),
+        call([[1.0, 2], [3, 4]]),
+        call(I, "float32"),
+        call([1, 2, 3], "uint8", "cpu", False),
+        call(data=[0.1, 0.2], dtype="float64", device="cpu", requires_grad=False),
+        call(I, copy=True),
+    ],
     "asarray": [
         call(F),
         call(3),

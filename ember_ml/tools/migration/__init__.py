@@ -6,6 +6,10 @@ category is the name of its file, with the comments above it and the helpers, co
 function of the same name in ``ops/<category>.py`` calls that of the active engine, and all imports of the package are
 updated. The active engine is the one that ``ember_ml.get_backend()`` returns; ``backend/dispatch.py`` looks it up.
 
+A package may choose its engine itself: its frontend calls ``get_backend().sin(x)`` or ``get_backend_module().sin(x)``,
+which import an engine's module by a name from a dictionary of names. These functions stay as they are. The names in the
+dictionary are changed to the modules' new ones.
+
 A function that cannot be moved without changing the behavior of the package is refused, and is not moved.
 """
 
@@ -200,6 +204,6 @@ def _moves(survey: Survey, chosen: set[Key]) -> list[Move]:
     found = []
     for key in order:
         home = survey.homes[key.module]
-        target, frontend = survey.backend_module(home), survey.frontend_module(home)
+        target, frontend = survey.backend_module(home), survey.frontend_of(key)
         found.append(Move(home.engine, key.name, key.module, target, frontend))
     return found

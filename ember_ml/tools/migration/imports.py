@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from ember_ml.tools.migration import source
-from ember_ml.tools.migration.source import Edit, Module, Piece, alias_text, is_computed_import
+from ember_ml.tools.migration.names import ModuleNames
+from ember_ml.tools.migration.source import Edit, Module, Piece, alias_text, imports_by_name
 from ember_ml.tools.migration.survey import BACKEND, Function, Key, Survey
 
 
@@ -21,12 +22,17 @@ class ImportRewriter:
         self.moved: dict[Key, str] = {}
         self.pieces: dict[str, list[Piece]] = {}
         self.whole: set[str] = set()
+        # Packages of an engine that are imported by their name, and move to the backend of the engine.
+        self.packages: set[str] = set()
+        # Operations that the frontend used of an engine, and uses of the active engine then.
+        self.used: set[Key] = set()
+        self.names = ModuleNames(survey)
         self.edits: dict[str, list[Edit]] = {}
         for name in dict.fromkeys(key.module for key in sorted(chosen)):
             self._choose(name)
-        self._check_strings()
+        renamed = self._renamed_strings()
         for module in survey.modules.values():
-            self.edits[module.name] = self._import_edits(module)
+            self.edits[module.name] = self._import_edits(module) + renamed.get(module.name, [])
 
     def _refuse(self, keys: Iterable[Key], reason: str) -> None:
         for key in keys:
@@ -84,23 +90,58 @@ class ImportRewriter:
                 self._refuse(
                     [key], f"module state: {', '.join(node.names)} is assigned at {self._where(module, node)} (global)"
                 )
-            if is_computed_import(node):
+            if isinstance(node, ast.Call) and imports_by_name(node) and self.names.of(module, node) is None:
                 self._refuse([key], f"{self._where(module, node)} imports a module whose name is computed")
             if isinstance(node, ast.Name) and node.id in ("__file__", "__path__", "__spec__"):
                 self._refuse([key], f"{self._where(module, node)} reads {node.id}, which is another one elsewhere")
 
-    def _check_strings(self) -> None:
-        """Refuse operations whose module is named in a string, or may be imported by a computed name."""
+    def _renamed_strings(self) -> dict[str, list[Edit]]:
+        """Edits, by module, of the strings that name modules which move.
+
+        Operations are refused if their module is named in another string, or may be imported by a computed name.
+        """
         moving = {name: self._mine(name) for name in self.pieces}
+        imported: set[int] = set()
+        for module in self.survey.modules.values():
+            for call in module.imports_by_name:
+                found = self.names.of(module, call)
+                if found is not None:
+                    imported |= set(map(id, found))
+                elif not self._is_ours(module):
+                    keys = [key for mine in moving.values() for key in mine]
+                    where = self._where(module, call)
+                    self._refuse(keys, f"{where} imports a module whose name is computed: it may be one that moves")
+        edits: dict[str, list[Edit]] = {}
         for module in self.survey.modules.values():
             for text in module.strings:
+                target = self._renamed(module, text) if id(text) in imported else ""
+                if target:
+                    start, end = module.span(text)
+                    written = module.source[start:end].decode().replace(str(text.value), target)
+                    edits.setdefault(module.name, []).append(Edit(start, end, written))
+                    continue
                 for name, keys in moving.items():
-                    if text.value == name or str(text.value).startswith(f"{name}."):
-                        self._refuse(keys, f"{self._where(module, text)} names {name} in a string")
-            if module.computed_imports and not self._is_ours(module):
-                keys = [key for mine in moving.values() for key in mine]
-                where = self._where(module, module.computed_imports[0])
-                self._refuse(keys, f"{where} imports a module whose name is computed: it may be one that moves")
+                    package = self.survey.engine_package(name)
+                    if text.value in (name, package) or str(text.value).startswith(f"{name}."):
+                        named = package if text.value == package else name
+                        self._refuse(keys, f"{self._where(module, text)} names {named} in a string")
+        return edits
+
+    def _renamed(self, module: Module, text: ast.Constant) -> str:
+        """New name of a module that is imported by its name; empty if it does not move whole."""
+        name, survey = str(text.value), self.survey
+        if name in self.whole and not survey.modules[name].is_package:
+            return survey.backend_module(survey.homes[name])
+        inside = [other for other in survey.homes if other.startswith(f"{name}.")]
+        found = survey.modules.get(name)
+        if name not in survey.homes or name in self.pieces or found is None or not found.only_imports:
+            return ""
+        if any(other not in self.whole for other in inside if survey.defines_operations(other)):
+            return ""
+        if not any(other in self.whole for other in inside):
+            return ""
+        self.packages.add(name)
+        return f"{survey.root}.{BACKEND}.{survey.homes[name].engine}"
 
     def _is_ours(self, module: Module) -> bool:
         return module.name == f"{self.survey.root}.{BACKEND}.dispatch" or module.name in self.survey.homes
@@ -154,7 +195,7 @@ class ImportRewriter:
         survey = self.survey
         here = survey.engine_of(module.name)
         if alias.name == "*":
-            return self._star_target(module, place), "*"
+            return self._star_target(module, node, place), "*"
         inner = f"{place}.{alias.name}"
         if inner in survey.homes:
             return self._module_target(module, node, inner, alias.asname or alias.name)
@@ -175,21 +216,35 @@ class ImportRewriter:
             self._refuse(self._mine(key.module), reason)
             return place, alias.name
         self._check_keywords(module, alias.asname or alias.name, key)
-        return survey.frontend_module(home), key.name
+        self.used.add(key)
+        return survey.frontend_of(key), key.name
 
-    def _star_target(self, module: Module, place: str) -> str:
+    def _star_target(self, module: Module, node: ast.ImportFrom, place: str) -> str:
         """Module that a star import should import from."""
         if place not in self.whole:
             return place
         home = self.survey.homes[place]
-        same = self.survey.engine_of(module.name) == home.engine or self.survey.is_test(module)
-        return self.survey.backend_module(home) if same else self.survey.frontend_module(home)
+        if self.survey.engine_of(module.name) == home.engine or self.survey.is_test(module):
+            return self.survey.backend_module(home)
+        self._check_one_frontend(module, node, place)
+        return self.survey.frontend_module(home)
+
+    def _check_one_frontend(self, module: Module, node: ast.stmt, inner: str) -> None:
+        """Refuse the operations of an engine module that is used whole if their dispatching functions are scattered."""
+        self.used |= set(self._mine(inner))
+        usual = self.survey.frontend_module(self.survey.homes[inner])
+        for key in self._mine(inner):
+            found = self.survey.frontend_of(key)
+            if found != usual:
+                where = self._where(module, node)
+                self._refuse(self._mine(inner), f"{where} uses {inner} as a whole, and {key.name} is in {found}")
 
     def _rest_of_star(self, module: Module, place: str) -> str:
         """Import of the names that a star import no longer provides."""
         home = self.survey.homes[place]
         same = self.survey.engine_of(module.name) == home.engine or self.survey.is_test(module)
         target = self.survey.backend_module(home) if same else self.survey.frontend_module(home)
+        self.used |= set() if same else set(self._mine(place))
         return f"from {target} import {', '.join(key.name for key in self._mine(place))}"
 
     def _module_target(self, module: Module, node: ast.stmt, inner: str, bound: str) -> tuple[str, str]:
@@ -210,6 +265,7 @@ class ImportRewriter:
             target = survey.backend_module(home)
         else:
             self._check_attributes(module, bound, inner)
+            self._check_one_frontend(module, node, inner)
             target = survey.frontend_module(home)
         return target.rpartition(".")[0], target.rpartition(".")[2]
 

@@ -11,7 +11,7 @@ from ember_ml.tools.migration import source
 from ember_ml.tools.migration.imports import ImportRewriter, merged
 from ember_ml.tools.migration.signatures import Signature, SignatureError, compared
 from ember_ml.tools.migration.source import Edit, Module, Piece, alias_text
-from ember_ml.tools.migration.survey import BACKEND, Function, Key, Survey
+from ember_ml.tools.migration.survey import BACKEND, Function, Key, Survey, is_dispatcher
 
 _DISPATCH = '''"""Which function computes: that of the active engine, as ``ember_ml.get_backend()`` names it."""
 
@@ -59,6 +59,7 @@ class Attempt(ImportRewriter):
         self.changes: dict[Path, str | None] = {}
         if chosen and not self.refused:
             self._write_targets()
+            self._write_packages()
             self._write_sources()
             self._write_frontends()
             self._write_others()
@@ -83,12 +84,31 @@ class Attempt(ImportRewriter):
                 said = "How: one folder per engine." if folder == BACKEND else f"The functions of the {engine} engine."
                 if not path.exists():
                     self.changes[path] = f'"""{said}"""\n'
-        self._write_dispatch()
 
-    def _write_dispatch(self) -> None:
+    def _write_packages(self) -> None:
+        """Write the ``__init__.py`` of engine packages that are imported by name, in the backend of their engine."""
+        survey = self.survey
+        for name in sorted(self.packages):
+            target = f"{survey.root}.{BACKEND}.{survey.homes[name].engine}"
+            module, existing = survey.modules[name], survey.modules.get(target)
+            text = self._clean(module.edited(self.edits[name]))
+            if existing is None:
+                self.changes[survey.package / BACKEND / survey.homes[name].engine / "__init__.py"] = text
+            elif any(piece.is_all for piece in module.pieces) or not existing.only_imports:
+                self._refuse(self._below(name), f"name clash: {target} already has an __init__.py that does more")
+            else:
+                now = existing.edited(self.edits[target])
+                known = {ast.unparse(node) for node in ast.parse(now).body}
+                lines = [ast.unparse(node) for node in ast.parse(text).body if not isinstance(node, ast.Expr)]
+                fresh = [line for line in lines if line not in known and not line.startswith("from __future__")]
+                self.changes[existing.path] = _with_imports(now, fresh)
+
+    def _below(self, package: str) -> list[Key]:
+        return [key for key in self.survey.operations if key.module.startswith(f"{package}.") and key in self.chosen]
+
+    def _write_dispatch(self, path: Path) -> None:
         """Write ``dispatch.py``, which also searches engine code that has not been moved yet."""
         survey = self.survey
-        path = survey.package / BACKEND / "dispatch.py"
         if path.exists() and not path.read_text(encoding="utf-8").startswith(_DISPATCH.partition("\n")[0]):
             self._refuse(self.chosen, f"{BACKEND}/dispatch.py is there and is something else")
             return
@@ -211,8 +231,7 @@ class Attempt(ImportRewriter):
             emptied = all(
                 self.changes.get(survey.modules[m].path, "") is None for m in inside if not survey.modules[m].is_package
             )
-            plain = all(p.is_import or p.is_all or p.node is module.docstring for p in module.pieces)
-            if emptied and (plain or name in self.whole) and (inside or name in self.whole):
+            if emptied and (module.only_imports or name in self.whole) and (inside or name in self.whole):
                 self.changes[module.path] = None
 
     def _write_frontends(self) -> None:
@@ -221,10 +240,27 @@ class Attempt(ImportRewriter):
         by_module: dict[str, dict[str, list[Key]]] = {}
         for key in survey.operations:
             if key in self.chosen:
-                module = survey.frontend_module(survey.homes[key.module])
-                by_module.setdefault(module, {}).setdefault(key.name, []).append(key)
+                by_module.setdefault(survey.frontend_of(key), {}).setdefault(key.name, []).append(key)
+        for module, operations in list(by_module.items()):
+            needed = {name: keys for name, keys in operations.items() if not self._is_unused(module, keys)}
+            by_module[module] = needed
+            if not needed:
+                del by_module[module]
         for name, operations in by_module.items():
             self._write_frontend(name, operations)
+        dispatch = survey.package / BACKEND / "dispatch.py"
+        if dispatch.exists() or any(_needs_dispatch(text) for text in self.changes.values()):
+            self._write_dispatch(dispatch)
+
+    def _is_unused(self, name: str, keys: list[Key]) -> bool:
+        """Whether an operation needs no dispatching function: the package has its own for others, and none uses it."""
+        taken = self.survey.bound_in(name) if name in self.survey.modules else frozenset()
+        return self._chooses(keys) and self.used.isdisjoint(keys) and keys[0].name not in taken
+
+    def _chooses(self, keys: list[Key]) -> bool:
+        """Whether functions of the frontend of an operation choose the engine themselves."""
+        frontend = self.survey.homes[keys[0].module].frontend
+        return any(place == frontend for place, _ in self.survey.dispatchers)
 
     def _write_frontend(self, name: str, operations: dict[str, list[Key]]) -> None:
         survey = self.survey
@@ -237,6 +273,10 @@ class Attempt(ImportRewriter):
         added = []
         for operation, keys in operations.items():
             here = present.get(operation)
+            if here is not None and is_dispatcher(here):
+                # It calls what it called before, so its signature is its own affair.
+                self._note_missing(operation, keys)
+                continue
             if here is not None and _is_dispatching(here):
                 self._check_signatures(operation, here, keys)
                 continue
@@ -256,6 +296,8 @@ class Attempt(ImportRewriter):
                     edits.append(Edit(*existing.span(here), text.rstrip("\n")))
                 else:
                     added.append(text)
+                if self._chooses(keys):
+                    self.notes.append(f"{operation}: its engine is ember_ml.get_backend(), not that of the package")
                 self._check_signatures(operation, reference, keys)
         if existing is not None:
             body = existing.edited(edits)
@@ -329,6 +371,10 @@ class Attempt(ImportRewriter):
                 self._refuse([key], f"inconsistent signature: {problem}")
             elif note:
                 self.notes.append(f"{operation}: on {engine}, {note}")
+        self._note_missing(operation, keys)
+
+    def _note_missing(self, operation: str, keys: list[Key]) -> None:
+        """Note the engines of the package that lack an operation."""
         homes = [self.survey.homes[key.module] for key in keys]
         known = {
             self.survey.homes[other.module].engine
@@ -413,6 +459,11 @@ def _circle(start: str, needs: dict[str, set[str]]) -> list[str]:
                 seen.add(after)
                 ways.append([*way, after])
     return []
+
+
+def _needs_dispatch(text: str | None) -> bool:
+    """Whether a written module has dispatching functions of a migration."""
+    return text is not None and f".{BACKEND}.dispatch import implementation\n" in text
 
 
 def _is_dispatching(function: Function) -> bool:

@@ -104,9 +104,14 @@ class Module:
         return [node for node in found if "." in str(node.value) and str(node.value).replace(".", "_").isidentifier()]
 
     @cached_property
-    def computed_imports(self) -> list[ast.Call]:
-        """All calls that import a module whose name is not a constant."""
-        return [node for node in self.nodes if isinstance(node, ast.Call) and is_computed_import(node)]
+    def imports_by_name(self) -> list[ast.Call]:
+        """All calls that import a module by its name, such as ``importlib.import_module(name)``."""
+        return [node for node in self.nodes if isinstance(node, ast.Call) and imports_by_name(node)]
+
+    @property
+    def only_imports(self) -> bool:
+        """Whether the module only imports, but for its docstring and ``__all__``."""
+        return all(piece.is_import or piece.is_all or piece.node is self.docstring for piece in self.pieces)
 
     @cached_property
     def docstring(self) -> ast.stmt | None:
@@ -215,13 +220,9 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def is_computed_import(node: ast.AST) -> bool:
-    """Whether a node imports a module whose name is not a constant."""
-    if not isinstance(node, ast.Call):
-        return False
-    function = dotted(node.func).rpartition(".")[2]
-    known = bool(node.args) and isinstance(node.args[0], ast.Constant)
-    return function in ("import_module", "__import__") and not known
+def imports_by_name(node: ast.Call) -> bool:
+    """Whether a call imports a module by its name."""
+    return dotted(node.func).rpartition(".")[2] in ("import_module", "__import__")
 
 
 def alias_text(name: str, bound: str | None) -> str:

@@ -54,6 +54,25 @@ class Survey:
             Key(name, bound): why for name in self.homes for bound, why in self._odd(self.modules[name]).items()
         }
         self.frontends = {home.frontend for home in self.homes.values()}
+        # Modules with a function of that name that calls the one of the active engine, by frontend and name.
+        self.dispatchers: dict[Key, list[str]] = {}
+        for frontend in self.frontends:
+            for name in self._frontend_modules(frontend):
+                for piece in self.modules[name].pieces:
+                    if isinstance(piece.node, Function) and is_dispatcher(piece.node):
+                        self.dispatchers.setdefault(Key(frontend, piece.node.name), []).append(name)
+
+    def _frontend_modules(self, frontend: str) -> list[str]:
+        """Modules of a frontend that are no engine code, in the backend or in the frontend, and no tests."""
+        found = [name for name in self.modules if name == frontend or name.startswith(f"{frontend}.")]
+        backend = f"{self.root}.{BACKEND}"
+        return [
+            name
+            for name in found
+            if name not in self.homes
+            and not f"{name}.".startswith(f"{backend}.")
+            and not self.is_test(self.modules[name])
+        ]
 
     def _home(self, name: str) -> Home | None:
         """Location of an engine module; ``None`` for a module that is not engine code in the frontend."""
@@ -101,6 +120,21 @@ class Survey:
         """Dotted name of the module of dispatching functions."""
         return f"{home.frontend}.{home.category}"
 
+    def frontend_of(self, key: Key) -> str:
+        """Dotted name of the module of the dispatching function of an operation, whether it exists or not."""
+        home = self.homes[key.module]
+        usual, found = self.frontend_module(home), self.dispatchers.get(Key(home.frontend, key.name), [])
+        return found[0] if found and usual not in found else usual
+
+    def engine_package(self, name: str) -> str:
+        """Dotted name of the folder of engine code that an engine module is in; its own name if it is a file."""
+        home = self.homes[name]
+        return f"{home.frontend}.{home.engine}"
+
+    def defines_operations(self, name: str) -> bool:
+        """Whether a module has functions to move."""
+        return any(key.module == name for key in (*self.operations, *self.odd))
+
     def path(self, name: str) -> Path:
         """File of a module, whether it exists or not."""
         if name in self.modules:
@@ -113,7 +147,8 @@ class Survey:
         if name in self.homes:
             return self.homes[name].engine
         inner = name.split(".")[len(self.root.split(".")) :]
-        return inner[1] if len(inner) > 1 and inner[0] == BACKEND and inner[1] in self.engines else ""
+        engine = inner[1].removesuffix(f"_{BACKEND}") if len(inner) > 1 and inner[0] == BACKEND else ""
+        return engine if engine in self.engines else ""
 
     def bound_in(self, name: str) -> frozenset[str]:
         """Names that a module binds, except by imports."""
@@ -150,6 +185,40 @@ class Survey:
         """The only operation of this name that an engine has in the frontend; ``None`` if there are none or several."""
         found = [key for key in self.operations if key.name == name and self.homes[key.module].engine == engine]
         return found[0] if len(found) == 1 else None
+
+
+# Functions that return the module of the active engine.
+_CHOOSERS = ("get_backend", "get_backend_module")
+
+
+def is_dispatcher(function: Function) -> bool:
+    """Whether a function only converts its arguments and calls the active engine's function of its name.
+
+    As in ``x = convert_to_tensor(x); return get_backend().sin(x)``.
+    """
+    *converted, last = function.body[1:] if ast.get_docstring(function) is not None else [*function.body]
+    engines = set()
+    for statement in converted:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            return False
+        if _chooses(statement.value):
+            engines |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
+        elif source.dotted(statement.value.func).rpartition(".")[2] != "convert_to_tensor":
+            return False
+    call = last.value if isinstance(last, ast.Return) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != function.name:
+        return False
+    engine = call.func.value
+    return _chooses(engine) or (isinstance(engine, ast.Name) and engine.id in engines)
+
+
+def _chooses(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and not node.args
+        and not node.keywords
+        and source.dotted(node.func).rpartition(".")[2] in _CHOOSERS
+    )
 
 
 # Functions that return functions.

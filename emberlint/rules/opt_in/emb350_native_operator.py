@@ -1,8 +1,8 @@
 """An operator on a tensor.
 
 ## What it does
-Finds `+ - * / // % ** @ & | ^ ~ << >>`, unary minus and comparisons where an operand is a tensor. Opt-in: select
-EMB350.
+Finds `+ - * / // % ** @ & | ^ ~ << >>`, unary minus and comparisons where an operand is a native tensor. The operators
+of an `EmberTensor` are operations already, and are not reported. Opt-in: select EMB350.
 
 ## Why
 The operator uses the engine's own type promotion: int64 with float32 is float64 on NumPy and float32 elsewhere. The
@@ -30,6 +30,7 @@ import ast
 
 from emberlint.findings import UNSAFE, Fix
 from emberlint.inference.file import File
+from emberlint.inference.values import Value
 from emberlint.knowledge.operators import BINARY, COMPARED, UNARY
 from emberlint.rewrite.imports import import_name
 from emberlint.rules import Rule
@@ -65,13 +66,26 @@ def check_comparison(node: ast.Compare, file: File) -> None:
 def _report(node: ast.expr, name: str, sign: str, operands: list[ast.expr], file: File) -> None:
     if file.allowed is not None:
         return
-    value = next((value for part in operands if (value := tensor(part, file)) is not None), None)
-    if value is None:
+    found = [value for part in operands if (value := tensor(part, file)) is not None]
+    if not found or any(_is_ember_tensor(value) for value in found):
         return
     ops, edits = import_name("ember_ml.ops", file)
     text = f"{ops}.{name}({', '.join(_bare(part, file) for part in operands)})"
     fix = Fix((*edits, file.edit(node, text)), UNSAFE, f"call `ops.{name}`")
-    file.report(RULE, node, f"`{sign}` uses the engine's own type promotion; use `ops.{name}`", fix=fix, because=value)
+    message = f"`{sign}` uses the engine's own type promotion; use `ops.{name}`"
+    file.report(RULE, node, message, fix=fix, because=found[0])
+
+
+def _is_ember_tensor(value: Value) -> bool:
+    """Whether a value was created or annotated as an ``EmberTensor``, or computed from one."""
+    return any(_names_ember_tensor(step.node) for step in value.chain())
+
+
+def _names_ember_tensor(node: ast.AST | None) -> bool:
+    named = node.func if isinstance(node, ast.Call) else node.annotation if isinstance(node, ast.arg) else node
+    return named is not None and any(
+        getattr(part, "attr", getattr(part, "id", "")) == "EmberTensor" for part in ast.walk(named)
+    )
 
 
 def _bare(node: ast.expr, file: File) -> str:

@@ -59,7 +59,11 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ember_ml.spellings import unknown_name
+
+    if name in ops.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; did you mean ops.{name}?")
+    raise unknown_name(__name__, name, __dir__())
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,11 @@
 """All operations: one documented signature each, one module per category."""
 
+from typing import TYPE_CHECKING, Any
+
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType
 from ember_ml.ops.activations import *
+from ember_ml.ops.aliases import *
 from ember_ml.ops.bitwise import *
 from ember_ml.ops.comparison import *
 from ember_ml.ops.control import *
@@ -47,3 +50,11 @@ __all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi"
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
+
+    def __getattr__(name: str) -> Any:
+        from ember_ml.spellings import unknown_name  # errors are rare
+
+        raise unknown_name(__name__, name, __all__)

@@ -61,9 +61,7 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.{name}")
     from ember_ml.spellings import unknown_name
 
-    if name in ops.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; did you mean ops.{name}?")
-    raise unknown_name(__name__, name, __dir__())
+    raise unknown_name(__name__, name, __dir__(), f"ops.{name}" if name in ops.__all__ else None)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
 """What users of NumPy, torch, Keras and JAX write by habit, and what it is called here.
 
-``accept`` lets a function take options of ``ACCEPTED``, which cannot be misread, beside its own. Everything else that is
-not known raises an error that says what to write: from ``MEANT``, ``NOTES`` and ``NAMES``, or the nearest name. Tables
-are read only when a name is not known.
+``accept`` lets a function take options of ``ACCEPTED``, which cannot be misread, beside its own. Everything else that
+is not known raises an error that says what to write: from ``MEANT``, ``NOTES`` and ``NAMES``, or the nearest name. The
+tables are read only when a name is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 # first of those listed that the function has. ``Dropout.rate`` is an option of that class or function alone; the
 # elements of a pair are those of the options that are joined by ``+``.
 ACCEPTED: dict[str, tuple[str, ...]] = {
-    "T_max": ("cosine.steps",),
+    "adjust_lr_fn": ("Muon.adjust",),
     "alpha": ("LeakyReLU.negative_slope", "RMSprop.rho"),
     "b1": ("beta_1",),
     "b2": ("beta_2",),
@@ -30,6 +30,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "bias_initializer": ("bias_init",),
     "clipvalue": ("clip_value",),
     "criterion": ("Trainer.loss",),
+    "d": ("Adafactor.clip_threshold",),
     "d_model": ("MultiHeadAttention.embed_dim",),
     "decay_steps": ("cosine.steps",),
     "dilation": ("dilation_rate",),
@@ -38,12 +39,11 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "elementwise_affine": ("affine",),
     "embed_dim": ("d_model",),
     "embeddings_initializer": ("weight_init",),
-    "eps": ("epsilon",),
+    "eps": ("epsilon", "Adafactor.eps_1+eps_2"),
     "epsilon": ("eps",),
     "eta_min": ("cosine.end",),
     "filename": ("CSVLogger.path",),
     "filters": ("out_channels",),
-    "gamma": ("step.factor", "exponential.factor"),
     "global_clipnorm": ("clip_norm",),
     "groups": ("GroupNorm.num_groups",),
     "initial_accumulator_value": ("initial_accumulator",),
@@ -63,10 +63,11 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "maxval": ("high",),
     "min_delta": ("EarlyStopping.least", "ReduceLROnPlateau.least"),
     "minval": ("low",),
+    "mode": ("Upsample.interpolation",),
     "n_heads": ("num_heads",),
     "n_layers": ("num_layers",),
     "nhead": ("num_heads",),
-    "nonlinearity": ("RNN.activation", "RNNCell.activation"),
+    "nonlinearity": ("RNNCell.activation",),
     "ns_coefficients": ("coefficients",),
     "ns_steps": ("Muon.steps",),
     "num_classes": ("classes",),
@@ -79,7 +80,6 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "scale_factor": ("Upsample.scale",),
     "start_dim": ("Flatten.start",),
     "std": ("stddev",),
-    "step_size": ("step.every",),
     "stride": ("strides",),
     "strides": ("stride",),
     "target_shape": ("Reshape.shape",),
@@ -93,6 +93,7 @@ MEANT: dict[str, tuple[str, ...]] = {
     "A": ("x", "x1", "a"),
     "B": ("x2", "b"),
     "N": ("n",),
+    "T_max": ("steps",),
     "a": ("x", "x1", "low"),
     "a_max": ("max",),
     "a_min": ("min",),
@@ -120,6 +121,7 @@ MEANT: dict[str, tuple[str, ...]] = {
     "dim2": ("axis2",),
     "dims": ("axes", "axis"),
     "div_factor": ("start_factor",),
+    "drop_rate": ("dropout", "rate"),
     "dropout_rate": ("dropout", "rate"),
     "embedding_size": ("embedding_dim",),
     "end": ("stop",),
@@ -128,6 +130,7 @@ MEANT: dict[str, tuple[str, ...]] = {
     "feature_group_count": ("groups",),
     "filepath": ("directory", "path"),
     "final_div_factor": ("end_factor",),
+    "gamma": ("factor",),
     "generator": ("key",),
     "hidden_dim": ("hidden_size", "dim_feedforward"),
     "hidden_units": ("hidden_size", "out_features"),
@@ -145,7 +148,6 @@ MEANT: dict[str, tuple[str, ...]] = {
     "key_dim": ("embed_dim",),
     "log_every_n_steps": ("every",),
     "max_to_keep": ("keep",),
-    "mode": ("interpolation",),
     "mu": ("mean",),
     "n_classes": ("num_classes", "classes"),
     "n_epochs": ("epochs",),
@@ -158,6 +160,8 @@ MEANT: dict[str, tuple[str, ...]] = {
     "p": ("ord", "order"),
     "patch_size": ("size",),
     "pred": ("y_pred", "condition"),
+    "prob": ("p", "rate"),
+    "probability": ("p", "rate"),
     "probs": ("p",),
     "repeats": ("repetitions",),
     "reps": ("repetitions",),
@@ -172,6 +176,7 @@ MEANT: dict[str, tuple[str, ...]] = {
     "split_size_or_sections": ("indices_or_sections",),
     "src": ("updates",),
     "start": ("low",),
+    "step_size": ("every",),
     "steps": ("num",),
     "target": ("y_true",),
     "tensor": ("x",),
@@ -189,24 +194,29 @@ MEANT: dict[str, tuple[str, ...]] = {
     "weights": ("sample_weight",),
 }
 
-# What to do instead of giving an option that no parameter stands for.
+# What to do instead of giving an option that no parameter stands for, also of one function alone.
 NOTES: dict[str, str] = {
+    "Trainer.fit.callbacks": "did you mean Trainer(..., callbacks=)",
+    "Trainer.fit.metrics": "did you mean Trainer(..., metrics=)",
+    "Trainer.fit.optimizer": "did you mean Trainer(..., optimizer=)",
     "activation": "write an activation after the layer, such as nn.ReLU()",
-    "alpha": "multiply by it first",
+    "add.alpha": "multiply by it first: ops.add(x, ops.multiply(alpha, y))",
     "batch_first": "the first axis is always the batch; leave it out",
-    "callbacks": "did you mean Trainer(..., callbacks=)",
     "foreach": "leave it out",
     "fused": "leave it out; fused updates are used where an engine has them",
     "ignore_index": "did you mean reduction='none', and a mask",
     "inplace": "leave it out; nothing is changed in place",
     "maximize": "negate the loss",
-    "metrics": "did you mean Trainer(..., metrics=)",
-    "nan_policy": "did you mean the operation for NaN, such as ops.nanmean",
-    "optimizer": "did you mean Trainer(..., optimizer=)",
+    "nan_policy": "did you mean ops.nanmean, or another operation whose name begins with nan",
     "out": "use the result instead; nothing is written in place",
     "params": "pass the parameters to update",
     "rounding_mode": "did you mean ops.floor_divide, or ops.trunc of the quotient",
+    "sub.alpha": "multiply by it first: ops.subtract(x, ops.multiply(alpha, y))",
+    "subtract.alpha": "multiply by it first: ops.subtract(x, ops.multiply(alpha, y))",
 }
+
+# What to do if an option was given by position and by name, and the first is no number.
+_POSITIONAL = {"learning_rate": f"; {NOTES['params']}"}
 
 # Names that modules do not have, and the name that is meant, followed by what must be known of it.
 NAMES: dict[str, str] = {
@@ -264,14 +274,13 @@ NAMES: dict[str, str] = {
     "nn.initializers.xavier_uniform_": "nn.initializers.glorot_uniform, which returns a tensor",
     "nn.layers": "nn.modules",
     "nn.utils": "optim.clip_by_global_norm, if gradients are to be clipped",
-    "ops.Tensor": "nn.tensor.EmberTensor",
     "ops.adaptive_avg_pool2d": "ops.adaptive_average_pool",
     "ops.addmm": "ops.add of ops.matmul",
     "ops.asanyarray": "ops.asarray",
     "ops.avg_pool2d": "ops.average_pool, whose channels are the last axis by default",
     "ops.batch_norm": "ops.batch_normalization",
-    "ops.binary_cross_entropy": "ops.binary_crossentropy, whose first argument is the target",
-    "ops.binary_cross_entropy_with_logits": "ops.binary_crossentropy with from_logits=True; its first argument is the target",
+    "ops.binary_cross_entropy": "ops.binary_crossentropy, target first",
+    "ops.binary_cross_entropy_with_logits": "ops.binary_crossentropy with from_logits=True, target first",
     "ops.bitwise_count": "ops.count_ones",
     "ops.bool_": "ops.bool",
     "ops.bucketize": "ops.digitize, whose right= means the opposite",
@@ -283,7 +292,7 @@ NAMES: dict[str, str] = {
     "ops.conv2d": "ops.conv, whose channels are the last axis by default",
     "ops.conv3d": "ops.conv, whose channels are the last axis by default",
     "ops.conv_transpose2d": "ops.conv_transpose, whose channels are the last axis by default",
-    "ops.cross_entropy": "ops.sparse_categorical_crossentropy with from_logits=True; its first argument is the target",
+    "ops.cross_entropy": "ops.sparse_categorical_crossentropy with from_logits=True, target first",
     "ops.double": "ops.float64",
     "ops.embedding": "ops.embedding_lookup, whose first argument is the table",
     "ops.float": "ops.float32",
@@ -322,10 +331,12 @@ NAMES: dict[str, str] = {
     "ops.scaled_dot_product_attention": "ops.dot_product_attention, whose heads are the axis before the last",
     "ops.smooth_l1_loss": "ops.huber_loss",
     "ops.std_mean": "ops.moments",
+    "ops.stats.variance": "ops.stats.var",
     "ops.t": "ops.transpose",
     "ops.take_along_dim": "ops.take_along_axis, whose axis is -1 by default",
     "ops.triplet_margin_loss": "ops.triplet_loss",
     "ops.var_mean": "ops.moments",
+    "ops.variance": "ops.var",
     "ops.view": "ops.reshape",
     "optim.CosineAnnealingLR": "optim.schedules.cosine",
     "optim.clip_grad_norm_": "optim.clip_by_global_norm, which returns the gradients",
@@ -348,7 +359,6 @@ NAMES: dict[str, str] = {
     "training.RootMeanSquaredError": "training.MeanSquaredError",
     "training.TerminateOnNaN": "training.FailOnNaN",
     "training.TopKCategoricalAccuracy": "training.TopKAccuracy",
-    "training.callbacks.ModelCheckpoint": "training.Checkpoint, whose first argument is a directory",
     "Tensor": "nn.tensor.EmberTensor",
     "Trainer": "training.Trainer",
     "device": "ops.set_default_device",
@@ -388,8 +398,12 @@ _MEANT_VALUES: dict[str, tuple[str, ...]] = {
     "cross_entropy": ("sparse_categorical_crossentropy",),
     "crossentropy": ("sparse_categorical_crossentropy",),
     "nll_loss": ("sparse_categorical_crossentropy",),
+    "glorot": ("glorot_uniform",),
+    "he": ("he_normal",),
+    "kaiming": ("he_uniform",),
     "rmse": ("mse",),
     "top_k_categorical_accuracy": ("top_k_accuracy",),
+    "xavier": ("glorot_uniform",),
 }
 
 
@@ -424,10 +438,24 @@ def accept(function: Callable[P, R], /) -> Callable[P, R]:
             else:
                 owners = [f"{type(args[0]).__name__}.{function.__name__}"]
             options = [name for name in named if name in known]
-            kwargs = rename(owners, kwargs, options, positional[: len(args)], is_open)  # type: ignore[assignment]
+            by_position = dict(zip(positional, args, strict=False))
+            kwargs = rename(owners, kwargs, options, by_position, is_open)  # type: ignore[assignment]
+            if is_open:
+                return _blamed(owners[0], options, function, args, kwargs)  # type: ignore[no-any-return]
         return function(*args, **kwargs)
 
     return call
+
+
+def _blamed(owner: str, options: list[str], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Result of ``function``; if it passes on an option that is not known there, the error is that of ``owner``."""
+    try:
+        return function(*args, **kwargs)
+    except TypeError as error:
+        option, further = error.__dict__.get("_ember_option", (None, ()))
+        if option not in kwargs:
+            raise
+        raise unknown_option(owner, option, list(dict.fromkeys([*options, *further]))) from None
 
 
 def accept_in(names: Mapping[str, Any], package: str) -> None:
@@ -443,14 +471,14 @@ def rename(
     owners: list[str],
     given: Mapping[str, Any],
     options: Collection[str],
-    taken: Collection[str] = (),
+    by_position: Mapping[str, Any] | None = None,
     is_open: bool = False,
 ) -> dict[str, Any]:
     """The options that were ``given``, under the names of a function that has ``options``.
 
     Args:
         owners: the name of the function, or of a class and its base classes.
-        taken: the options that were given by position.
+        by_position: the options that were given by position.
         is_open: whether the function takes further options, which it passes on.
     """
     found: dict[str, Any] = {}
@@ -459,7 +487,13 @@ def rename(
         if own is None and not is_open:
             raise unknown_option(owners[0], name, options)
         for one, part in _parts(owners[0], name, value, own or (name,)):
-            if one in found or one in taken or (one != name and one in given):
+            if by_position is not None and one in by_position:
+                kind = type(by_position[one]).__name__
+                hint = "" if isinstance(by_position[one], (float, int, str)) else _POSITIONAL.get(one, "")
+                raise TypeError(
+                    f"{owners[0]}: {one} must be given once, got {kind} by position and {name}={value!r}{hint}"
+                )
+            if one in found or (one != name and one in given):
                 raise TypeError(f"{owners[0]}: {one} must be given once, got it also as {name}={value!r}")
             found[one] = part
     return found
@@ -474,9 +508,7 @@ def _parts(owner: str, name: str, value: Any, options: tuple[str, ...]) -> list[
     return list(zip(options, value, strict=True))
 
 
-def unknown_option(
-    owner: str, option: str, options: Collection[str], operands: Collection[str] = ()
-) -> TypeError:
+def unknown_option(owner: str, option: str, options: Collection[str], operands: Collection[str] = ()) -> TypeError:
     """The error for an option that a function does not have.
 
     Args:
@@ -488,7 +520,7 @@ def unknown_option(
     sum: unknown option 'dim'; did you mean axis=
     """
     habits = [*(entry.rpartition(".")[2] for entry in ACCEPTED.get(option, ())), *MEANT.get(option, ())]
-    known, note = [*options, *operands], NOTES.get(option)
+    known, note = [*options, *operands], NOTES.get(f"{owner}.{option}", NOTES.get(option))
     meant = next((name for name in habits if name in known), None) or (None if note else nearest(option, known))
     if meant in operands:
         hint = f"did you mean {meant}, which is given by position"
@@ -496,11 +528,17 @@ def unknown_option(
         hint = f"did you mean {meant}="
     else:
         hint = note or (f"the options are {', '.join(options)}" if options else "it has no options")
-    return TypeError(f"{owner}: unknown option {option!r}; {hint}")
+    error = TypeError(f"{owner}: unknown option {option!r}; {hint}")
+    error._ember_option = (option, tuple(options))  # type: ignore[attr-defined]
+    return error
 
 
-def unknown_name(module: str, name: str, known: Iterable[str]) -> AttributeError:
+def unknown_name(module: str, name: str, known: Iterable[str], meant: str | None = None) -> AttributeError:
     """The error for a name that a module does not have.
+
+    Args:
+        known: the names that it has.
+        meant: what ``name`` means, if the caller knows it.
 
     >>> print(unknown_name("ember_ml.optim", "adam", ["Adam", "SGD"]))
     module 'ember_ml.optim' has no attribute 'adam'; did you mean optim.Adam?
@@ -508,8 +546,8 @@ def unknown_name(module: str, name: str, known: Iterable[str]) -> AttributeError
     message = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(message)
-    package = module.partition(".")[2]
-    meant = NAMES.get(f"{package}.{name}".lstrip("."))
+    package = module.partition(".")[2].removesuffix(".modules")
+    meant = meant or NAMES.get(f"{package}.{name}".lstrip("."))
     if meant is None:
         near = nearest(name, known)
         meant = near and f"{package}.{near}".lstrip(".")

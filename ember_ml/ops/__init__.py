@@ -1,5 +1,6 @@
 """All operations: one documented signature each, one module per category."""
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ember_ml.dtypes import *
@@ -58,3 +59,23 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept
         from ember_ml.spellings import unknown_name  # errors are rare
 
         raise unknown_name(__name__, name, __all__)
+
+    def _explain_missing(module: ModuleType) -> None:
+        """Let errors for names that ``module`` does not have say what to write."""
+        own = vars(module).get("__getattr__")
+
+        def explain(name: str) -> Any:
+            try:
+                if own is not None:
+                    return own(name)
+            except AttributeError:
+                pass
+            from ember_ml.spellings import unknown_name  # errors are rare
+
+            meant = f"ops.{name}" if name in __all__ else None
+            raise unknown_name(module.__name__, name, set(vars(module)).intersection(__all__), meant)
+
+        vars(module)["__getattr__"] = explain
+
+    for _part in (bitwise, linearalg, random, stats):
+        _explain_missing(_part)

@@ -1,9 +1,9 @@
 """Names that torch, Keras and JAX have for operations that have another name here.
 
-A name is listed if it means the same in all of these libraries that have it, and its leading parameters are the same, so
-that a call cannot be misread. ``torch.gather(input, dim, index)`` has other parameters than ``gather`` and
-``torch.bucketize`` another meaning of ``right`` than ``digitize``: ``ember_ml.spellings`` says what to write instead.
-Names of the array API standard and of NumPy are beside the operations themselves.
+A name is listed if it means the same in all of these libraries that have it, and its leading parameters are the same,
+so that a call cannot be misread. ``torch.index_select(input, dim, index)`` has other parameters than ``take``, and
+``right`` of ``torch.bucketize`` has another meaning than in ``digitize``: ``ember_ml.spellings`` says what to write
+instead. Names of the array API standard and of NumPy are beside the operations themselves.
 """
 
 from ember_ml.ops.activations import (

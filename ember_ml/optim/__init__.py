@@ -44,6 +44,10 @@ __all__ = [
 
 accept_in(vars(), __name__)
 
+# The modules have the names of optax's functions: ``optim.adam`` is to say that it is ``optim.Adam``.
+for _module in ("adafactor", "adagrad", "adam", "lion", "muon", "rmsprop", "sgd"):
+    del globals()[_module]
+
 _NAMES: dict[str, type[Optimizer]] = {
     one.__name__.lower(): one for one in (SGD, Adafactor, Adagrad, Adam, AdamW, Lion, Muon, RMSprop)
 }
@@ -60,7 +64,9 @@ def get_optimizer(optimizer: str | Optimizer) -> Optimizer:
     made: Any = _NAMES.get(optimizer.lower())
     if made is None:
         hint = value_hint(optimizer, _NAMES)
-        raise ValueError(f"Trainer: optimizer must be an Optimizer or one of {', '.join(_NAMES)}, got {optimizer!r}{hint}")
+        raise ValueError(
+            f"Trainer: optimizer must be an Optimizer or one of {', '.join(_NAMES)}, got {optimizer!r}{hint}"
+        )
     return made()  # type: ignore[no-any-return]
 
 

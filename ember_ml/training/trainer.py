@@ -535,12 +535,15 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
     1.75
     """
     if isinstance(loss, str):
-        names = [name for name in dir(ops) if _is_loss(getattr(ops, name))]
-        name = value_named(loss, names)
-        if name is None:
-            hint = value_hint(loss, names)
-            raise ValueError(f"Trainer: loss must be a function or one of {', '.join(names)}, got {loss!r}{hint}")
-        loss = getattr(ops, name)
+        found = vars(ops).get(loss)
+        if not _is_loss(found):
+            names = [name for name in dir(ops) if _is_loss(getattr(ops, name))]
+            name = value_named(loss, names)
+            if name is None:
+                hint = value_hint(loss, names)
+                raise ValueError(f"Trainer: loss must be a function or one of {', '.join(names)}, got {loss!r}{hint}")
+            found = getattr(ops, name)
+        loss = found
     if not callable(loss):
         raise TypeError(f"Trainer: loss must be a function or the name of one, got {written(loss)}")
     if not _is_loss(loss.func if isinstance(loss, partial) else loss):

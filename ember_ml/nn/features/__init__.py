@@ -14,6 +14,7 @@ from ember_ml.nn.features.transformer import Transformer as Transformer
 from ember_ml.nn.features.transformer import load as load
 from ember_ml.ops import one_hot as one_hot
 from ember_ml.ops import scatter as scatter
+from ember_ml.spellings import accept_in
 
 __all__ = [
     "PCA",
@@ -31,3 +32,5 @@ __all__ = [
     "scatter",
     "standardize_features",
 ]
+
+accept_in(vars(), __name__)

@@ -87,4 +87,4 @@ if not TYPE_CHECKING:
 
 def __getattr__(name: str) -> type[Module]:
     # The activation classes are created at run time; the return type declares them to type checkers.
-    raise unknown_name("ember_ml.nn", name, __all__)
+    raise unknown_name(__name__, name, __all__)

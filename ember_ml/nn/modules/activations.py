@@ -31,7 +31,7 @@ class Activation(Module):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         names = list(self.options.parameters)
-        kwargs = rename([type(self).__name__], kwargs, names, names[: len(args)])
+        kwargs = rename([type(self).__name__], kwargs, names, dict(zip(names, args, strict=False)))
         try:
             bound = self.options.bind(*args, **kwargs)
         except TypeError as error:

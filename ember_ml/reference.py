@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ember_ml import backend as backends
-from ember_ml import ops
+from ember_ml import ops, spellings
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
 from ember_ml.tools import LOCK, measuring
@@ -88,6 +88,22 @@ def measured() -> str:
     return summary(measuring.read(LOCK))
 
 
+def options() -> str:
+    """Table of the options of other libraries that layers, optimizers and the like accept."""
+    rows = [[f"`{name}`", ", ".join(f"`{one}`" for one in meant)] for name, meant in spellings.ACCEPTED.items()]
+    return table(["option", "is"], [[name, meant.replace("+", "` and `")] for name, meant in rows])
+
+
+def values() -> str:
+    """Table of the names of other libraries that are accepted for losses, metrics and initializers."""
+    return table(["name", "is"], [[f'`"{name}"`', f'`"{own[0]}"`'] for name, own in spellings.VALUES.items()])
+
+
+def names() -> str:
+    """Table of the names of other libraries that are refused, and what is meant."""
+    return table(["name", "did you mean"], [[f"`{name}`", meant] for name, meant in spellings.NAMES.items()])
+
+
 def messages() -> str:
     """The page of samples of wrong use, with the messages that they give."""
     from ember_ml.tools import mistakes  # slow to import
@@ -95,7 +111,14 @@ def messages() -> str:
     return mistakes.page()
 
 
-TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "rules": rules, "measured": measured}
+TABLES: dict[str, Callable[[], str]] = {
+    "promotion": promotion,
+    "rules": rules,
+    "measured": measured,
+    "options": options,
+    "values": values,
+    "names": names,
+}
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

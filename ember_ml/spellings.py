@@ -462,7 +462,7 @@ def accept_in(names: Mapping[str, Any], package: str) -> None:
     """Let the classes among ``names`` that are of ``package`` accept the options of ``ACCEPTED``; see ``accept``."""
     for value in names.values():
         for owner in value.__mro__ if isinstance(value, type) else ():
-            init = vars(owner).get("__init__")
+            init: Any = vars(owner).get("__init__")
             if owner.__module__.startswith(package) and hasattr(init, "__code__") and not hasattr(init, "__wrapped__"):
                 setattr(owner, "__init__", accept(init))  # noqa: B010 - mypy refuses the assignment
 

@@ -535,7 +535,7 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
     1.75
     """
     if isinstance(loss, str):
-        found = vars(ops).get(loss)
+        found: Any = vars(ops).get(loss)
         if not _is_loss(found):
             names = [name for name in dir(ops) if _is_loss(getattr(ops, name))]
             name = value_named(loss, names)

@@ -87,4 +87,4 @@ if not TYPE_CHECKING:
 
 def __getattr__(name: str) -> type[Module]:
     # The activation classes are created at run time; the return type declares them to type checkers.
-    raise unknown_name(__name__, name, __all__)
+    raise unknown_name(__name__, name, [key for key, value in globals().items() if isinstance(value, type)])

@@ -285,7 +285,6 @@ NAMES: dict[str, str] = {
     "ops.bool_": "ops.bool",
     "ops.bucketize": "ops.digitize, whose right= means the opposite",
     "ops.chain_matmul": "ops.multi_dot, which takes a list",
-    "ops.chunk": "ops.array_split, which always makes as many parts as it says",
     "ops.clamp_max": "ops.minimum",
     "ops.clamp_min": "ops.maximum",
     "ops.conv1d": "ops.conv, whose channels are the last axis by default",

@@ -44,6 +44,7 @@ ALIASES = {
     "ops.convert_to_numpy(x)": "ops.to_numpy(x)",
     "ops.unbind(x)[1]": "ops.unstack(x)[1]",
     "ops.tensor_split(x, 2)[0]": "ops.array_split(x, 2)[0]",
+    "ops.chunk(x, 2)[1]": "ops.split(x, 2)[1]",
     "ops.repeat_interleave(x, 2)": "ops.repeat(x, 2)",
     "ops.mul(x, x)": "ops.multiply(x, x)",
     "ops.sub(x, 1)": "ops.subtract(x, 1)",
@@ -397,6 +398,18 @@ def test_trainers_accept_names_and_spellings(backend: Backend) -> None:
     assert "mae" in history.epochs[0]
     stopping = training.EarlyStopping(restore_best_weights=False, min_delta=0.5)  # type: ignore[call-arg]
     assert (stopping.restore_best, stopping.watch.least) == (False, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("length", "chunks", "expected"),
+    [(6, 4, [2, 2, 2]), (5, 3, [2, 2, 1]), (4, 2, [2, 2]), (3, 9, [1, 1, 1]), (7, 1, [7]), (0, 2, [0, 0])],
+)
+def test_chunks_have_the_lengths_of_torch(length: int, chunks: int, expected: list[int], backend: Backend) -> None:
+    x = ops.zeros((2, length))
+    assert [part.shape[1] for part in ops.chunk(x, chunks, 1)] == expected
+    assert [part.shape[0] for part in ops.chunk(ops.transpose(x), chunks)] == expected
+    with pytest.raises(ValueError, match=r"^chunk: chunks must be >= 1, got 0"):
+        ops.chunk(x, 0)
 
 
 def test_aliases_are_operations_under_another_name() -> None:

@@ -196,12 +196,12 @@ MEANT: dict[str, tuple[str, ...]] = {
 
 # What to do instead of giving an option that no parameter stands for, also of one function alone.
 NOTES: dict[str, str] = {
-    "Trainer.fit.callbacks": "did you mean Trainer(..., callbacks=)",
-    "Trainer.fit.metrics": "did you mean Trainer(..., metrics=)",
-    "Trainer.fit.optimizer": "did you mean Trainer(..., optimizer=)",
     "activation": "write an activation after the layer, such as nn.ReLU()",
     "add.alpha": "multiply by it first: ops.add(x, ops.multiply(alpha, y))",
     "batch_first": "the first axis is always the batch; leave it out",
+    "fit.callbacks": "did you mean Trainer(..., callbacks=)",
+    "fit.metrics": "did you mean Trainer(..., metrics=)",
+    "fit.optimizer": "did you mean Trainer(..., optimizer=)",
     "foreach": "leave it out",
     "fused": "leave it out; fused updates are used where an engine has them",
     "ignore_index": "did you mean reduction='none', and a mask",
@@ -430,12 +430,10 @@ def accept(function: Callable[P, R], /) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not known.issuperset(kwargs):
-            if not is_method:
-                owners = [function.__name__]
-            elif function.__name__ == "__init__":
+            if function.__name__ == "__init__":
                 owners = [owner.__name__ for owner in type(args[0]).__mro__]
             else:
-                owners = [f"{type(args[0]).__name__}.{function.__name__}"]
+                owners = [function.__name__]
             options = [name for name in named if name in known]
             by_position = dict(zip(positional, args, strict=False))
             kwargs = rename(owners, kwargs, options, by_position, is_open)  # type: ignore[assignment]

@@ -37,7 +37,6 @@ __all__ = [
     "clip_by_global_norm",
     "clip_by_norm",
     "clip_by_value",
-    "get_optimizer",
     "global_norm",
     "schedules",
 ]

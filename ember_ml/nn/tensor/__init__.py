@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import ember_ml.nn.tensor.fft as fft
     from ember_ml.dtypes import *
     from ember_ml.ops.activations import *
+    from ember_ml.ops.aliases import *
     from ember_ml.ops.bitwise import *
     from ember_ml.ops.comparison import *
     from ember_ml.ops.control import *

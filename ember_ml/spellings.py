@@ -7,9 +7,12 @@ tables are read only when a name is not known.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
 from inspect import CO_VARKEYWORDS, unwrap
+from opcode import opmap
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -530,8 +533,10 @@ def unknown_option(owner: str, option: str, options: Collection[str], operands: 
     return error
 
 
-def unknown_name(module: str, name: str, known: Iterable[str], meant: str | None = None) -> AttributeError:
-    """The error for a name that a module does not have.
+def unknown_name(
+    module: str, name: str, known: Iterable[str], meant: str | None = None
+) -> AttributeError | ImportError:
+    """The error for a name that a module does not have, for its ``__getattr__`` to raise.
 
     Args:
         known: the names that it has.
@@ -544,11 +549,22 @@ def unknown_name(module: str, name: str, known: Iterable[str], meant: str | None
     if name.startswith("_"):
         return AttributeError(message)
     package = module.partition(".")[2].removesuffix(".modules")
-    meant = meant or NAMES.get(f"{package}.{name}".lstrip("."))
+    # The namespace of EmberTensors has the operations too.
+    own = "ops" if package == "nn.tensor" else package
+    meant = meant or NAMES.get(f"{own}.{name}".lstrip("."))
     if meant is None:
         near = nearest(name, known)
         meant = near and f"{package}.{near}".lstrip(".")
-    return AttributeError(f"{message}; did you mean {meant}?" if meant else message)
+    hint = f"; did you mean {meant}?" if meant else ""
+    if hint and f"{module}.{name}" not in sys.modules and _is_importing(sys._getframe(2)):
+        # Python replaces an AttributeError by an error without a hint.
+        return ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=module)
+    return AttributeError(f"{message}{hint}")
+
+
+def _is_importing(frame: FrameType) -> bool:
+    """Whether a frame is at ``from module import name``."""
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
 
 
 def value_named(name: str, known: Collection[str]) -> str | None:

@@ -196,6 +196,8 @@ REFUSED = {
     "nn.linear": "nn.Linear",
     "nn.modules.LayerNormalization": "nn.LayerNorm",
     "nn.init": "nn.initializers",
+    "nn.tensor.randn": "ops.random_normal",
+    "nn.tensor.matmull": "nn.tensor.matmul",
     "nn.Linear(2, 3, bais=False)": "bias=",
     "nn.Linear(input_dim=2, out_features=3)": "in_features=",
     "nn.LSTM(2, 3, batch_frist=True)": "batch_first=",
@@ -351,6 +353,38 @@ def test_signatures_and_copies_show_our_names(backend: Backend) -> None:
     ):
         assert repr(pickle.loads(pickle.dumps(one))) == repr(copy.deepcopy(one)) == repr(one)
     assert pickle.loads(pickle.dumps(initializers.normal)) is initializers.normal
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("from ember_ml.nn import Linear, BatchNorm2d", "cannot import name 'BatchNorm2d' from 'ember_ml.nn'; did you"),
+        (
+            "from ember_ml.optim import adamw",
+            "cannot import name 'adamw' from 'ember_ml.optim'; did you mean optim.AdamW",
+        ),
+        (
+            "from ember_ml.ops import randn as f",
+            "cannot import name 'randn' from 'ember_ml.ops'; did you mean ops.random_",
+        ),
+        ("from ember_ml.ops.random import rand", "cannot import name 'rand' from 'ember_ml.ops.random'; did you mean"),
+        ("from ember_ml.training import ModelCheckpoint", "did you mean training.Checkpoint"),
+        ("from ember_ml import layers", "did you mean nn"),
+        ("from ember_ml.nn.modules import Conv2D", "did you mean nn.Conv2d"),
+    ],
+)
+def test_imports_say_what_to_write(code: str, message: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(message)):
+        exec(code, {})
+
+
+def test_modules_are_imported_by_their_names() -> None:
+    import ember_ml.optim.adam as module
+    from ember_ml.optim import sgd
+
+    assert (module.Adam, sgd.SGD) == (optim.Adam, optim.SGD)
+    assert not hasattr(ops, "randn")
+    assert getattr(nn, "BatchNorm2d", None) is None
 
 
 def test_both_spellings_at_once() -> None:

@@ -18,6 +18,7 @@ from ember_ml import backend as backends
 from ember_ml import ops, spellings
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
+from ember_ml.ops import aliases
 from ember_ml.tools import LOCK, measuring
 from ember_ml.tools.operations import signature, summary, table
 
@@ -101,7 +102,8 @@ def values() -> str:
 
 def names() -> str:
     """Table of the names of other libraries that are refused, and what is meant."""
-    return table(["name", "did you mean"], [[f"`{name}`", meant] for name, meant in spellings.NAMES.items()])
+    everything = {**spellings.NAMES, **{f"ops.{name}": meant for name, meant in aliases.ELSEWHERE.items()}}
+    return table(["name", "did you mean"], [[f"`{name}`", meant] for name, meant in everything.items()])
 
 
 def messages() -> str:

@@ -221,7 +221,8 @@ NOTES: dict[str, str] = {
 # What to do if an option was given by position and by name, and the first is no number.
 _POSITIONAL = {"learning_rate": f"; {NOTES['params']}"}
 
-# Names that modules do not have, and the name that is meant, followed by what must be known of it.
+# Names that modules do not have, and the name that is meant, followed by what must be known of it. Those of operations
+# are in ``ember_ml.ops.aliases``.
 NAMES: dict[str, str] = {
     "nn.Activation": "nn.ReLU, a class for each activation",
     "nn.AdaptiveAvgPool1d": "nn.AdaptiveAveragePool",
@@ -277,69 +278,6 @@ NAMES: dict[str, str] = {
     "nn.initializers.xavier_uniform_": "nn.initializers.glorot_uniform, which returns a tensor",
     "nn.layers": "nn.modules",
     "nn.utils": "optim.clip_by_global_norm, if gradients are to be clipped",
-    "ops.adaptive_avg_pool2d": "ops.adaptive_average_pool",
-    "ops.addmm": "ops.add of ops.matmul",
-    "ops.asanyarray": "ops.asarray",
-    "ops.avg_pool2d": "ops.average_pool, whose channels are the last axis by default",
-    "ops.batch_norm": "ops.batch_normalization",
-    "ops.binary_cross_entropy": "ops.binary_crossentropy, target first",
-    "ops.binary_cross_entropy_with_logits": "ops.binary_crossentropy with from_logits=True, target first",
-    "ops.bitwise_count": "ops.count_ones",
-    "ops.bool_": "ops.bool",
-    "ops.bucketize": "ops.digitize, whose right= means the opposite",
-    "ops.chain_matmul": "ops.multi_dot, which takes a list",
-    "ops.clamp_max": "ops.minimum",
-    "ops.clamp_min": "ops.maximum",
-    "ops.conv1d": "ops.conv, whose channels are the last axis by default",
-    "ops.conv2d": "ops.conv, whose channels are the last axis by default",
-    "ops.conv3d": "ops.conv, whose channels are the last axis by default",
-    "ops.conv_transpose2d": "ops.conv_transpose, whose channels are the last axis by default",
-    "ops.cross_entropy": "ops.sparse_categorical_crossentropy with from_logits=True, target first",
-    "ops.double": "ops.float64",
-    "ops.embedding": "ops.embedding_lookup, whose first argument is the table",
-    "ops.float": "ops.float32",
-    "ops.group_norm": "ops.group_normalization",
-    "ops.half": "ops.float16",
-    "ops.hann_window": "ops.hanning, which is symmetric",
-    "ops.index_select": "ops.take",
-    "ops.int": "ops.int32",
-    "ops.interpolate": "ops.resize",
-    "ops.kl_div": "ops.kl_divergence, which takes probabilities",
-    "ops.layer_norm": "ops.layer_normalization",
-    "ops.linear": "ops.matmul",
-    "ops.long": "ops.int64",
-    "ops.lu_solve": "ops.solve",
-    "ops.max_pool2d": "ops.max_pool, whose channels are the last axis by default",
-    "ops.msort": "ops.sort with axis=0",
-    "ops.narrow": "ops.slice",
-    "ops.nll_loss": "ops.sparse_categorical_crossentropy",
-    "ops.no_grad": "ops.stop_gradient",
-    "ops.pixel_shuffle": "ops.depth_to_space, whose channels are the last axis by default",
-    "ops.rand": "ops.random_uniform",
-    "ops.rand_like": "ops.random_uniform",
-    "ops.randn": "ops.random_normal",
-    "ops.randn_like": "ops.random_normal",
-    "ops.random.default_rng": "ops.random.set_seed",
-    "ops.random.manual_seed": "ops.random.set_seed",
-    "ops.random.rand": "ops.random.uniform",
-    "ops.random.randn": "ops.random.normal",
-    "ops.random.seed": "ops.random.set_seed",
-    "ops.random.standard_normal": "ops.random.normal",
-    "ops.reduce_max": "ops.max",
-    "ops.reduce_mean": "ops.mean",
-    "ops.reduce_min": "ops.min",
-    "ops.reduce_sum": "ops.sum",
-    "ops.rms_norm": "ops.rms_normalization",
-    "ops.scaled_dot_product_attention": "ops.dot_product_attention, whose heads are the axis before the last",
-    "ops.smooth_l1_loss": "ops.huber_loss",
-    "ops.std_mean": "ops.moments",
-    "ops.stats.variance": "ops.stats.var",
-    "ops.t": "ops.transpose",
-    "ops.take_along_dim": "ops.take_along_axis, whose axis is -1 by default",
-    "ops.triplet_margin_loss": "ops.triplet_loss",
-    "ops.var_mean": "ops.moments",
-    "ops.variance": "ops.var",
-    "ops.view": "ops.reshape",
     "optim.CosineAnnealingLR": "optim.schedules.cosine",
     "optim.clip_grad_norm_": "optim.clip_by_global_norm, which returns the gradients",
     "optim.lr_scheduler": "optim.schedules",
@@ -549,9 +487,7 @@ def unknown_name(
     if name.startswith("_"):
         return AttributeError(message)
     package = module.partition(".")[2].removesuffix(".modules")
-    # The namespace of EmberTensors has the operations too.
-    own = "ops" if package == "nn.tensor" else package
-    meant = meant or NAMES.get(f"{own}.{name}".lstrip("."))
+    meant = meant or NAMES.get(f"{package}.{name}".lstrip("."))
     if meant is None:
         near = nearest(name, known)
         meant = near and f"{package}.{near}".lstrip(".")

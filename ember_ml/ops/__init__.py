@@ -1,12 +1,10 @@
 """All operations: one documented signature each, one module per category."""
 
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType
 from ember_ml.ops.activations import *
 from ember_ml.ops.aliases import *
+from ember_ml.ops.aliases import ELSEWHERE, Elsewhere
 from ember_ml.ops.bitwise import *
 from ember_ml.ops.comparison import *
 from ember_ml.ops.control import *
@@ -53,29 +51,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
-
-    def __getattr__(name: str) -> Any:
-        from ember_ml.spellings import unknown_name  # errors are rare
-
-        raise unknown_name(__name__, name, __all__)
-
-    def _explain_missing(module: ModuleType) -> None:
-        """Let errors for names that ``module`` does not have say what to write."""
-        own = vars(module).get("__getattr__")
-
-        def explain(name: str) -> Any:
-            try:
-                if own is not None:
-                    return own(name)
-            except AttributeError:
-                pass
-            from ember_ml.spellings import unknown_name  # errors are rare
-
-            meant = f"ops.{name}" if name in __all__ else None
-            raise unknown_name(module.__name__, name, set(vars(module)).intersection(__all__), meant)
-
-        vars(module)["__getattr__"] = explain
-
-    for _part in (bitwise, linearalg, random, stats):
-        _explain_missing(_part)
+# Names that other libraries have, which say what to write. They are hidden from type checkers and not in ``__all__``.
+globals().update({name: Elsewhere(name) for name in ELSEWHERE if name not in globals()})

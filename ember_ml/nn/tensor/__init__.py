@@ -60,11 +60,3 @@ __all__ += ["unwrap", "wrap"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
-
-    def __getattr__(name: str) -> object:
-        from ember_ml.spellings import unknown_name  # errors are rare
-
-        raise unknown_name(__name__, name, __all__)

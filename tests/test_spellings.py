@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import doctest
 import inspect
 import pickle
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -460,3 +462,10 @@ def test_aliases_are_operations_under_another_name() -> None:
 def test_importing_the_library_reads_no_spellings() -> None:
     code = "import sys, ember_ml; sys.exit('ember_ml.spellings' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("module", [spellings, aliases, optim], ids=lambda module: module.__name__)
+def test_examples_run(module: ModuleType, backend: Backend) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_older_names.install("ember_ml.ops", "ember_ml.ops.linearalg")
+
 _PARTS = ("datasets", "nn", "optim", "training")
 
 
@@ -60,7 +62,12 @@ def __getattr__(name: str) -> object:
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
-    return _older_names.attribute(__name__, name)
+    try:
+        return _older_names.attribute(__name__, name)
+    except AttributeError:
+        from ember_ml.spellings import unknown_name
+
+        raise unknown_name(__name__, name, __dir__(), f"ops.{name}" if name in ops.__all__ else None) from None
 
 
 def __dir__() -> list[str]:

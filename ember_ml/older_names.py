@@ -1,7 +1,7 @@
 """Names, calls and commands of earlier versions: what each is now.
 
-``MODULES`` and ``NAMES`` make the older names importable: a module whose older names are listed calls ``register`` and
-``attribute``. ``CALLS`` and ``COMMANDS`` list what is written in another way now and still works, ``GONE`` what was
+``MODULES`` and ``NAMES`` make the older names importable: a module whose older names are listed calls ``register``, and
+``attribute`` or ``install``. ``CALLS`` and ``COMMANDS`` list what is written in another way now and still works, ``GONE`` what was
 removed. The tests try every row, and the page ``docs/older_names.md`` shows them.
 """
 
@@ -123,12 +123,26 @@ GONE: tuple[Older, ...] = (
 )
 
 
+# The module that takes the place of an older one, which may be the parent of another.
+_PLACES = {older: now for older, now, _ in MODULES}
+
+
 def register(parent: str) -> None:
     """Make the older modules below the module ``parent`` importable; ``parent`` calls it when it is imported."""
     for older, now, _ in MODULES:
         if older.startswith(f"{parent}."):
             # Python takes a module that is listed here without looking for a file.
             sys.modules[older] = sys.modules.get(now) or import_module(now)
+
+
+def install(*modules: str) -> None:
+    """Set the older names of modules whose attributes are read often, which a ``__getattr__`` would slow down."""
+    for older, now, _ in (*NAMES, *MODULES):
+        parent, _, name = older.rpartition(".")
+        module = _PLACES.get(parent, parent)
+        if module in modules:
+            place, _, attribute = now.rpartition(".")
+            setattr(sys.modules[module], name, sys.modules.get(now) or getattr(import_module(place), attribute))
 
 
 def attribute(module: str, name: str) -> Any:
@@ -138,11 +152,8 @@ def attribute(module: str, name: str) -> Any:
         if older == path:
             place, _, attribute = now.rpartition(".")
             return getattr(import_module(place), attribute)
-    places = {older: now for older, now, _ in MODULES}
-    for older, now in places.items():
+    for older, now in _PLACES.items():
         parent, _, child = older.rpartition(".")
-        # The parent may be an older module itself, and is the one that takes its place.
-        if child == name and places.get(parent, parent) == module:
+        if child == name and _PLACES.get(parent, parent) == module:
             return import_module(now)
-    hints = [f"; {now} takes its place" for older, now, _ in GONE if older == path]
-    raise AttributeError(f"module {module!r} has no attribute {name!r}{''.join(hints)}")
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")

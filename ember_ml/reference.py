@@ -15,9 +15,10 @@ from pathlib import Path
 from types import ModuleType
 
 from ember_ml import backend as backends
-from ember_ml import older_names, ops
+from ember_ml import older_names, ops, spellings
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
+from ember_ml.ops import aliases
 from ember_ml.tools import LOCK, measuring
 from ember_ml.tools.operations import signature, summary, table
 
@@ -88,6 +89,23 @@ def measured() -> str:
     return summary(measuring.read(LOCK))
 
 
+def options() -> str:
+    """Table of the options of other libraries that layers, optimizers and the like accept."""
+    rows = [[f"`{name}`", ", ".join(f"`{one}`" for one in meant)] for name, meant in spellings.ACCEPTED.items()]
+    return table(["option", "is"], [[name, meant.replace("+", "` and `")] for name, meant in rows])
+
+
+def values() -> str:
+    """Table of the names of other libraries that are accepted for losses, metrics and initializers."""
+    return table(["name", "is"], [[f'`"{name}"`', f'`"{own[0]}"`'] for name, own in spellings.VALUES.items()])
+
+
+def names() -> str:
+    """Table of the names of other libraries that are refused, and what is meant."""
+    everything = {**spellings.NAMES, **{f"ops.{name}": meant for name, meant in aliases.ELSEWHERE.items()}}
+    return table(["name", "did you mean"], [[f"`{name}`", meant] for name, meant in everything.items()])
+
+
 def messages() -> str:
     """The page of samples of wrong use, with the messages that they give."""
     from ember_ml.tools import mistakes  # slow to import
@@ -111,6 +129,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "older_calls": _older(older_names.CALLS),
     "older_commands": _older(older_names.COMMANDS),
     "older_gone": _older(older_names.GONE),
+    "options": options,
+    "values": values,
+    "names": names,
 }
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)

@@ -18,7 +18,7 @@ ROOT = Path(ember_ml.__file__).parent
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "errors interrupts older_names",
+        "errors interrupts older_names spellings",
         "dtypes shapes types",
         "tree",
         "backend",

@@ -44,7 +44,7 @@ def test_every_layer_has_a_case() -> None:
 def test_every_layer_is_on_the_page() -> None:
     page = (Path(__file__).parent.parent / "docs" / "modules.md").read_text(encoding="utf-8")
     made_of_functions = set(nn.modules.activations.CLASSES)
-    dimensions = re.compile(r"(Max|Average)Pool\dd")
+    dimensions = re.compile(r"(Max|Average)Pool\dd|(Global)?(Max|Average)Pooling\dD")
     names = [name for name in nn.modules.__all__ if name not in made_of_functions and not dimensions.fullmatch(name)]
     assert [name for name in names if f"`{name}`" not in page and f"nn.{name}" not in page] == ["activations"]
 

@@ -116,7 +116,7 @@ def test_messages_begin_with_the_name_that_was_written(section: str) -> None:
 @pytest.mark.parametrize("section", dict.fromkeys(sample.section for sample in SAMPLES))
 def test_messages_say_what_must_hold(section: str) -> None:
     # Python's own words for arguments that do not fit a signature.
-    own = r"unexpected keyword|missing .*argument|too many positional|takes \w+ (positional )?argument|multiple values"
+    own = r"unknown option|missing .*argument|too many positional|takes \w+ (positional )?argument|multiple values"
     with use_backend("numpy"):
         for sample in SAMPLES:
             if sample.section == section and sample.code not in mistakes.ENGINE_TEXTS:
@@ -125,7 +125,7 @@ def test_messages_say_what_must_hold(section: str) -> None:
 
 
 def test_an_alias_is_called_by_its_name(backend: Backend) -> None:
-    with pytest.raises(TypeError, match=r"^array\(\) got an unexpected keyword argument 'requires_grad'"):
+    with pytest.raises(TypeError, match=r"^array: unknown option 'requires_grad'"):
         ops.array([1.0], requires_grad=True)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match=r"^amax: axis must be"):
         ops.amax(ops.max([[1.0, 2.0]], axis=0), axis=5)

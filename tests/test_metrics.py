@@ -194,7 +194,7 @@ def test_own_metrics_have_no_init_to_remember(backend: Backend) -> None:
     assert (one.compute(), other.compute(), other([5.0], [0.0]), other.compute()) == (2.0, 1.0, 1.0, 1.0)
     assert repr(one) == "Far(limit=1.0)"
     for kind in (metrics.Accuracy, metrics.MeanSquaredError):
-        with pytest.raises(TypeError, match="argument"):
+        with pytest.raises(TypeError, match=r"argument|unknown option 'limit'"):
             kind(limit=1.0)
 
 

@@ -456,6 +456,13 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
     def wrong(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
         import inspect  # takes longer to import than this module, and errors are rare
 
+        from ember_ml.spellings import unknown_option
+
+        names = [p.name for p in operation.parameters if not p.variadic]
+        operands, options = names[: operation.positional_only], names[operation.positional_only :]
+        for name in kwargs:
+            if name not in names:
+                return unknown_option(called_as(operation), name, options, operands)
         try:
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as error:
@@ -463,6 +470,16 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
         raise AssertionError(f"{operation.name}: the arguments fit its signature")
 
     return wrong
+
+
+def _refuse(operation: Operation) -> Callable[..., Any]:
+    """Function that raises the error for arguments that do not fit."""
+    wrong = binding_error(operation)
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise wrong(args, kwargs)
+
+    return refuse
 
 
 def make_call(operation: Operation) -> Callable[..., Any]:
@@ -474,7 +491,7 @@ def make_call(operation: Operation) -> Callable[..., Any]:
     if _c is None or not _has_fast_path(operation) or len(parameters) > _MOST_PARAMETERS:
         return call
     return _c.function(  # type: ignore[no-any-return]
-        call,
+        _refuse(operation) if _is_plain(operation) else call,
         operation.general,
         operation.general.retry,
         tuple(p.name for p in parameters),

@@ -19,7 +19,9 @@ def __getattr__(name: str) -> Any:
         modules = _import_module(f"{__name__}.modules")
         if name in modules.__all__:
             return getattr(modules, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ember_ml.spellings import unknown_name
+
+    raise unknown_name(__name__, name, () if name.startswith("_") else __dir__())
 
 
 def __dir__() -> list[str]:

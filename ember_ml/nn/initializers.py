@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ember_ml import ops
 from ember_ml.dtypes import written
 from ember_ml.ops import random
+from ember_ml.spellings import accept, unknown_name, value_hint, value_named
 from ember_ml.types import DTypeLike, Shape, Tensor
 
 Initializer: TypeAlias = Callable[..., Any]
@@ -249,9 +250,11 @@ def get_initializer(value: str | float | Initializer) -> Initializer:
         return value
     if not isinstance(value, str):
         raise TypeError(f"get_initializer: value must be a name, a function or a number, got {written(value)}")
-    if value not in INITIALIZERS:
-        raise ValueError(f"get_initializer: value must be one of {', '.join(INITIALIZERS)}, got {value!r}")
-    return INITIALIZERS[value]
+    name = value_named(value, INITIALIZERS)
+    if name is None:
+        hint = value_hint(value, INITIALIZERS)
+        raise ValueError(f"get_initializer: value must be one of {', '.join(INITIALIZERS)}, got {value!r}{hint}")
+    return INITIALIZERS[name]
 
 
 def initialized(
@@ -298,7 +301,14 @@ def _drawn_dtype(dtype: Any) -> Any:
 
 
 INITIALIZERS: dict[str, Initializer] = {
-    name: value
+    name: accept(value)
     for name, value in list(vars().items())
     if callable(value) and getattr(value, "__module__", "") == __name__ and "key" in value.__code__.co_varnames
 }
+globals().update(INITIALIZERS)
+
+
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
+
+    def __getattr__(name: str) -> Any:
+        raise unknown_name(__name__, name, INITIALIZERS)

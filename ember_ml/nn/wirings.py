@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from ember_ml.ops import random
+from ember_ml.spellings import accept_in
 
 
 class Dice:
@@ -305,3 +306,6 @@ def _count(matrix: list[list[int]]) -> int:
 
 def _matrix(rows: int, columns: int) -> list[list[int]]:
     return [[0] * columns for _ in range(rows)]
+
+
+accept_in(vars(), __name__)

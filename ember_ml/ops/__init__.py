@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from ember_ml import older_names as _older_names
 from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType
 from ember_ml.ops.activations import *
+from ember_ml.ops.aliases import *
+from ember_ml.ops.aliases import ELSEWHERE, Elsewhere
 from ember_ml.ops.bitwise import *
 from ember_ml.ops.comparison import *
 from ember_ml.ops.control import *
@@ -47,11 +48,10 @@ from ember_ml.transform import vmap as vmap  # isort: skip
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
 __all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return _older_names.attribute(__name__, name)
-
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# Names that other libraries have, which say what to write. They are hidden from type checkers and not in ``__all__``.
+globals().update({name: Elsewhere(name) for name in ELSEWHERE if name not in globals()})

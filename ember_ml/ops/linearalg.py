@@ -17,9 +17,8 @@ import math as _math
 import threading as _threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager as _contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ember_ml import older_names as _older_names
 from ember_ml.dispatch import op
 from ember_ml.dtypes import accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.dtypes import written as _written
@@ -1313,9 +1312,3 @@ def _shape(x: Any) -> tuple[int, ...]:
 def _rank(x: Any) -> int:
     rank: int = x.ndim
     return rank
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return _older_names.attribute(__name__, name)

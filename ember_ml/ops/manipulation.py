@@ -315,6 +315,24 @@ def array_split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis
 
 
 @op(kept)
+def chunk(x: TensorLike, /, chunks: int, axis: int = 0) -> list[Tensor]:
+    """At most ``chunks`` parts of ``x`` along ``axis``, of one length except that the last may be shorter.
+
+    There are fewer parts if so many of that length already cover the axis; ``array_split`` always makes as many as it
+    is told.
+
+    >>> [part.tolist() for part in chunk([1, 2, 3, 4, 5, 6], 4)]
+    [[1, 2], [3, 4], [5, 6]]
+    """
+    _axis(axis, ndim(x))
+    if chunks < 1:
+        raise ValueError(f"chunks must be >= 1, got {chunks}")
+    length = shape(x)[axis]
+    each = -(-length // chunks)
+    return array_split(x, list(range(each, length, each)) if each else chunks, axis)
+
+
+@op(kept)
 def vsplit(x: TensorLike, /, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Parts of ``x`` along the first axis, as with ``split``.
 

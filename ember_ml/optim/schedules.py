@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import SimpleNamespace
-from typing import Any, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 from ember_ml import ops
+from ember_ml.spellings import accept, unknown_name
 
 Schedule: TypeAlias = Callable[[Any], Any]
 P = ParamSpec("P")
@@ -49,7 +50,7 @@ def _record_call(maker: Callable[P, Schedule]) -> Callable[P, Schedule]:
     def make(*args: P.args, **kwargs: P.kwargs) -> Schedule:
         return Made(maker.__name__, args, kwargs, maker(*args, **kwargs))
 
-    return make
+    return accept(make)
 
 
 @_record_call
@@ -198,3 +199,10 @@ def _wave(n: Any, start: float, end: float, share: Any) -> Any:
 def _check_steps(name: str, steps: int) -> None:
     if not steps >= 1:
         raise ValueError(f"{name} must be >= 1, got {steps}")
+
+
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
+
+    def __getattr__(name: str) -> Any:
+        known = [key for key, value in globals().items() if hasattr(value, "__wrapped__")]
+        raise unknown_name(__name__, name, known)

@@ -1,5 +1,8 @@
 """Training loop, metrics and callbacks, written with ``ops`` and ``transform`` alone."""
 
+from typing import TYPE_CHECKING, Any
+
+from ember_ml.spellings import accept, accept_in, unknown_name
 from ember_ml.training.callbacks import Callback as Callback
 from ember_ml.training.callbacks import Checkpoint as Checkpoint
 from ember_ml.training.callbacks import CSVLogger as CSVLogger
@@ -45,3 +48,13 @@ __all__ = [
     "TopKAccuracy",
     "Trainer",
 ]
+
+accept_in(vars(), __name__)
+for _method in (Trainer.fit, Trainer.evaluate, Trainer.predict):
+    setattr(Trainer, _method.__name__, accept(_method))
+
+
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
+
+    def __getattr__(name: str) -> Any:
+        raise unknown_name(__name__, name, __all__)

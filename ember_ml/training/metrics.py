@@ -16,6 +16,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.dtypes import KINDS, written
 from ember_ml.extend import rename_error
+from ember_ml.spellings import value_hint, value_named
 
 Rows = list[list[float]]
 
@@ -519,9 +520,11 @@ def get_metric(metric: str | Metric) -> Metric:
         is_class = isinstance(metric, type) and issubclass(metric, Metric)
         hint = f"write {metric.__name__}()" if is_class else "a metric of your own is a subclass of Metric"
         raise TypeError(f"Trainer: metrics must be Metric instances or names of metrics, got {written(metric)}; {hint}")
-    if metric not in _NAMES:
-        raise ValueError(f"Trainer: metrics must be among {', '.join(_NAMES)}, got {metric!r}")
-    return _NAMES[metric]()
+    name = value_named(metric, _NAMES)
+    if name is None:
+        hint = value_hint(metric, _NAMES)
+        raise ValueError(f"Trainer: metrics must be among {', '.join(_NAMES)}, got {metric!r}{hint}")
+    return _NAMES[name]()
 
 
 def _as_tensors(values: Any) -> Any:

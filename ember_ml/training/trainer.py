@@ -16,7 +16,9 @@ from ember_ml import ops, transform, tree
 from ember_ml.dtypes import written
 from ember_ml.extend import activate, backend_of, current_backend, operation_of
 from ember_ml.interrupts import interruptible, uninterrupted
+from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
+from ember_ml.spellings import value_hint, value_named
 from ember_ml.training.callbacks import Callback
 from ember_ml.training.data import Arrays, Batch, Batches, as_data, check_integer, converted_like, size_of
 from ember_ml.training.history import History
@@ -46,7 +48,7 @@ class Trainer:
         model: a ``Module``, or a callable with the methods ``tensors``, ``assign`` and ``parameters``.
         loss: a loss of ``ops``, its name, or a ``functools.partial`` of it; or a function ``(prediction, target)`` or
             ``(prediction, target, weights)`` that returns a scalar.
-        optimizer: an optimizer from ``ember_ml.optim``.
+        optimizer: an optimizer from ``ember_ml.optim``, or the name of one, such as ``"adam"``, with its defaults.
         metrics: one metric or several, each a ``Metric`` or its name.
         callbacks: one ``Callback`` or several.
         compile: compile the training step. It is compiled again for each batch size, such as that of a smaller last
@@ -72,7 +74,9 @@ class Trainer:
     ) -> None:
         self.model = _check_instance(model, "tensors", "model must be a Module")
         self.loss = loss
-        self.optimizer = _check_instance(optimizer, "update", "optimizer must be an ember_ml.optim.Optimizer instance")
+        self.optimizer = _check_instance(
+            get_optimizer(optimizer), "update", "optimizer must be an ember_ml.optim.Optimizer instance"
+        )
         given = [metrics] if isinstance(metrics, (str, Metric)) else metrics
         self.metrics = [get_metric(metric) for metric in given or ()]
         names = [metric.name for metric in self.metrics]
@@ -531,10 +535,14 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
     1.75
     """
     if isinstance(loss, str):
-        found = getattr(ops, loss, None)
-        if found is None or not _is_loss(found):
+        found: Any = vars(ops).get(loss)
+        if not _is_loss(found):
             names = [name for name in dir(ops) if _is_loss(getattr(ops, name))]
-            raise ValueError(f"Trainer: loss must be a function or one of {', '.join(names)}, got {loss!r}")
+            name = value_named(loss, names)
+            if name is None:
+                hint = value_hint(loss, names)
+                raise ValueError(f"Trainer: loss must be a function or one of {', '.join(names)}, got {loss!r}{hint}")
+            found = getattr(ops, name)
         loss = found
     if not callable(loss):
         raise TypeError(f"Trainer: loss must be a function or the name of one, got {written(loss)}")

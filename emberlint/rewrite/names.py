@@ -84,11 +84,11 @@ DIFFERENT = {
     "torch": words(
         """
         cond cross cummax cummin dropout eval flatten fold gather get_device gradient index_add istft linalg.lu_factor
-        load lu map max median meshgrid min nanmedian nonzero norm normalize one_hot pad save scan scatter scatter_add
-        sort split std stft svd threshold unfold unique var quantile
+        load lu manual_seed map max median meshgrid min nanmedian nonzero norm normalize one_hot pad randperm save
+        scan scatter scatter_add sort split std stft svd threshold topk unfold unique var quantile
         """
     ),
-    "mlx": frozenset({"load", "save", "eval", "synchronize", "linalg.lu"}),
+    "mlx": frozenset({"load", "save", "eval", "synchronize", "linalg.lu", "topk"}),
     "jax": frozenset({"load", "save", "cond", "map", "scan", "resize"}),
 }
 

@@ -17,6 +17,7 @@ from ember_ml.nn.features.transformer import Transformer as Transformer
 from ember_ml.nn.features.transformer import load as load
 from ember_ml.ops import one_hot as one_hot
 from ember_ml.ops import scatter as scatter
+from ember_ml.spellings import accept_in
 
 __all__ = [
     "PCA",
@@ -43,3 +44,6 @@ else:
 
     def __getattr__(name: str) -> object:
         return _older_names.attribute(__name__, name)
+
+
+accept_in(vars(), __name__)

@@ -63,8 +63,22 @@ from ember_ml.nn.modules.shape import Reshape as Reshape
 from ember_ml.nn.modules.shape import Upsample as Upsample
 from ember_ml.nn.modules.slots import Buffer as Buffer
 from ember_ml.nn.modules.slots import Parameter as Parameter
+from ember_ml.spellings import accept_in, unknown_name
 
-globals().update(activations.CLASSES)
+# Names that Keras has for layers that are the same.
+_POOLS = {
+    "AveragePooling1D": AveragePool1d,
+    "AveragePooling2D": AveragePool2d,
+    "AveragePooling3D": AveragePool3d,
+    "MaxPooling1D": MaxPool1d,
+    "MaxPooling2D": MaxPool2d,
+    "MaxPooling3D": MaxPool3d,
+    **{f"GlobalAveragePooling{rank}D": GlobalAveragePool for rank in (1, 2, 3)},
+    **{f"GlobalMaxPooling{rank}D": GlobalMaxPool for rank in (1, 2, 3)},
+}
+
+globals().update(activations.CLASSES, **_POOLS)
+accept_in(vars(), __name__)
 
 # Type checkers cannot read a computed __all__; without one they see every name.
 if not TYPE_CHECKING:
@@ -73,4 +87,4 @@ if not TYPE_CHECKING:
 
 def __getattr__(name: str) -> type[Module]:
     # The activation classes are created at run time; the return type declares them to type checkers.
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise unknown_name(__name__, name, [key for key, value in globals().items() if isinstance(value, type)])

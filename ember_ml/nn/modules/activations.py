@@ -20,6 +20,7 @@ from ember_ml.nn.modules.slots import Parameter
 from ember_ml.ops import activations as _functions
 from ember_ml.ops import full
 from ember_ml.ops.activations import *  # noqa: F403 - the names are listed there
+from ember_ml.spellings import rename
 from ember_ml.types import DTypeLike, Tensor
 
 
@@ -30,6 +31,8 @@ class Activation(Module):
     options: inspect.Signature
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        names = list(self.options.parameters)
+        kwargs = rename([type(self).__name__], kwargs, names, dict(zip(names, args, strict=False)))
         try:
             bound = self.options.bind(*args, **kwargs)
         except TypeError as error:
@@ -98,6 +101,10 @@ for _name, _function in vars(_functions).items():
         if _function not in _classes:
             _classes[_function] = _class_of(_function)
         globals()[class_name(_name)] = _classes[_function]
+
+# torch's spelling of some names.
+for _name in ("Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Softshrink", "Tanhshrink"):
+    globals()[_name] = next(value for name, value in globals().items() if name.lower() == _name.lower())
 
 CLASSES = {name: value for name, value in globals().items() if value in _classes.values()}
 

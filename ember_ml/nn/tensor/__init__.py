@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ember_ml.nn.tensor.interfaces import DTypeInterface as DTypeInterface
     from ember_ml.nn.tensor.interfaces import TensorInterface as TensorInterface
     from ember_ml.ops.activations import *
+    from ember_ml.ops.aliases import *
     from ember_ml.ops.bitwise import *
     from ember_ml.ops.comparison import *
     from ember_ml.ops.control import *
@@ -64,11 +65,7 @@ __all__ += ["bitwise", "e", "fft", "inf", "linalg", "linearalg", "nan", "newaxis
 __all__ += ["unwrap", "wrap"]
 
 _older_names.register(__name__)
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return _older_names.attribute(__name__, name)
+_older_names.install(__name__, linalg.__name__)
 
 
 def __dir__() -> list[str]:

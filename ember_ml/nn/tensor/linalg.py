@@ -1,8 +1,5 @@
 """Linear algebra extension of the array API standard, and the other operations of ``ops.linearalg``."""
 
-from typing import TYPE_CHECKING
-
-from ember_ml import older_names as _older_names
 from ember_ml.nn.tensor.functions import functions as _functions
 from ember_ml.ops.linearalg import *  # noqa: F403 - all of them
 from ember_ml.ops.manipulation import matrix_transpose as matrix_transpose
@@ -10,11 +7,6 @@ from ember_ml.ops.manipulation import matrix_transpose as matrix_transpose
 vars().update(_functions(vars()))
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__")]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        return _older_names.attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,8 @@
 """Names, calls and commands of earlier versions: what each is now.
 
 ``MODULES`` and ``NAMES`` make the older names importable: a module whose older names are listed calls ``register``, and
-``attribute`` or ``install``. ``CALLS`` and ``COMMANDS`` list what is written in another way now and still works, ``GONE`` what was
-removed. The tests try every row, and the page ``docs/older_names.md`` shows them.
+``attribute`` or ``install``. ``CALLS`` and ``COMMANDS`` list what is written in another way now and still works,
+``GONE`` what was removed. The tests try every row, and the page ``docs/older_names.md`` shows them.
 """
 
 from __future__ import annotations

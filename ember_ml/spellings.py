@@ -1,6 +1,6 @@
 """What users of NumPy, torch, Keras and JAX write by habit, and what it is called here.
 
-``accept`` lets a function take options of ``ACCEPTED``, which cannot be misread, beside its own. Everything else that
+``accept`` lets a function take options of ``ACCEPTED``, which cannot be misread, besides its own. Everything else that
 is not known raises an error that says what to write: from ``MEANT``, ``NOTES`` and ``NAMES``, or the nearest name. The
 tables are read only when a name is not known.
 """
@@ -348,7 +348,7 @@ _MEANT_VALUES: dict[str, tuple[str, ...]] = {
 
 
 def accept(function: Callable[P, R], /) -> Callable[P, R]:
-    """``function``, which takes the options of ``ACCEPTED`` beside its own, and explains those that it does not know.
+    """``function``, which takes the options of ``ACCEPTED`` besides its own, and explains those that it does not know.
 
     Its signature, as ``inspect`` and type checkers see it, stays the same.
 

@@ -3,7 +3,7 @@
 A name is listed if it means the same in all of these libraries that have it, and its leading parameters are the same,
 so that a call cannot be misread. ``torch.index_select(input, dim, index)`` has other parameters than ``take``, and
 ``right`` of ``torch.bucketize`` has another meaning than in ``digitize``: such names are in ``ELSEWHERE``, and calling
-one says what to write instead. Names of the array API standard and of NumPy are beside the operations themselves.
+one says what to write instead. Names of the array API standard and of NumPy are next to the operations themselves.
 """
 
 from typing import NoReturn

@@ -344,7 +344,14 @@ class EmberTensor:
 
     def backward(self, gradient: Any = None, **options: Any) -> None:
         """Compute the gradients of the tensors that this one was computed from, and store them in ``grad``."""
-        self._recorded().backward(unwrap(gradient), **options)
+        native = self._recorded()
+        if not native.requires_grad:
+            raise RuntimeError(
+                "backward: the tensor must be computed from tensors with requires_grad, got one that is not; "
+                "parameters of a Module have it after model.requires_grad_(), and ember_ml.transform.value_and_grad and "
+                "training.Trainer need no backward"
+            )
+        native.backward(unwrap(gradient), **options)
 
     def detach(self) -> EmberTensor:
         """Tensor with the same values, through which no gradient flows."""

@@ -1,4 +1,4 @@
-"""What users of Keras, Lightning, torch and scikit-learn expect of training, and the traps that are no longer silent."""
+"""What users of Keras, Lightning, torch and scikit-learn expect of training, and traps that are no longer silent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 import io
 import itertools
 import math
-import resource
 import subprocess
 import sys
 import warnings
@@ -96,8 +95,8 @@ def target_of(name: str) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_logits_for_a_loss_of_probabilities_are_warned_of(name: str, compile: bool, backend: Backend) -> None:
     mine = classifier(name, compile=compile)
+    line = inspect.currentframe().f_lineno + 2  # type: ignore[union-attr]
     with pytest.warns(UserWarning, match="must be probabilities for the loss") as found:
-        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
         mine.fit(X, target_of(name), epochs=2, batch_size=10)
     assert len(found) == 1, "once for a run"
     assert (found[0].filename, found[0].lineno) == (__file__, line)
@@ -168,7 +167,7 @@ def mse(model: Any) -> Any:
 
 def test_a_model_may_be_trained_with_backward(backend: Backend) -> None:
     if backend.name != "torch":
-        with pytest.raises(UnsupportedError, match="must be on the torch backend, got .*value_and_grad"):
+        with pytest.raises(UnsupportedError, match=r"must be on the torch backend, got .*value_and_grad"):
             modules.Linear(4, 3).requires_grad_()
         return
     import torch
@@ -293,7 +292,6 @@ def test_a_mapped_file_does_not_fill_the_memory(backend: Backend, tmp_path: Path
     assert done.returncode == 0, done.stderr
     unit = 1 if sys.platform == "darwin" else 1024
     assert int(done.stdout) * unit < 64 * 2**20, "a few batches of a MiB, not the file"
-    assert resource.RUSAGE_SELF is not None
 
 
 # How long an epoch and a run are.
@@ -355,9 +353,7 @@ def test_the_last_examples_validate(backend: Backend) -> None:
     assert history.steps == expected.steps
     assert history["val_loss"] == expected["val_loss"]
     weights = np.linspace(0.0, 1.0, 50, dtype="float32")
-    expected = trainer().fit(
-        X[:33], Y[:33], sample_weight=weights[:33], validation_data=(X[33:], Y[33:], weights[33:])
-    )
+    expected = trainer().fit(X[:33], Y[:33], sample_weight=weights[:33], validation_data=(X[33:], Y[33:], weights[33:]))
     history = trainer().fit(X, Y, sample_weight=weights, validation_split=0.33)
     assert history["val_loss"] == expected["val_loss"], "Keras rounds the number of training examples down"
 
@@ -372,23 +368,19 @@ def test_the_last_examples_validate(backend: Backend) -> None:
         ({"validation_split": 1.0}, ValueError, r"validation_split must be > 0 and < 1, got 1\.0"),
         ({"validation_split": -0.1}, ValueError, r"validation_split must be > 0 and < 1, got -0\.1"),
         ({"validation_split": "0.1"}, TypeError, r"validation_split must be a number, got '0\.1'"),
-        ({"validation_split": 0.001}, ValueError, "must leave at least 1 example .* got 0.001 of 50 examples"),
-        ({"validation_split": 0.999}, ValueError, "must leave at least 1 example"),
+        ({"validation_split": 0.999}, ValueError, r"must leave at least 1 example .* got 0\.999 of 50 examples"),
         ({"validation_split": 0.1, "validation_data": (X, Y)}, ValueError, "must be 0 if validation_data is given"),
     ],
 )
 def test_lengths_are_looked_at(options: dict[str, Any], kind: Any, hint: str, backend: Backend) -> None:
     mine = trainer()
-    if "0.001" in hint:
-        options = {"validation_split": 1e-17}
-        hint = "must leave at least 1 example .* got 1e-17 of 50 examples"
     with pytest.raises(kind, match=f"Trainer: .*{hint}"):
         mine.fit(X, Y, **options)
     assert not mine.history.steps
 
 
 def test_an_iterable_is_not_split(backend: Backend) -> None:
-    with pytest.raises(ValueError, match="validation_split must be 0 for an iterable of batches, got 0.2; use valid"):
+    with pytest.raises(ValueError, match=r"must be 0 for an iterable of batches, got 0\.2; use validation_data"):
         trainer().fit(Batches(), validation_split=0.2)
 
 
@@ -412,8 +404,9 @@ def test_lengths_survive_an_interrupt(stop: int, data: Any, backend: Backend, tm
 
 @pytest.mark.parametrize("name", ["run.safetensors", "new/run.npz"])
 def test_a_checkpoint_has_the_name_that_was_asked_for(name: str, backend: Backend, tmp_path: Path) -> None:
-    whole, mine = trainer(), trainer()
+    whole = trainer()
     whole.fit(X, Y, epochs=4)
+    mine = trainer()
     mine.fit(X, Y, epochs=2)
     assert mine.save(tmp_path / name) == tmp_path / name
     assert mine.save(str(tmp_path / name)) == tmp_path / name, "it is replaced"
@@ -558,7 +551,7 @@ def test_a_scheduler_sets_the_rate_of_an_epoch(backend: Backend) -> None:
 def test_rates_of_a_schedule_are_not_replaced(backend: Backend) -> None:
     for callback in (training.ReduceLROnPlateau(), training.LearningRateScheduler(lambda epoch: 0.1)):
         mine = trainer(callback, optimizer=optim.SGD(optim.schedules.cosine(0.1, steps=9)))
-        with pytest.raises(ValueError, match=f"{type(callback).__name__}: the learning_rate of the optimizer must be a"):
+        with pytest.raises(ValueError, match=f"{type(callback).__name__}: the learning_rate .* must be a number, got"):
             mine.fit(X, Y)
 
 
@@ -648,7 +641,7 @@ CALLBACKS: dict[str, Any] = {
     "scheduler": lambda: [training.LearningRateScheduler(lambda epoch, rate: rate * 0.5)],
     "average": lambda: [training.ModelAverage(0.9)],
     "mean of epochs": lambda: [training.ModelAverage(None, every=None)],
-    "function": lambda: [training.LambdaCallback(on_epoch_end=lambda trainer, record: record.update(more=trainer.step))],
+    "function": lambda: [training.LambdaCallback(on_epoch_end=lambda trainer, record: record.update(at=trainer.step))],
 }
 
 
@@ -664,8 +657,8 @@ def test_callbacks_go_on_after_an_interrupt(kind: str, compile: bool, backend: B
     whole.fit(X, Y, **options)
     for stop in (2, 5, 7):
         folder = tmp_path / str(stop)
+        mine = trainer(*CALLBACKS[kind](), training.Checkpoint(folder, every=1), Interrupted(stop), compile=compile)
         with pytest.raises(KeyboardInterrupt):
-            mine = trainer(*CALLBACKS[kind](), training.Checkpoint(folder, every=1), Interrupted(stop), compile=compile)
             mine.fit(X, Y, **options)
         mine = trainer(*CALLBACKS[kind](), seed=5, compile=compile)
         mine.fit(X, Y, **options, resume=folder)

@@ -180,8 +180,16 @@ class Trainer:
             data = as_data(x, y, batch_size, self._device, sample_weight)
             if validation_split != 0:
                 data, validation_data = _split(data, validation_split, validation_data)
-            limits = math.inf if epochs is None else epochs, steps_per_epoch, math.inf if max_steps is None else max_steps
-            run = _Run(data, validation_data, batch_size, shuffle, *limits, progress)
+            run = _Run(
+                data,
+                validation_data,
+                batch_size,
+                shuffle,
+                epochs=math.inf if epochs is None else epochs,
+                steps_per_epoch=steps_per_epoch,
+                max_steps=math.inf if max_steps is None else max_steps,
+                progress=progress,
+            )
             self._roll_back()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self._is_stopped, self._is_unchecked = False, self._expected is not None

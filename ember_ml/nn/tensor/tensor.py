@@ -347,9 +347,9 @@ class EmberTensor:
         native = self._recorded()
         if not native.requires_grad:
             raise RuntimeError(
-                "backward: the tensor must be computed from tensors with requires_grad, got one that is not; "
-                "parameters of a Module have it after model.requires_grad_(), and ember_ml.transform.value_and_grad and "
-                "training.Trainer need no backward"
+                "backward: the tensor must be computed from tensors with requires_grad=True, got one that is not; "
+                "ember_ml.transform.value_and_grad and training.Trainer work on every engine, and the parameters of a "
+                "module require grad after model.requires_grad_()"
             )
         native.backward(unwrap(gradient), **options)
 

@@ -520,7 +520,7 @@ def flat(model: Any) -> Tensors:
     return found
 
 
-def detach(parameters: Tensors, grads: Mapping[str, Any]) -> tuple[Tensors, Mapping[str, Any], Callable[..., None]]:
+def detach(parameters: Tensors, grads: Mapping[str, Any]) -> tuple[Tensors, Any, Callable[[Tensors], None]]:
     """Parameters of a model and their gradients, without a record of how they were computed.
 
     torch may record operations on parameters, for ``backward``. New parameters must not refer to that record, which

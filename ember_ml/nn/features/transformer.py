@@ -276,7 +276,9 @@ def load(path: object) -> Any:
 
 def check_no_rows(function: str, needed: str, value: Any) -> None:
     """Raise an error if rows are given as the first option of a function that creates an unfitted transformation."""
-    if isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) or hasattr(value, "columns"):
+    # Numbers of NumPy have the attribute too, and no axes.
+    has_axes = getattr(value, "ndim", 0) != 0
+    if isinstance(value, (list, tuple)) or has_axes:
         raise TypeError(
             f"{function}: {needed}, got {written(value)}; {function}() is not fitted yet: write "
             f"{function}().fit_transform(rows)"

@@ -29,9 +29,13 @@ class Probabilities(NamedTuple):
         tolerance = max(_TOLERANCE, _ROUNDINGS * ops.finfo(ops.dtype(prediction)).eps)
         values = ops.stop_gradient(prediction)
         wide = "float64" if ops.dtype(values) == "float64" else "float32"
-        sums = ops.ones_like(ops.min(values)) if self.axis is None or not values.ndim else ops.sum(values, axis=self.axis, dtype=wide)
-        figures = [ops.cast(x, wide) for x in (ops.min(values), ops.max(values), ops.min(sums), ops.max(sums))]
-        low, high, least, most = ops.stack(figures).tolist()  # emberlint: ignore[EMB202] one read per run
+        figures = [ops.min(values), ops.max(values)]
+        if self.axis is not None and values.ndim:
+            sums = ops.sum(values, axis=self.axis, dtype=wide)
+            figures += [ops.min(sums), ops.max(sums)]
+        stacked = ops.stack([ops.cast(x, wide) for x in figures])
+        low, high, *sides = stacked.tolist()  # emberlint: ignore[EMB202] one read per run
+        least, most = sides or (1.0, 1.0)
         # Comparisons with NaN are false, so NaN is not taken for a logit.
         if low < -tolerance or high > 1 + tolerance:
             found = f"values from {low:.4g} to {high:.4g}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -50,17 +49,14 @@ class Probabilities(NamedTuple):
         )
 
 
-def expected_by(loss: str | Callable[..., Any]) -> Probabilities | None:
+def expected_by(loss: Any) -> Probabilities | None:
     """Probabilities that a loss expects; ``None`` if it takes logits, or is not a loss of ``ops`` that could.
 
-    >>> expected_by("binary_crossentropy")
+    >>> expected_by(ops.binary_crossentropy)
     Probabilities(loss='binary_crossentropy', axis=None)
     >>> expected_by(partial(ops.binary_crossentropy, from_logits=True))
     """
-    function: Any = getattr(ops, loss, None) if isinstance(loss, str) else loss
-    options: dict[str, Any] = {}
-    if isinstance(function, partial):
-        function, options = function.func, function.keywords
+    function, options = (loss.func, loss.keywords) if isinstance(loss, partial) else (loss, {})
     operation = getattr(function, "__operation__", None)
     if operation is None or operation.category != "losses":
         return None

@@ -125,7 +125,7 @@ class Trainer:
     @loss.setter
     def loss(self, loss: str | Callable[..., Any]) -> None:
         self._loss = get_loss(loss)
-        self._expected = expected_by(loss)
+        self._expected = expected_by(getattr(self._loss, "operation", None))
         self._is_weighted = _accepts_weights(self._loss)
 
     def fit(
@@ -655,6 +655,7 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         result = total if is_sum else ops.divide(total, ops.where(ops.equal(weight, 0), 1, weight))
         return ops.cast(result, ops.dtype(each))
 
+    function.operation = loss  # type: ignore[attr-defined]
     return function
 
 

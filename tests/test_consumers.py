@@ -136,6 +136,12 @@ CALLS = {
     "sklearn f1_score": lambda X, y, p: metrics.f1_score(y, 1 - y),
     "sklearn r2_score": lambda X, y, p: metrics.r2_score(p, p * 0.9),
     "sklearn log_loss": lambda X, y, p: metrics.log_loss(y, p),
+    "sklearn roc_auc_score": lambda X, y, p: metrics.roc_auc_score(y, p),
+    "sklearn roc_auc_score of weights": lambda X, y, p: metrics.roc_auc_score(y, p, sample_weight=p),
+    "sklearn roc_auc_score of a part": lambda X, y, p: metrics.roc_auc_score(y, p, max_fpr=0.5),
+    "sklearn roc_curve": lambda X, y, p: metrics.roc_curve(y, p)[0],
+    "sklearn roc_curve of weights": lambda X, y, p: metrics.roc_curve(y, p, sample_weight=p)[1],
+    "sklearn roc_curve of all thresholds": lambda X, y, p: metrics.roc_curve(y, p, drop_intermediate=False)[1],
 }
 
 
@@ -180,7 +186,14 @@ main(*sys.argv[1:])
 ENGINES = ember_ml.get_available_backends()
 
 # These return a Python float, as they do for any array.
-NUMBERS = ("sklearn f1_score", "sklearn r2_score", "sklearn log_loss")
+NUMBERS = (
+    "sklearn f1_score",
+    "sklearn r2_score",
+    "sklearn log_loss",
+    "sklearn roc_auc_score",
+    "sklearn roc_auc_score of weights",
+    "sklearn roc_auc_score of a part",
+)
 
 
 @cache

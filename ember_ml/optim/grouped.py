@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ember_ml import tree
-from ember_ml.optim.optimizer import Optimizer, Plan, Tensors, parameters_by_path
+from ember_ml.optim.optimizer import Optimizer, Plan, Tensors, clipped, detach, parameters_by_path, positive
 
 Choice = Callable[[str, Any], bool]
 
@@ -17,6 +17,9 @@ class Grouped:
     Args:
         groups: pairs ``(predicate, optimizer)``. A parameter is updated by the first optimizer whose
             ``predicate(path, parameter)`` is true.
+        clip_value: largest absolute value of an element of a gradient, for all optimizers.
+        clip_norm: largest global norm of all gradients together; larger gradients are all scaled by the same factor.
+            The ``clip_norm`` of an optimizer in ``groups`` limits the norm of its own gradients, after that.
 
     >>> from ember_ml import ops
     >>> from ember_ml.optim import SGD
@@ -26,7 +29,15 @@ class Grouped:
     {'slow': [0.75], 'fast': [0.5]}
     """
 
-    def __init__(self, groups: Iterable[tuple[Choice, Optimizer]]) -> None:
+    def __init__(
+        self,
+        groups: Iterable[tuple[Choice, Optimizer]],
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        self.clip_value = positive(self, "clip_value", clip_value)
+        self.clip_norm = positive(self, "clip_norm", clip_norm)
         self.groups = list(groups)
         if not self.groups:
             raise ValueError("Grouped: optimizers must hold at least 1 pair, got none")
@@ -50,6 +61,10 @@ class Grouped:
     def update(self, model: Any, grads: Any) -> Any:
         """Update the parameters of a model in place; for a tree of parameters, return the new tree."""
         parameters, gradients = parameters_by_path(model), parameters_by_path(grads)
+        is_tree = isinstance(model, (dict, list, tuple))
+        if not is_tree:
+            parameters, gradients, record = detach(parameters, gradients)
+        gradients = clipped(self, gradients)
         plans: list[tuple[Optimizer, Plan]] = []
         for optimizer, part in zip(self._optimizers(), self._split(parameters), strict=True):
             plan = optimizer._plan(part, {path: gradients.pop(path) for path in part if path in gradients})
@@ -57,12 +72,12 @@ class Grouped:
         if gradients:
             raise ValueError(f"Grouped: grads must be of parameters, got one of {', '.join(gradients)}")
         new = dict(parameters)
-        is_tree = isinstance(model, (dict, list, tuple))
         if plans:
             with plans[0][1].section():
                 for optimizer, plan in plans:
                     new.update(optimizer._commit(plan))
                 if not is_tree:
+                    record(new)
                     model.assign(new)
         return tree.unflatten(model, list(new.values())) if is_tree else None
 
@@ -105,7 +120,8 @@ class Grouped:
         return self
 
     def __repr__(self) -> str:
-        return f"Grouped({', '.join(map(repr, self._optimizers()))})"
+        clips = (f"{name}={getattr(self, name)}" for name in ("clip_value", "clip_norm") if getattr(self, name))
+        return f"Grouped({', '.join([*map(repr, self._optimizers()), *clips])})"
 
     def _optimizers(self) -> list[Optimizer]:
         return [optimizer for _, optimizer in self.groups]

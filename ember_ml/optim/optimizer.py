@@ -70,8 +70,8 @@ class Optimizer:
     def __init__(
         self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
     ) -> None:
-        self.clip_value = _positive(self, "clip_value", clip_value)
-        self.clip_norm = _positive(self, "clip_norm", clip_norm)
+        self.clip_value = positive(self, "clip_value", clip_value)
+        self.clip_norm = positive(self, "clip_norm", clip_norm)
         self._step: Any = None
         self._rate: Any = None
         self._schedule: Schedule | None = None
@@ -151,6 +151,11 @@ class Optimizer:
         known = self._rate if type(self._rate) is not float else None
         like = self._step if known is None else known
         self._rate = rate if like is None else ops.full_like(like, rate, dtype="float32" if known is None else None)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """Schedule of the learning rate; ``None`` if the rate is a number."""
+        return self._schedule
 
     @property
     def step(self) -> int:
@@ -337,12 +342,15 @@ class Optimizer:
 
     def _update(self, parameters: Tensors, grads: Mapping[str, Any], model: Any = None) -> Tensors:
         """New values of the parameters that have a gradient, assigned to ``model`` if it is given."""
+        if model is not None:
+            parameters, grads, record = detach(parameters, grads)
         plan = self._plan(parameters, grads)
         if plan is None:
             return {}
         with plan.section():
             new = self._commit(plan)
             if model is not None:
+                record(new)
                 model.assign(new)
         return new
 
@@ -366,11 +374,7 @@ class Optimizer:
         if not self._states.keys() >= grads.keys():
             self._prepare({path: parameters[path] for path in paths})
         self._match_parameters(paths, values)
-        if self.clip_value is not None:
-            gradients = clip_by_value(gradients, self.clip_value)
-        if self.clip_norm is not None:
-            gradients = clip_by_global_norm(gradients, self.clip_norm)
-        return self._apply_rule(paths, values, gradients)
+        return self._apply_rule(paths, values, clipped(self, gradients))
 
     def _commit(self, plan: Plan) -> Tensors:
         """Write the new state and return the new parameters by path."""
@@ -522,6 +526,34 @@ def parameters_by_path(model: Any) -> Tensors:
     return found
 
 
+def detach(parameters: Tensors, grads: Mapping[str, Any]) -> tuple[Tensors, Any, Callable[[Tensors], None]]:
+    """Parameters of a model and their gradients, without a record of how they were computed.
+
+    torch may record operations on parameters, for ``backward``. New parameters must not refer to that record, which
+    would grow with every step. The third value is a function that lets torch record operations on the new ones too.
+    """
+    rules = _fused_rules(next(iter(parameters.values()), None))
+    paths = rules.recorded(parameters) if hasattr(rules, "recorded") else ()
+    if not paths:
+        return parameters, grads, _do_nothing
+    parameters = {**parameters, **{path: ops.stop_gradient(parameters[path]) for path in paths}}
+    grads = {path: None if gradient is None else ops.stop_gradient(gradient) for path, gradient in grads.items()}
+    return parameters, grads, lambda new: rules.record([new[path] for path in paths if path in new])
+
+
+def _do_nothing(new: Tensors) -> None:
+    """Record nothing."""
+
+
+def clipped(optimizer: Any, gradients: Any) -> Any:
+    """Gradients clipped as the options ``clip_value`` and ``clip_norm`` of an optimizer say."""
+    if optimizer.clip_value is not None:
+        gradients = clip_by_value(gradients, optimizer.clip_value)
+    if optimizer.clip_norm is not None:
+        gradients = clip_by_global_norm(gradients, optimizer.clip_norm)
+    return gradients
+
+
 def _is_nested(model: dict[str, Any]) -> bool:
     return any(type(value) in (dict, list, tuple) for value in model.values())
 
@@ -536,7 +568,8 @@ def _check_paths(optimizer: Optimizer, parameters: Tensors, grads: Mapping[str, 
         )
 
 
-def _positive(optimizer: Optimizer, name: str, limit: float | None) -> float | None:
+def positive(optimizer: Any, name: str, limit: float | None) -> float | None:
+    """``limit``, an option of an optimizer; an error if it is not positive or ``None``."""
     if limit is not None and not limit > 0:
         raise ValueError(f"{type(optimizer).__name__}: {name} must be > 0, got {limit}")
     return limit

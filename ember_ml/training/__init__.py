@@ -8,6 +8,10 @@ from ember_ml.training.callbacks import Checkpoint as Checkpoint
 from ember_ml.training.callbacks import CSVLogger as CSVLogger
 from ember_ml.training.callbacks import EarlyStopping as EarlyStopping
 from ember_ml.training.callbacks import FailOnNaN as FailOnNaN
+from ember_ml.training.callbacks import LambdaCallback as LambdaCallback
+from ember_ml.training.callbacks import LearningRateScheduler as LearningRateScheduler
+from ember_ml.training.callbacks import ModelAverage as ModelAverage
+from ember_ml.training.callbacks import ReduceLROnPlateau as ReduceLROnPlateau
 from ember_ml.training.callbacks import TensorBoard as TensorBoard
 from ember_ml.training.history import History as History
 from ember_ml.training.metrics import AUC as AUC
@@ -38,11 +42,15 @@ __all__ = [
     "EarlyStopping",
     "FailOnNaN",
     "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
     "MeanAbsoluteError",
     "MeanSquaredError",
     "Metric",
+    "ModelAverage",
     "Precision",
     "Recall",
+    "ReduceLROnPlateau",
     "SparseCategoricalAccuracy",
     "TensorBoard",
     "TopKAccuracy",

@@ -1,14 +1,21 @@
-"""Callbacks: early stopping, checkpoints and logs."""
+"""Callbacks: early stopping, learning rates, averages, checkpoints and logs."""
 
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ember_ml import ops
+from ember_ml.dtypes import written
 from ember_ml.errors import warn
+from ember_ml.interrupts import uninterrupted
 from ember_ml.training.data import converted_like
 from emberlint import atomic
 
@@ -140,6 +147,264 @@ class EarlyStopping(Callback):
         self.watch.best, self.waited, self.tensors = state["best"], state["waited"], state["tensors"]
 
 
+class ReduceLROnPlateau(Callback):
+    """Lower the learning rate when a figure has not improved for ``patience`` epochs, as in Keras.
+
+    The learning rate of the optimizer must be a number, not a schedule. The rates of all optimizers of a ``Grouped``
+    are lowered.
+
+    Args:
+        monitor: name of the figure; by default ``val_loss``, or ``loss`` without validation data.
+        factor: factor by which the learning rate is multiplied, above 0 and below 1.
+        patience: number of consecutive epochs without improvement after which the rate is lowered.
+        least: smallest change that counts as an improvement.
+        mode: ``"min"``, ``"max"`` or ``"auto"``, as in ``EarlyStopping``.
+        cooldown: number of epochs after a change in which epochs without improvement do not count.
+        min_learning_rate: rate below which it is not lowered.
+    """
+
+    def __init__(
+        self,
+        monitor: str | None = None,
+        factor: float = 0.1,
+        patience: int = 10,
+        least: float = 1e-4,
+        mode: str = "auto",
+        cooldown: int = 0,
+        min_learning_rate: float = 0.0,
+    ) -> None:
+        name = type(self).__name__
+        if not 0 < factor < 1:
+            raise ValueError(f"{name}: factor must be > 0 and < 1, got {factor}")
+        for option, value in (("patience", patience), ("cooldown", cooldown), ("min_learning_rate", min_learning_rate)):
+            if not value >= 0:
+                raise ValueError(f"{name}: {option} must be >= 0, got {value}")
+        self.watch = _Watch(self, monitor, mode, least)
+        self.factor, self.patience, self.cooldown = factor, patience, cooldown
+        self.min_learning_rate = min_learning_rate
+        # Epochs without improvement, epochs of cooldown that are left, and number of epochs counted.
+        self.waited = self.cooling = self._counted = 0
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        _check_rates(self, trainer)
+        if not trainer.step:
+            self.watch.best, self.waited, self.cooling, self._counted = math.nan, 0, 0, 0
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        # A callback is called a second time for an epoch if it was interrupted.
+        if self._counted == trainer.epoch:
+            return
+        with uninterrupted():
+            is_better = self.watch.is_better(record)
+            self._counted = trainer.epoch
+            self.cooling = max(self.cooling - 1, 0)
+            self.waited = 0 if is_better or self.cooling else self.waited + 1
+            if self.waited and self.waited >= self.patience:
+                self._lower(trainer)
+
+    def _lower(self, trainer: Trainer) -> None:
+        for optimizer in _optimizers(trainer):
+            rate = optimizer.learning_rate
+            if rate > self.min_learning_rate:
+                optimizer.learning_rate = max(rate * self.factor, self.min_learning_rate)
+                self.waited, self.cooling = 0, self.cooldown
+
+    def state(self) -> Any:
+        return {"best": self.watch.best, "waited": self.waited, "cooling": self.cooling, "counted": self._counted}
+
+    def restore(self, state: Any) -> None:
+        self.watch.best, self.waited = state["best"], state["waited"]
+        self.cooling, self._counted = state["cooling"], state["counted"]
+
+
+class LearningRateScheduler(Callback):
+    """Set the learning rate before every epoch.
+
+    ``optim.schedules`` change the rate with every step instead, and need no callback.
+
+    Args:
+        schedule: function ``(epoch)`` or ``(epoch, learning_rate)`` that returns the new learning rate. ``epoch``
+            counts from 0. It is called for each optimizer of a ``Grouped``, with the rate of that optimizer.
+    """
+
+    def __init__(self, schedule: Callable[..., float]) -> None:
+        if not callable(schedule):
+            raise TypeError(f"{type(self).__name__}: schedule must be a function, got {written(schedule)}")
+        self.schedule = schedule
+        self._takes_rate = _accepts(schedule, 2)
+        # Epoch for which the rate is set. A resumed epoch begins a second time, and its rate is that of the first.
+        self._epoch = -1
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        _check_rates(self, trainer)
+        if not trainer.step:
+            self._epoch = -1
+
+    def on_epoch_begin(self, trainer: Trainer) -> None:
+        if self._epoch == trainer.epoch:
+            return
+        optimizers = _optimizers(trainer)
+        rates = [self._rate(trainer.epoch, optimizer.learning_rate) for optimizer in optimizers]
+        with uninterrupted():
+            for optimizer, rate in zip(optimizers, rates, strict=True):
+                optimizer.learning_rate = rate
+            self._epoch = trainer.epoch
+
+    def _rate(self, epoch: int, rate: float) -> float:
+        new = self.schedule(epoch, rate) if self._takes_rate else self.schedule(epoch)
+        if not ops.is_tensor(new) and not isinstance(new, Real):
+            raise TypeError(f"{type(self).__name__}: schedule must return a number, got {written(new)}")
+        return float(new)
+
+    def state(self) -> Any:
+        return self._epoch
+
+    def restore(self, state: Any) -> None:
+        self._epoch = state
+
+
+class LambdaCallback(Callback):
+    """Callback of functions. Each has the arguments of the method of ``Callback`` with its name.
+
+    >>> LambdaCallback(on_epoch_end=lambda trainer, record: print(record["loss"]))
+    LambdaCallback(on_epoch_end)
+    """
+
+    def __init__(
+        self,
+        *,
+        on_fit_begin: Callable[[Trainer], Any] | None = None,
+        on_epoch_begin: Callable[[Trainer], Any] | None = None,
+        on_step_end: Callable[[Trainer, Any], Any] | None = None,
+        on_epoch_end: Callable[[Trainer, dict[str, float]], Any] | None = None,
+        on_settled: Callable[[Trainer], Any] | None = None,
+        on_fit_end: Callable[[Trainer], Any] | None = None,
+    ) -> None:
+        given = {
+            "on_fit_begin": on_fit_begin,
+            "on_epoch_begin": on_epoch_begin,
+            "on_step_end": on_step_end,
+            "on_epoch_end": on_epoch_end,
+            "on_settled": on_settled,
+            "on_fit_end": on_fit_end,
+        }
+        self._functions = {name: function for name, function in given.items() if function is not None}
+        for name, function in self._functions.items():
+            if not callable(function):
+                raise TypeError(f"{type(self).__name__}: {name} must be a function, got {written(function)}")
+            setattr(self, name, function)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._functions)})"
+
+
+class ModelAverage(Callback):
+    """Average of the parameters over training, which often generalizes better than the last parameters.
+
+    Training goes on with the parameters themselves. Use the average with ``applied``, or assign it after training.
+
+    Args:
+        decay: share of the old average that is kept by an update, for an exponential moving average. ``None`` for the
+            mean of all values, as in stochastic weight averaging.
+        every: number of steps between two updates; ``None`` for one update after every epoch.
+        start: number of steps before the first update; if ``every`` is ``None``, of epochs.
+
+    >>> from ember_ml import nn, optim, training
+    >>> average = ModelAverage(decay=0.9)
+    >>> trainer = training.Trainer(nn.modules.Linear(1, 1), "mse", optim.SGD(0.1), callbacks=average)
+    >>> history = trainer.fit([[0.0], [1.0]], [[1.0], [3.0]], epochs=300, batch_size=2)
+    >>> with average.applied(trainer.model):
+    ...     [round(x, 1) for x in trainer.predict([[2.0]])[0].tolist()]
+    [5.0]
+    """
+
+    def __init__(self, decay: float | None = 0.999, every: int | None = 1, start: int = 0) -> None:
+        name = type(self).__name__
+        if decay is not None and not 0 <= decay < 1:
+            raise ValueError(f"{name}: decay must be None, or >= 0 and < 1, got {decay}")
+        if every is not None and every < 1:
+            raise ValueError(f"{name}: every must be >= 1, got {every}")
+        if start < 0:
+            raise ValueError(f"{name}: start must be >= 0, got {start}")
+        self.decay, self.every, self.start = decay, every, start
+        # Number of updates, the step of the last one, and the averages by path, in float32 or wider.
+        self.count = self._step = 0
+        self.tensors: dict[str, Any] = {}
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        if not trainer.step:
+            self.count, self._step, self.tensors = 0, 0, {}
+
+    def on_step_end(self, trainer: Trainer, loss: Any) -> None:
+        if self.every is not None and trainer.step > self.start and (trainer.step - self.start) % self.every == 0:
+            self._update(trainer)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        if self.every is None and trainer.epoch > self.start:
+            self._update(trainer)
+
+    def assign(self, model: Any) -> None:
+        """Replace the parameters of a model by their averages; buffers keep their values."""
+        if not self.tensors:
+            raise ValueError(f"{type(self).__name__}: there must be an average to assign, got none before any update")
+        model.assign(converted_like(model.tensors(), self.tensors))
+
+    @contextmanager
+    def applied(self, model: Any) -> Iterator[None]:
+        """Context manager in which the parameters of a model are their averages."""
+        before = dict(model.tensors())
+        self.assign(model)
+        try:
+            yield
+        finally:
+            model.assign({path: before[path] for path in self.tensors})
+
+    def _update(self, trainer: Trainer) -> None:
+        # A callback is called a second time for a step if it was interrupted.
+        if self._step == trainer.step:
+            return
+        # The weight of the new parameters; the first are the average so far.
+        weight = 1 / (self.count + 1) if self.decay is None else 1 - self.decay
+        new = {}
+        for path, x in trainer.model.parameters().items():
+            # In half precision, an average would not move by small steps.
+            wide = ops.cast(x, "float32") if ops.dtype(x) in ("float16", "bfloat16") else x
+            new[path] = ops.lerp(self.tensors[path], wide, weight) if path in self.tensors else wide
+        # On a lazy engine, the averages would otherwise refer to all earlier parameters.
+        ops.eval(new)
+        with uninterrupted():
+            self.count, self._step, self.tensors = self.count + 1, trainer.step, {**self.tensors, **new}
+
+    def state(self) -> Any:
+        return {"count": self.count, "step": self._step, "tensors": self.tensors}
+
+    def restore(self, state: Any) -> None:
+        self.count, self._step, self.tensors = state["count"], state["step"], state["tensors"]
+
+
+def _optimizers(trainer: Trainer) -> list[Any]:
+    """The optimizer, or those of a ``Grouped``."""
+    return [one for _, one in getattr(trainer.optimizer, "groups", [(None, trainer.optimizer)])]
+
+
+def _check_rates(owner: Callback, trainer: Trainer) -> None:
+    """Raise an error if a learning rate is a schedule, which a callback does not replace."""
+    for optimizer in _optimizers(trainer):
+        if getattr(optimizer, "schedule", None) is not None:
+            raise ValueError(
+                f"{type(owner).__name__}: the learning_rate of the optimizer must be a number, got a schedule"
+            )
+
+
+def _accepts(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function accepts ``count`` positional arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
 class Checkpoint(Callback):
     """Write numbered checkpoint files; ``fit(resume=directory)`` continues from the last one.
 
@@ -149,7 +414,8 @@ class Checkpoint(Callback):
     numbers.
 
     Args:
-        directory: directory of the files; created if missing.
+        directory: directory of the files, created if missing; or the path of one file, which ends with
+            ``.safetensors`` or ``.npz`` and is replaced every time.
         every: number of steps between two checkpoints; by default one is written after every epoch.
         keep: number of latest files to keep; by default all.
         monitor: name of a figure; write a checkpoint only after epochs where it is the best so far.
@@ -168,6 +434,8 @@ class Checkpoint(Callback):
             raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
         if keep is not None and keep < 1:
             raise ValueError(f"{type(self).__name__}: keep must be >= 1, got {keep}")
+        if keep is not None and checkpoint_file(directory) is not None:
+            raise ValueError(f"{type(self).__name__}: keep must be None for the path of one file, got {keep}")
         if every is not None and monitor is not None:
             raise ValueError(
                 f"{type(self).__name__}: monitor and every must not both be given, as metrics are known after an "
@@ -194,7 +462,7 @@ class Checkpoint(Callback):
         if self._is_due:
             self._is_due = False
             path = trainer.save(self.directory, keep=self.keep)
-            if not self._is_checked:
+            if not self._is_checked and path != self.directory:
                 _warn_if_not_latest(path)
                 self._is_checked = True
 
@@ -204,6 +472,12 @@ class Checkpoint(Callback):
     def restore(self, state: Any) -> None:
         if self.watch is not None:
             self.watch.best = state
+
+
+def checkpoint_file(place: Any) -> Path | None:
+    """Path of the one file that ``place`` names; ``None`` if it is a directory of numbered checkpoints."""
+    path = Path(place)
+    return path if path.suffix.lower() in (".safetensors", ".npz") and not path.is_dir() else None
 
 
 def _warn_if_not_latest(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
+from numbers import Real
 from operator import index
 from typing import Any
 
@@ -16,12 +17,12 @@ Batch = tuple[Any, ...]
 
 
 class Arrays:
-    """Examples in memory, along the first axis of every tensor."""
+    """Examples along the first axis of every tensor. Memory-mapped files are read one batch at a time."""
 
     def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> None:
         batch_size = check_integer("batch_size", batch_size, 1)
         given = (x, y) if weights is None else (x, y, weights)
-        self.parts = [None if part is None else _as_tensors(part, device) for part in given]
+        self.parts = [None if part is None else _as_tensors(part, device, keeps_files=True) for part in given]
         self.batch_size = batch_size
         self.device = device
         self.count = _count_examples(*self.parts)
@@ -40,12 +41,45 @@ class Arrays:
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
         if resume_state is not None:
             ops.random.set_state(resume_state)
+        # Files are indexed on the host; one read of the order serves all batches.
+        has_files = any(_is_file(leaf) for leaf in tree.leaves(self.parts))
+        rows = ops.to_numpy(ops.arange(self.count) if order is None else order) if has_files else None
         for begin in range(skip * self.batch_size, self.count, self.batch_size):
-            end = begin + self.batch_size
-            if order is None:
-                yield tuple(_slice(part, slice(begin, end)) for part in self.parts)
-            else:
-                yield tuple(_take(part, order[begin:end]) for part in self.parts)
+            part = slice(begin, begin + self.batch_size)
+            yield tuple(self._batch(data, part, order, rows) for data in self.parts)
+
+    def _batch(self, data: Any, part: slice, order: Any, rows: Any) -> Any:
+        """Examples of ``data`` whose numbers are ``part`` of ``order``, or of ``rows`` on the host."""
+        if data is None:
+            return None
+
+        def chosen(x: Any) -> Any:
+            if _is_file(x):
+                # An array of indices reads a copy; a slice would refer to the file.
+                return ops.asarray(x[rows[part]], device=self.device)
+            return x[part] if order is None else ops.take(x, order[part], axis=0)
+
+        # The indices of a permutation are in range.
+        with unchecked():
+            return tree.map(chosen, data)
+
+    def split(self, fraction: float) -> tuple[Arrays, Batch]:
+        """Examples to train on, and the last ``fraction`` of all, as Keras splits them: before any shuffling."""
+        if isinstance(fraction, bool) or not isinstance(fraction, Real):
+            raise TypeError(f"Trainer: validation_split must be a number, got {written(fraction)}")
+        if not 0 < fraction < 1:
+            raise ValueError(f"Trainer: validation_split must be > 0 and < 1, got {fraction!r}")
+        first = int(self.count * (1 - fraction))
+        if not 0 < first < self.count:
+            raise ValueError(
+                "Trainer: validation_split must leave at least 1 example to train on and 1 to validate with, got "
+                f"{fraction} of {self.count} examples"
+            )
+        head, tail = (
+            [None if data is None else tree.map(lambda x, part=part: x[part], data) for data in self.parts]
+            for part in (slice(None, first), slice(first, None))
+        )
+        return Arrays(head[0], head[1], self.batch_size, self.device, *head[2:]), tuple(tail)
 
 
 class Batches:
@@ -126,13 +160,22 @@ def converted_like(like: dict[str, Any], found: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _as_tensors(data: Any, device: str | None) -> Any:
-    """Native tensors of the active engine from an array, or from a dictionary or tuple of arrays."""
+def _as_tensors(data: Any, device: str | None, keeps_files: bool = False) -> Any:
+    """Native tensors of the active engine from an array, or from a dictionary or tuple of arrays.
+
+    Args:
+        keeps_files: leave memory-mapped files as they are.
+    """
     if isinstance(data, dict):
-        return {key: _as_tensors(value, device) for key, value in data.items()}
+        return {key: _as_tensors(value, device, keeps_files) for key, value in data.items()}
     if isinstance(data, tuple):
-        return tuple(_as_tensors(value, device) for value in data)
-    return ops.asarray(unwrap(data), device=device)
+        return tuple(_as_tensors(value, device, keeps_files) for value in data)
+    return data if keeps_files and _is_file(data) else ops.asarray(unwrap(data), device=device)
+
+
+def _is_file(data: Any) -> bool:
+    """Whether an array is a memory-mapped file, a ``numpy.memmap``."""
+    return hasattr(data, "__array__") and getattr(data, "filename", None) is not None
 
 
 def _count_examples(*parts: Any) -> int:
@@ -142,15 +185,3 @@ def _count_examples(*parts: Any) -> int:
         shapes = ", ".join(str(tuple(leaf.shape)) for leaf in leaves)
         raise ValueError(f"Trainer: the first axes must have one length, the number of examples, got shapes {shapes}")
     return counts.pop()
-
-
-def _slice(data: Any, part: slice) -> Any:
-    return None if data is None else tree.map(lambda x: x[part], data)
-
-
-def _take(data: Any, order: Any) -> Any:
-    if data is None:
-        return None
-    # The indices of a permutation are in range.
-    with unchecked():
-        return tree.map(lambda x: ops.take(x, order, axis=0), data)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import math
 from typing import Any
+
+# Epochs that a notebook shows: so many first ones, and so many last ones.
+_FIRST, _LAST = 5, 5
+
+# Size of the curve in a notebook, in pixels, and the most points that it has.
+_WIDTH, _HEIGHT, _POINTS = 480, 80, 240
 
 
 class History:
@@ -43,6 +51,18 @@ class History:
         last = ", ".join(f"{name}={value:.4g}" for name, value in self.epochs[-1].items()) if self.epochs else "empty"
         return f"<History of {len(self)} epochs: {last}>"
 
+    def _repr_html_(self) -> str:
+        """Curve of the loss and a table of the figures of every epoch, for notebooks."""
+        names = self.names()
+        rows = [(number, record) for number, record in enumerate(self.epochs, 1)]
+        parts = [(rows, None)] if len(rows) <= _FIRST + _LAST + 1 else [(rows[:_FIRST], "…"), (rows[-_LAST:], None)]
+        lines = [_html_row("th", ["epoch", *names])]
+        for some, mark in parts:
+            lines += [_html_row("td", [str(i), *(_shown(record.get(name)) for name in names)]) for i, record in some]
+            lines += [] if mark is None else [_html_row("td", [mark] * (len(names) + 1))]
+        title = html.escape(repr(self))
+        return f"<div><p>{title}</p>{_svg_curve(self.steps)}<table>{''.join(lines)}</table></div>"
+
     def plot(self, path: Any = None) -> Any:
         """Matplotlib figure with the loss of every step, and one panel per metric with its value at every epoch.
 
@@ -71,3 +91,29 @@ class History:
         if path is not None:
             figure.savefig(path, dpi=120)
         return figure
+
+
+def _html_row(tag: str, cells: list[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else f"{float(value):.4g}"
+
+
+def _svg_curve(losses: list[float]) -> str:
+    """Picture of the loss of every step; empty if there are fewer than two finite ones."""
+    # Means of neighbors, so that the picture stays small and a long run shows all of its steps.
+    size = max(1, -(-len(losses) // _POINTS))
+    groups = ([x for x in losses[i : i + size] if math.isfinite(x)] for i in range(0, len(losses), size))
+    points = [(i, math.fsum(group) / len(group)) for i, group in enumerate(groups) if group]
+    if len(points) < 2:
+        return ""
+    low, high = min(y for _, y in points), max(y for _, y in points)
+    across, up = (_WIDTH - 4) / max(points[-1][0], 1), (_HEIGHT - 4) / (high - low or 1.0)
+    path = " ".join(f"{2 + x * across:.1f},{_HEIGHT - 2 - (y - low) * up:.1f}" for x, y in points)
+    label = f"loss of {len(losses)} steps, from {low:.4g} to {high:.4g}"
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{label}"><title>{label}</title>'
+        f'<polyline points="{path}" fill="none" stroke="currentColor" stroke-width="1.2"/></svg>'
+    )

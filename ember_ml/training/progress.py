@@ -1,4 +1,4 @@
-"""Progress of an epoch, format_figures on a terminal."""
+"""Progress of an epoch, shown on a terminal."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ class Progress:
     """Progress bar of every epoch: loss, metrics, examples per second and remaining time.
 
     Args:
+        epochs: number of epochs; ``None`` if unknown.
         verbose: 0 for no output; 1 or ``None`` for the bar, on terminals only; 2 for one line per epoch.
     """
 
-    def __init__(self, epochs: int, verbose: int | None) -> None:
+    def __init__(self, epochs: int | None, verbose: int | None) -> None:
         if verbose not in (None, 0, 1, 2):
             raise ValueError(f"Trainer: verbose must be 0, 1, 2 or None, got {verbose!r}")
-        self.epochs = epochs
+        self.of = "" if epochs is None else f"/{epochs}"
         self.has_lines = verbose == 2
         self.has_bar = verbose in (None, 1)
         self.console: Any = None
@@ -54,7 +55,7 @@ class Progress:
 
         is_narrow = self.console.width < NARROW
         columns = (
-            TextColumn(f"epoch {number + 1}/{self.epochs}"),
+            TextColumn(f"epoch {number + 1}{self.of}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             *([] if is_narrow else [TextColumn("{task.fields[figures]}")]),
@@ -78,7 +79,8 @@ class Progress:
     def line(self, number: int, record: Figures) -> None:
         """Print the figures of an epoch on one line if ``verbose`` is 2."""
         if self.has_lines:
-            self.console.print(f"epoch {number}/{self.epochs}  {format_figures(record)}", highlight=False)
+            # ``print`` would break lines at 80 columns where there is no terminal.
+            self.console.out(f"epoch {number}{self.of}  {format_figures(record)}", highlight=False)
 
 
 class Epoch:

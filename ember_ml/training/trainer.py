@@ -19,10 +19,11 @@ from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.spellings import value_hint, value_named
-from ember_ml.training.callbacks import Callback
+from ember_ml.training.callbacks import Callback, checkpoint_file
 from ember_ml.training.data import Arrays, Batch, Batches, as_data, check_integer, converted_like, size_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
+from ember_ml.training.probabilities import expected_by
 from ember_ml.training.progress import Progress
 from ember_ml.transform.leaves import has_compiler
 
@@ -36,6 +37,19 @@ class _Snapshot(NamedTuple):
     optimizer: dict[str, Any] | None
     # Number of batches that each metric has measured.
     measured: list[int]
+
+
+class _Run(NamedTuple):
+    """Arguments of one call of ``fit``."""
+
+    data: Arrays | Batches
+    validation_data: Any
+    batch_size: int
+    shuffle: bool
+    epochs: float
+    steps_per_epoch: int | None
+    max_steps: float
+    progress: Progress
 
 
 class Trainer:
@@ -88,7 +102,11 @@ class Trainer:
         self.history = History()
         # Number of finished epochs, of steps in the current epoch, and of steps in total.
         self.epoch = self.batch = self.step = 0
+        # Random state at the start of the epoch, and of the pass over the data; ``None`` before the start.
         self._epoch_seed: Any = None
+        self._pass_seed: Any = None
+        # Number of batches taken in the pass over the data, which may be longer or shorter than an epoch.
+        self._position = 0
         self._losses: list[Any] = []
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
@@ -97,6 +115,8 @@ class Trainer:
         self._snapshot: _Snapshot | None = None
         # Callbacks not yet notified of the last step, or of the end of the epoch.
         self._pending: list[Callback] = []
+        # Whether predictions have yet to be compared with what the loss expects.
+        self._is_unchecked = False
         self._is_compiled = compile
         self._compiled_step = transform.compile(self._train_step)
         self._gradient = transform.value_and_grad(self._objective, has_aux=True)
@@ -109,19 +129,23 @@ class Trainer:
     @loss.setter
     def loss(self, loss: str | Callable[..., Any]) -> None:
         self._loss = get_loss(loss)
+        self._expected = expected_by(getattr(self._loss, "operation", None))
         self._is_weighted = _accepts_weights(self._loss)
 
     def fit(
         self,
         x: Any,
         y: Any = None,
-        epochs: int = 1,
+        epochs: int | None = None,
         batch_size: int = 32,
         validation_data: Any = None,
         shuffle: bool = True,
         verbose: int | None = None,
         resume: Any = None,
         sample_weight: Any = None,
+        validation_split: float = 0.0,
+        steps_per_epoch: int | None = None,
+        max_steps: int | None = None,
     ) -> History:
         """Train the model and return the history.
 
@@ -129,7 +153,8 @@ class Trainer:
             x: examples along the first axis: an array, a tensor, a list, or a dictionary or tuple of these. Without
                 ``y``, an iterable of batches ``(x, y)`` or ``(x, y, weights)``.
             y: targets, in the same forms as ``x``.
-            epochs: number of passes over the data. With ``resume``, the total number including earlier runs.
+            epochs: number of passes over the data; by default 1, or with ``max_steps`` as many as that takes. With
+                ``resume``, the total number including earlier runs.
             batch_size: number of examples per step. An iterable of batches determines its own.
             validation_data: ``(x, y)``, ``(x, y, weights)`` or an iterable of batches to evaluate after every epoch.
             shuffle: draw a new order of the examples every epoch from the library's random stream. Iterables of
@@ -142,26 +167,51 @@ class Trainer:
             sample_weight: weight of each example in the loss and the metrics, or of each element of the target, such
                 as the steps of a sequence with 0 for padding. The loss is then the weighted mean, as in scikit-learn;
                 with ``reduction="sum"``, the weighted sum.
+            validation_split: fraction of the examples to evaluate after every epoch, and not to train on: the last
+                ones, before any shuffling. Not for iterables of batches.
+            steps_per_epoch: number of steps in an epoch, such as for an iterable that never ends. The next epoch goes
+                on where this one stopped; the data begin anew when all are used.
+            max_steps: total number of steps, including earlier runs. The epoch of the last step ends with it.
         """
-        epochs = check_integer("epochs", epochs, 0)
+        if epochs is not None or max_steps is None:
+            epochs = check_integer("epochs", 1 if epochs is None else epochs, 0)
+        if steps_per_epoch is not None:
+            steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch, 1)
+        if max_steps is not None:
+            max_steps = check_integer("max_steps", max_steps, 1)
         progress = Progress(epochs, verbose)
         with self._on_model_backend():
             data = as_data(x, y, batch_size, self._device, sample_weight)
+            if validation_split != 0:
+                data, validation_data = _split(data, validation_split, validation_data)
+            run = _Run(
+                data,
+                validation_data,
+                batch_size,
+                shuffle,
+                epochs=math.inf if epochs is None else epochs,
+                steps_per_epoch=steps_per_epoch,
+                max_steps=math.inf if max_steps is None else max_steps,
+                progress=progress,
+            )
             self._roll_back()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
-            self._is_stopped = False
+            self._is_stopped, self._is_unchecked = False, self._expected is not None
             if resume is None or not self.restore(resume):
                 with uninterrupted():
                     self.epoch = self.batch = self.step = 0
                     self.history, self._pending = History(), []
                     self._begin_epoch()
+                    self._begin_pass()
             self.optimizer.init(self.model)
             self._call("on_fit_begin")
             try:
                 if self._pending:
                     self._notify_pending()
-                while self.epoch < epochs and not self._is_stopped:
-                    self._fit_epoch(data, validation_data, batch_size, shuffle, progress)
+                batches = self._batches(run)
+                # An epoch that ``max_steps`` has ended may not have been recorded before an interrupt.
+                while self.epoch < run.epochs and not self._is_stopped and (self.batch or self.step < run.max_steps):
+                    self._fit_epoch(run, batches)
             except BaseException:
                 self._roll_back()
                 raise
@@ -209,12 +259,16 @@ class Trainer:
         self._is_stopped = True
 
     def save(self, directory: Any, keep: int | None = None) -> Path:
-        """Write a checkpoint numbered by the steps so far, and return its path.
+        """Write a checkpoint, and return its path. ``restore`` and ``fit(resume=...)`` read it.
 
         Args:
-            directory: directory of the checkpoints; created if missing.
-            keep: number of latest files to keep; by default all.
+            directory: directory of checkpoints that are numbered by the steps so far, created if missing; or the path
+                of one file, which ends with ``.safetensors`` or ``.npz`` and is replaced if it exists.
+            keep: number of latest files in the directory to keep; by default all.
         """
+        file = checkpoint_file(directory)
+        if file is not None and keep is not None:
+            raise ValueError(f"Trainer: keep must be None for the path of one file, got {keep}")
         with self._on_model_backend():
             self._roll_back()
             # The optimizer has no state yet if the run was interrupted before its first step.
@@ -226,6 +280,8 @@ class Trainer:
             "step": self.step,
             "seed": ops.random.get_state(),
             "epoch_seed": self._epoch_seed,
+            "position": self._position,
+            "pass_seed": self._pass_seed,
             "losses": losses,
             "sizes": _read_numbers(self._sizes),
             "batch_size": self._batch_size,
@@ -242,7 +298,11 @@ class Trainer:
             # Figures added by callbacks may be NumPy scalars or tensors.
             "progress": json.dumps(progress, default=float),
         }
-        return ops.save_checkpoint(directory, content, step=self.step, keep=keep)
+        if file is None:
+            return ops.save_checkpoint(directory, content, step=self.step, keep=keep)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        ops.save(file, content)
+        return file
 
     def restore(self, directory: Any) -> bool:
         """Restore the state saved in a checkpoint. Return whether there was one.
@@ -287,6 +347,9 @@ class Trainer:
                 ops.random.set_state(progress["seed"])
                 self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
                 self._epoch_seed, self._snapshot, self._pending = progress["epoch_seed"], None, []
+                # Absent in earlier versions, where a pass over the data was an epoch.
+                self._position = progress.get("position", progress["batch"])
+                self._pass_seed = progress.get("pass_seed", progress["epoch_seed"])
                 self._losses, self._sizes = progress["losses"], progress["sizes"]
                 self.history = History(**progress["history"])
                 for metric, measured in zip(self.metrics, content["metrics"], strict=True):
@@ -310,20 +373,26 @@ class Trainer:
         if progress["metrics"] != names:
             raise ValueError(f"Trainer: metrics must be those of the checkpoint, {progress['metrics']}, got {names}")
         size = progress["batch_size"]
-        if progress["batch"] and None not in (size, self._batch_size) and size != self._batch_size:
+        is_within = progress.get("position", progress["batch"])
+        if is_within and None not in (size, self._batch_size) and size != self._batch_size:
             raise ValueError(
                 f"Trainer: batch_size must be that of the checkpoint, {size}, to go on within an epoch, got "
                 f"{self._batch_size}"
             )
 
-    def _fit_epoch(
-        self, data: Arrays | Batches, validation_data: Any, batch_size: int, shuffle: bool, progress: Progress
-    ) -> None:
+    def _fit_epoch(self, run: _Run, batches: Iterator[Batch | None]) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
-        with self._in_mode(training=True), progress.epoch(self.epoch, len(data), self.batch) as listener:
-            batches = self._batches(data, shuffle)
-            while (batch := self._take_step(batches)) is not None:
+        limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch
+        total = run.steps_per_epoch or len(run.data)
+        with self._in_mode(training=True), run.progress.epoch(self.epoch, total, self.batch) as listener:
+            while self.batch < limit and self.step < run.max_steps:
+                batch = self._take_step(batches)
+                if batch is None:
+                    if run.steps_per_epoch is None:
+                        break
+                    self._begin_pass()
+                    continue
                 loss = self._losses[-1]
                 self._notify_pending()
                 listener.step(size_of(batch[0]), partial(self._figures, loss))
@@ -334,9 +403,9 @@ class Trainer:
                 )
             losses = self._read_losses()
             record = {"loss": _mean(losses, self._sizes), **{m.name: m.compute() for m in self.metrics}}
-            if validation_data is not None:
-                x, y, *weights = _split_validation(validation_data)
-                found = self.evaluate(x, y, batch_size, *weights)
+            if run.validation_data is not None:
+                x, y, *weights = _split_validation(run.validation_data)
+                found = self.evaluate(x, y, run.batch_size, *weights)
                 record.update({f"val_{name}": value for name, value in found.items()})
             record["learning_rate"] = self.optimizer.learning_rate
             record["seconds"] = time.perf_counter() - begin
@@ -346,14 +415,20 @@ class Trainer:
             self.history.add(record)
             self.epoch += 1
             self._begin_epoch()
+            if run.steps_per_epoch is None:
+                self._begin_pass()
             self._pending = list(self.callbacks)
-        progress.line(self.epoch, record)
+        run.progress.line(self.epoch, record)
         self._notify_pending()
 
     def _begin_epoch(self) -> None:
         self.batch, self._losses, self._sizes, self._epoch_seed, self._snapshot = 0, [], [], None, None
         for metric in self.metrics:
             metric.reset()
+
+    def _begin_pass(self) -> None:
+        with uninterrupted():
+            self._position, self._pass_seed = 0, None
 
     def _call_epoch_begin(self) -> None:
         """Call ``on_epoch_begin``. In a resumed epoch, random numbers drawn there do not advance the stream."""
@@ -366,29 +441,35 @@ class Trainer:
         # A resumed epoch has already drawn these numbers.
         ops.random.set_state(stream)
 
-    def _batches(self, data: Arrays | Batches, shuffle: bool) -> Iterator[Batch]:
-        """Remaining batches of this epoch."""
-        stream = ops.random.get_state()
-        # The order is drawn with the stream as it was at the start of the epoch; then the current state is restored.
-        if stream != self._epoch_seed:
-            ops.random.set_state(self._epoch_seed)
-        yield from data.batches(shuffle, self.batch, stream if self.batch else None)
+    def _batches(self, run: _Run) -> Iterator[Batch | None]:
+        """Remaining batches of this pass over the data and those of all later ones, with ``None`` after each pass."""
+        while True:
+            stream = ops.random.get_state()
+            if self._pass_seed is None:
+                self._pass_seed = stream
+            # The order is drawn with the stream as it was at the start of the pass; then the current state is restored.
+            if stream != self._pass_seed:
+                ops.random.set_state(self._pass_seed)
+            yield from run.data.batches(run.shuffle, self._position, stream if self._position else None)
+            yield None
 
-    def _take_step(self, batches: Iterator[Batch]) -> Batch | None:
-        """Train on the next batch and return it; ``None`` if there is none left."""
+    def _take_step(self, batches: Iterator[Batch | None]) -> Batch | None:
+        """Train on the next batch and return it; ``None`` if the pass over the data is over."""
         self._snapshot = _Snapshot(
             ops.random.get_state(),
             self.model.tensors(),
             self.optimizer.tensors() if self._is_lazy else None,
             [len(metric._measured) for metric in self.metrics],
         )
-        batch = next(batches, None)
+        batch = next(batches)
         if batch is None:
             return None
         x, y, *weights = batch
         self._check_weights(weights)
         size = _weight_of(x, *weights)
         if self._is_compiled:
+            if self._is_unchecked:
+                self._check_prediction(self._forward(x))
             with uninterrupted():
                 loss, prediction = self._compiled_step(self.model, self.optimizer, x, y, *weights)
                 try:
@@ -402,12 +483,29 @@ class Trainer:
                 self._count_step(loss, size)
         else:
             (loss, prediction), grads = self._gradient(self.model, x, y, *weights)
+            if self._is_unchecked:
+                self._check_prediction(prediction)
             self._measure(prediction, y, *weights)
             with uninterrupted():
                 self.optimizer.update(self.model, grads)
                 self._eval_step(loss, self.metrics)
                 self._count_step(loss, size)
         return batch
+
+    def _check_prediction(self, prediction: Any) -> None:
+        """Warn if the first prediction of a run is not what the loss expects."""
+        self._is_unchecked = False
+        if self._expected is not None:
+            self._expected.check(prediction)
+
+    def _forward(self, x: Any) -> Any:
+        """Prediction for a batch before its step, which leaves no trace in the model and the random stream."""
+        stream, tensors = ops.random.get_state(), self.model.tensors()
+        with self._in_mode(training=False):
+            prediction = self.model(x)
+        self.model.assign(tensors)
+        ops.random.set_state(stream)
+        return prediction
 
     def _measure(self, prediction: Any, y: Any, *weights: Any) -> None:
         for metric in self.metrics:
@@ -418,6 +516,7 @@ class Trainer:
         self._sizes.append(size)
         self.batch += 1
         self.step += 1
+        self._position += 1
         self._pending, self._snapshot = list(self.callbacks), None
 
     def _roll_back(self) -> None:
@@ -454,7 +553,8 @@ class Trainer:
     def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
         prediction = model(x)
         # Without metrics the prediction is not needed, so a compiler can drop it.
-        return self._loss(prediction, y, *weights), prediction if self._is_measured else None
+        is_needed = self._is_measured or self._is_unchecked
+        return self._loss(prediction, y, *weights), prediction if is_needed else None
 
     def _train_step(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
         # Without a compiler this is ordinary Python, so Ctrl-C is allowed until the state changes.
@@ -563,6 +663,7 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
         result = total if is_sum else ops.divide(total, ops.where(ops.equal(weight, 0), 1, weight))
         return ops.cast(result, ops.dtype(each))
 
+    function.operation = loss  # type: ignore[attr-defined]
     return function
 
 
@@ -617,6 +718,17 @@ def _mean(losses: list[Any], sizes: list[Any]) -> float:
 def _weight_of(x: Any, weights: Any = None) -> Any:
     """Weight of a batch: the number of its examples, or the sum of their weights."""
     return size_of(x) if weights is None else ops.sum(ops.cast(weights, "float32"))
+
+
+def _split(data: Arrays | Batches, fraction: float, validation_data: Any) -> tuple[Arrays, Batch]:
+    """Data to train on and data to validate with, of which ``fraction`` of the examples are."""
+    if validation_data is not None:
+        raise ValueError(f"Trainer: validation_split must be 0 if validation_data is given, got {fraction}")
+    if not isinstance(data, Arrays):
+        raise ValueError(
+            f"Trainer: validation_split must be 0 for an iterable of batches, got {fraction}; use validation_data"
+        )
+    return data.split(fraction)
 
 
 def _split_validation(data: Any) -> tuple[Any, ...]:

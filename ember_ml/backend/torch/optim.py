@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import torch
 from torch.compiler import is_compiling as is_traced
 
+from ember_ml.backend.torch.transform import is_differentiated
+
 Tensors: TypeAlias = list[torch.Tensor]
 
 # Dtypes that torch's fused functions support: on accelerators, a learning rate tensor must be float32.
@@ -34,6 +36,19 @@ def supports(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
         type(x) is torch.Tensor and x.dtype is dtype and x.device == device and not x.requires_grad
         for x in (*parameters, *gradients)
     )
+
+
+def recorded(parameters: dict[str, Any]) -> list[str]:
+    """Paths of parameters on which torch records operations for ``backward``, outside of other differentiation."""
+    found = [path for path, x in parameters.items() if x.requires_grad]
+    return [] if found and not is_traced() and is_differentiated() else found
+
+
+def record(parameters: Tensors) -> None:
+    """Make torch record operations on new parameters; in compiled code, they cannot be marked."""
+    if not is_traced():
+        for x in parameters:
+            x.requires_grad_()
 
 
 def _is_transformed() -> bool:

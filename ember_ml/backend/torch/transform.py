@@ -44,6 +44,11 @@ def is_last() -> bool:
     return _depth.value == 1 and _depth.is_last
 
 
+def is_differentiated() -> bool:
+    """Whether the caller is inside any gradient or transform of ``torch.func``."""
+    return _depth.value > 0 or peek_interpreter_stack() is not None
+
+
 def needs_more_than_backward() -> bool:
     """Whether the caller is inside forward-mode differentiation or a gradient of a gradient."""
     return _depth.value > 1 or is_forward_mode()

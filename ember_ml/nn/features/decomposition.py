@@ -9,7 +9,7 @@ from typing import Any, Self
 from ember_ml import ops
 from ember_ml.errors import LinAlgError
 from ember_ml.extend import activate, backend_of, current_backend
-from ember_ml.nn.features.transformer import Transformer, check_numbers, in_single, wide_dtype
+from ember_ml.nn.features.transformer import Transformer, check_no_rows, check_numbers, in_single, wide_dtype
 from ember_ml.types import DTypeLike, Tensor, TensorLike
 
 _SOLVERS = ("auto", "full", "covariance_eigh", "randomized", "incremental")
@@ -344,11 +344,12 @@ class Whitening(Transformer):
 
 
 def pca(n_components: int | float | None = None, whiten: bool = False, svd_solver: str = "auto", **more: Any) -> PCA:
-    """Unfitted ``PCA``; further options are those of the class.
+    """Unfitted ``PCA``; further options are those of the class. Rows are an argument of its methods.
 
     >>> pca(1)
     PCA(n_components=1)
     """
+    check_no_rows("pca", "n_components must be a number or None", n_components)
     return PCA(n_components, whiten, svd_solver, **more)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from ember_ml import ops
-from ember_ml.nn.features.transformer import Transformer, check_numbers, in_single, wide_dtype
+from ember_ml.nn.features.transformer import Transformer, check_no_rows, check_numbers, in_single, wide_dtype
 from ember_ml.types import Tensor, TensorLike
 
 
@@ -225,20 +225,22 @@ class Normalizer(Transformer):
 
 
 def standardize_features(with_mean: bool = True, with_std: bool = True) -> StandardScaler:
-    """Unfitted ``StandardScaler``; the options are those of the class.
+    """Unfitted ``StandardScaler``; the options are those of the class. Rows are an argument of its methods.
 
     >>> standardize_features(with_std=False).fit_transform([[1.0], [3.0]]).tolist()
     [[-1.0], [1.0]]
     """
+    check_no_rows("standardize_features", "with_mean must be a bool", with_mean)
     return StandardScaler(with_mean, with_std)
 
 
 def normalize_features(norm: str = "l2") -> Normalizer:
-    """Unfitted ``Normalizer``; the options are those of the class.
+    """Unfitted ``Normalizer``; the options are those of the class. Rows are an argument of its methods.
 
     >>> normalize_features("max").fit_transform([[1.0, 4.0]]).tolist()
     [[0.25, 1.0]]
     """
+    check_no_rows("normalize_features", "norm must be a string", norm)
     return Normalizer(norm)
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from ember_ml import ops
 from ember_ml.backend import use_backend
+from ember_ml.dtypes import written
 from ember_ml.errors import EmberError, UnsupportedError
 from ember_ml.extend import activate, backend_of, backend_of_wrapped, current_backend, holds_wrapped, unwrap, wrap
 from ember_ml.types import DeviceLike, Tensor, TensorLike
@@ -271,6 +272,17 @@ def load(path: object) -> Any:
         for name, value in json.loads(about["settings"]).items()
     }
     return cls(**settings).load_state_dict(state)
+
+
+def check_no_rows(function: str, needed: str, value: Any) -> None:
+    """Raise an error if rows are given as the first option of a function that creates an unfitted transformation."""
+    # Numbers of NumPy have the attribute too, and no axes.
+    has_axes = getattr(value, "ndim", 0) != 0
+    if isinstance(value, (list, tuple)) or has_axes:
+        raise TypeError(
+            f"{function}: {needed}, got {written(value)}; {function}() is not fitted yet: write "
+            f"{function}().fit_transform(rows)"
+        )
 
 
 def check_numbers(is_wrong: Tensor, needed: str, had: str) -> None:

@@ -16,6 +16,7 @@ from weakref import ref
 from ember_ml import ops
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype, describe
+from ember_ml.errors import UnsupportedError
 from ember_ml.extend import backend_of, current_backend, unwrap
 from ember_ml.nn.modules.description import annotate_error, options
 from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_modules
@@ -295,6 +296,24 @@ class Module(Node):
     def unfreeze(self, *patterns: str) -> Self:
         """Make parameters trainable again, and return the module; the opposite of ``freeze``."""
         return self._set_role(TRAINABLE, patterns)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Let PyTorch record operations on the trainable parameters, for ``loss.backward()``, and return the module.
+
+        ``transform.grad`` and ``Trainer`` need no record, and work on every engine. Other engines have none, and raise
+        ``UnsupportedError``. Parameters that are loaded, cast or moved later are new tensors: call this method again.
+
+        Args:
+            requires_grad: if false, record no more.
+        """
+        for parameter in self.parameters().values():
+            if not hasattr(parameter, "requires_grad_"):
+                raise UnsupportedError(
+                    f"requires_grad_: the module must be on the torch backend, got {self.backend}; "
+                    "ember_ml.transform.value_and_grad and training.Trainer compute gradients on every engine"
+                )
+            parameter.requires_grad_(requires_grad)
+        return self
 
     def _set_role(self, role: str, patterns: tuple[str, ...]) -> Self:
         layout = self.layout()

@@ -351,7 +351,14 @@ class EmberTensor:
 
     def backward(self, gradient: Any = None, **options: Any) -> None:
         """Compute the gradients of the tensors that this one was computed from, and store them in ``grad``."""
-        self._recorded().backward(unwrap(gradient), **options)
+        native = self._recorded()
+        if not native.requires_grad:
+            raise RuntimeError(
+                "backward: the tensor must be computed from tensors with requires_grad=True, got one that is not; "
+                "ember_ml.transform.value_and_grad and training.Trainer work on every engine, and the parameters of a "
+                "module require grad after model.requires_grad_()"
+            )
+        native.backward(unwrap(gradient), **options)
 
     def detach(self) -> EmberTensor:
         """Tensor with the same values, through which no gradient flows."""

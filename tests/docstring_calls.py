@@ -127,7 +127,7 @@ class Recorder:
 
     def run(self, documented: str) -> None:
         """Run the examples of one docstring."""
-        names: dict[str, Any] = {self.library.alias: self.proxy, "np": self.proxy if "np" == self.library.alias else np}
+        names: dict[str, Any] = {self.library.alias: self.proxy, "np": self.proxy if self.library.alias == "np" else np}
         if self.library.module != "numpy":
             names["jax"] = importlib.import_module(self.library.module.partition(".")[0])
         for example in doctest.DocTestParser().get_examples(documented):
@@ -187,7 +187,11 @@ def is_counted(call: Call) -> bool:
         return False
     if any(isinstance(v, np.ndarray) and v.dtype.itemsize // (1 + (v.dtype.kind == "c")) > 8 for v in arrays):
         return False
-    if len(call.args) > operands or {"out", "order"} & set(call.kwargs) or any(isinstance(v, (bytes, np.ma.MaskedArray)) for v in values):
+    if (
+        len(call.args) > operands
+        or {"out", "order"} & set(call.kwargs)
+        or any(isinstance(v, (bytes, np.ma.MaskedArray)) for v in values)
+    ):
         return False
     if any(type(v).__module__ == "datetime" or v is object for v in values):
         return False

@@ -211,14 +211,15 @@ def python_call(
         general: called with the values of all parameters if the table has no function for them.
         retry: called with the error that the engine raised, and the values.
     """
-    if _is_plain(operation) and len(operation.parameters) == 1:
+    if operation.form is None and _is_plain(operation) and len(operation.parameters) == 1:
         return _unary(table, general, retry)
-    if _is_plain(operation) and len(operation.parameters) == 2:
+    if operation.form is None and _is_plain(operation) and len(operation.parameters) == 2:
         return _binary(table, general, retry)
     bind = binder(operation)
+    other = form_of(operation)
     if not _has_fast_path(operation):
-        return _general_only(bind, general)
-    return _with_options(operation, table, bind, general, retry)
+        return _general_only(bind, other, general)
+    return _with_options(operation, table, bind, other, general, retry)
 
 
 def _is_plain(operation: Operation) -> bool:
@@ -304,14 +305,19 @@ def _common(table: Table, row: Any, kind: type) -> Any:
     return other if any(own in its.guests for own in mine.types) else None
 
 
-def _general_only(bind: Any, general: Any) -> Callable[..., Any]:
+def _general_only(bind: Any, other: Any, general: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        return general(*bind(args, kwargs))
+        values = bind(args, kwargs)
+        if values is None:
+            return other(args, kwargs)
+        return general(*values)
 
     return call
 
 
-def _with_options(operation: Operation, table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
+def _with_options(
+    operation: Operation, table: Table, bind: Any, other: Any, general: Any, retry: Any
+) -> Callable[..., Any]:
     """Any number of tensors, with options, which must have the plain types that all engines accept."""
     parameters = operation.parameters
     options = tuple((i, _plain_types(p.role, p.optional)) for i, p in enumerate(parameters) if p.role in _PLAIN_TYPES)
@@ -324,6 +330,8 @@ def _with_options(operation: Operation, table: Table, bind: Any, general: Any, r
 
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
+        if values is None:
+            return other(args, kwargs)
         for at, plain in options:
             if type(values[at]) not in plain:
                 return general(*values)
@@ -350,7 +358,8 @@ def _with_options(operation: Operation, table: Table, bind: Any, general: Any, r
                 return bare_runs[dtype](*args)
             if number is not None and not raw:
                 given = (*values[:number], engine.scalar_like(values[number], like), *values[number + 1 :])
-            keywords = dict(zip(names, given[positional:], strict=True)) if kwargs else defaults
+            is_default = not kwargs and len(args) <= positional
+            keywords = defaults if is_default else dict(zip(names, given[positional:], strict=True))
             return run(*given[:positional], **keywords)
         except Exception as error:
             return retry(error, *values)
@@ -413,23 +422,30 @@ def _is_small_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and 0 <= value < 128)
 
 
-def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
-    """Function that binds arguments to all parameters, in order, as a Python call does."""
+def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...] | None]:
+    """Function that binds arguments to the parameters that engines receive, in order, as a Python call does.
+
+    It returns ``None`` if they do not fit and the operation has a form, which may accept them.
+    """
     parameters = operation.parameters
     places = {p.name: i for i, p in enumerate(parameters) if not p.variadic and i >= operation.positional_only}
-    positional = sum(not p.keyword and not p.variadic for p in parameters)
+    positional = operation.accepted
     variadic = any(p.variadic for p in parameters)
     defaults = operation.defaults
     least = max((i + 1 for i, default in enumerate(defaults) if default is REQUIRED), default=0)
-    wrong = binding_error(operation)
+    form, wrong = operation.form, binding_error(operation)
 
-    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def misfit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if form is None:
+            raise wrong(args, kwargs)
+
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         count = len(args)
         if not kwargs and least <= count <= positional:
             return args + defaults[count:]
         if count > positional:
             if not variadic:
-                raise wrong(args, kwargs)
+                return misfit(args, kwargs)
             args = (*args[:positional], args[positional:])
         values = args + defaults[len(args) :]
         if kwargs:
@@ -437,16 +453,31 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
             for name, value in kwargs.items():
                 place = places.get(name, -1)
                 if place < 0 or place < min(count, positional):
-                    raise wrong(args, kwargs)
+                    return misfit(args, kwargs)
                 named[place] = value
             values = tuple(named)
         if len(args) < least:
             for value in values:
                 if value is REQUIRED:
-                    raise wrong(args, kwargs)
+                    return misfit(args, kwargs)
         return values
 
     return bind
+
+
+def form_of(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Function that calls the form of an operation; arguments that it does not accept raise as ``binder`` does."""
+    form, wrong = operation.form, binding_error(operation)
+
+    def other(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return form(*args, **kwargs)  # type: ignore[misc]
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                raise wrong(args, kwargs) from None
+            raise
+
+    return other
 
 
 def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], TypeError]:
@@ -482,6 +513,7 @@ def make_call(operation: Operation) -> Callable[..., Any]:
         REQUIRED,
         sum(not p.keyword for p in parameters),
         operation.positional_only,
+        operation.accepted,
         tuple((i, _CODES[p.role], p.many, p.optional) for i, p in enumerate(parameters) if p.role in _CODES),
     )
 

@@ -79,8 +79,12 @@ class GeneralPath:
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
         self.positional = len(slots) - len(self.keywords)
+        # Whether the form of the operation takes a call with these values, which engines would refuse.
+        self.claims: Callable[..., bool] | None = getattr(operation.form, "claims", None)
 
     def __call__(self, *values: Any) -> Any:
+        if self.claims is not None and self.claims(*values):
+            return self.invoke(self.operation.form, values)  # type: ignore[arg-type]
         # The backend and the cast values, if the promotion table covers the call.
         promoted = None if self.promotion is None else self.promotion(*values)
         if promoted is None and wrapping.holds_wrapped(values):
@@ -97,6 +101,8 @@ class GeneralPath:
 
     def retry(self, error: Exception, *values: Any) -> Any:
         """Handle ``error``, which the engine raised on the fast path: return the result of another way, or raise it."""
+        if self.claims is not None and self.claims(*values):
+            return self(*values)
         if isinstance(error, (RuntimeError, OverflowError)) and any(
             type(values[s.place]) in NUMBERS for s in self.tensors
         ):

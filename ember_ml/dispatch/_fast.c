@@ -673,7 +673,7 @@ static PyTypeObject Function_Type = {
 static PyMethodDef function_definition = {"function", (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
 
 PyDoc_STRVAR(function_doc,
-             "function(python, general, retry, names, defaults, required, positional, positional_only, accepted, checks)\n"
+             "function(python, general, retry, names, defaults, required, positional, positional_only, checks, accepted)\n"
              "--\n\n"
              "A function that behaves as ``python`` does; ``fast.py`` describes it.");
 
@@ -682,9 +682,9 @@ make_function(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *python, *general, *retry, *names, *defaults, *required, *checks;
     Py_ssize_t positional, positional_only, accepted;
-    if (!PyArg_ParseTuple(args, "OOOO!O!OnnnO!:function", &python, &general, &retry, &PyTuple_Type, &names, &PyTuple_Type,
-                          &defaults, &required, &positional, &positional_only, &accepted, &PyTuple_Type,
-                          &checks)) {
+    if (!PyArg_ParseTuple(args, "OOOO!O!OnnO!n:function", &python, &general, &retry, &PyTuple_Type, &names, &PyTuple_Type,
+                          &defaults, &required, &positional, &positional_only, &PyTuple_Type, &checks,
+                          &accepted)) {
         return NULL;
     }
     Py_ssize_t parameters = PyTuple_GET_SIZE(names);

@@ -513,8 +513,8 @@ def make_call(operation: Operation) -> Callable[..., Any]:
         REQUIRED,
         sum(not p.keyword for p in parameters),
         operation.positional_only,
-        operation.accepted,
         tuple((i, _CODES[p.role], p.many, p.optional) for i, p in enumerate(parameters) if p.role in _CODES),
+        operation.accepted,
     )
 
 

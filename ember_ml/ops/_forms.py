@@ -346,8 +346,8 @@ def size(x: Any, /, axis: Any = None) -> Any:
     return _math.prod(shape[i] for i in axes_of(axis, len(shape)))
 
 
-def reshape(x: Any, /, *lengths: Any, copy: bool | None = None) -> Any:
-    return ops.reshape(x, _integers("reshape", "shape", lengths), copy=copy)
+def reshape(x: Any, /, shape: Any, *lengths: Any, copy: bool | None = None) -> Any:
+    return ops.reshape(x, _integers("reshape", "shape", (shape, *lengths)), copy=copy)
 
 
 def transpose(x: Any, /, *axes: Any) -> Any:
@@ -377,18 +377,18 @@ def asarray(
     return x if rank >= ndmin else ops.reshape(x, (1,) * (ndmin - rank) + tuple(ops.shape(x)))
 
 
-def zeros(*args: Any, dtype: Any = None, device: Any = None) -> Any:
-    shape, dtype = _shape_and_dtype("zeros", args, dtype)
+def zeros(shape: Any, *others: Any, dtype: Any = None, device: Any = None) -> Any:
+    shape, dtype = _shape_and_dtype("zeros", (shape, *others), dtype)
     return ops.zeros(shape, dtype=dtype, device=device)
 
 
-def ones(*args: Any, dtype: Any = None, device: Any = None) -> Any:
-    shape, dtype = _shape_and_dtype("ones", args, dtype)
+def ones(shape: Any, *others: Any, dtype: Any = None, device: Any = None) -> Any:
+    shape, dtype = _shape_and_dtype("ones", (shape, *others), dtype)
     return ops.ones(shape, dtype=dtype, device=device)
 
 
-def empty(*args: Any, dtype: Any = None, device: Any = None) -> Any:
-    shape, dtype = _shape_and_dtype("empty", args, dtype)
+def empty(shape: Any, *others: Any, dtype: Any = None, device: Any = None) -> Any:
+    shape, dtype = _shape_and_dtype("empty", (shape, *others), dtype)
     return ops.empty(shape, dtype=dtype, device=device)
 
 

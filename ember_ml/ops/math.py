@@ -767,7 +767,7 @@ def ldexp(x: TensorLike, y: Indices, /) -> Tensor:
     ...
 
 
-@op(floating, kinds="real", differentiable=False)
+@op(free, kinds="real floating", differentiable=False)
 def frexp(x: TensorLike, /) -> tuple[Tensor, Tensor]:
     """Mantissa and exponent of ``x``, with ``x == mantissa * 2**exponent``.
 

@@ -16,7 +16,6 @@ import typing
 import weakref
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -57,9 +56,7 @@ def speeds(operation: Operation, recorder: Recorder, fails: bool = False) -> lis
     """The closure and, if it is built, the extension's function of an operation, whose engines only record calls."""
     general, retry = recorder.function("general"), recorder.function("retry")
     table: fast.Table = {}
-    form = None if operation.form is None else recorder.function("form")
-    with mock.patch.object(operation, "form", form):
-        python = fast.python_call(operation, table, general, retry)
+    python = fast.python_call(operation, table, general, retry, recorder.function("form"))
     native = fast._c and fast._c.function(
         python, general, retry, tuple(p.name for p in operation.parameters), operation.defaults, fast.REQUIRED,
         sum(not p.keyword for p in operation.parameters), operation.positional_only,

@@ -203,23 +203,27 @@ def is_active(engine: Engine) -> bool:
 
 
 def python_call(
-    operation: Operation, table: Table, general: Callable[..., Any], retry: Callable[..., Any]
+    operation: Operation,
+    table: Table,
+    general: Callable[..., Any],
+    retry: Callable[..., Any],
+    form: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Function that calls an operation by its table.
 
     Args:
         general: called with the values of all parameters if the table has no function for them.
         retry: called with the error that the engine raised, and the values.
+        form: called with the arguments, if the operation has a form and they do not fit its parameters.
     """
     if operation.form is None and _is_plain(operation) and len(operation.parameters) == 1:
         return _unary(table, general, retry)
     if operation.form is None and _is_plain(operation) and len(operation.parameters) == 2:
         return _binary(table, general, retry)
     bind = binder(operation)
-    other = form_of(operation)
     if not _has_fast_path(operation):
-        return _general_only(bind, other, general)
-    return _with_options(operation, table, bind, other, general, retry)
+        return _general_only(bind, form, general)
+    return _with_options(operation, table, bind, form, general, retry)
 
 
 def _is_plain(operation: Operation) -> bool:
@@ -305,18 +309,18 @@ def _common(table: Table, row: Any, kind: type) -> Any:
     return other if any(own in its.guests for own in mine.types) else None
 
 
-def _general_only(bind: Any, other: Any, general: Any) -> Callable[..., Any]:
+def _general_only(bind: Any, form: Any, general: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
         if values is None:
-            return other(args, kwargs)
+            return form(args, kwargs)
         return general(*values)
 
     return call
 
 
 def _with_options(
-    operation: Operation, table: Table, bind: Any, other: Any, general: Any, retry: Any
+    operation: Operation, table: Table, bind: Any, form: Any, general: Any, retry: Any
 ) -> Callable[..., Any]:
     """Any number of tensors, with options, which must have the plain types that all engines accept."""
     parameters = operation.parameters
@@ -331,7 +335,7 @@ def _with_options(
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
         if values is None:
-            return other(args, kwargs)
+            return form(args, kwargs)
         for at, plain in options:
             if type(values[at]) not in plain:
                 return general(*values)
@@ -465,21 +469,6 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     return bind
 
 
-def form_of(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Function that calls the form of an operation; arguments that it does not accept raise as ``binder`` does."""
-    form, wrong = operation.form, binding_error(operation)
-
-    def other(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return form(*args, **kwargs)  # type: ignore[misc]
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                raise wrong(args, kwargs) from None
-            raise
-
-    return other
-
-
 def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], TypeError]:
     """Function that returns the error for arguments that do not fit the signature."""
     function = operation.function
@@ -498,7 +487,8 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
 
 def make_call(operation: Operation) -> Callable[..., Any]:
     """The function that users call: the closure, or the extension's equivalent."""
-    call = python_call(operation, operation.table, operation.general, operation.general.retry)
+    general = operation.general
+    call = python_call(operation, operation.table, general, general.retry, general.call_form)
     # Python uses this name in errors for arguments that do not fit.
     call.__qualname__ = operation.function.__qualname__
     parameters = operation.parameters

@@ -100,8 +100,8 @@ class Operation:
         row = fast.bind(self, backend, run)
         if backend.substitute is not None:
             if not self.traced_table:
-                general, retry = _general_of(self.key), _retry_of(self.key)
-                backend.substitute(self.call, fast.python_call(self, self.traced_table, general, retry))
+                general, retry, form = _general_of(self.key), _retry_of(self.key), _form_of(self.key)
+                backend.substitute(self.call, fast.python_call(self, self.traced_table, general, retry, form))
             self.traced_table.update(dict.fromkeys(row.engine.types, tuple(row)))
 
 
@@ -234,6 +234,13 @@ def _retry_of(key: int) -> Callable[..., Any]:
         return _operations[key].general.retry(error, *values)
 
     return retry
+
+
+def _form_of(key: int) -> Callable[..., Any]:
+    def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return _operations[key].general.call_form(args, kwargs)
+
+    return form
 
 
 def _received(documented: tuple[Parameter, ...], engine: str) -> tuple[Parameter, ...]:

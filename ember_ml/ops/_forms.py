@@ -273,7 +273,7 @@ def _quantile(
     part = ops.divide(running, running[..., -1:])
     # Elements without weight at the front are never chosen, not even for q = 0.
     part = ops.where(ops.equal(part, 0), -1, part)
-    levels = ops.divide(ops.asarray(q, dtype=as_dtype(x.dtype), device=ops.get_device(x)), scale)
+    levels = ops.divide(ops.cast(q, as_dtype(x.dtype)), scale)
     lower = ops.less(part[..., None], ops.reshape(levels, (-1,)))
     index = ops.minimum(ops.sum(lower, axis=-2), flat.shape[-1] - 1)
     found = ops.take_along_axis(flat, index, axis=-1)
@@ -412,33 +412,18 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
 
 
 def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Any:
-    dtype, device, shape = _as(x, dtype, device, shape)
-    return ops.zeros(shape, dtype=dtype, device=device)
+    return full_like(x, 0, dtype, device=device, shape=shape)
 
 
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Any:
-    dtype, device, shape = _as(x, dtype, device, shape)
-    return ops.ones(shape, dtype=dtype, device=device)
-
-
-def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Any:
-    dtype, device, shape = _as(x, dtype, device, shape)
-    return ops.empty(shape, dtype=dtype, device=device)
+    return full_like(x, 1, dtype, device=device, shape=shape)
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Any:
-    dtype, device, shape = _as(x, dtype, device, shape)
-    return ops.full(shape, fill_value, dtype=dtype, device=device)
-
-
-def _as(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Any, Any, Any]:
-    """Dtype, device and shape, by default those of ``x``."""
-    like = ops.asarray(x)
-    return (
-        as_dtype(like.dtype) if dtype is None else dtype,
-        ops.get_device(like) if device is None else device,
-        ops.shape(like) if shape is None else shape,
-    )
+    if shape is not None:
+        # One element of the dtype of ``x``, which may have none, and on its device.
+        x = ops.broadcast_to(ops.pad(ops.ravel(x)[:0], (0, 1))[0], shape)
+    return ops.full_like(x, fill_value, dtype=dtype, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:

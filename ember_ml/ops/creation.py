@@ -200,7 +200,7 @@ def full_like(
     ...
 
 
-@op(kept, differentiable=False, engine="x, *, dtype, device", form=_forms.empty_like)
+@op(kept, differentiable=False, engine="x, *, dtype, device", form=_forms.zeros_like)
 def empty_like(
     x: TensorLike, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, shape: Shape | None = None
 ) -> Tensor:

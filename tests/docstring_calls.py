@@ -35,6 +35,8 @@ from ember_ml.testing.comparison import TOLERANCE, host, is_close, leaves
 UNINITIALIZED = {"empty", "empty_like"}
 # Calls of one function in one example that are kept, so that loops do not count more than other examples.
 MOST_PER_EXAMPLE = 3
+# Elements of a tensor in a call that is kept.
+MOST_ELEMENTS = 20_000
 # Functions whose examples read and write files in fixed places.
 FILES = {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "fromregex"}
 # Decompositions are unique up to the signs or phases of vectors, and ``ops`` orders general eigenvalues.
@@ -108,6 +110,10 @@ class Recorder:
     def record(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if self.depth:
             return function(*args, **kwargs)
+        key = (self.line, name)
+        self.seen[key] += 1
+        if self.seen[key] > MOST_PER_EXAMPLE or not is_small((args, kwargs)):
+            return function(*args, **kwargs)
         given = copied(args), copied(kwargs)
         self.depth += 1
         try:
@@ -117,12 +123,11 @@ class Recorder:
         if result is None and args and isinstance(args[0], np.ndarray):
             # NumPy writes to the argument where ``ops`` returns a tensor.
             result = args[0]
-        key = (self.line, name)
-        self.seen[key] += 1
-        call = Call(name, *given, copied(result), self.line.strip())
-        if self.seen[key] <= MOST_PER_EXAMPLE and is_counted(call) and (text := _text(call)) not in self.distinct:
-            self.distinct.add(text)
-            self.calls.append(call)
+        if is_small(result):
+            call = Call(name, *given, copied(result), self.line.strip())
+            if is_counted(call) and (text := _text(call)) not in self.distinct:
+                self.distinct.add(text)
+                self.calls.append(call)
         return result
 
     def run(self, documented: str) -> None:
@@ -166,6 +171,13 @@ def _bare(value: Any) -> Any:
     return value._function if isinstance(value, Proxy) else value
 
 
+def is_small(value: Any) -> bool:
+    """Whether a value holds few elements: large ones, which measure time or memory, say nothing about the call."""
+    if isinstance(value, (list, tuple, dict)):
+        return len(value) <= MOST_ELEMENTS and all(map(is_small, value.values() if isinstance(value, dict) else value))
+    return bool(getattr(value, "size", 0) <= MOST_ELEMENTS) if hasattr(value, "dtype") else True
+
+
 def copied(value: Any) -> Any:
     """``value`` with its arrays copied to NumPy arrays, so that later lines of the example do not change them."""
     if isinstance(value, (list, tuple)):
@@ -180,7 +192,7 @@ def copied(value: Any) -> Any:
 
 def is_counted(call: Call) -> bool:
     """Whether the call has none of what ``ops`` leaves out by design."""
-    operands = getattr(getattr(np, call.name, None), "nin", len(call.args))
+    operands = 1 if call.name in ("isneginf", "isposinf") else getattr(getattr(np, call.name, None), "nin", 99)
     values = [leaf for part in (call.args, call.kwargs, call.result) for _, leaf in leaves(part)]
     arrays = [value for value in values if isinstance(value, (np.ndarray, np.generic, np.dtype))]
     if any((v if isinstance(v, np.dtype) else v.dtype).kind not in KINDS for v in arrays):
@@ -292,6 +304,10 @@ class Figures:
     def share(self) -> float:
         return 1 - len(self.reasons) / self.calls
 
+    def text(self) -> str:
+        """The figures, and every call that does not agree."""
+        return "\n".join([str(self), *(f"{call.key[:150]}\n  {why[:220]}" for call, why in self.reasons)])
+
     def __str__(self) -> str:
         return f"{self.calls} calls, {self.calls - len(self.reasons)} agree ({self.share:.1%})"
 
@@ -309,10 +325,7 @@ def figures(calls: list[Call], name: str) -> Figures:
 def main(library: str = "numpy") -> None:
     calls = record(library)
     for name in ember_ml.get_available_backends():
-        found = figures(calls, name)
-        for call, why in found.reasons:
-            print(f"{name:6} {call.key[:150]}\n         {why[:220]}")
-        print(f"{name}: {found}")
+        print(f"{name}: {figures(calls, name).text()}")
 
 
 if __name__ == "__main__":

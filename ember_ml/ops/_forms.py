@@ -550,9 +550,9 @@ def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     output = given[-1] if len(given) % 2 else None
     operands, lists = given[: len(given) // 2 * 2 : 2], given[1::2]
     try:
-        numbers = sorted({one for each in (*lists, output or ()) for one in each if one is not Ellipsis})
-        letters = dict(zip(numbers, _LETTERS, strict=False)) | {Ellipsis: "..."}
-        terms = ["".join(letters[one] for one in each) for each in (*lists, output or ())[: len(lists)]]
+        named = {one for each in (lists if output is None else (*lists, output)) for one in each if one is not Ellipsis}
+        letters = dict(zip(sorted(named), _LETTERS, strict=False)) | {Ellipsis: "..."}
+        terms = ["".join(letters[one] for one in each) for each in lists]
         arrow = "" if output is None else "->" + "".join(letters[one] for one in output)
     except (TypeError, KeyError):
         raise TypeError(

@@ -216,8 +216,9 @@ def python_call(
         retry: called with the error that the engine raised, and the values.
         form: called with the arguments, if the operation has a form and they do not fit its parameters.
     """
-    if operation.form is None and _is_plain(operation) and len(operation.parameters) == 1:
-        return _unary(table, general, retry)
+    if _is_plain(operation) and len(operation.parameters) == 1:
+        unary = _unary(table, general, retry)
+        return unary if operation.form is None else _unary_or_form(unary, form)
     if operation.form is None and _is_plain(operation) and len(operation.parameters) == 2:
         return _binary(table, general, retry)
     bind = binder(operation)
@@ -254,6 +255,13 @@ def _unary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
                     except Exception as error:
                         return retry(error, x)
         return general(x)
+
+    return call
+
+
+def _unary_or_form(unary: Any, form: Any) -> Callable[..., Any]:
+    def call(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return form((x, *args), kwargs) if args or kwargs else unary(x)
 
     return call
 

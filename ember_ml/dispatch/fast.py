@@ -447,9 +447,10 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     least = max((i + 1 for i, default in enumerate(defaults) if default is REQUIRED), default=0)
     form, wrong = operation.form, binding_error(operation)
 
-    def misfit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def misfit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         if form is None:
             raise wrong(args, kwargs)
+        return None
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         count = len(args)

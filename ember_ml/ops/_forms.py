@@ -4,7 +4,7 @@ Each function here is the ``form`` of an operation (``@op(..., form=...)``): dis
 they were given, if these do not fit the parameters that engines receive. It is composed of operations, so that it
 computes the same on every engine, and its gradients follow from theirs.
 
-A form marked with ``claims`` also takes calls that do fit, but whose values the engines refuse, such as ``axis=None``.
+By ``claim``, a form also takes calls that do fit, but whose values the engines refuse, such as ``axis=None``.
 """
 
 from __future__ import annotations
@@ -13,23 +13,19 @@ import builtins
 import math as _math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import Any
 
-from ember_ml import ops
 from ember_ml.dtypes import as_dtype, default_float
 from ember_ml.shapes.axes import axes_of, axis_of
 
-F = TypeVar("F", bound=Callable[..., Any])
+# The modules of operations import this one, so it is not complete yet; type checkers need not follow the cycle.
+ops: Any = import_module("ember_ml.ops")
 
 
-def claims(test: Callable[..., bool]) -> Callable[[F], F]:
-    """Decorator for a form that takes the calls for whose values, those that engines receive, ``test`` is true."""
-
-    def mark(form: F) -> F:
-        form.claims = test  # type: ignore[attr-defined]
-        return form
-
-    return mark
+def claim(form: Callable[..., Any], test: Callable[..., bool]) -> None:
+    """Let ``form`` also take the calls for whose values, those that engines receive, ``test`` is true."""
+    form.claims = test  # type: ignore[attr-defined]
 
 
 def sum(
@@ -297,18 +293,22 @@ def where(condition: Any, /) -> Any:
     return ops.nonzero(condition)
 
 
-@claims(lambda x, axis, descending, stable: axis is None)
 def sort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = True, kind: str | None = None) -> Any:
     x, axis = (ops.ravel(x), 0) if axis is None else (x, axis)
     return ops.sort(x, axis=axis, descending=descending, stable=stable)
 
 
-@claims(lambda x, axis, descending, stable: axis is None)
+claim(sort, lambda x, axis, descending, stable: axis is None)
+
+
 def argsort(
     x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = True, kind: str | None = None
 ) -> Any:
     x, axis = (ops.ravel(x), 0) if axis is None else (x, axis)
     return ops.argsort(x, axis=axis, descending=descending, stable=stable)
+
+
+claim(argsort, lambda x, axis, descending, stable: axis is None)
 
 
 def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> Any:
@@ -329,9 +329,11 @@ def _within(name: str, indices: Any, length: int, mode: str) -> Any:
     return indices
 
 
-@claims(lambda x, indices, axis: axis is None)
 def take_along_axis(x: Any, indices: Any, /, axis: Any = -1) -> Any:
     return ops.take_along_axis(ops.ravel(x), indices, axis=0)
+
+
+claim(take_along_axis, lambda x, indices, axis: axis is None)
 
 
 def ravel_multi_index(multi_index: Any, shape: Any, *, mode: Any = "raise") -> Any:
@@ -438,7 +440,6 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or len(getattr(value, "shape", ())) > 0
 
 
-@claims(lambda start, stop, *rest: _is_array(start) or _is_array(stop))
 def linspace(
     start: Any,
     stop: Any,
@@ -463,6 +464,9 @@ def linspace(
     return result, ops.divide(ops.subtract(stop, start), gaps)
 
 
+claim(linspace, lambda start, stop, *rest: _is_array(start) or _is_array(stop))
+
+
 def _between(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
     """Evenly spaced points between tensors, along a new axis; the ends are exact."""
     like = ops.subtract(stop, start)
@@ -479,7 +483,6 @@ def _rounded_down(x: Any, dtype: Any) -> Any:
     return ops.cast(ops.floor(x) if ops.isdtype(as_dtype(dtype), "integral") else x, dtype)
 
 
-@claims(lambda start, stop, num, base, *rest: _is_array(start) or _is_array(stop) or _is_array(base))
 def logspace(
     start: Any,
     stop: Any,
@@ -498,7 +501,9 @@ def logspace(
     return points if dtype is None else ops.cast(points, dtype)
 
 
-@claims(lambda start, stop, *rest: _is_array(start) or _is_array(stop))
+claim(logspace, lambda start, stop, num, base, *rest: _is_array(start) or _is_array(stop) or _is_array(base))
+
+
 def geomspace(
     start: Any,
     stop: Any,
@@ -516,6 +521,9 @@ def geomspace(
     exponents = _between(ops.zeros_like(ratio), ops.ones_like(ratio), num, endpoint, axis)
     points = ops.multiply(ops.expand_dims(start, axis=axis), ops.power(ops.expand_dims(ratio, axis=axis), exponents))
     return points if dtype is None else ops.cast(points, dtype)
+
+
+claim(geomspace, lambda start, stop, *rest: _is_array(start) or _is_array(stop))
 
 
 def vander(x: Any, /, n: int | None = None, increasing: bool = False, *, N: int | None = None) -> Any:  # noqa: N803 - as in NumPy
@@ -538,11 +546,13 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> An
     return ops.diagonal(ops.moveaxis(x, (axis1, axis2), (-2, -1)), offset=offset)
 
 
-@claims(lambda equation, operands: not isinstance(equation, str))
 def einsum(equation: Any, /, *operands: Any, optimize: Any = None) -> Any:
     if not isinstance(equation, str):
         equation, operands = _equation((equation, *operands))
     return ops.einsum(equation, *operands)
+
+
+claim(einsum, lambda equation, operands: not isinstance(equation, str))
 
 
 def _equation(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -568,12 +578,16 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
     return ops.svd(x, full_matrices=full_matrices) if compute_uv else ops.svdvals(x)
 
 
-@claims(lambda x, mode: mode == "r")
 def qr(x: Any, /, mode: str = "reduced") -> Any:
     return ops.qr(x, mode="reduced").R if mode == "r" else ops.qr(x, mode=mode)
 
 
-@claims(lambda x, pad_width, mode, constant_values: isinstance(pad_width, dict) or mode in _PADDINGS)
+claim(qr, lambda x, mode: mode == "r")
+
+
+_PADDINGS = ("linear_ramp", "maximum", "minimum", "mean", "median", "empty")
+
+
 def pad(
     x: Any,
     /,
@@ -587,8 +601,8 @@ def pad(
 ) -> Any:
     rank = len(ops.shape(x))
     if isinstance(pad_width, dict):
-        widths = {axis_of(axis, rank): pair for axis, pair in pad_width.items()}
-        pad_width = [_pair(widths.get(i, 0)) for i in range(rank)]
+        by_axis = {axis_of(axis, rank): pair for axis, pair in pad_width.items()}
+        pad_width = [_pair(by_axis.get(i, 0)) for i in range(rank)]
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}")
     if mode not in _PADDINGS and not (reflect_type == "odd" and mode in ("reflect", "symmetric")):
@@ -615,11 +629,11 @@ def pad(
     return x
 
 
-_PADDINGS = ("linear_ramp", "maximum", "minimum", "mean", "median", "empty")
+claim(pad, lambda x, pad_width, mode, constant_values: isinstance(pad_width, dict) or mode in _PADDINGS)
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    return (value, value) if not isinstance(value, (list, tuple)) else tuple(value) * (2 if len(value) == 1 else 1)  # type: ignore[return-value]
+    return (value, value) if not isinstance(value, (list, tuple)) else tuple(value) * (2 if len(value) == 1 else 1)
 
 
 def _pairs(value: Any, rank: int) -> list[tuple[Any, Any]]:
@@ -644,7 +658,7 @@ def _statistic(mode: str, x: Any, axis: int, length: Any) -> Any:
     """Statistic of the first elements along ``axis``, in the dtype of ``x``."""
     x = ops.asarray(x)
     first = x if length is None else _slice(x, axis, 0, builtins.min(operator.index(length), ops.shape(x)[axis]))
-    function = {"maximum": ops.max, "minimum": ops.min, "mean": ops.mean, "median": ops.median}[mode]
+    function: Any = {"maximum": ops.max, "minimum": ops.min, "mean": ops.mean, "median": ops.median}[mode]
     found = function(first, axis=axis, keepdims=True)
     dtype = as_dtype(x.dtype)
     return ops.cast(ops.round(found) if dtype.kind in ("signed integer", "unsigned integer") else found, dtype)

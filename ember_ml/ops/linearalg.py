@@ -436,7 +436,7 @@ def cross(
     if 2 in lengths:
         both = (_with_third(x, axis) for x in (x1, x2))
         product = cross(*both, axis=axis)
-        return product if 3 in lengths else _component(product, 2, axis)
+        return product if 3 in lengths else _component(product, 2, axis)  # type: ignore[no-any-return]
     if _rank(x1) != _rank(x2) and axis >= 0:
         x1, x2 = manipulation.broadcast_arrays(x1, x2)
     ahead, behind = (manipulation.roll(x1, -step, axis=axis) for step in (1, 2))

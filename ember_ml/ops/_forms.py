@@ -42,12 +42,18 @@ def prod(
     return result if initial is None else ops.multiply(result, initial)
 
 
-def nansum(x: Any, /, *args: Any, where: Any = None, **options: Any) -> Any:
-    return sum(_without_nan(_masked(x, where, 0), 0), *args, **options)
+def nansum(
+    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    result = ops.nansum(_masked(x, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
+    return result if initial is None else ops.add(result, initial)
 
 
-def nanprod(x: Any, /, *args: Any, where: Any = None, **options: Any) -> Any:
-    return prod(_without_nan(_masked(x, where, 1), 1), *args, **options)
+def nanprod(
+    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
+) -> Any:
+    result = ops.nanprod(_masked(x, where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
+    return result if initial is None else ops.multiply(result, initial)
 
 
 def _masked(x: Any, where: Any, value: Any) -> Any:
@@ -337,8 +343,15 @@ claim(take_along_axis, lambda x, indices, axis: axis is None)
 
 
 def ravel_multi_index(multi_index: Any, shape: Any, *, mode: Any = "raise") -> Any:
+    if mode == "raise":
+        return ops.ravel_multi_index(multi_index, shape)
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     modes = (mode,) * len(lengths) if isinstance(mode, str) else mode
+    if not len(multi_index) == len(lengths) == len(modes):
+        raise ValueError(
+            f"ravel_multi_index: multi_index, shape and mode must have one entry per axis, got {len(multi_index)}, "
+            f"{len(lengths)} and {len(modes)}"
+        )
     places = [_within("ravel_multi_index", i, n, m) for i, n, m in zip(multi_index, lengths, modes, strict=True)]
     return ops.ravel_multi_index(places, shape)
 

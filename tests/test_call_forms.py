@@ -291,6 +291,8 @@ def test_a_form_is_compiled(backend: str) -> None:
         (lambda: ops.quantile([1.0], 0.5, weights=[1]), ValueError, r"^quantile: method must be 'inverted_cdf'"),
         (lambda: ops.vander([1.0], 2, N=2), ValueError, r"^vander: n and N must not both be given"),
         (lambda: ops.pad([1.0], 1, "reflect", reflect_type="x"), ValueError, r"^pad: reflect_type must be"),
+        (lambda: ops.transpose(X, 0, 1), TypeError, r"^transpose: two axes must be 1, 0 .* swapaxes\(x, 0, 1\)"),
+        (lambda: ops.transpose(CUBE, 1, 0), TypeError, r"^transpose: two axes must be 1, 0 .* swapaxes\(x, 1, 0\)"),
         (lambda: ops.einsum([1.0], 3), TypeError, r"^einsum: equation must be a string"),
     ],
 )

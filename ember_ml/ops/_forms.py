@@ -366,7 +366,14 @@ def reshape(x: Any, /, shape: Any, *lengths: Any, copy: bool | None = None) -> A
 
 
 def transpose(x: Any, /, *axes: Any) -> Any:
-    return ops.transpose(x, _integers("transpose", "axes", axes))
+    order, rank = _integers("transpose", "axes", axes), len(ops.shape(x))
+    # torch swaps two axes by such a call, which NumPy takes for the order of all.
+    if len(order) == 2 and (rank != 2 or order[0] % 2 == 0):
+        raise TypeError(
+            f"transpose: two axes must be 1, 0 for a matrix, got {order[0]}, {order[1]} for {rank} axes; write "
+            f"swapaxes(x, {order[0]}, {order[1]}) to swap them, or transpose(x, {order}) for the order of all axes"
+        )
+    return ops.transpose(x, order)
 
 
 def _integers(name: str, parameter: str, values: tuple[Any, ...]) -> tuple[int, ...]:

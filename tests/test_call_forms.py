@@ -107,6 +107,8 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "diff(x, 1)": lambda f: f.diff(X, 1),
     "diff(x, 2, 0)": lambda f: f.diff(CUBE, 2, 1),
     "fft(x, n)": lambda f: getattr(f.fft, "fft", f.fft)(V, 4),
+    "zeros(2, int)": lambda f: f.zeros(2, int),
+    "zeros(n, np.int64)": lambda f: f.zeros(np.int64(2), np.int64),
     "zeros((2,), dtype)": lambda f: f.zeros((2,), "float32"),
     "ones((2,), dtype)": lambda f: f.ones((2,), "int32"),
     "full((2,), 7, dtype)": lambda f: f.full((2,), 7, "float32"),
@@ -201,6 +203,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 OTHERS: dict[str, tuple[Callable[[], Any], Any]] = {
     "ones(2, 3)": (lambda: ops.ones(2, 3), np.ones((2, 3), np.float32)),
     "zeros(2, 3, dtype=)": (lambda: ops.zeros(2, 3, dtype="int32"), np.zeros((2, 3), np.int32)),
+    "ones(n, n)": (lambda: ops.ones(np.int64(2), 3), np.ones((2, 3), np.float32)),
     "empty(2, 3)": (lambda: ops.shape(ops.empty(2, 3)), (2, 3)),
     "reshape(x, 3, 2)": (lambda: ops.reshape(X, 3, 2), X.reshape(3, 2)),
     "reshape(x, 3, -1)": (lambda: ops.reshape(X, 3, -1), X.reshape(3, 2)),
@@ -280,6 +283,7 @@ def test_a_form_is_compiled(backend: str) -> None:
     ("wrong", "error", "message"),
     [
         (lambda: ops.sum([1.0], absent=1), TypeError, r"^sum\(\) got an unexpected keyword argument 'absent'"),
+        (lambda: ops.quantile([1.0], 0.5, dim=0), TypeError, r"^quantile\(\) got an unexpected keyword argument 'dim'"),
         (lambda: ops.sum([1.0], 0, None, True), TypeError, r"^sum\(\) too many positional arguments"),
         (lambda: ops.max([1.0], where=[True]), ValueError, r"^max: initial must be given with where"),
         (lambda: ops.var([1.0], correction=1, ddof=1), ValueError, r"^var: correction and ddof must not both"),

@@ -227,34 +227,63 @@ def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False, overwrite_
     return ops.nanmedian(x, axis=axis, keepdims=keepdims)
 
 
-def quantile(x: Any, q: Any, /, axis: Any = None, **options: Any) -> Any:
-    return _quantile("quantile", x, q, axis, 1, **options)
-
-
-def percentile(x: Any, q: Any, /, axis: Any = None, **options: Any) -> Any:
-    return _quantile("percentile", x, q, axis, 100, **options)
-
-
-def nanquantile(x: Any, q: Any, /, axis: Any = None, **options: Any) -> Any:
-    return _quantile("nanquantile", x, q, axis, 1, **options)
-
-
-def nanpercentile(x: Any, q: Any, /, axis: Any = None, **options: Any) -> Any:
-    return _quantile("nanpercentile", x, q, axis, 100, **options)
-
-
-def _quantile(
-    name: str,
+def quantile(
     x: Any,
     q: Any,
-    axis: Any,
-    scale: int,
+    /,
+    axis: Any = None,
     *,
     keepdims: bool = False,
     method: str = "linear",
     weights: Any = None,
     overwrite_input: bool = False,
 ) -> Any:
+    return _quantile("quantile", x, q, axis, 1, keepdims, method, weights)
+
+
+def percentile(
+    x: Any,
+    q: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    method: str = "linear",
+    weights: Any = None,
+    overwrite_input: bool = False,
+) -> Any:
+    return _quantile("percentile", x, q, axis, 100, keepdims, method, weights)
+
+
+def nanquantile(
+    x: Any,
+    q: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    method: str = "linear",
+    weights: Any = None,
+    overwrite_input: bool = False,
+) -> Any:
+    return _quantile("nanquantile", x, q, axis, 1, keepdims, method, weights)
+
+
+def nanpercentile(
+    x: Any,
+    q: Any,
+    /,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    method: str = "linear",
+    weights: Any = None,
+    overwrite_input: bool = False,
+) -> Any:
+    return _quantile("nanpercentile", x, q, axis, 100, keepdims, method, weights)
+
+
+def _quantile(name: str, x: Any, q: Any, axis: Any, scale: int, keepdims: bool, method: str, weights: Any) -> Any:
     if weights is None:
         return getattr(ops, name)(x, q, axis=axis, keepdims=keepdims, method=method)
     if method != "inverted_cdf":
@@ -426,7 +455,8 @@ def _shape_and_dtype(name: str, args: tuple[Any, ...], dtype: Any) -> tuple[Any,
 
 def _are_integers(values: tuple[Any, ...]) -> bool:
     """Whether all values are integers."""
-    return builtins.all(hasattr(value, "__index__") and not hasattr(value, "dtype") for value in values)
+    # Types such as ``int``, which are dtypes, have the attributes of their instances.
+    return builtins.all(hasattr(type(value), "__index__") for value in values)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:

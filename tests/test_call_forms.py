@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable
@@ -15,7 +16,9 @@ import pytest
 
 import ember_ml
 from ember_ml import ops
+from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.nn.tensor import EmberTensor
+from ember_ml.testing.samples import calls
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "numpy.md"
@@ -29,12 +32,12 @@ recorded = functools.cache(docstrings.record)
 
 @pytest.mark.parametrize("backend", ember_ml.get_available_backends(), indirect=True)
 def test_the_examples_of_numpy_agree(backend: str) -> None:
-    calls = recorded("numpy")
-    found = docstrings.figures(calls, ember_ml.get_backend())
+    recording = recorded("numpy")
+    found = docstrings.figures(recording, ember_ml.get_backend())
     print(found)
     assert found.calls > 1200
     assert found.share >= LEAST, found.text()
-    others = sum(call.name not in CREATION for call in calls)
+    others = sum(call.name not in CREATION for call in recording)
     differing = sum(call.name not in CREATION for call, _ in found.reasons)
     assert 1 - differing / others >= LEAST, found.text()
     unlisted = [f"{call.key}\n  {why}" for call, why in found.reasons if call.name.rpartition(".")[2] not in listed()]
@@ -305,3 +308,25 @@ def test_what_fits_no_form_raises(backend: str, wrong: Callable[[], Any], error:
     with pytest.raises(error, match=message) as caught:
         wrong()
     assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+WITH_FORMS = [operation for operation in REGISTRY.values() if operation.form is not None]
+
+
+@pytest.mark.parametrize("operation", WITH_FORMS, ids=lambda operation: operation.name)
+def test_a_form_accepts_what_is_documented(operation: Operation) -> None:
+    form = inspect.signature(operation.form)
+    documented = [p for p in inspect.signature(operation.function).parameters.values() if p.kind != p.VAR_POSITIONAL]
+    if operation.name == "where":
+        documented = documented[:1]
+    takes_rest = any(p.kind == p.VAR_POSITIONAL for p in form.parameters.values())
+    missing = [p.name for p in documented if p.name not in form.parameters and not (takes_rest and p.default is None)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("operation", WITH_FORMS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("backend", ember_ml.get_available_backends(), indirect=True)
+def test_an_option_that_no_form_has_is_named(backend: str, operation: Operation) -> None:
+    call = calls(operation)[0]
+    with pytest.raises(TypeError, match=rf"^{operation.name}\(\) .*'?absent_option"):
+        operation.call(*call.args, **call.kwargs, absent_option=1)

@@ -211,6 +211,7 @@ OTHERS: dict[str, tuple[Callable[[], Any], Any]] = {
     "reshape(x, 3, 2)": (lambda: ops.reshape(X, 3, 2), X.reshape(3, 2)),
     "reshape(x, 3, -1)": (lambda: ops.reshape(X, 3, -1), X.reshape(3, 2)),
     "transpose(x, 1, 0)": (lambda: ops.transpose(X, 1, 0), X.T),
+    "transpose(x, 0) of a vector": (lambda: ops.transpose(V, 0), V),
     "transpose(x, 2, 0, 1)": (lambda: ops.transpose(CUBE, 2, 0, 1), CUBE.transpose(2, 0, 1)),
     "logsumexp(x, 0)": (lambda: ops.logsumexp(X, 0), np.log(np.exp(X).sum(0))),
 }

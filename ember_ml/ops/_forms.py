@@ -405,6 +405,9 @@ def transpose(x: Any, /, *axes: Any) -> Any:
     return ops.transpose(x, order)
 
 
+claim(transpose, lambda x, axes: isinstance(axes, int))
+
+
 def _integers(name: str, parameter: str, values: tuple[Any, ...]) -> tuple[int, ...]:
     """Integers that were given one by one."""
     try:

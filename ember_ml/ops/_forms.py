@@ -402,6 +402,8 @@ def transpose(x: Any, /, *axes: Any) -> Any:
             f"transpose: two axes must be 1, 0 for a matrix, got {order[0]}, {order[1]} for {rank} axes; write "
             f"swapaxes(x, {order[0]}, {order[1]}) to swap them, or transpose(x, {order}) for the order of all axes"
         )
+    if len(order) != rank:
+        raise ValueError(f"transpose: axes must name each of the {rank} axes once, got {len(order)} axes")
     return ops.transpose(x, order)
 
 

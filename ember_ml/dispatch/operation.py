@@ -128,8 +128,8 @@ def op(
         kinds: the dtype kinds that tensors may have, named as in ``isdtype``.
         lazy: false if the shape of the result depends on data, so that a compiler cannot trace it.
         differentiable: false if no gradient is defined.
-        engine: the parameters that engines receive, as ``"x, *, axis, keepdims"``: those after the asterisk by keyword.
-            By default all, as the function declares them.
+        engine: the parameters that engines receive, as ``"x, /, *, axis, keepdims"``: those after the asterisk by
+            keyword. By default all, as the function declares them.
         form: called in place of the engine's function, with the arguments as they were given, if these do not fit
             ``engine``. It computes the other forms of the call, such as ``where=`` of a sum.
 
@@ -245,7 +245,7 @@ def _form_of(key: int) -> Callable[..., Any]:
 
 def _received(documented: tuple[Parameter, ...], engine: str) -> tuple[Parameter, ...]:
     """The parameters that engines receive, of those documented, as ``@op(engine=...)`` names them."""
-    positional, _, keyword = engine.partition("*")
+    positional, _, keyword = engine.replace("/", "").partition("*")
     known = {p.name: p for p in documented}
     return tuple(
         known[name.strip()]._replace(keyword=by_keyword)

@@ -254,7 +254,7 @@ def identity(n: int, /, dtype: DTypeLike | None = None, *, device: DeviceLike | 
     return eye(n, dtype=dtype, device=device)
 
 
-@op(free, differentiable=False, engine="start, stop, step, *, dtype, device", form=_forms.arange)
+@op(free, differentiable=False, engine="start, /, stop, step, *, dtype, device", form=_forms.arange)
 def arange(
     start: float,
     stop: float | None = None,
@@ -280,7 +280,7 @@ def arange(
     ...
 
 
-@op(free, differentiable=False, engine="start, stop, num, *, dtype, device, endpoint", form=_forms.linspace)
+@op(free, differentiable=False, engine="start, stop, /, num, *, dtype, device, endpoint", form=_forms.linspace)
 def linspace(
     start: complex,
     stop: complex,
@@ -307,7 +307,7 @@ def linspace(
     ...
 
 
-@op(free, differentiable=False, engine="start, stop, num, *, base, dtype, device, endpoint", form=_forms.logspace)
+@op(free, differentiable=False, engine="start, stop, /, num, *, base, dtype, device, endpoint", form=_forms.logspace)
 def logspace(
     start: complex,
     stop: complex,
@@ -333,7 +333,7 @@ def logspace(
     ...
 
 
-@op(free, differentiable=False, engine="start, stop, num, *, dtype, device, endpoint", form=_forms.geomspace)
+@op(free, differentiable=False, engine="start, stop, /, num, *, dtype, device, endpoint", form=_forms.geomspace)
 def geomspace(
     start: complex,
     stop: complex,

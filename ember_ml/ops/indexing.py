@@ -744,7 +744,7 @@ def setdiff1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False) ->
     return masked_select(own, comparison.logical_not(comparison.isin(own, x2)))
 
 
-@op(indexed, differentiable=False)
+@op(indexed, differentiable=False, engine="indices, shape, /")
 def unravel_index(indices: Indices, shape: Shape) -> tuple[Tensor, ...]:
     """Coordinates in a tensor of shape ``shape`` for indices into the flattened tensor, one tensor per axis.
 
@@ -754,7 +754,7 @@ def unravel_index(indices: Indices, shape: Shape) -> tuple[Tensor, ...]:
     ...
 
 
-@op(indexed, differentiable=False, engine="multi_index, shape", form=_forms.ravel_multi_index)
+@op(indexed, differentiable=False, engine="multi_index, shape, /", form=_forms.ravel_multi_index)
 def ravel_multi_index(multi_index: Sequence[Indices], shape: Shape, *, mode: str | Sequence[str] = "raise") -> Tensor:
     """Indices into a flattened tensor of shape ``shape`` for coordinates, which broadcast.
 

@@ -118,7 +118,7 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Tensor:
     ...
 
 
-@op(kept)
+@op(kept, engine="x, source, destination, /")
 def moveaxis(x: TensorLike, /, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """``x`` with the axes ``source`` moved to the positions ``destination``; the other axes keep their order.
 
@@ -370,7 +370,7 @@ def tile(x: TensorLike, repetitions: Shape, /) -> Tensor:
     ...
 
 
-@op(kept, engine="x, repeats, *, axis")
+@op(kept, engine="x, repeats, /, *, axis")
 def repeat(x: TensorLike, /, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
     """``x`` with each element repeated along ``axis``.
 

@@ -105,7 +105,18 @@ def find(value: Any) -> EmberDType | None:
         return value
     if value is float or value is complex:
         return default_dtype(value)
-    return DTYPES.get(name_of(value))
+    found = DTYPES.get(name_of(value))
+    return DTYPES.get(_CODES.get(value.lstrip("<=|"), "")) if found is None and isinstance(value, str) else found
+
+
+# NumPy's codes of dtypes.
+_CODES = {
+    "?": "bool", "b1": "bool", "i1": "int8", "b": "int8", "i2": "int16", "h": "int16", "i4": "int32", "i": "int32",
+    "i8": "int64", "l": "int64", "q": "int64", "u1": "uint8", "B": "uint8", "u2": "uint16", "H": "uint16",
+    "u4": "uint32", "I": "uint32", "u8": "uint64", "L": "uint64", "Q": "uint64", "f2": "float16", "e": "float16",
+    "f4": "float32", "f": "float32", "f8": "float64", "d": "float64", "c8": "complex64", "F": "complex64",
+    "c16": "complex128", "D": "complex128",
+}  # fmt: skip
 
 
 def as_dtype(value: object) -> EmberDType:

@@ -57,12 +57,13 @@ def speeds(operation: Operation, recorder: Recorder, fails: bool = False) -> lis
     """The closure and, if it is built, the extension's function of an operation, whose engines only record calls."""
     general, retry = recorder.function("general"), recorder.function("retry")
     table: fast.Table = {}
-    python = fast.python_call(operation, table, general, retry)
+    python = fast.python_call(operation, table, general, retry, recorder.function("form"))
     native = fast._c and fast._c.function(
         python, general, retry, tuple(p.name for p in operation.parameters), operation.defaults, fast.REQUIRED,
         sum(not p.keyword for p in operation.parameters), operation.positional_only,
         tuple((i, fast._CODES[p.role], p.many, p.optional) for i, p in enumerate(operation.parameters)
               if p.role in fast._CODES),
+        operation.accepted,
     )  # fmt: skip
     for backend in backends.loaded():
         row = fast.row_of(operation, backend, operation.runs[backend.name])
@@ -217,7 +218,7 @@ def test_examples_are_found() -> None:
         (lambda x: ops.add(x, x, x), r"^add\(\) t.*positional argument"),
         (lambda x: ops.add(x, y=x), r"^add\(\) .*positional.only.*'y'|^add\(\) .*'y'.*positional.only"),
         (lambda x: ops.sum(), r"^sum\(\) missing .*x"),
-        (lambda x: ops.sum(x, 0, 1), r"^sum\(\) too many positional arguments"),
+        (lambda x: ops.sum(x, 0, None, True), r"^sum\(\) too many positional arguments"),
         (lambda x: ops.sum(x, other=1), r"^sum: unknown option 'other'; the options are "),
         (lambda x: ops.softmax(x, 0, axis=0), r"^softmax\(\) .*multiple values for argument 'axis'"),
         (lambda x: ops.zeros(), r"^zeros\(\) missing .*shape"),

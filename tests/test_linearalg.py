@@ -438,7 +438,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "lu of a vector": lambda: ops.linearalg.lu(np.ones(3, np.float32)),
     "norm of an unknown order": lambda: ops.norm(np.eye(2), "max"),
     "norm of three axes": lambda: ops.norm(np.ones((2, 2, 2)), 1),
-    "cross of two components": lambda: ops.cross(np.ones(2), np.ones(2)),
+    "cross of four components": lambda: ops.cross(np.ones(4), np.ones(4)),
     "vecdot of other lengths": lambda: ops.vecdot(np.ones(2), np.ones(3)),
     "tensordot of other lengths": lambda: ops.tensordot(np.ones((2, 3)), np.ones((2, 3)), axes=1),
     "einsum of other lengths": lambda: ops.einsum("ij,jk", np.ones((2, 3)), np.ones((2, 3))),

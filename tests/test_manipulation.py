@@ -244,7 +244,7 @@ BAD_VALUES = [
     lambda: ops.rot90([1]),
     lambda: ops.rot90([[1]], 1, (0, 0)),
     lambda: ops.pad([1], -1),
-    lambda: ops.pad([1], 1, "mean"),
+    lambda: ops.pad([1], 1, "mode"),
     lambda: ops.pad([1], ((1, 1), (1, 1))),
     lambda: ops.pad([1], (1, 1, 1)),
     lambda: ops.pad(ops.zeros(0), 1, "edge"),

@@ -137,7 +137,8 @@ def other_options() -> list[Any]:
 def test_options_of_a_wrong_kind_are_named(operation: Operation, parameter: Parameter, backend: Backend) -> None:
     """The same mistake has the same class and words on every engine, not those of the function that noticed."""
     arguments = bound_on(operation, lambda array: backend.convert(array, None, backend.device))
+    takes_arrays = parameter.role == SCALAR and hasattr(operation.form, "claims")
     for wrong in WRONG[parameter.role]:
-        if wrong is not None or not parameter.optional:
+        if (wrong is not None or not parameter.optional) and not (takes_arrays and isinstance(wrong, list)):
             with pytest.raises(TypeError, match=rf"{operation.name}: {parameter.name} must be .*, got "):
                 result_with(operation, arguments, parameter.name, wrong)

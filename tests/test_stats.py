@@ -95,8 +95,8 @@ def test_levels_outside_of_their_range_are_value_errors(backend: Backend) -> Non
     for run, q in [(ops.quantile, 1.5), (ops.quantile, [0.5, -0.1]), (ops.quantile, NAN), (ops.percentile, 100.5)]:
         with pytest.raises(ValueError, match="q must be from 0 to 1"):
             run(SAMPLE, q)
-    with pytest.raises(ValueError, match=r"method must be one of .* got 'hazen'"):
-        ops.quantile(SAMPLE, 0.5, method="hazen")
+    with pytest.raises(ValueError, match=r"method must be one of .* got 'hazel'"):
+        ops.quantile(SAMPLE, 0.5, method="hazel")
     with pytest.raises(ValueError, match="different lengths"):
         ops.quantile(SAMPLE, [[0.5], [0.1, 0.2]])
 

@@ -7,6 +7,8 @@ The steps of one call, ``ops.add(x, y)``:
 2. The fast path (``fast.py``, or the same in C, ``_fast.c``) looks up the types and dtypes of ``x`` and ``y`` in the
    operation's table. If they are tensors of one engine and of one dtype that needs no cast, and all options have plain
    types, it calls the engine's function with the arguments unchanged. This is the usual case, and ends here.
+   Arguments that do not fit the parameters that engines receive, such as ``where=`` of a sum, are passed to the
+   operation's form if it has one: a function composed of operations, which begins again with step 1.
 3. All other calls take the general path (``general.py``). It starts with the promotion table (``promotion.py``): if
    that has the common dtype of two tensors, or of a tensor and a number, they are cast to it, and step 7 follows.
 4. If there are ``EmberTensor`` arguments, they are unwrapped, the operation is called again, and its result is wrapped

@@ -60,6 +60,7 @@ typedef struct {
     PyObject *python, *general, *retry;
     PyObject *names, *defaults, *required, *keywords;
     Py_ssize_t parameters, positional, positional_only;
+    Py_ssize_t accepted; /* arguments that may be positional; engines receive `positional` of them as such */
     int checks_count, single;
     Check checks[MAX_PARAMETERS];
     Py_ssize_t rows_count;
@@ -398,7 +399,7 @@ retry(Function *self, PyObject *const *values)
 static int
 bind_arguments(Function *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames, PyObject **values)
 {
-    if (count > self->positional) {
+    if (count > self->accepted) {
         return 0;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -672,21 +673,24 @@ static PyTypeObject Function_Type = {
 static PyMethodDef function_definition = {"function", (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
 
 PyDoc_STRVAR(function_doc,
-             "function(python, general, retry, names, defaults, required, positional, positional_only, checks)\n--\n\n"
+             "function(python, general, retry, names, defaults, required, positional, positional_only, checks, accepted)\n"
+             "--\n\n"
              "A function that behaves as ``python`` does; ``fast.py`` describes it.");
 
 static PyObject *
 make_function(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *python, *general, *retry, *names, *defaults, *required, *checks;
-    Py_ssize_t positional, positional_only;
-    if (!PyArg_ParseTuple(args, "OOOO!O!OnnO!:function", &python, &general, &retry, &PyTuple_Type, &names, &PyTuple_Type,
-                          &defaults, &required, &positional, &positional_only, &PyTuple_Type, &checks)) {
+    Py_ssize_t positional, positional_only, accepted;
+    if (!PyArg_ParseTuple(args, "OOOO!O!OnnO!n:function", &python, &general, &retry, &PyTuple_Type, &names, &PyTuple_Type,
+                          &defaults, &required, &positional, &positional_only, &PyTuple_Type, &checks,
+                          &accepted)) {
         return NULL;
     }
     Py_ssize_t parameters = PyTuple_GET_SIZE(names);
     if (parameters > MAX_PARAMETERS || PyTuple_GET_SIZE(defaults) != parameters ||
-        PyTuple_GET_SIZE(checks) > MAX_PARAMETERS || positional > parameters || positional_only > positional) {
+        PyTuple_GET_SIZE(checks) > MAX_PARAMETERS || positional > parameters || positional_only > positional ||
+        accepted < positional || accepted > parameters) {
         PyErr_SetString(PyExc_ValueError, "function: the parameters do not fit together");
         return NULL;
     }
@@ -706,6 +710,7 @@ make_function(PyObject *Py_UNUSED(module), PyObject *args)
     self->parameters = parameters;
     self->positional = positional;
     self->positional_only = positional_only;
+    self->accepted = accepted;
     self->name = PyUnicode_FromString("function");
     self->qualname = Py_XNewRef(self->name);
     if (self->name == NULL) {

@@ -203,22 +203,28 @@ def is_active(engine: Engine) -> bool:
 
 
 def python_call(
-    operation: Operation, table: Table, general: Callable[..., Any], retry: Callable[..., Any]
+    operation: Operation,
+    table: Table,
+    general: Callable[..., Any],
+    retry: Callable[..., Any],
+    form: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Function that calls an operation by its table.
 
     Args:
         general: called with the values of all parameters if the table has no function for them.
         retry: called with the error that the engine raised, and the values.
+        form: called with the arguments, if the operation has a form and they do not fit its parameters.
     """
     if _is_plain(operation) and len(operation.parameters) == 1:
-        return _unary(table, general, retry)
-    if _is_plain(operation) and len(operation.parameters) == 2:
+        unary = _unary(table, general, retry)
+        return unary if operation.form is None else _unary_or_form(unary, form)
+    if operation.form is None and _is_plain(operation) and len(operation.parameters) == 2:
         return _binary(table, general, retry)
     bind = binder(operation)
     if not _has_fast_path(operation):
-        return _general_only(bind, general)
-    return _with_options(operation, table, bind, general, retry)
+        return _general_only(bind, form, general)
+    return _with_options(operation, table, bind, form, general, retry)
 
 
 def _is_plain(operation: Operation) -> bool:
@@ -249,6 +255,13 @@ def _unary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
                     except Exception as error:
                         return retry(error, x)
         return general(x)
+
+    return call
+
+
+def _unary_or_form(unary: Any, form: Any) -> Callable[..., Any]:
+    def call(x: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return form((x, *args), kwargs) if args or kwargs else unary(x)
 
     return call
 
@@ -304,14 +317,19 @@ def _common(table: Table, row: Any, kind: type) -> Any:
     return other if any(own in its.guests for own in mine.types) else None
 
 
-def _general_only(bind: Any, general: Any) -> Callable[..., Any]:
+def _general_only(bind: Any, form: Any, general: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        return general(*bind(args, kwargs))
+        values = bind(args, kwargs)
+        if values is None:
+            return form(args, kwargs)
+        return general(*values)
 
     return call
 
 
-def _with_options(operation: Operation, table: Table, bind: Any, general: Any, retry: Any) -> Callable[..., Any]:
+def _with_options(
+    operation: Operation, table: Table, bind: Any, form: Any, general: Any, retry: Any
+) -> Callable[..., Any]:
     """Any number of tensors, with options, which must have the plain types that all engines accept."""
     parameters = operation.parameters
     options = tuple((i, _plain_types(p.role, p.optional)) for i, p in enumerate(parameters) if p.role in _PLAIN_TYPES)
@@ -324,6 +342,8 @@ def _with_options(operation: Operation, table: Table, bind: Any, general: Any, r
 
     def call(*args: Any, **kwargs: Any) -> Any:
         values = bind(args, kwargs)
+        if values is None:
+            return form(args, kwargs)
         for at, plain in options:
             if type(values[at]) not in plain:
                 return general(*values)
@@ -350,7 +370,8 @@ def _with_options(operation: Operation, table: Table, bind: Any, general: Any, r
                 return bare_runs[dtype](*args)
             if number is not None and not raw:
                 given = (*values[:number], engine.scalar_like(values[number], like), *values[number + 1 :])
-            keywords = dict(zip(names, given[positional:], strict=True)) if kwargs else defaults
+            is_default = not kwargs and len(args) <= positional
+            keywords = defaults if is_default else dict(zip(names, given[positional:], strict=True))
             return run(*given[:positional], **keywords)
         except Exception as error:
             return retry(error, *values)
@@ -413,23 +434,31 @@ def _is_small_number(value: Any) -> bool:
     return type(value) is float or (type(value) is int and 0 <= value < 128)
 
 
-def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]]:
-    """Function that binds arguments to all parameters, in order, as a Python call does."""
+def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...] | None]:
+    """Function that binds arguments to the parameters that engines receive, in order, as a Python call does.
+
+    It returns ``None`` if they do not fit and the operation has a form, which may accept them.
+    """
     parameters = operation.parameters
     places = {p.name: i for i, p in enumerate(parameters) if not p.variadic and i >= operation.positional_only}
-    positional = sum(not p.keyword and not p.variadic for p in parameters)
+    positional = operation.accepted
     variadic = any(p.variadic for p in parameters)
     defaults = operation.defaults
     least = max((i + 1 for i, default in enumerate(defaults) if default is REQUIRED), default=0)
-    wrong = binding_error(operation)
+    form, wrong = operation.form, binding_error(operation)
 
-    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def misfit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+        if form is None:
+            raise wrong(args, kwargs)
+        return None
+
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         count = len(args)
         if not kwargs and least <= count <= positional:
             return args + defaults[count:]
         if count > positional:
             if not variadic:
-                raise wrong(args, kwargs)
+                return misfit(args, kwargs)
             args = (*args[:positional], args[positional:])
         values = args + defaults[len(args) :]
         if kwargs:
@@ -437,13 +466,13 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
             for name, value in kwargs.items():
                 place = places.get(name, -1)
                 if place < 0 or place < min(count, positional):
-                    raise wrong(args, kwargs)
+                    return misfit(args, kwargs)
                 named[place] = value
             values = tuple(named)
         if len(args) < least:
             for value in values:
                 if value is REQUIRED:
-                    raise wrong(args, kwargs)
+                    return misfit(args, kwargs)
         return values
 
     return bind
@@ -458,13 +487,14 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
 
         from ember_ml.spellings import unknown_option
 
-        names = [p.name for p in operation.parameters if not p.variadic]
+        signature = inspect.signature(function)
+        names = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
         operands, options = names[: operation.positional_only], names[operation.positional_only :]
         for name in kwargs:
             if name not in names:
                 return unknown_option(called_as(operation), name, options, operands)
         try:
-            inspect.signature(function).bind(*args, **kwargs)
+            signature.bind(*args, **kwargs)
         except TypeError as error:
             return TypeError(f"{called_as(operation)}() {error}")
         raise AssertionError(f"{operation.name}: the arguments fit its signature")
@@ -484,14 +514,15 @@ def _refuse(operation: Operation) -> Callable[..., Any]:
 
 def make_call(operation: Operation) -> Callable[..., Any]:
     """The function that users call: the closure, or the extension's equivalent."""
-    call = python_call(operation, operation.table, operation.general, operation.general.retry)
+    general = operation.general
+    call = python_call(operation, operation.table, general, general.retry, general.call_form)
     # Python uses this name in errors for arguments that do not fit.
     call.__qualname__ = operation.function.__qualname__
     parameters = operation.parameters
     if _c is None or not _has_fast_path(operation) or len(parameters) > _MOST_PARAMETERS:
         return call
     return _c.function(  # type: ignore[no-any-return]
-        _refuse(operation) if _is_plain(operation) else call,
+        _refuse(operation) if _is_plain(operation) and operation.form is None else call,
         operation.general,
         operation.general.retry,
         tuple(p.name for p in parameters),
@@ -500,6 +531,7 @@ def make_call(operation: Operation) -> Callable[..., Any]:
         sum(not p.keyword for p in parameters),
         operation.positional_only,
         tuple((i, _CODES[p.role], p.many, p.optional) for i, p in enumerate(parameters) if p.role in _CODES),
+        operation.accepted,
     )
 
 

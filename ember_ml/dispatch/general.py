@@ -15,6 +15,7 @@ from ember_ml import tree
 from ember_ml.backend import Backend
 from ember_ml.dispatch import wrapping
 from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, called_as, hide_frames, rename
+from ember_ml.dispatch.fast import binding_error
 from ember_ml.dispatch.promotion import promotion_of
 from ember_ml.dispatch.roles import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
 from ember_ml.dispatch.tensor_types import (
@@ -81,8 +82,12 @@ class GeneralPath:
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
         self.positional = len(parameters) - len(self.keywords)
+        # Whether the form of the operation takes a call with these values, which engines would refuse.
+        self.claims: Callable[..., bool] | None = getattr(operation.form, "claims", None)
 
     def __call__(self, *values: Any) -> Any:
+        if self.claims is not None and self.claims(*values):
+            return self.call_form(*self.arguments(values))
         # The backend and the cast values, if the promotion table covers the call.
         promoted = None if self.promotion is None else self.promotion(*values)
         if promoted is None and wrapping.holds_wrapped(values):
@@ -97,8 +102,44 @@ class GeneralPath:
             raise failure
         return result
 
+    def call_form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of the operation's form, on the engine of the tensors among the arguments."""
+        if not self.tensors and self.claims is None:
+            # What it creates is of the active engine, whatever it is created from.
+            return self.run_form(args, kwargs)
+        values = (*args, *kwargs.values())
+        is_wrapped = wrapping.holds_wrapped(values)
+        if is_wrapped:
+            backend = wrapping.backend_of_wrapped(self.operation.name, values)
+            args = wrapping.unwrap_all(args, backend)
+            kwargs = dict(zip(kwargs, wrapping.unwrap_all(tuple(kwargs.values()), backend), strict=True))
+        else:
+            kinds = [k for v in values for k in (leaf_types(v) if classify(type(v)) == SEQUENCE else (type(v),))]
+            backend = common_backend(kinds)
+        if backends.current() is backend:
+            result = self.run_form(args, kwargs)
+        else:
+            block = backends.enter(backend)
+            try:
+                result = self.run_form(args, kwargs)
+            finally:
+                backends.leave(block)
+        return wrapping.wrap(result, backend) if is_wrapped else result
+
+    def run_form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the form; arguments that it does not accept raise as those that fit no parameter do."""
+        form: Any = self.operation.form
+        try:
+            return form(*args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+        raise binding_error(self.operation)(args, kwargs)
+
     def retry(self, error: Exception, *values: Any) -> Any:
         """Handle ``error``, which the engine raised on the fast path: return the result of another way, or raise it."""
+        if self.claims is not None and self.claims(*values):
+            return self(*values)
         if isinstance(error, (RuntimeError, OverflowError)) and any(
             type(values[s.place]) in NUMBERS for s in self.tensors
         ):

@@ -23,7 +23,8 @@ class Operation:
     """Metadata of one operation, which tests, documentation and tools read.
 
     ``function`` is the documented function, ``call`` the one that users call, and ``definition`` is ``function`` if it
-    has a body. ``runs`` maps the name of a backend to the function that computes the operation there.
+    has a body. ``runs`` maps the name of a backend to the function that computes the operation there. ``parameters``
+    are those that engines receive; ``form``, if there is one, computes the calls whose arguments do not fit these.
     """
 
     def __init__(
@@ -33,6 +34,8 @@ class Operation:
         kinds: tuple[str, ...],
         lazy: bool,
         differentiable: bool,
+        engine: str | None = None,
+        form: Callable[..., Any] | None = None,
     ) -> None:
         self._returns_numpy: bool | None = None
         self.function = function
@@ -44,9 +47,12 @@ class Operation:
         self.lazy = lazy
         self.differentiable = differentiable
         self.definition = None if _is_bare(function) else function
-        self.parameters: tuple[Parameter, ...] = parameters_of(function)
-        self.defaults: tuple[Any, ...] = _defaults(function, self.parameters)
+        documented = parameters_of(function)
+        self.form = form
+        self.parameters: tuple[Parameter, ...] = documented if engine is None else _received(documented, engine)
+        self.defaults: tuple[Any, ...] = _defaults(function, documented, self.parameters)
         self.positional_only: int = function.__code__.co_posonlyargcount
+        self.accepted: int = _accepted(documented, self.parameters)
         self.runs: dict[str, Callable[..., Any]] = {}
         self.general = GeneralPath(self)
         self.table: Table = {}
@@ -95,8 +101,8 @@ class Operation:
         row = fast.bind(self, backend, run)
         if backend.substitute is not None:
             if not self.traced_table:
-                general, retry = _general_of(self.key), _retry_of(self.key)
-                backend.substitute(self.call, fast.python_call(self, self.traced_table, general, retry))
+                general, retry, form = _general_of(self.key), _retry_of(self.key), _form_of(self.key)
+                backend.substitute(self.call, fast.python_call(self, self.traced_table, general, retry, form))
             self.traced_table.update(dict.fromkeys(row.engine.types, tuple(row)))
 
 
@@ -108,7 +114,13 @@ _operations: list[Operation] = []
 
 
 def op(
-    rule: DTypeRule, *, kinds: str | tuple[str, ...] = "any", lazy: bool = True, differentiable: bool = True
+    rule: DTypeRule,
+    *,
+    kinds: str | tuple[str, ...] = "any",
+    lazy: bool = True,
+    differentiable: bool = True,
+    engine: str | None = None,
+    form: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Decorator that turns a documented function into an operation.
 
@@ -117,6 +129,10 @@ def op(
         kinds: the dtype kinds that tensors may have, named as in ``isdtype``.
         lazy: false if the shape of the result depends on data, so that a compiler cannot trace it.
         differentiable: false if no gradient is defined.
+        engine: the parameters that engines receive, as ``"x, /, *, axis, keepdims"``: those after the asterisk by
+            keyword. By default all, as the function declares them.
+        form: called in place of the engine's function, with the arguments as they were given, if these do not fit
+            ``engine``. It computes the other forms of the call, such as ``where=`` of a sum.
 
     >>> from ember_ml.dtypes import floating
     >>> from ember_ml.ops import exp, negative
@@ -129,7 +145,8 @@ def op(
     """
 
     def decorate(function: F) -> F:
-        operation = Operation(function, rule, (kinds,) if isinstance(kinds, str) else kinds, lazy, differentiable)
+        accepted = (kinds,) if isinstance(kinds, str) else kinds
+        operation = Operation(function, rule, accepted, lazy, differentiable, engine, form)
         for backend in backends.loaded():
             operation.bind(backend, operation.find(backend))
         if operation.module.startswith("ember_ml.ops."):
@@ -233,12 +250,48 @@ def _retry_of(key: int) -> Callable[..., Any]:
     return retry
 
 
-def _defaults(function: Callable[..., Any], parameters: tuple[Parameter, ...]) -> tuple[Any, ...]:
-    """Default of every parameter, or ``REQUIRED``."""
-    positional = [p for p in parameters if not p.keyword and not p.variadic]
+def _form_of(key: int) -> Callable[..., Any]:
+    def form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return _operations[key].general.call_form(args, kwargs)
+
+    return form
+
+
+def _received(documented: tuple[Parameter, ...], engine: str) -> tuple[Parameter, ...]:
+    """The parameters that engines receive, of those documented, as ``@op(engine=...)`` names them."""
+    positional, _, keyword = engine.replace("/", "").partition("*")
+    known = {p.name: p for p in documented}
+    return tuple(
+        known[name.strip()]._replace(keyword=by_keyword)
+        for names, by_keyword in ((positional, False), (keyword, True))
+        for name in names.split(",")
+        if name.strip()
+    )
+
+
+def _accepted(documented: tuple[Parameter, ...], received: tuple[Parameter, ...]) -> int:
+    """Number of arguments that may be positional and are the first that engines receive.
+
+    An operation without tensors, whose first arguments may have several meanings, leaves the others to its form.
+    """
+    if not any(p.role in TENSOR_ROLES for p in received):
+        return sum(not p.keyword and not p.variadic for p in received)
+    count = 0
+    for own, other in zip(documented, received, strict=False):
+        if own.keyword or own.variadic or own.name != other.name:
+            break
+        count += 1
+    return count
+
+
+def _defaults(
+    function: Callable[..., Any], documented: tuple[Parameter, ...], received: tuple[Parameter, ...]
+) -> tuple[Any, ...]:
+    """Default of every parameter that engines receive, or ``REQUIRED``."""
+    positional = [p for p in documented if not p.keyword and not p.variadic]
     given = dict(zip((p.name for p in reversed(positional)), reversed(function.__defaults__ or ()), strict=False))
     given.update(function.__kwdefaults__ or {})
-    return tuple(() if p.variadic else given.get(p.name, REQUIRED) for p in parameters)
+    return tuple(() if p.variadic else given.get(p.name, REQUIRED) for p in received)
 
 
 def _bare() -> None: ...

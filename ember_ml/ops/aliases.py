@@ -115,6 +115,7 @@ get_item = index_get
 scatter_update = tensor_scatter_nd_update
 
 # JAX
+asanyarray = asarray
 around = round
 degrees = rad2deg
 radians = deg2rad
@@ -130,7 +131,6 @@ trapz = trapezoid
 ELSEWHERE = {
     "adaptive_avg_pool2d": "ops.adaptive_average_pool",
     "addmm": "ops.add of ops.matmul",
-    "asanyarray": "ops.asarray",
     "avg_pool2d": "ops.average_pool, whose channels are the last axis by default",
     "batch_norm": "ops.batch_normalization",
     "binary_cross_entropy": "ops.binary_crossentropy, target first",

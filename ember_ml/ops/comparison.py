@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import compared, promoted
-from ember_ml.ops import creation, device, indexing, manipulation, math
+from ember_ml.ops import _forms, creation, device, indexing, manipulation, math
 from ember_ml.types import Axis, Mask, Tensor, TensorLike
 
 
@@ -226,8 +226,8 @@ def logical_xor(x: TensorLike, y: TensorLike, /) -> Tensor:
     return not_equal(logical_not(x), logical_not(y))
 
 
-@op(compared, differentiable=False)
-def all(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(compared, differentiable=False, engine="x, *, axis, keepdims", form=_forms.all)
+def all(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False, where: Mask | None = None) -> Tensor:
     """Whether all elements along ``axis`` are nonzero.
 
     True for no elements. NaN is nonzero.
@@ -235,6 +235,7 @@ def all(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        where: which elements are looked at, a mask that broadcasts with ``x``; by default all.
 
     >>> all([[1, 2], [0, 3]], axis=1).tolist()
     [True, False]
@@ -242,8 +243,8 @@ def all(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     ...
 
 
-@op(compared, differentiable=False)
-def any(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(compared, differentiable=False, engine="x, *, axis, keepdims", form=_forms.any)
+def any(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False, where: Mask | None = None) -> Tensor:
     """Whether any element along ``axis`` is nonzero.
 
     False for no elements. NaN is nonzero.
@@ -251,6 +252,7 @@ def any(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        where: which elements are looked at, a mask that broadcasts with ``x``; by default all.
 
     >>> any([[0, 0], [0, 3]], axis=1).tolist()
     [False, True]
@@ -258,9 +260,11 @@ def any(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     ...
 
 
-@op(promoted)
+@op(promoted, form=_forms.where)
 def where(condition: Mask, x: TensorLike, y: TensorLike, /) -> Tensor:
     """Elements of ``x`` where ``condition`` is true and of ``y`` elsewhere, with broadcasting.
+
+    ``where(condition)`` is ``nonzero(condition)``, as in NumPy.
 
     >>> where([True, False], [1, 2], 0).tolist()
     [1, 0]

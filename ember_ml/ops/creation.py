@@ -9,7 +9,7 @@ from ember_ml import backend as _backends
 from ember_ml.dispatch import op, operation_of
 from ember_ml.dtypes import as_dtype, free, kept
 from ember_ml.errors import UnsupportedError
-from ember_ml.ops import control, manipulation
+from ember_ml.ops import _forms, control, manipulation
 from ember_ml.types import DeviceLike, DTypeLike, HostArray, Number, Shape, Tensor, TensorLike
 
 pi: float = _math.pi
@@ -19,14 +19,16 @@ nan: float = _math.nan
 newaxis: None = None
 
 
-@op(free)
+@op(free, engine="obj, *, dtype, device, copy", form=_forms.asarray)
 def asarray(
     obj: object,
     /,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
     copy: bool | None = None,
+    ndmin: int = 0,
+    subok: bool = False,
 ) -> Tensor:
     """Tensor of the active backend with the values of ``obj``.
 
@@ -39,6 +41,8 @@ def asarray(
         device: the device to put the result on.
         copy: ``True`` always copies. ``False`` raises ``ValueError`` where memory cannot be shared. ``None`` copies
             only where necessary.
+        ndmin: the least number of axes; axes of length 1 are added in front.
+        subok: accepted for compatibility.
 
     >>> asarray([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
@@ -119,13 +123,14 @@ def to_numpy(x: TensorLike, /) -> HostArray:
     ...
 
 
-@op(free, differentiable=False)
-def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@op(free, differentiable=False, engine="shape, *, dtype, device", form=_forms.zeros)
+def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """Tensor of zeros.
 
     Args:
         dtype: the dtype of the result, by default the default float.
         device: the device of the result, by default the default device.
+        shape: one length, or a sequence of them; the lengths may also be given one by one.
 
     >>> zeros((2, 2)).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
@@ -133,13 +138,14 @@ def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     ...
 
 
-@op(free, differentiable=False)
-def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@op(free, differentiable=False, engine="shape, *, dtype, device", form=_forms.ones)
+def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """Tensor of ones.
 
     Args:
         dtype: the dtype of the result, by default the default float.
         device: the device of the result, by default the default device.
+        shape: one length, or a sequence of them; the lengths may also be given one by one.
 
     >>> ones(3, dtype="int32").tolist()
     [1, 1, 1]
@@ -147,13 +153,9 @@ def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | N
     ...
 
 
-@op(free)
+@op(free, engine="shape, fill_value, *, dtype, device", form=_forms.full)
 def full(
-    shape: Shape,
-    fill_value: Number | Tensor,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
+    shape: Shape, fill_value: Number | Tensor, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
     """Tensor filled with ``fill_value``.
 
@@ -167,13 +169,14 @@ def full(
     ...
 
 
-@op(free, differentiable=False)
-def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@op(free, differentiable=False, engine="shape, *, dtype, device", form=_forms.empty)
+def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """Uninitialized tensor.
 
     Args:
         dtype: the dtype of the result, by default the default float.
         device: the device of the result, by default the default device.
+        shape: one length, or a sequence of them; the lengths may also be given one by one.
 
     >>> tuple(empty((2, 3)).shape)
     (2, 3)
@@ -181,12 +184,15 @@ def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     ...
 
 
-@op(kept, differentiable=False)
-def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@op(kept, differentiable=False, engine="x, *, dtype, device", form=_forms.zeros_like)
+def zeros_like(
+    x: TensorLike, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, shape: Shape | None = None
+) -> Tensor:
     """Tensor of zeros with the shape and dtype of ``x``.
 
     Args:
         dtype, device: those of the result, by default those of ``x``.
+        shape: the shape of the result, by default that of ``x``.
 
     >>> zeros_like([1, 2]).tolist()
     [0, 0]
@@ -194,12 +200,15 @@ def zeros_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devi
     ...
 
 
-@op(kept, differentiable=False)
-def ones_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@op(kept, differentiable=False, engine="x, *, dtype, device", form=_forms.ones_like)
+def ones_like(
+    x: TensorLike, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, shape: Shape | None = None
+) -> Tensor:
     """Tensor of ones with the shape and dtype of ``x``.
 
     Args:
         dtype, device: those of the result, by default those of ``x``.
+        shape: the shape of the result, by default that of ``x``.
 
     >>> ones_like([5, 6]).tolist()
     [1, 1]
@@ -207,19 +216,21 @@ def ones_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devic
     ...
 
 
-@op(kept)
+@op(kept, engine="x, fill_value, *, dtype, device", form=_forms.full_like)
 def full_like(
     x: TensorLike,
     /,
     fill_value: Number | Tensor,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
+    shape: Shape | None = None,
 ) -> Tensor:
     """Tensor filled with ``fill_value``, with the shape and dtype of ``x``.
 
     Args:
         dtype, device: those of the result, by default those of ``x``.
+        shape: the shape of the result, by default that of ``x``.
 
     >>> full_like([1, 2], 7).tolist()
     [7, 7]
@@ -227,12 +238,15 @@ def full_like(
     ...
 
 
-@op(kept, differentiable=False)
-def empty_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@op(kept, differentiable=False, engine="x, *, dtype, device", form=_forms.zeros_like)
+def empty_like(
+    x: TensorLike, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, shape: Shape | None = None
+) -> Tensor:
     """Uninitialized tensor with the shape and dtype of ``x``.
 
     Args:
         dtype, device: those of the result, by default those of ``x``.
+        shape: the shape of the result, by default that of ``x``.
 
     >>> tuple(empty_like([1, 2]).shape)
     (2,)
@@ -240,14 +254,14 @@ def empty_like(x: TensorLike, /, *, dtype: DTypeLike | None = None, device: Devi
     ...
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, engine="n_rows, n_cols, *, k, dtype, device", form=_forms.eye)
 def eye(
     n_rows: int,
     n_cols: int | None = None,
     /,
-    *,
     k: int = 0,
     dtype: DTypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Matrix with ones on diagonal ``k`` and zeros elsewhere.
@@ -265,7 +279,7 @@ def eye(
 
 
 @op(free, differentiable=False)
-def identity(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def identity(n: int, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """Identity matrix with ``n`` rows.
 
     Args:
@@ -278,14 +292,13 @@ def identity(n: int, /, *, dtype: DTypeLike | None = None, device: DeviceLike | 
     return eye(n, dtype=dtype, device=device)
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, engine="start, /, stop, step, *, dtype, device", form=_forms.arange)
 def arange(
     start: float,
-    /,
     stop: float | None = None,
     step: float = 1,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Numbers from ``start`` up to but excluding ``stop``; int64 if all three arguments are integers.
@@ -305,16 +318,17 @@ def arange(
     ...
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, engine="start, stop, /, num, *, dtype, device, endpoint", form=_forms.linspace)
 def linspace(
     start: complex,
     stop: complex,
-    /,
     num: int = 50,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
     endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop``.
 
@@ -322,6 +336,8 @@ def linspace(
         dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
         device: the device of the result, by default the default device.
         endpoint: whether ``stop`` is the last number. If not, the spacing is such that it would be the next.
+        retstep: return a pair of the numbers and the distance between two of them.
+        axis: where the points are in the result, if ``start`` or ``stop`` is a tensor.
 
     >>> linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -329,17 +345,17 @@ def linspace(
     ...
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, engine="start, stop, /, num, *, base, dtype, device, endpoint", form=_forms.logspace)
 def logspace(
     start: complex,
     stop: complex,
-    /,
     num: int = 50,
-    *,
+    endpoint: bool = True,
     base: float = 10.0,
     dtype: DTypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
-    endpoint: bool = True,
+    axis: int = 0,
 ) -> Tensor:
     """``base`` to the power of ``num`` evenly spaced numbers from ``start`` to ``stop``.
 
@@ -347,6 +363,7 @@ def logspace(
         dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
         device: the device of the result, by default the default device.
         endpoint: as in ``linspace``.
+        axis: where the points are in the result, if ``start``, ``stop`` or ``base`` is a tensor.
 
     >>> logspace(0, 3, 4, base=2).tolist()
     [1.0, 2.0, 4.0, 8.0]
@@ -354,16 +371,16 @@ def logspace(
     ...
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, engine="start, stop, /, num, *, dtype, device, endpoint", form=_forms.geomspace)
 def geomspace(
     start: complex,
     stop: complex,
-    /,
     num: int = 50,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
     endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    axis: int = 0,
 ) -> Tensor:
     """``num`` numbers from ``start`` to ``stop`` with a constant ratio between neighbors.
 
@@ -373,6 +390,7 @@ def geomspace(
         dtype: the dtype of the result, by default the default float, or its complex dtype for complex bounds.
         device: the device of the result, by default the default device.
         endpoint: as in ``linspace``.
+        axis: where the points are in the result, if ``start`` or ``stop`` is a tensor.
 
     >>> [f"{x:.2f}" for x in geomspace(1, 8, 4).tolist()]
     ['1.00', '2.00', '4.00', '8.00']
@@ -381,12 +399,14 @@ def geomspace(
 
 
 @op(free)
-def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: TensorLike, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Tensor]:
     """Coordinates of the points of a grid, one tensor per axis.
 
     Args:
         indexing: ``"xy"``: the first array varies along axis 1 and the second along axis 0; ``"ij"``: array ``i``
             varies along axis ``i``.
+        sparse: return tensors with length 1 along the axes of the others, which broadcast to the grid.
+        copy: accepted for compatibility.
 
     >>> x, y = meshgrid([1, 2], [3, 4])
     >>> x.tolist(), y.tolist()
@@ -396,12 +416,15 @@ def meshgrid(*arrays: TensorLike, indexing: str = "xy") -> list[Tensor]:
         raise ValueError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
     count = len(arrays)
     places = [1, 0, *range(2, count)][:count] if indexing == "xy" and count > 1 else range(count)
-    lines = [manipulation.reshape(x, (-1, *[1] * (count - 1 - place))) for x, place in zip(arrays, places, strict=True)]
-    return manipulation.broadcast_arrays(*lines)
+    lines = [
+        manipulation.reshape(x, (*[1] * place, -1, *[1] * (count - 1 - place)))
+        for x, place in zip(arrays, places, strict=True)
+    ]
+    return lines if sparse else manipulation.broadcast_arrays(*lines)
 
 
-@op(kept)
-def tril(x: TensorLike, /, *, k: int = 0) -> Tensor:
+@op(kept, engine="x, *, k")
+def tril(x: TensorLike, /, k: int = 0) -> Tensor:
     """Lower triangles of a stack of matrices: elements above diagonal ``k`` are zero.
 
     >>> tril([[1, 2], [3, 4]]).tolist()
@@ -410,8 +433,8 @@ def tril(x: TensorLike, /, *, k: int = 0) -> Tensor:
     ...
 
 
-@op(kept)
-def triu(x: TensorLike, /, *, k: int = 0) -> Tensor:
+@op(kept, engine="x, *, k")
+def triu(x: TensorLike, /, k: int = 0) -> Tensor:
     """Upper triangles of a stack of matrices: elements below diagonal ``k`` are zero.
 
     >>> triu([[1, 2], [3, 4]]).tolist()
@@ -426,8 +449,8 @@ def tri(
     n_cols: int | None = None,
     /,
     k: int = 0,
-    *,
     dtype: DTypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Matrix with ones on and below diagonal ``k`` and zeros above it.
@@ -466,13 +489,14 @@ def diagflat(x: TensorLike, /, k: int = 0) -> Tensor:
     return diag(manipulation.ravel(x), k)
 
 
-@op(kept, kinds="numeric")
-def vander(x: TensorLike, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
+@op(kept, kinds="numeric", engine="x, n, *, increasing", form=_forms.vander)
+def vander(x: TensorLike, /, n: int | None = None, increasing: bool = False, *, N: int | None = None) -> Tensor:  # noqa: N803 - as in NumPy
     """Vandermonde matrix of a vector: its powers as columns.
 
     Args:
         n: the number of columns, by default the length of ``x``.
         increasing: whether the powers increase from left to right.
+        N: NumPy's name of ``n``.
 
     >>> vander([2, 3], 3).tolist()
     [[4, 2, 1], [9, 3, 1]]

@@ -29,8 +29,8 @@ from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import DeviceLike, DTypeLike, Tensor, TensorLike
 
 
-@op(free)
-def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@op(free, engine="x, *, n, axis, norm")
+def fft(x: TensorLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Discrete Fourier transform along ``axis``: ``sum over j of x[j] exp(-2 pi i j k / n)``; complex.
 
     Args:
@@ -45,8 +45,8 @@ def fft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     ...
 
 
-@op(free)
-def ifft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@op(free, engine="x, *, n, axis, norm")
+def ifft(x: TensorLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Inverse of ``fft``: ``1/n sum over k of x[k] exp(2 pi i j k / n)``; complex.
 
     Args:
@@ -60,7 +60,7 @@ def ifft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 @op(free)
 def fft2(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """Discrete Fourier transform along two axes; complex.
 
@@ -75,7 +75,7 @@ def fft2(
 
 @op(free)
 def ifft2(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``fft2``; complex.
 
@@ -88,9 +88,9 @@ def ifft2(
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-@op(free)
+@op(free, engine="x, *, s, axes, norm")
 def fftn(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """Discrete Fourier transform along several axes; complex.
 
@@ -105,9 +105,9 @@ def fftn(
     ...
 
 
-@op(free)
+@op(free, engine="x, *, s, axes, norm")
 def ifftn(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``fftn``; complex.
 
@@ -120,8 +120,8 @@ def ifftn(
     ...
 
 
-@op(free, kinds="real")
-def rfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@op(free, kinds="real", engine="x, *, n, axis, norm")
+def rfft(x: TensorLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """First ``n // 2 + 1`` elements of ``fft`` of real numbers; the rest are their conjugates.
 
     Args:
@@ -133,8 +133,8 @@ def rfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     ...
 
 
-@op(free)
-def irfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@op(free, engine="x, *, n, axis, norm")
+def irfft(x: TensorLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Inverse of ``rfft``; real.
 
     Args:
@@ -149,7 +149,7 @@ def irfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str =
 
 @op(free, kinds="real")
 def rfft2(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """Discrete Fourier transform of real numbers along two axes, the last as in ``rfft``; complex.
 
@@ -164,7 +164,7 @@ def rfft2(
 
 @op(free)
 def irfft2(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``rfft2``; real.
 
@@ -177,9 +177,9 @@ def irfft2(
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 
-@op(free, kinds="real")
+@op(free, kinds="real", engine="x, *, s, axes, norm")
 def rfftn(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """Discrete Fourier transform of real numbers along several axes, the last as in ``rfft``; complex.
 
@@ -192,9 +192,9 @@ def rfftn(
     ...
 
 
-@op(free)
+@op(free, engine="x, *, s, axes, norm")
 def irfftn(
-    x: TensorLike, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: TensorLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
     """Inverse of ``rfftn``; real.
 
@@ -217,7 +217,7 @@ def _opposite(norm: str) -> str:
 
 
 @op(free)
-def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def hfft(x: TensorLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Discrete Fourier transform of a Hermitian signal, of which ``x`` is the first half; real.
 
     The second half of the signal is the reversed conjugate of the first.
@@ -234,7 +234,7 @@ def hfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
 
 
 @op(free, kinds="real")
-def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(x: TensorLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Inverse of ``hfft``: first half of the signal whose transform is real; complex.
 
     Args:
@@ -247,7 +247,7 @@ def ihfft(x: TensorLike, /, *, n: int | None = None, axis: int = -1, norm: str =
 
 
 @op(free, differentiable=False)
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Frequencies of the ``n`` elements of ``fft``, in cycles per unit.
 
     Args:
@@ -263,7 +263,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device
 
 
 @op(free, differentiable=False)
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Frequencies of the ``n // 2 + 1`` elements of ``rfft``, in cycles per unit.
 
     Args:
@@ -288,7 +288,7 @@ def _frequencies(steps: Any, n: int, d: float, dtype: Any) -> Tensor:
 
 
 @op(kept)
-def fftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def fftshift(x: TensorLike, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """``x`` with its halves swapped along ``axes``, which moves frequency zero to the middle.
 
     Args:
@@ -301,7 +301,7 @@ def fftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Te
 
 
 @op(kept)
-def ifftshift(x: TensorLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+def ifftshift(x: TensorLike, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Inverse of ``fftshift``; the two differ for odd lengths.
 
     Args:

@@ -22,7 +22,7 @@ from ember_ml.dtypes import (
     kept,
     promoted,
 )
-from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
+from ember_ml.ops import _forms, comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, TensorLike
 
@@ -50,14 +50,16 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@op(kept)
-def take(x: TensorLike, indices: Indices, /, *, axis: int | None = None) -> Tensor:
+@op(kept, engine="x, indices, *, axis", form=_forms.take)
+def take(x: TensorLike, indices: Indices, /, axis: int | None = None, *, mode: str = "raise") -> Tensor:
     """Elements of ``x`` at ``indices`` along ``axis``.
 
     The shape is that of ``x`` with the axis replaced by the shape of ``indices``. Negative indices count from the end.
 
     Args:
         axis: an axis, or ``None`` to take from the flattened tensor.
+        mode: ``"wrap"`` or ``"clip"`` bring indices that are out of range into it; by default they raise
+            ``IndexError``.
 
     >>> take([[1, 2, 3], [4, 5, 6]], [2, 0], axis=1).tolist()
     [[3, 1], [6, 4]]
@@ -65,11 +67,14 @@ def take(x: TensorLike, indices: Indices, /, *, axis: int | None = None) -> Tens
     ...
 
 
-@op(kept)
-def take_along_axis(x: TensorLike, indices: Indices, /, *, axis: int = -1) -> Tensor:
+@op(kept, engine="x, indices, *, axis", form=_forms.take_along_axis)
+def take_along_axis(x: TensorLike, indices: Indices, /, axis: int | None = -1) -> Tensor:
     """Elements of ``x`` at ``indices`` along ``axis``, with separate indices for each row.
 
     ``indices``, such as the result of ``argsort``, has as many axes as ``x``; all but ``axis`` broadcast.
+
+    Args:
+        axis: an axis, or ``None`` to take from the flattened tensor.
 
     >>> take_along_axis([[10, 30, 20]], [[0, 2, 1]], axis=1).tolist()
     [[10, 20, 30]]
@@ -78,15 +83,20 @@ def take_along_axis(x: TensorLike, indices: Indices, /, *, axis: int = -1) -> Te
 
 
 @op(kept)
-def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, *, axis: int = -1) -> Tensor:
+def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, axis: int | None = -1) -> Tensor:
     """``x`` with ``values`` at ``indices`` along ``axis``, with separate indices for each row.
 
     ``indices`` is as in ``take_along_axis``. If an index occurs more than once, the last value wins.
+
+    Args:
+        axis: an axis, or ``None`` for indices into the flattened tensor.
 
     >>> put_along_axis([[10, 30, 20]], [[1]], 99, axis=1).tolist()
     [[10, 99, 20]]
     """
     shape = _shape(x)
+    if axis is None:
+        return manipulation.reshape(put_along_axis(manipulation.ravel(x), indices, values, 0), shape)
     axis = _axis(axis, len(shape))
     if len(_shape(indices)) != len(shape):
         raise ValueError(f"indices must have {len(shape)} axes, as x has, got {len(_shape(indices))}")
@@ -96,7 +106,7 @@ def put_along_axis(x: TensorLike, indices: Indices, values: TensorLike, /, *, ax
 
 
 @op(kept)
-def gather(x: TensorLike, indices: Indices, /, *, axis: int = 0) -> Tensor:
+def gather(x: TensorLike, indices: Indices, /, axis: int = 0) -> Tensor:
     """Slices of ``x`` at ``indices`` along ``axis``.
 
     The shape is that of ``x`` with the axis replaced by the shape of ``indices``.
@@ -358,8 +368,8 @@ def argwhere(x: TensorLike, /) -> Tensor:
     ...
 
 
-@op(indexed, differentiable=False)
-def count_nonzero(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(indexed, differentiable=False, engine="x, *, axis, keepdims")
+def count_nonzero(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Number of nonzero elements along ``axis``.
 
     Args:
@@ -372,8 +382,8 @@ def count_nonzero(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False
     return stats.sum(comparison.not_equal(x, 0), axis=axis, keepdims=keepdims)
 
 
-@op(indexed, kinds="real", differentiable=False)
-def searchsorted(x1: TensorLike, x2: TensorLike, /, *, side: str = "left", sorter: Indices | None = None) -> Tensor:
+@op(indexed, kinds="real", differentiable=False, engine="x1, x2, *, side, sorter")
+def searchsorted(x1: TensorLike, x2: TensorLike, /, side: str = "left", sorter: Indices | None = None) -> Tensor:
     """Indices at which to insert the elements of ``x2`` into the sorted ``x1`` to keep it sorted.
 
     Args:
@@ -469,8 +479,8 @@ def histogram(
     return counts, edges
 
 
-@op(indexed, kinds="real", differentiable=False)
-def argmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+@op(indexed, kinds="real", differentiable=False, engine="x, *, axis, keepdims")
+def argmax(x: TensorLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the largest element along ``axis``: the first one if several are equal, or the first NaN.
 
     Args:
@@ -483,8 +493,8 @@ def argmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False)
     ...
 
 
-@op(indexed, kinds="real", differentiable=False)
-def argmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+@op(indexed, kinds="real", differentiable=False, engine="x, *, axis, keepdims")
+def argmin(x: TensorLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the smallest element along ``axis``: the first one if several are equal, or the first NaN.
 
     Args:
@@ -497,13 +507,17 @@ def argmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False)
     ...
 
 
-@op(kept, kinds="real")
-def sort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+@op(kept, kinds="real", engine="x, *, axis, descending, stable", form=_forms.sort)
+def sort(
+    x: TensorLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True, kind: str | None = None
+) -> Tensor:
     """``x`` sorted along ``axis``; NaN is larger than all numbers.
 
     Args:
         descending: sort from largest to smallest.
         stable: accepted for compatibility; sorting is always stable.
+        axis: an axis, or ``None`` to sort the flattened tensor.
+        kind: accepted for compatibility, as ``stable``.
 
     >>> sort([3, 1, 2]).tolist()
     [1, 2, 3]
@@ -513,13 +527,17 @@ def sort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: 
     ...
 
 
-@op(indexed, kinds="real", differentiable=False)
-def argsort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+@op(indexed, kinds="real", differentiable=False, engine="x, *, axis, descending, stable", form=_forms.argsort)
+def argsort(
+    x: TensorLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True, kind: str | None = None
+) -> Tensor:
     """Indices that sort ``x`` along ``axis``; NaN is larger than all numbers.
 
     Args:
         descending: sort from largest to smallest.
         stable: accepted for compatibility; sorting is always stable.
+        axis: an axis, or ``None`` to sort the flattened tensor.
+        kind: accepted for compatibility, as ``stable``.
 
     >>> argsort([3, 1, 2]).tolist()
     [1, 2, 0]
@@ -528,33 +546,37 @@ def argsort(x: TensorLike, /, *, axis: int = -1, descending: bool = False, stabl
 
 
 @op(kept, kinds="real")
-def partition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
+def partition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """``x`` with its ``kth`` smallest elements in sorted position, smaller ones before and larger ones after them.
 
     The other elements are sorted too, so that the result is the same on every engine.
 
     Args:
         kth: one index into the sorted elements, or several.
-        axis: the axis to partition along.
+        axis: the axis to partition along, or ``None`` for the flattened tensor.
 
     >>> partition([3, 1, 2], 1).tolist()
     [1, 2, 3]
     """
+    if axis is None:
+        x, axis = manipulation.ravel(x), 0
     _check_kth(x, kth, axis)
     return sort(x, axis=axis)
 
 
 @op(indexed, kinds="real", differentiable=False)
-def argpartition(x: TensorLike, kth: int | Sequence[int], /, *, axis: int = -1) -> Tensor:
+def argpartition(x: TensorLike, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """Indices that partition ``x`` along ``axis``, as in ``partition``.
 
     Args:
         kth: one index into the sorted elements, or several.
-        axis: the axis to partition along.
+        axis: the axis to partition along, or ``None`` for the flattened tensor.
 
     >>> argpartition([3, 1, 2], 1).tolist()
     [1, 2, 0]
     """
+    if axis is None:
+        x, axis = manipulation.ravel(x), 0
     _check_kth(x, kth, axis)
     return argsort(x, axis=axis)
 
@@ -722,8 +744,8 @@ def setdiff1d(x1: TensorLike, x2: TensorLike, /, assume_unique: bool = False) ->
     return masked_select(own, comparison.logical_not(comparison.isin(own, x2)))
 
 
-@op(indexed, differentiable=False)
-def unravel_index(indices: Indices, shape: Shape, /) -> tuple[Tensor, ...]:
+@op(indexed, differentiable=False, engine="indices, shape, /")
+def unravel_index(indices: Indices, shape: Shape) -> tuple[Tensor, ...]:
     """Coordinates in a tensor of shape ``shape`` for indices into the flattened tensor, one tensor per axis.
 
     >>> [c.tolist() for c in unravel_index([1, 5], (2, 3))]
@@ -732,9 +754,12 @@ def unravel_index(indices: Indices, shape: Shape, /) -> tuple[Tensor, ...]:
     ...
 
 
-@op(indexed, differentiable=False)
-def ravel_multi_index(multi_index: Sequence[Indices], shape: Shape, /) -> Tensor:
+@op(indexed, differentiable=False, engine="multi_index, shape, /", form=_forms.ravel_multi_index)
+def ravel_multi_index(multi_index: Sequence[Indices], shape: Shape, *, mode: str | Sequence[str] = "raise") -> Tensor:
     """Indices into a flattened tensor of shape ``shape`` for coordinates, which broadcast.
+
+    Args:
+        mode: ``"wrap"`` or ``"clip"`` bring coordinates that are out of range into it, for all axes or one by one.
 
     >>> ravel_multi_index(([0, 1], [1, 2]), (2, 3)).tolist()
     [1, 5]

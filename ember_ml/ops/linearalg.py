@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ember_ml.dispatch import op
 from ember_ml.dtypes import accumulated, floating, free, indexed, kept, measured, promoted
 from ember_ml.dtypes import written as _written
-from ember_ml.ops import comparison, control, creation, device, dtypes, manipulation, math, stats
+from ember_ml.ops import _forms, comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
 from ember_ml.ops._halves import dtype_of as _dtype
 from ember_ml.ops._halves import narrow_like as _like
@@ -168,7 +168,7 @@ def vecdot(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
 
 @op(promoted, kinds="numeric")
 def tensordot(
-    x1: TensorLike, x2: TensorLike, /, *, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2
+    x1: TensorLike, x2: TensorLike, /, axes: int | tuple[int | Sequence[int], int | Sequence[int]] = 2
 ) -> Tensor:
     """Sum of products over several axes of ``x1`` and ``x2``.
 
@@ -209,12 +209,15 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
     return [_axis(i, x1.ndim) for i in left], [_axis(i, x2.ndim) for i in right]
 
 
-@op(promoted, kinds="numeric")
-def einsum(equation: str, /, *operands: TensorLike) -> Tensor:
+@op(promoted, kinds="numeric", engine="equation, operands", form=_forms.einsum)
+def einsum(equation: str, /, *operands: TensorLike, optimize: object = None) -> Tensor:
     """Sum of products in Einstein notation.
 
     The axes of each operand are named by letters, and by ``...`` for those that broadcast. Axes that are not named
     after ``->`` are summed over. Three or more operands are multiplied pairwise, in the cheapest order.
+
+    Args:
+        optimize: accepted for compatibility; the order of products is always chosen.
 
     >>> einsum("ij,jk->ik", [[1, 2], [3, 4]], [[1, 0], [1, 1]]).tolist()
     [[3, 2], [7, 4]]
@@ -396,18 +399,44 @@ def kron(x: TensorLike, y: TensorLike, /) -> Tensor:
 
 
 @op(promoted, kinds="numeric")
-def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
+def cross(
+    x1: TensorLike,
+    x2: TensorLike,
+    /,
+    *,
+    axis: int = -1,
+    axisa: int | None = None,
+    axisb: int | None = None,
+    axisc: int | None = None,
+) -> Tensor:
     """Cross product of the vectors of 3 components along ``axis``.
+
+    The third component of vectors of 2 is 0; of two such vectors, the result is the third component alone.
+
+    Args:
+        axis: the axis of the components in both tensors and in the result.
+        axisa, axisb, axisc: that axis in ``x1``, in ``x2`` and in the result, if they differ.
 
     >>> cross([1, 0, 0], [0, 1, 0]).tolist()
     [0, 0, 1]
     """
+    if not axisa is axisb is axisc is None:
+        moved = (manipulation.moveaxis(x, axis if own is None else own, -1) for x, own in ((x1, axisa), (x2, axisb)))
+        product: Any = cross(*moved)
+        result = axis if axisc is None else axisc
+        return product if _rank(product) < max(_rank(x1), _rank(x2)) else manipulation.moveaxis(product, -1, result)
     _axis(axis, _rank(x1))
     _axis(axis, _rank(x2))
-    if _shape(x1)[axis] != 3 or _shape(x2)[axis] != 3:
+    lengths = _shape(x1)[axis], _shape(x2)[axis]
+    if not {2, 3}.issuperset(lengths):
         raise ValueError(
-            f"both vectors must have 3 components along axis {axis}, got {_shape(x1)[axis]} and {_shape(x2)[axis]}"
+            f"both vectors must have 3 components along axis {axis}, or 2 for 0 as the third, got {lengths[0]} and "
+            f"{lengths[1]}"
         )
+    if 2 in lengths:
+        both = (_with_third(x, axis) for x in (x1, x2))
+        product = cross(*both, axis=axis)
+        return product if 3 in lengths else _component(product, 2, axis)  # type: ignore[no-any-return]
     if _rank(x1) != _rank(x2) and axis >= 0:
         x1, x2 = manipulation.broadcast_arrays(x1, x2)
     ahead, behind = (manipulation.roll(x1, -step, axis=axis) for step in (1, 2))
@@ -415,26 +444,43 @@ def cross(x1: TensorLike, x2: TensorLike, /, *, axis: int = -1) -> Tensor:
     return math.subtract(math.multiply(ahead, before), math.multiply(behind, after))
 
 
+def _with_third(x: Any, axis: int) -> Any:
+    """``x`` with 0 as the third component of vectors that have two."""
+    if _shape(x)[axis] == 3:
+        return x
+    return manipulation.concat(
+        [x, creation.zeros_like(manipulation.expand_dims(_component(x, 0, axis), axis=axis))], axis=axis
+    )
+
+
+def _component(x: Any, index: int, axis: int) -> Any:
+    return manipulation.unstack(x, axis=axis)[index]
+
+
 @op(accumulated, kinds="numeric")
-def trace(x: TensorLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+def trace(
+    x: TensorLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1, dtype: DTypeLike | None = None
+) -> Tensor:
     """Sum of the diagonal of each matrix.
 
     Args:
         offset: the diagonal; positive is above the main diagonal, negative below it.
         dtype: as in ``sum``.
+        axis1, axis2: the axes of the matrices, by default the last two.
 
     >>> trace([[1, 2], [3, 4]]).tolist()
     5
     """
-    return stats.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+    return stats.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-@op(kept)
-def diagonal(x: TensorLike, /, *, offset: int = 0) -> Tensor:
+@op(kept, engine="x, *, offset", form=_forms.diagonal)
+def diagonal(x: TensorLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
     """Diagonal of each matrix.
 
     Args:
         offset: the diagonal; positive is above the main diagonal, negative below it.
+        axis1, axis2: the axes of the matrices, by default the last two.
 
     >>> diagonal([[1, 2], [3, 4]]).tolist()
     [1, 4]
@@ -907,8 +953,8 @@ def lu_factor(x: TensorLike, /) -> LUFactorResult:
     ...
 
 
-@op(floating, kinds="numeric")
-def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
+@op(floating, kinds="numeric", engine="x, *, mode", form=_forms.qr)
+def qr(x: TensorLike, /, mode: str = "reduced") -> QRResult:
     """QR decomposition ``x = Q @ R``: orthonormal columns and an upper triangular matrix.
 
     The diagonal of ``R`` is nonnegative. If ``x`` contains NaN or infinities, the factors contain NaN; where depends
@@ -925,8 +971,8 @@ def qr(x: TensorLike, /, *, mode: str = "reduced") -> QRResult:
     ...
 
 
-@op(_several, kinds="numeric")
-def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
+@op(_several, kinds="numeric", engine="x, *, full_matrices", form=_forms.svd)
+def svd(x: TensorLike, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> SVDResult:
     """Singular value decomposition ``x = U @ diag(S) @ Vh`` of each matrix, with descending values.
 
     In each column of ``U``, the first component whose magnitude is (within one percent) the largest is real and
@@ -934,6 +980,8 @@ def svd(x: TensorLike, /, *, full_matrices: bool = True) -> SVDResult:
 
     Args:
         full_matrices: whether ``U`` and ``Vh`` are square, or only have a vector for each singular value.
+        compute_uv: if false, return the singular values alone.
+        hermitian: accepted for compatibility.
 
     >>> u, s, vh = svd([[3.0, 0.0], [0.0, -4.0]])
     >>> [f"{v:.2f}" for v in s.tolist()], [[f"{v:z.2f}" for v in row] for row in vh.tolist()]

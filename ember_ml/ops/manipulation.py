@@ -7,6 +7,7 @@ from typing import Any
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import free, kept, promoted
+from ember_ml.ops import _forms
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.types import Axis, Shape, Tensor, TensorLike
@@ -32,9 +33,12 @@ def ndim(x: TensorLike, /) -> int:
     ...
 
 
-@op(free, differentiable=False)
-def size(x: TensorLike, /) -> int:
+@op(free, differentiable=False, engine="x", form=_forms.size)
+def size(x: TensorLike, /, axis: Axis = None) -> int:
     """Number of elements of ``x``.
+
+    Args:
+        axis: count along this axis alone, or along several.
 
     >>> size([[1, 2, 3], [4, 5, 6]])
     6
@@ -42,14 +46,15 @@ def size(x: TensorLike, /) -> int:
     ...
 
 
-@op(kept)
-def reshape(x: TensorLike, /, shape: Shape, *, copy: bool | None = None) -> Tensor:
+@op(kept, engine="x, shape, *, copy", form=_forms.reshape)
+def reshape(x: TensorLike, /, shape: Shape, *lengths: int, copy: bool | None = None) -> Tensor:
     """``x`` in another shape, with its elements in row-major order.
 
     Args:
         shape: the new shape. One length may be -1; it is inferred from the others.
         copy: ``True`` always copies. ``False`` raises ``ValueError`` where memory cannot be shared. ``None`` copies
             only where necessary.
+        lengths: the lengths after the first, where ``shape`` is that: ``reshape(x, 2, -1)``.
 
     >>> reshape([1, 2, 3, 4], (2, -1)).tolist()
     [[1, 2], [3, 4]]
@@ -70,9 +75,12 @@ def ravel(x: TensorLike, /) -> Tensor:
 flatten = ravel
 
 
-@op(kept)
-def transpose(x: TensorLike, /, axes: Sequence[int] | None = None) -> Tensor:
+@op(kept, engine="x, axes", form=_forms.transpose)
+def transpose(x: TensorLike, /, axes: int | Sequence[int] | None = None, *others: int) -> Tensor:
     """``x`` with its axes in the order of ``axes``, by default reversed.
+
+    Args:
+        others: the axes after the first, where ``axes`` is that: ``transpose(x, 1, 0)``.
 
     >>> transpose([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
@@ -110,8 +118,8 @@ def swapaxes(x: TensorLike, /, axis1: int, axis2: int) -> Tensor:
     ...
 
 
-@op(kept)
-def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
+@op(kept, engine="x, source, destination, /")
+def moveaxis(x: TensorLike, /, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """``x`` with the axes ``source`` moved to the positions ``destination``; the other axes keep their order.
 
     >>> moveaxis([[1, 2], [3, 4]], 0, 1).tolist()
@@ -195,8 +203,8 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     return tuple(common)
 
 
-@op(promoted)
-def concat(arrays: Sequence[TensorLike], /, *, axis: int | None = 0) -> Tensor:
+@op(promoted, engine="arrays, *, axis")
+def concat(arrays: Sequence[TensorLike], /, axis: int | None = 0) -> Tensor:
     """Tensors joined along ``axis``.
 
     Args:
@@ -211,8 +219,8 @@ def concat(arrays: Sequence[TensorLike], /, *, axis: int | None = 0) -> Tensor:
 concatenate = concat
 
 
-@op(promoted)
-def stack(arrays: Sequence[TensorLike], /, *, axis: int = 0) -> Tensor:
+@op(promoted, engine="arrays, *, axis")
+def stack(arrays: Sequence[TensorLike], /, axis: int = 0) -> Tensor:
     """Tensors of the same shape joined along a new axis.
 
     >>> stack([[1, 2], [3, 4]], axis=1).tolist()
@@ -221,8 +229,8 @@ def stack(arrays: Sequence[TensorLike], /, *, axis: int = 0) -> Tensor:
     ...
 
 
-@op(kept)
-def unstack(x: TensorLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+@op(kept, engine="x, *, axis")
+def unstack(x: TensorLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """Slices of ``x`` along ``axis``.
 
     >>> [part.tolist() for part in unstack([[1, 2], [3, 4]])]
@@ -273,7 +281,7 @@ def column_stack(arrays: Sequence[TensorLike], /) -> Tensor:
 
 
 @op(promoted)
-def append(x: TensorLike, values: TensorLike, /, *, axis: int | None = None) -> Tensor:
+def append(x: TensorLike, values: TensorLike, /, axis: int | None = None) -> Tensor:
     """``x`` followed by ``values`` along ``axis``.
 
     Args:
@@ -380,8 +388,8 @@ def tile(x: TensorLike, repetitions: Shape, /) -> Tensor:
     ...
 
 
-@op(kept)
-def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None) -> Tensor:
+@op(kept, engine="x, repeats, /, *, axis")
+def repeat(x: TensorLike, /, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
     """``x`` with each element repeated along ``axis``.
 
     Args:
@@ -397,8 +405,8 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, /, *, axis: int
     ...
 
 
-@op(kept)
-def flip(x: TensorLike, /, *, axis: Axis = None) -> Tensor:
+@op(kept, engine="x, *, axis")
+def flip(x: TensorLike, /, axis: Axis = None) -> Tensor:
     """``x`` with its elements in reverse order along ``axis``.
 
     Args:
@@ -432,8 +440,8 @@ def flipud(x: TensorLike, /) -> Tensor:
     return flip(x, axis=0)
 
 
-@op(kept)
-def roll(x: TensorLike, /, shift: int | Sequence[int], *, axis: Axis = None) -> Tensor:
+@op(kept, engine="x, shift, *, axis")
+def roll(x: TensorLike, /, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     """``x`` with its elements shifted along ``axis``; elements shifted off one end enter at the other.
 
     Args:
@@ -465,15 +473,29 @@ def rot90(x: TensorLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return flip(x, axis=(first, second)) if quarter else flip(x, axis=())
 
 
-@op(kept)
-def pad(x: TensorLike, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tensor:
+@op(kept, engine="x, pad_width, mode, *, constant_values", form=_forms.pad)
+def pad(
+    x: TensorLike,
+    /,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
+    end_values: Any = 0,
+    stat_length: Any = None,
+    reflect_type: str = "even",
+) -> Tensor:
     """``x`` with elements added at both ends of each axis.
 
     Args:
-        pad_width: how many elements: one number, ``(before, after)`` for all axes, or one such pair per axis.
+        pad_width: how many elements: one number, ``(before, after)`` for all axes, one such pair per axis, or a
+            dictionary of axes.
         mode: ``"constant"``, ``"edge"`` (the nearest element), ``"reflect"`` (mirrored, without the edge element),
             ``"symmetric"`` (mirrored, with the edge element) or ``"wrap"`` (from the other end).
         constant_values: the constant: one number, or numbers in the forms of ``pad_width``.
+        end_values: where ``"linear_ramp"`` ends, in the forms of ``constant_values``.
+        stat_length: how many elements, counted from the edge, a statistic is taken of; by default all.
+        reflect_type: ``"odd"`` for ``"reflect"`` and ``"symmetric"`` to mirror the values at the edge element, too.
 
     >>> pad([1, 2, 3], 1).tolist()
     [0, 1, 2, 3, 0]

@@ -21,7 +21,7 @@ from ember_ml.dtypes import (
     measured,
     promoted,
 )
-from ember_ml.ops import comparison, control, creation, indexing, manipulation, stats
+from ember_ml.ops import _forms, comparison, control, creation, indexing, manipulation, stats
 from ember_ml.ops import dtypes as _casts
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
@@ -235,7 +235,7 @@ def copysign(x: TensorLike, y: TensorLike, /) -> Tensor:
     ...
 
 
-@op(promoted, kinds="real floating", differentiable=False)
+@op(floating, kinds="real", differentiable=False)
 def nextafter(x: TensorLike, y: TensorLike, /) -> Tensor:
     """Next representable number after ``x`` in the direction of ``y``.
 
@@ -385,8 +385,8 @@ def logaddexp2(x: TensorLike, y: TensorLike, /) -> Tensor:
     return _in_single(_logaddexp2, x, y)
 
 
-@op(floating, kinds="real")
-def logsumexp(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(floating, kinds="real", engine="x, *, axis, keepdims")
+def logsumexp(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """``log(sum(exp(x)))`` along ``axis``, without overflow.
 
     Negative infinity for no elements, and where all elements are negative infinity.
@@ -717,9 +717,9 @@ def fmin(x: TensorLike, y: TensorLike, /) -> Tensor:
     return comparison.where(comparison.isnan(x), y, comparison.where(comparison.isnan(y), x, minimum(x, y)))
 
 
-@op(promoted)
+@op(promoted, engine="x, *, nan, posinf, neginf", form=_forms.nan_to_num)
 def nan_to_num(
-    x: TensorLike, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    x: TensorLike, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, copy: bool = True
 ) -> Tensor:
     """``x`` with NaN and infinities replaced by finite numbers.
 
@@ -729,6 +729,7 @@ def nan_to_num(
         nan: replaces NaN.
         posinf: replaces positive infinity; the largest number of the dtype by default.
         neginf: replaces negative infinity; the smallest number of the dtype by default.
+        copy: accepted for compatibility; ``x`` is never changed.
 
     >>> nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0).tolist()
     [1.0, 0.0, 9.0]
@@ -812,9 +813,12 @@ def conj(x: TensorLike, /) -> Tensor:
 conjugate = conj
 
 
-@op(measured)
-def angle(x: TensorLike, /) -> Tensor:
+@op(measured, engine="x", form=_forms.angle)
+def angle(x: TensorLike, /, deg: bool = False) -> Tensor:
     """Argument of ``x`` as a complex number, in radians; 0 or pi for real numbers.
+
+    Args:
+        deg: return degrees.
 
     >>> angle([2.0, 1 + 0j]).tolist()
     [0.0, 0.0]
@@ -965,13 +969,7 @@ def gradient(
 
 @op(promoted)
 def diff(
-    x: TensorLike,
-    /,
-    *,
-    axis: int = -1,
-    n: int = 1,
-    prepend: TensorLike | None = None,
-    append: TensorLike | None = None,
+    x: TensorLike, /, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
 ) -> Tensor:
     """Difference of neighboring elements of ``x`` along ``axis``, taken ``n`` times.
 

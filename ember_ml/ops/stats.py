@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import builtins as _builtins
 import math as _math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as _backends
 from ember_ml.dispatch import op
 from ember_ml.dtypes import accumulated, floating, indexed, measured, promoted, real_of
-from ember_ml.ops import comparison, creation, device, dtypes, indexing, manipulation, math
+from ember_ml.ops import _forms, comparison, creation, device, dtypes, indexing, manipulation, math
 from ember_ml.ops._halves import dtype_of as _dtype
 from ember_ml.ops._halves import narrow_like as _like
 from ember_ml.ops._halves import widen as _wide
 from ember_ml.shapes.axes import axes_of as _axes
-from ember_ml.types import Axis, DTypeLike, Indices, Tensor, TensorLike
+from ember_ml.types import Axis, DTypeLike, Indices, Mask, Number, Tensor, TensorLike
 
 
-@op(accumulated)
-def sum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+@op(accumulated, engine="x, *, axis, dtype, keepdims", form=_forms.sum)
+def sum(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Sum of the elements along ``axis``; zero for no elements.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         dtype: the dtype of the result; by default that of ``x``, but int64 or uint64 for bool and integers.
         keepdims: keep reduced axes with length 1.
+        initial: the value to start from.
+        where: which elements are counted, a mask that broadcasts with ``x``; by default all.
 
     >>> sum([[1, 2], [3, 4]], axis=0).tolist()
     [4, 6]
@@ -33,12 +44,23 @@ def sum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, 
     ...
 
 
-@op(accumulated)
-def prod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+@op(accumulated, engine="x, *, axis, dtype, keepdims", form=_forms.prod)
+def prod(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Product of the elements along ``axis``; one for no elements.
 
     Args:
         axis, dtype, keepdims: as in ``sum``.
+        initial: the value to start from.
+        where: which elements are counted, a mask that broadcasts with ``x``; by default all.
 
     >>> prod([[1, 2], [3, 4]], axis=0).tolist()
     [3, 8]
@@ -46,13 +68,23 @@ def prod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None,
     ...
 
 
-@op(floating)
-def mean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(floating, engine="x, *, axis, keepdims", form=_forms.mean)
+def mean(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    where: Mask | None = None,
+) -> Tensor:
     """Arithmetic mean of the elements along ``axis``; NaN for no elements.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        dtype: cast ``x`` to this dtype first.
+        where: as in ``sum``.
 
     >>> mean([[1, 2], [3, 4]], axis=0).tolist()
     [2.0, 3.0]
@@ -113,8 +145,19 @@ def _spread(weights: Any, x: Any, axis: Axis) -> Any:
     return manipulation.broadcast_to(spread, tuple(x.shape))
 
 
-@op(measured)
-def var(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@op(measured, engine="x, *, axis, correction, keepdims", form=_forms.var)
+def var(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+    where: Mask | None = None,
+    mean: TensorLike | None = None,
+) -> Tensor:
     """Variance of the elements along ``axis``: the mean of ``|x - mean(x)| ** 2``.
 
     Args:
@@ -122,6 +165,10 @@ def var(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
         correction: subtracted from the number of elements before the division by it; 1 for the unbiased estimate from a
             sample.
         keepdims: keep reduced axes with length 1.
+        dtype: cast ``x`` to this dtype first.
+        ddof: NumPy's name of ``correction``.
+        where: as in ``sum``.
+        mean: the mean along ``axis``, with ``keepdims=True``, if it is known already.
 
     >>> var([1.0, 3.0]).tolist(), var([1.0, 3.0], correction=1).tolist()
     (1.0, 2.0)
@@ -129,14 +176,29 @@ def var(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     ...
 
 
-@op(measured)
-def std(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@op(measured, engine="x, *, axis, correction, keepdims", form=_forms.std)
+def std(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+    where: Mask | None = None,
+    mean: TensorLike | None = None,
+) -> Tensor:
     """Standard deviation of the elements along ``axis``: the square root of ``var``.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         correction: as in ``var``.
         keepdims: keep reduced axes with length 1.
+        dtype: cast ``x`` to this dtype first.
+        ddof: NumPy's name of ``correction``.
+        where: as in ``sum``.
+        mean: the mean along ``axis``, with ``keepdims=True``, if it is known already.
 
     >>> std([1.0, 3.0]).tolist()
     1.0
@@ -144,8 +206,8 @@ def std(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdim
     ...
 
 
-@op(floating, kinds="real")
-def median(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(floating, kinds="real", engine="x, *, axis, keepdims", form=_forms.median)
+def median(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False, overwrite_input: bool = False) -> Tensor:
     """Median of the elements along ``axis``: the mean of the middle two if their number is even.
 
     NaN if any element is NaN, or if there are none.
@@ -153,6 +215,7 @@ def median(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        overwrite_input: accepted for compatibility; ``x`` is never changed.
 
     >>> median([[1.0, 2.0, 9.0, 4.0]], axis=1).tolist()
     [3.0]
@@ -160,21 +223,24 @@ def median(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     return _quantile(x, 0.5, axis, keepdims, "linear")
 
 
-@op(floating, kinds="real")
+@op(floating, kinds="real", engine="x, q, *, axis, keepdims, method", form=_forms.percentile)
 def percentile(
     x: TensorLike,
     q: Tensor | float | Sequence[Any],
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: bool = False,
     method: str = "linear",
+    weights: TensorLike | None = None,
+    overwrite_input: bool = False,
 ) -> Tensor:
     """Value below which ``q`` percent of the elements along ``axis`` lie.
 
     Args:
         q: percentages from 0 to 100.
         axis, keepdims, method: as in ``quantile``.
+        weights, overwrite_input: as in ``quantile``.
 
     >>> percentile([1.0, 2.0, 3.0, 4.0, 5.0], [25, 50]).tolist()
     [2.0, 3.0]
@@ -182,15 +248,17 @@ def percentile(
     return _quantile(x, q, axis, keepdims, method, scale=100)
 
 
-@op(floating, kinds="real")
+@op(floating, kinds="real", engine="x, q, *, axis, keepdims, method", form=_forms.quantile)
 def quantile(
     x: TensorLike,
     q: Tensor | float | Sequence[Any],
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: bool = False,
     method: str = "linear",
+    weights: TensorLike | None = None,
+    overwrite_input: bool = False,
 ) -> Tensor:
     """Value below which the fraction ``q`` of the elements along ``axis`` lies.
 
@@ -201,8 +269,12 @@ def quantile(
             for that, they give NaN.
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
-        method: how to choose between two elements: ``"linear"`` (interpolate), ``"lower"``, ``"higher"``, ``"nearest"``
-            or ``"midpoint"``.
+        method: how to choose between two elements: ``"linear"`` (interpolate), ``"lower"``, ``"higher"``,
+            ``"nearest"``, ``"midpoint"``, or one of NumPy's others, such as ``"inverted_cdf"`` and
+            ``"median_unbiased"``.
+        weights: weights of the shape of ``x``, or one for each element along the one axis; only with
+            ``method="inverted_cdf"``.
+        overwrite_input: accepted for compatibility; ``x`` is never changed.
 
     >>> quantile([1.0, 2.0, 3.0, 5.0], 0.5).tolist()
     2.5
@@ -227,13 +299,66 @@ def _quantile(
     if skip_nan or traced:
         result = _between_at(ordered, levels, scale, method, skip_nan)
     else:
-        result = _between(ordered, [level / scale * (count - 1) for level in levels], method)
+        places = [_place(level / scale, count - 1, method, _NUMBERS) for level in levels]
+        result = _between(ordered, [_builtins.min(_builtins.max(place, 0.0), count - 1.0) for place in places])
     if not skip_nan:
         result = comparison.where(comparison.isnan(ordered[..., -1:]), _math.nan, result)
     return manipulation.reshape(manipulation.moveaxis(_like(x, result), -1, 0), (*outer, *shape))
 
 
-_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+class _Rounding(NamedTuple):
+    """What places of quantiles are computed with: the functions of Python's numbers, or those of tensors."""
+
+    floor: Callable[[Any], Any]
+    ceil: Callable[[Any], Any]
+    round: Callable[[Any], Any]
+    where: Callable[[Any, Any, Any], Any]
+
+
+_NUMBERS = _Rounding(_math.floor, _math.ceil, round, lambda condition, x, y: x if condition else y)
+
+# How much the continuous methods of Hyndman and Fan (1996) shift places: alpha and beta.
+_CONTINUOUS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+_METHODS = (
+    "linear",
+    "lower",
+    "higher",
+    "nearest",
+    "midpoint",
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    *_CONTINUOUS,
+)
+
+
+def _place(level: Any, last: Any, method: str, using: _Rounding) -> Any:
+    """Place of a quantile among sorted elements, the last of which is at ``last``; between two, they are blended."""
+    if method in _CONTINUOUS:
+        alpha, beta = _CONTINUOUS[method]
+        return (last + 1) * level + (alpha + level * (1 - alpha - beta)) - 1
+    if method in ("inverted_cdf", "averaged_inverted_cdf"):
+        place = (last + 1) * level - 1
+        above = using.ceil(place)
+        return above if method == "inverted_cdf" else using.where(above == place, place + 0.5, above)
+    if method == "closest_observation":
+        place = (last + 1) * level - 1.5
+        below = using.floor(place)
+        return using.where((below == place) & (below % 2 == 1), below, below + 1)
+    place = level * last
+    if method == "midpoint":
+        return (using.floor(place) + using.ceil(place)) * 0.5
+    return {"lower": using.floor, "higher": using.ceil, "nearest": using.round}.get(method, _unchanged)(place)
+
+
+def _unchanged(place: Any) -> Any:
+    return place
 
 
 def _is_traced(q: Any) -> bool:
@@ -257,20 +382,13 @@ def _levels(q: Any, scale: float) -> tuple[list[float], tuple[int, ...]]:
     return [level for levels, _ in rows for level in levels], (len(rows), *(shapes.pop() if shapes else ()))
 
 
-def _between(ordered: Any, places: list[float], method: str) -> Any:
-    """Values at these positions of the sorted elements."""
-    if method == "nearest":
-        places = [round(place) for place in places]
+def _between(ordered: Any, places: list[float]) -> Any:
+    """Values at these places of the sorted elements."""
     low, high = [_math.floor(place) for place in places], [_math.ceil(place) for place in places]
-    if method == "lower":
-        high = low
-    elif method == "higher":
-        low = high
     below = _picked(ordered, low)
     if low == high:
         return below
-    half = method == "midpoint"
-    weights = [0.5 if half and a < b else place - a for place, a, b in zip(places, low, high, strict=True)]
+    weights = [float(place - a) for place, a in zip(places, low, strict=True)]
     if len(weights) == 1:
         return _blend(below, _picked(ordered, high), weights[0])
     weight = creation.asarray(weights, dtype=_dtype(below), device=device.get_device(ordered))
@@ -296,18 +414,13 @@ def _between_at(ordered: Any, levels: Any, scale: float, method: str, skip_nan: 
         last = dtypes.cast(math.subtract(sum(valid, axis=-1, keepdims=True), 1), exact)
         pick = indexing.take_along_axis
     inside = comparison.logical_and(comparison.greater_equal(levels, 0), comparison.less_equal(levels, 1))
-    place = math.maximum(math.multiply(comparison.where(inside, levels, 0.0), last), 0.0)
-    if method == "nearest":
-        place = math.round(place)
+    using = _Rounding(math.floor, math.ceil, math.round, comparison.where)
+    place = _place(comparison.where(inside, levels, 0.0), last, method, using)
+    place = math.maximum(math.minimum(place, last), 0.0)
     low, high = math.floor(place), math.ceil(place)
-    if method == "lower":
-        high = low
-    elif method == "higher":
-        low = high
     below = _wide(pick(ordered, dtypes.cast(low, "int64"), axis=-1))
     above = _wide(pick(ordered, dtypes.cast(high, "int64"), axis=-1))
-    weight = math.multiply(math.subtract(high, low), 0.5) if method == "midpoint" else math.subtract(place, low)
-    result = _blend(below, above, dtypes.cast(weight, _dtype(below)))
+    result = _blend(below, above, dtypes.cast(math.subtract(place, low), _dtype(below)))
     return comparison.where(inside, result, _math.nan)
 
 
@@ -319,8 +432,16 @@ def _blend(below: Any, above: Any, weight: Any) -> Any:
     return comparison.where(comparison.equal(below, above), below, mixed)
 
 
-@op(promoted, kinds="real")
-def max(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(promoted, kinds="real", engine="x, *, axis, keepdims", form=_forms.max)
+def max(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Maximum of the elements along ``axis``; NaN if any is NaN.
 
     Raises ``ValueError`` for no elements.
@@ -328,6 +449,8 @@ def max(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        initial: a value that takes part too, and is the result for no elements.
+        where: as in ``sum``; requires ``initial``.
 
     >>> max([[1, 5], [3, 4]], axis=0).tolist()
     [3, 5]
@@ -338,8 +461,16 @@ def max(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 amax = max
 
 
-@op(promoted, kinds="real")
-def min(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(promoted, kinds="real", engine="x, *, axis, keepdims", form=_forms.min)
+def min(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Minimum of the elements along ``axis``; NaN if any is NaN.
 
     Raises ``ValueError`` for no elements.
@@ -347,6 +478,8 @@ def min(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        initial: a value that takes part too, and is the result for no elements.
+        where: as in ``sum``; requires ``initial``.
 
     >>> min([[1, 5], [3, 4]], axis=0).tolist()
     [1, 4]
@@ -358,7 +491,7 @@ amin = min
 
 
 @op(promoted, kinds="real numeric")
-def ptp(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def ptp(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Range of the elements along ``axis``: the maximum minus the minimum ("peak to peak").
 
     Args:
@@ -371,14 +504,9 @@ def ptp(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     return math.subtract(max(x, axis=axis, keepdims=keepdims), min(x, axis=axis, keepdims=keepdims))
 
 
-@op(accumulated)
+@op(accumulated, engine="x, *, axis, dtype, include_initial")
 def cumsum(
-    x: TensorLike,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: TensorLike, /, axis: int | None = None, dtype: DTypeLike | None = None, *, include_initial: bool = False
 ) -> Tensor:
     """Cumulative sum along ``axis``.
 
@@ -396,14 +524,9 @@ def cumsum(
 cumulative_sum = cumsum
 
 
-@op(accumulated)
+@op(accumulated, engine="x, *, axis, dtype, include_initial")
 def cumprod(
-    x: TensorLike,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: TensorLike, /, axis: int | None = None, dtype: DTypeLike | None = None, *, include_initial: bool = False
 ) -> Tensor:
     """Cumulative product along ``axis``.
 
@@ -421,8 +544,8 @@ def cumprod(
 cumulative_prod = cumprod
 
 
-@op(promoted, kinds="real")
-def cummax(x: TensorLike, /, *, axis: int) -> Tensor:
+@op(promoted, kinds="real", engine="x, *, axis")
+def cummax(x: TensorLike, /, axis: int) -> Tensor:
     """Cumulative maximum along ``axis``, without indices; NaN from the first NaN on.
 
     >>> cummax([1, 3, 2, 5], axis=0).tolist()
@@ -431,8 +554,8 @@ def cummax(x: TensorLike, /, *, axis: int) -> Tensor:
     ...
 
 
-@op(promoted, kinds="real")
-def cummin(x: TensorLike, /, *, axis: int) -> Tensor:
+@op(promoted, kinds="real", engine="x, *, axis")
+def cummin(x: TensorLike, /, axis: int) -> Tensor:
     """Cumulative minimum along ``axis``, without indices; NaN from the first NaN on.
 
     >>> cummin([4, 3, 5, 1], axis=0).tolist()
@@ -459,14 +582,15 @@ def moments(x: TensorLike, /, axes: Axis = None, keepdims: bool = False) -> tupl
 @op(floating)
 def cov(
     x: TensorLike,
-    y: TensorLike | None = None,
     /,
-    *,
+    y: TensorLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
+    *,
     correction: float | None = None,
     fweights: Indices | None = None,
     aweights: TensorLike | None = None,
+    ddof: float | None = None,
 ) -> Tensor:
     """Covariance matrix of the variables in the rows of ``x`` and ``y``; zero-dimensional for one variable.
 
@@ -477,6 +601,7 @@ def cov(
         correction: subtracted from the number of observations; overrides ``bias``.
         fweights: number of times each observation occurred.
         aweights: relative weight of each observation.
+        ddof: NumPy's name of ``correction``.
 
     >>> cov([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
@@ -489,6 +614,8 @@ def cov(
                 f"x and y must have the same number of observations, got {variables.shape[1]} and {others.shape[1]}"
             )
         variables = manipulation.concatenate([variables, others], axis=0)
+    if correction is None:
+        correction = ddof
     lost = correction if correction is not None else 0 if bias else 1
     count = variables.shape[1]
     weights = _observations(fweights, aweights, variables)
@@ -534,7 +661,7 @@ def _observations(fweights: Any, aweights: Any, variables: Any) -> Any:
 
 
 @op(floating)
-def corrcoef(x: TensorLike, y: TensorLike | None = None, /, *, rowvar: bool = True) -> Tensor:
+def corrcoef(x: TensorLike, /, y: TensorLike | None = None, rowvar: bool = True) -> Tensor:
     """Matrix of correlation coefficients of the variables in the rows of ``x`` and ``y``.
 
     Args:
@@ -570,7 +697,7 @@ def gaussian(x: TensorLike, /, mu: TensorLike = 0.0, sigma: TensorLike = 1.0) ->
 
 
 @op(floating, kinds="real")
-def zscore(x: TensorLike, /, *, axis: Axis = 0, correction: float = 0.0) -> Tensor:
+def zscore(x: TensorLike, /, axis: Axis = 0, *, correction: float = 0.0) -> Tensor:
     """Standard scores along ``axis``: ``(x - mean(x)) / std(x)``; NaN where all elements are equal.
 
     Args:
@@ -589,7 +716,7 @@ def zscore(x: TensorLike, /, *, axis: Axis = 0, correction: float = 0.0) -> Tens
 
 
 @op(floating, kinds="real")
-def skew(x: TensorLike, /, *, axis: Axis = 0, bias: bool = True, keepdims: bool = False) -> Tensor:
+def skew(x: TensorLike, /, axis: Axis = 0, *, bias: bool = True, keepdims: bool = False) -> Tensor:
     """Skewness of the elements along ``axis``: the third central moment over the variance to the power 3/2.
 
     NaN where all elements are equal.
@@ -612,7 +739,7 @@ def skew(x: TensorLike, /, *, axis: Axis = 0, bias: bool = True, keepdims: bool 
 
 @op(floating, kinds="real")
 def kurtosis(
-    x: TensorLike, /, *, axis: Axis = 0, fisher: bool = True, bias: bool = True, keepdims: bool = False
+    x: TensorLike, /, axis: Axis = 0, *, fisher: bool = True, bias: bool = True, keepdims: bool = False
 ) -> Tensor:
     """Kurtosis of the elements along ``axis``: the fourth central moment over the squared variance, minus 3.
 
@@ -653,12 +780,22 @@ def _reduced(x: Any, axis: Axis, keepdims: bool) -> Any:
     return x if keepdims else manipulation.squeeze(x, axis=_axes(axis, x.ndim))
 
 
-@op(accumulated)
-def nansum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+@op(accumulated, engine="x, *, axis, dtype, keepdims", form=_forms.nansum)
+def nansum(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Sum of the elements along ``axis``, ignoring NaN; zero if there are none.
 
     Args:
         axis, dtype, keepdims: as in ``sum``.
+        initial, where: as in ``sum``.
 
     >>> nansum([1.0, float("nan"), 2.0]).tolist()
     3.0
@@ -666,12 +803,22 @@ def nansum(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = Non
     return sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(accumulated)
-def nanprod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+@op(accumulated, engine="x, *, axis, dtype, keepdims", form=_forms.nanprod)
+def nanprod(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Product of the elements along ``axis``, ignoring NaN; one if there are none.
 
     Args:
         axis, dtype, keepdims: as in ``sum``.
+        initial, where: as in ``sum``.
 
     >>> nanprod([3.0, float("nan"), 2.0]).tolist()
     6.0
@@ -679,13 +826,23 @@ def nanprod(x: TensorLike, /, *, axis: Axis = None, dtype: DTypeLike | None = No
     return prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(floating)
-def nanmean(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(floating, engine="x, *, axis, keepdims", form=_forms.nanmean)
+def nanmean(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    where: Mask | None = None,
+) -> Tensor:
     """Mean of the elements along ``axis``, ignoring NaN; NaN if there are none.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        dtype: cast ``x`` to this dtype first.
+        where: as in ``sum``.
 
     >>> nanmean([1.0, float("nan"), 3.0]).tolist()
     2.0
@@ -707,14 +864,25 @@ def _above_zero(x: Any) -> Any:
     return comparison.where(comparison.greater(x, 0), x, _math.nan)
 
 
-@op(measured)
-def nanvar(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@op(measured, engine="x, *, axis, correction, keepdims", form=_forms.nanvar)
+def nanvar(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Variance of the elements along ``axis``, ignoring NaN.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         correction: as in ``var``; NaN where the divisor is not positive.
         keepdims: keep reduced axes with length 1.
+        dtype, ddof, where: as in ``var``.
 
     >>> nanvar([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -722,14 +890,25 @@ def nanvar(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keep
     return _like(x, _nan_variance(_wide(x), axis, correction, keepdims))
 
 
-@op(measured)
-def nanstd(x: TensorLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@op(measured, engine="x, *, axis, correction, keepdims", form=_forms.nanstd)
+def nanstd(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Standard deviation of the elements along ``axis``, ignoring NaN.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         correction: as in ``var``; NaN where the divisor is not positive.
         keepdims: keep reduced axes with length 1.
+        dtype, ddof, where: as in ``var``.
 
     >>> nanstd([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -748,13 +927,14 @@ def _nan_variance(x: Any, axis: Axis, correction: float, keepdims: bool) -> Any:
     return _reduced(result, axis, keepdims)
 
 
-@op(floating, kinds="real")
-def nanmedian(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(floating, kinds="real", engine="x, *, axis, keepdims", form=_forms.nanmedian)
+def nanmedian(x: TensorLike, /, axis: Axis = None, *, keepdims: bool = False, overwrite_input: bool = False) -> Tensor:
     """Median of the elements along ``axis``, ignoring NaN; NaN if there are none.
 
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        overwrite_input: accepted for compatibility; ``x`` is never changed.
 
     >>> nanmedian([1.0, float("nan"), 3.0]).tolist()
     2.0
@@ -762,8 +942,16 @@ def nanmedian(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) ->
     return _quantile(x, 0.5, axis, keepdims, "linear", skip_nan=True)
 
 
-@op(promoted, kinds="real")
-def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(promoted, kinds="real", engine="x, *, axis, keepdims", form=_forms.nanmax)
+def nanmax(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Maximum of the elements along ``axis``, ignoring NaN; NaN if all are NaN.
 
     Raises ``ValueError`` for no elements.
@@ -771,6 +959,7 @@ def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        initial, where: as in ``max``.
 
     >>> nanmax([1.0, float("nan"), 3.0]).tolist()
     3.0
@@ -781,8 +970,16 @@ def nanmax(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     return comparison.where(missing, _math.nan, max(_filled(x, -_math.inf), axis=axis, keepdims=keepdims))
 
 
-@op(promoted, kinds="real")
-def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@op(promoted, kinds="real", engine="x, *, axis, keepdims", form=_forms.nanmin)
+def nanmin(
+    x: TensorLike,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: Mask | None = None,
+) -> Tensor:
     """Minimum of the elements along ``axis``, ignoring NaN; NaN if all are NaN.
 
     Raises ``ValueError`` for no elements.
@@ -790,6 +987,7 @@ def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
     Args:
         axis: one axis, several, or ``None`` for all.
         keepdims: keep reduced axes with length 1.
+        initial, where: as in ``max``.
 
     >>> nanmin([1.0, float("nan"), 3.0]).tolist()
     1.0
@@ -801,7 +999,7 @@ def nanmin(x: TensorLike, /, *, axis: Axis = None, keepdims: bool = False) -> Te
 
 
 @op(indexed, kinds="real", lazy=False, differentiable=False)
-def nanargmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def nanargmax(x: TensorLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the first largest element along ``axis``, ignoring NaN.
 
     Raises ``ValueError`` where all elements are NaN.
@@ -817,7 +1015,7 @@ def nanargmax(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = Fal
 
 
 @op(indexed, kinds="real", lazy=False, differentiable=False)
-def nanargmin(x: TensorLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def nanargmin(x: TensorLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Index of the first smallest element along ``axis``, ignoring NaN.
 
     Raises ``ValueError`` where all elements are NaN.
@@ -840,15 +1038,17 @@ def _first(x: Any, extreme: Any, axis: int | None, keepdims: bool) -> Tensor:
     return indexing.argmax(found, axis=axis, keepdims=keepdims)
 
 
-@op(floating, kinds="real")
+@op(floating, kinds="real", engine="x, q, *, axis, keepdims, method", form=_forms.nanpercentile)
 def nanpercentile(
     x: TensorLike,
     q: Tensor | float | Sequence[Any],
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: bool = False,
     method: str = "linear",
+    weights: TensorLike | None = None,
+    overwrite_input: bool = False,
 ) -> Tensor:
     """Percentile of the elements along ``axis``, ignoring NaN; NaN if there are none.
 
@@ -860,15 +1060,17 @@ def nanpercentile(
     return _quantile(x, q, axis, keepdims, method, scale=100, skip_nan=True)
 
 
-@op(floating, kinds="real")
+@op(floating, kinds="real", engine="x, q, *, axis, keepdims, method", form=_forms.nanquantile)
 def nanquantile(
     x: TensorLike,
     q: Tensor | float | Sequence[Any],
     /,
-    *,
     axis: Axis = None,
+    *,
     keepdims: bool = False,
     method: str = "linear",
+    weights: TensorLike | None = None,
+    overwrite_input: bool = False,
 ) -> Tensor:
     """Quantile of the elements along ``axis``, ignoring NaN; NaN if there are none.
 
@@ -881,7 +1083,7 @@ def nanquantile(
 
 
 @op(accumulated)
-def nancumsum(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+def nancumsum(x: TensorLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative sum along ``axis``, with NaN counted as zero.
 
     Args:
@@ -895,7 +1097,7 @@ def nancumsum(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | N
 
 
 @op(accumulated)
-def nancumprod(x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+def nancumprod(x: TensorLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Cumulative product along ``axis``, with NaN counted as one.
 
     Args:

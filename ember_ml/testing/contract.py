@@ -21,6 +21,7 @@ from ember_ml import backend as backends
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.dispatch import TENSOR, Operation, definition_of
+from ember_ml.dispatch.fast import REQUIRED
 from ember_ml.dtypes import DTYPES, KIND_RANK, as_dtype, promote
 from ember_ml.errors import AxisError, MissingOperationError, UnsupportedError
 from ember_ml.testing.comparison import (
@@ -99,12 +100,16 @@ def is_implemented(operation: Operation, backend: Backend) -> bool:
 @pairs(is_implemented, aspect="signatures")
 def test_signature_is_the_same_on_the_engine(operation: Operation, backend: Backend) -> None:
     function: Any = backend.implementation(operation)
-    here, there = inspect.signature(operation.call), inspect.signature(function)
-    expect(
-        [(p.name, p.kind, p.default) for p in there.parameters.values()]
-        == [(p.name, p.kind, p.default) for p in here.parameters.values()],
-        f"got {there}, expected {here}",
-    )
+    there = inspect.signature(function)
+    found = [
+        (p.name, p.kind is p.KEYWORD_ONLY, REQUIRED if p.default is p.empty else p.default)
+        for p in there.parameters.values()
+    ]
+    received = [
+        (p.name, p.keyword, REQUIRED if p.variadic else default)
+        for p, default in zip(operation.parameters, operation.defaults, strict=True)
+    ]
+    expect(found == received, f"got {there}, expected {received}")
 
 
 @pairs(lambda operation, backend: is_steady(operation) and some_storable(operation, backend), reference=False)

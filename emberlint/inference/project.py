@@ -125,6 +125,10 @@ def _defined(node: Any, state: State) -> list[Any]:
         rows.append(_parameter(argument, "K", default, state))
     if arguments.kwarg is not None:
         rows.append(_parameter(arguments.kwarg, "W", None, state))
+    received = _received(node)
+    if received:
+        known = {row[0]: row for row in rows}
+        rows = [[name, kind or known[name][1], *known[name][2:]] for name, kind in received if name in known]
     every = [*positional, *arguments.kwonlyargs, *(a for a in (arguments.vararg, arguments.kwarg) if a is not None)]
     bare = all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in node.body)
     return [
@@ -136,6 +140,22 @@ def _defined(node: Any, state: State) -> list[Any]:
         node.returns is not None and all(argument.annotation is not None for argument in every),
         ast.get_docstring(node, clean=False) is not None,
     ]
+
+
+def _received(node: Any) -> list[tuple[str, str]]:
+    """Names and kinds of the parameters that backends receive, if a decorator says so: ``@op(engine="x, *, axis")``.
+
+    A kind is empty if it is that of the operation's parameter.
+    """
+    keywords = [keyword for d in node.decorator_list if isinstance(d, ast.Call) for keyword in d.keywords]
+    for keyword in keywords:
+        if keyword.arg == "engine" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
+            text = keyword.value.value
+            only, slash, rest = text.rpartition("/")
+            positional, _, named = (rest if slash else text).partition("*")
+            groups = ((only, "P"), (positional, ""), (named, "K"))
+            return [(name.strip(), kind) for names, kind in groups for name in names.split(",") if name.strip()]
+    return []
 
 
 def _parameter(argument: ast.arg, kind: str, default: ast.expr | None, state: State) -> list[str]:

@@ -1,22 +1,22 @@
 """A keyword that only NumPy has.
 
 ## What it does
-Finds keywords such as `where=`, `order=`, `casting=`, `subok=`, `initial=` and `like=` in a call of a function that
-other engines have without them.
+Finds keywords such as `order=`, `casting=`, `subok=`, `like=` and `where=` of an elementwise function in a call of a
+function that other engines have without them.
 
 ## Why
 The other engines raise `TypeError`.
 
 ## Example
 ```python
-def total(x: np.ndarray) -> np.ndarray:
-    return np.sum(x, where=x > 0)
+def positive(x: np.ndarray) -> np.ndarray:
+    return np.exp(x, where=x > 0)
 ```
 
 ## Use instead
 ```python
-def total(x: Tensor) -> Tensor:
-    return ops.sum(ops.where(x > 0, x, 0))
+def positive(x: Tensor) -> Tensor:
+    return ops.where(x > 0, ops.exp(x), 0)
 ```
 
 ## Fix safety

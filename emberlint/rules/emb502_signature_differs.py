@@ -4,7 +4,8 @@
 
 In a package with `ops/` and `backend/<engine>/`, compares each function of a backend with the operation of the same
 name: parameters, their order, their kinds (positional, keyword) and their defaults. Names that a backend imports from
-its engine are not compared.
+its engine are not compared. Where the operation says which parameters engines receive, as `@op(engine="x, *, axis")`,
+those are compared.
 
 ## Why
 

@@ -21,7 +21,7 @@ from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import chosen_codes
 from emberlint.config import Config
-from emberlint.findings import UNSAFE, Edit, Finding, Fix
+from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
@@ -31,7 +31,7 @@ from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
 from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
-from emberlint.rewrite import methods
+from emberlint.rewrite import methods, mixing
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
@@ -72,19 +72,20 @@ class Ported(NamedTuple):
 def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
     """File content rewritten from an engine to ember."""
     module, package = module_of(path)
-    checks = _checks(origin)
     before = data
     count: Counter[str] = Counter()
-    for _ in range(fixes.ROUNDS):
-        findings, text = _read(data, path, config, checks, module, package)
-        todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in ("safe", "unsafe")]
-        if text is None or not todo:
-            break
-        new, done = fixes.applied(text, todo)
-        if not done or text.encode(new) == data:
-            break
-        data = text.encode(new)
-        count.update(finding.code for finding in done)
+    # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
+    for checks in (_checks(origin), _mixing_checks()) if origin == "numpy" else (_checks(origin),):
+        for _ in range(fixes.ROUNDS):
+            findings, text = _read(data, path, config, checks, module, package)
+            todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
+            if text is None or not todo:
+                break
+            new, done = fixes.applied(text, todo)
+            if not done or text.encode(new) == data:
+                break
+            data = text.encode(new)
+            count.update(finding.code for finding in done)
     sites, bound, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
     return Ported(path, before, data, count, left[1], sites, bound)
 
@@ -152,6 +153,28 @@ def _checks(origin: str) -> Checks:
     return Checks(found)
 
 
+def _mixing_checks() -> Checks:
+    """Checks of expressions that combine tensors with arrays that may belong to NumPy."""
+
+    def by(rewrite: Callable[[Any, File], tuple[Edit, ...]], described: str) -> Check:
+        def check(node: Any, file: File) -> None:
+            edits = rewrite(node, file)
+            if edits:
+                file.report(PORT, node, described, fix=Fix(edits, UNSAFE, described))
+
+        return check
+
+    operator = by(mixing.operator, "call the operation")
+    return Checks(
+        [
+            Subscription(ast.BinOp, operator),
+            Subscription(ast.Compare, operator),
+            Subscription(ast.Assign, by(mixing.assigned, "convert the value")),
+            Subscription(ast.Subscript, by(mixing.indexed, "call `ops.index_get`")),
+        ]
+    )
+
+
 def _of(origin: str, check: Check) -> Check:
     """Check restricted to the names of one engine, without the calls that only a port rewrites."""
 
@@ -203,7 +226,7 @@ def _array(node: ast.Call, file: File) -> Fix | None:
     if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
         return None
     dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-    if is_unsupported(node.args[0], "TensorLike") or any(is_unsupported(dtype, "DTypeLike") for dtype in dtypes):
+    if is_unsupported(node.args[0], "TensorLike", file) or any(is_unsupported(dtype, "DTypeLike", file) for dtype in dtypes):
         return None
     ops, imports = import_name(file.config.namespace, file)
     edits = [*imports, file.edit(node.func, f"{ops}.asarray")]

@@ -71,12 +71,10 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
                 check(node, state)
         return known
     if kind == INSTANCE:
+        # No check runs on an attribute that holds an engine's function or dtype: code outside of the class may replace it.
         value = _member(owner, node, state)
         if value is not None:
             state.known[node] = value
-            if value.kind == REFERENCE and value.relevant:
-                for check in state.checks.attributes[value.path]:
-                    check(node, state)
         return value
     if kind in ARRAYS:
         value = _property(owner, node)
@@ -211,6 +209,8 @@ def _part(owner: Value, index: Value | None, node: ast.Subscript) -> Value | Non
     """Value of a subscript."""
     kind = owner.kind
     if kind in ARRAYS:
+        if index is not None and index.kind == STRING:
+            return None  # a field of a structured array, which is not a tensor
         return Value(kind, owner.engine, node, ELEMENT, owner, dtype=owner.dtype)
     if kind == REFERENCE:
         return Value(HOST, "numpy", node, CALL) if owner.path in ("numpy.r_", "numpy.c_", "numpy.mgrid") else None

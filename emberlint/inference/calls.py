@@ -7,7 +7,7 @@ from functools import cache
 
 from emberlint.inference import classes
 from emberlint.inference.checks import ALL, KEYWORDS, TENSORS
-from emberlint.inference.elements import created_elements, dtype_elements
+from emberlint.inference.elements import UNSUPPORTED, created_elements, dtype_elements
 from emberlint.inference.functions import function_result
 from emberlint.inference.results import (
     BUILTIN_RESULTS,
@@ -159,7 +159,7 @@ def _engine(path: str, node: ast.Call, arguments: list[Value | None], state: Sta
     if word in ARRAYS:
         name = path.rpartition(".")[2]
         if engine == "numpy" and created_elements(name, node, state):
-            return None
+            return Value(INSTANCE, node=node, path=UNSUPPORTED)
         if name in HOST_MATHS and engine in ("numpy", "jax") and arguments and all_host(arguments):
             return Value(SCALAR, node=node, reason=CALL, dtype=result_dtype(name, node, arguments))
         pair = engine == "torch" and name in PAIRS and _is_along(node, arguments[1:])
@@ -214,9 +214,7 @@ def _special(path: str, node: ast.Call, arguments: list[Value | None], state: St
     return None
 
 
-def _method(
-    owner: Value, name: str, node: ast.Call, arguments: list[Value | None], state: State
-) -> Value | None:
+def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
     """Value of a call of a method."""
     kind = owner.kind
     if kind not in ARRAYS:
@@ -236,7 +234,7 @@ def _method(
         if name == "sort" and kind == HOST:
             return NOTHING
         if name == "astype" and any(dtype_elements(part, state) for part in node.args):
-            return None
+            return Value(INSTANCE, node=node, path=UNSUPPORTED)
         return Value(kind, engine, node, METHOD, owner, dtype=method_dtype(name, node, owner))
     if word == "number":
         return Value(SCALAR, node=node, reason=METHOD, source=owner, dtype=owner.dtype)

@@ -6,8 +6,11 @@ import ast
 
 from emberlint.inference.file import File
 from emberlint.inference.values import Value
-from emberlint.knowledge.types import DTYPE, NONE, SEQUENCE, STRING
+from emberlint.knowledge.types import DTYPE, INSTANCE, NONE, SEQUENCE, STRING
 from emberlint.source.tree import dotted
+
+# Path of the value of an array that holds what tensors cannot hold.
+UNSUPPORTED = "numpy.ndarray of objects"
 
 OBJECTS = "objects"
 TEXT = "text"
@@ -99,9 +102,8 @@ def elements(node: ast.expr, file: File) -> str:
         return next(filter(None, (elements(part, file) for part in node.elts)), "")
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
         return elements(node.elt, file)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Add)):
-        if isinstance(node.left, (ast.List, ast.Tuple, ast.BinOp)):
-            return elements(node.left, file) or (elements(node.right, file) if isinstance(node.op, ast.Add) else "")
+    if isinstance(node, ast.BinOp) and isinstance(node.left, (ast.List, ast.Tuple, ast.BinOp)):
+        return elements(node.left, file) or (elements(node.right, file) if isinstance(node.op, ast.Add) else "")
     if isinstance(node, (ast.Dict, ast.DictComp, ast.Set, ast.SetComp, ast.Lambda, ast.JoinedStr)):
         return TEXT if isinstance(node, ast.JoinedStr) else OBJECTS
     if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("Decimal", "Fraction"):
@@ -117,7 +119,7 @@ def _held(value: Value | None, depth: int = 4) -> str:
         return ""
     if value.kind == STRING:
         return TEXT
-    if value.kind == NONE:
+    if value.kind == NONE or (value.kind == INSTANCE and value.path == UNSUPPORTED):
         return OBJECTS
     if value.kind == SEQUENCE:
         parts = value.items if value.items is not None else (value.element,)

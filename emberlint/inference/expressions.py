@@ -22,6 +22,7 @@ from emberlint.inference.values import (
     ELEMENT,
     INT,
     LITERAL,
+    MEMBER,
     OPERATOR,
     TEXT,
     Value,
@@ -71,7 +72,7 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
                 check(node, state)
         return known
     if kind == INSTANCE:
-        # No check runs on an attribute that holds an engine's function or dtype: code outside of the class may replace it.
+        # Code outside of the class may replace an attribute that holds an engine's function, so no check sees it.
         value = _member(owner, node, state)
         if value is not None:
             state.known[node] = value
@@ -94,7 +95,12 @@ def _member(owner: Value, node: ast.Attribute, state: State) -> Value | None:
     klass = state.classes.get(owner.node)
     name = node.attr
     if klass is not None:
-        return klass.attributes[name] if name in klass.attributes else klass.methods.get(name)
+        if name not in klass.attributes:
+            return klass.methods.get(name)
+        value = klass.attributes[name]
+        if value is None or value.kind not in ARRAYS:
+            return value
+        return Value(value.kind, value.engine, node, MEMBER, value, dtype=value.dtype, nullable=value.nullable)
     if owner.engine and name in ("weight", "bias"):
         return Value(TENSOR, owner.engine, node, ATTRIBUTE)
     return None

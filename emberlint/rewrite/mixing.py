@@ -1,7 +1,7 @@
 """Rewriting of expressions that combine tensors with arrays that may belong to NumPy.
 
 After a port, operations return tensors of the active backend. Arguments, attributes and the results of other libraries
-may still be NumPy arrays: ``array - tensor`` raises on torch, ``tensor @ array`` on MLX, ``tensor[0] = array`` on torch.
+may still be NumPy arrays: ``array - tensor`` and ``tensor[0] = array`` raise on torch, ``tensor @ array`` on MLX.
 Operations accept both.
 """
 
@@ -28,7 +28,7 @@ def operator(node: ast.BinOp | ast.Compare, file: File) -> tuple[Edit, ...]:
     if found is None:
         return ()
     left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.left, node.comparators[0])
-    if not _mixes(left, right, type(node) is ast.BinOp and type(node.op) is ast.MatMult, file):
+    if not _mixes(left, right, found, file):
         return ()
     bound, imports = import_name(file.config.namespace, file)
     parts = ", ".join(_bare(part, file) for part in (left, right))
@@ -43,15 +43,21 @@ def _sign(node: ast.BinOp | ast.Compare) -> Sign | None:
     return COMPARED.get(type(node.ops[0]))
 
 
-def _mixes(left: ast.expr, right: ast.expr, product: bool, file: File) -> bool:
+# Operators that an engine's tensors reject if the right operand is a NumPy array.
+_STRICT = frozenset({"@", "<", "<=", ">", ">="})
+
+
+def _mixes(left: ast.expr, right: ast.expr, found: Sign, file: File) -> bool:
     """Whether the operands of an operator may be a NumPy array and a tensor, in an order that an engine rejects."""
     first, second = _origin(left, file), _origin(right, file)
     if _NO_ARRAY in (first, second) or first == second == _OWN:
         return False
-    if first != _OWN and second == _OWN:
+    if _UNKNOWN in (first, second) and found.operation in ("equal", "not_equal"):
+        return False  # the value may be None or text
+    if second == _OWN:
         return True
-    if product and first == _OWN:
-        return True
+    if first == _OWN:
+        return found.sign in _STRICT
     # Two arguments come from the same caller; attributes may be of different engines.
     return first == second == _CALLERS and not (_is_argument(left, file) and _is_argument(right, file))
 
@@ -59,14 +65,12 @@ def _mixes(left: ast.expr, right: ast.expr, product: bool, file: File) -> bool:
 def _origin(node: ast.expr, file: File, depth: int = 8) -> str:
     """Where the array of an expression comes from: an operation, the caller, or it is not known."""
     value = file.value(node)
-    if type(node) is ast.Constant or (value is not None and (value.kind in _NUMBERS or value.kind == REFERENCE)):
+    if type(node) is ast.Constant:
         return _NO_ARRAY
-    if isinstance(node, (ast.List, ast.Tuple, ast.ListComp, ast.Dict)) or (value is not None and value.kind == SEQUENCE):
-        return _UNKNOWN
     if value is None:
         return _UNKNOWN
     if not value.is_array:
-        return _NO_ARRAY
+        return _NO_ARRAY if value.kind in _NUMBERS or value.kind == REFERENCE else _UNKNOWN
     if value.argument or _is_attribute(node, file):
         return _CALLERS
     if value.kind == HOST and value.engine == "numpy":
@@ -109,8 +113,11 @@ def _is_argument(node: ast.expr, file: File) -> bool:
     if value is not None and value.argument:
         return True
     # A variable that was computed from arguments.
-    return value is not None and isinstance(node, ast.Name) and isinstance(value.node, (ast.BinOp, ast.Subscript)) and (
-        _is_argument(value.node, file)
+    return (
+        value is not None
+        and isinstance(node, ast.Name)
+        and isinstance(value.node, (ast.BinOp, ast.Subscript))
+        and (_is_argument(value.node, file))
     )
 
 
@@ -123,13 +130,32 @@ def assigned(node: ast.Assign, file: File) -> tuple[Edit, ...]:
     if value is None or not value.is_array or (value.kind == HOST and value.engine == "numpy"):
         return ()
     given = node.value
-    if _origin(given, file) in (_OWN, _NO_ARRAY) or isinstance(given, (ast.Await, ast.Yield, ast.YieldFrom)):
+    origin = _origin(given, file)
+    gathers = not _is_basic(target.slice, file)
+    if isinstance(given, (ast.Await, ast.Yield, ast.YieldFrom)) or origin == _NO_ARRAY:
+        return ()
+    if _is_converted(given, gathers, file) or (origin == _OWN and not gathers):
         return ()
     bound, imports = import_name(file.config.namespace, file)
-    text = file.text(given)
-    if isinstance(given, ast.Tuple) and not text.startswith("("):
-        text = f"({text})"
-    return (*imports, file.edit(given, f"{bound}.asarray({text})"))
+    # torch assigns to an index array only values of the same dtype.
+    dtype = f", dtype={file.text(target.value)}.dtype" if gathers else ""
+    return (*imports, file.edit(given, f"{bound}.asarray({_bare(given, file)}{dtype})"))
+
+
+def _is_converted(node: ast.expr, typed: bool, file: File) -> bool:
+    """Whether a value is the result of ``ops.asarray``, with a dtype if ``typed``."""
+    if not isinstance(node, ast.Call) or not file.path(node.func).endswith("ops.asarray"):
+        return False
+    return not typed or any(keyword.arg == "dtype" for keyword in node.keywords)
+
+
+def _is_basic(index: ast.expr, file: File) -> bool:
+    """Whether no part of an index is known to be an array or a list."""
+    for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+        value = file.value(part)
+        if isinstance(part, ast.List) or (value is not None and (value.is_array or value.kind == SEQUENCE)):
+            return False
+    return True
 
 
 def indexed(node: ast.Subscript, file: File) -> tuple[Edit, ...]:
@@ -149,9 +175,9 @@ def indexed(node: ast.Subscript, file: File) -> tuple[Edit, ...]:
 
 
 def _is_array_index(node: ast.expr, file: File) -> bool:
-    """Whether an index is a mask, or an array that may belong to NumPy."""
+    """Whether an index may be a mask, or an array that may belong to NumPy."""
     value = file.value(node)
-    return value is not None and value.is_array and (value.dtype == "bool" or _origin(node, file) == _CALLERS)
+    return value is not None and value.is_array and (value.dtype != "int" or _origin(node, file) != _OWN)
 
 
 def _index(node: ast.expr, file: File) -> str:

@@ -32,7 +32,7 @@ from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
 from emberlint.rewrite import methods, mixing
-from emberlint.rewrite.behavior import Behavior, tensor_results, unknown_types
+from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_results, unknown_types
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
@@ -78,11 +78,12 @@ class Notes(NamedTuple):
     """What may differ although the file runs.
 
     ``changes`` are places where results may be different, ``unknown`` calls on values whose type is not known,
-    ``results`` functions that return tensors of the active backend.
+    ``inputs`` functions that reject objects and text, ``results`` those that return tensors of the active backend.
     """
 
     changes: list[Finding]
     unknown: list[Finding]
+    inputs: list[Finding]
     results: list[Finding]
 
 
@@ -103,8 +104,11 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
                 break
             data = text.encode(new)
             count.update(finding.code for finding in done)
-    sites, bound, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
-    notes = _noted(data, path, config, module, package) if data != before else Notes([], [], [])
+    places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
+    notes = _noted(data, path, config, module, package) if data != before else Notes([], [], [], [])
+    open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
+    sites = len(places[0]), len(places[1] | open_places)
+    bound = len(needed[0]), len(needed[1] | open_places)
     return Ported(path, before, data, count, left[1], sites, bound, notes)
 
 
@@ -116,7 +120,8 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str) ->
     checks = Checks(behavior.checks())
     state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
     linter.visit(state)
-    return Notes(behavior.findings(path), unknown_types(state), tensor_results(state))
+    inputs = rejecting_functions(state)
+    return Notes(behavior.findings(path), unknown_types(state), inputs, tensor_results(state))
 
 
 def _read(
@@ -131,8 +136,10 @@ def _read(
     return linter.visit(State(text, tree, config, checks, module=module, package=package, lenient=True)), text
 
 
-def _counted(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[int, int, list[Finding]]:
-    """Number of sites that involve arrays, number of those that depend on one engine, and the findings."""
+def _counted(
+    data: bytes, path: str, config: Config, module: str, package: str
+) -> tuple[set[tuple[int, int]], set[tuple[int, int]], list[Finding]]:
+    """Sites that involve arrays, those that depend on one engine, and the findings."""
     places: set[tuple[int, int]] = set()
     needed: set[tuple[int, int]] = set()
 
@@ -159,7 +166,7 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
     findings, _ = _read(data, path, config, checks, module, package)
     findings = [finding for finding in findings if finding.code not in _UNDECIDED]
     bound = needed | {(f.line, f.column) for f in findings if f.code.startswith(_BOUND)}
-    return len(places | bound), len(bound), findings
+    return places | bound, bound, findings
 
 
 def _is_inner(node: ast.Attribute, file: File) -> bool:
@@ -260,10 +267,12 @@ def _array(node: ast.Call, file: File) -> Fix | None:
     if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
         return None
     dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-    if is_unsupported(node.args[0], "TensorLike", file) or any(
-        is_unsupported(dtype, "DTypeLike", file) for dtype in dtypes
-    ):
+    if is_unsupported(node.args[0], "TensorLike", file):
         return None
+    if any(is_unsupported(dtype, "DTypeLike", file) for dtype in dtypes):
+        return None
+    if file.guarded and file.value(node.args[0]) is None and not _is_fresh(node.args[0], file):
+        return None  # the program handles values that NumPy rejects, and tensors reject more of them
     ops, imports = import_name(file.config.namespace, file)
     edits = [*imports, file.edit(node.func, f"{ops}.asarray")]
     if len(node.args) == 2:
@@ -433,6 +442,9 @@ def report(done: list[Ported]) -> str:
         lines += [f"    {place}" for place in places]
     unknown = [_line(finding) for one in done for finding in one.notes.unknown]
     lines += _section(f"Values of unknown types ({len(unknown)})", unknown)
+    inputs = [_line(finding) for one in done for finding in one.notes.inputs]
+    title = f"Functions that now reject objects, text, `Decimal` and rows of different lengths ({len(inputs)})"
+    lines += _section(title, inputs)
     results = [_line(finding) for one in done for finding in one.notes.results]
     title = f"Functions that return tensors ({len(results)}): a caller that needs a NumPy array calls `ops.to_numpy`"
     lines += _section(title, results)

@@ -91,6 +91,8 @@ def _coded(text: str) -> str:
     if "," in text:
         return RECORDS
     code = text.lstrip("<>=|")
+    if code.startswith(("datetime64", "timedelta64")):
+        return DATES
     return _CODES.get(code[:1], "") if code[1:2].isdigit() or code[1:2] in ("", "[") else ""
 
 

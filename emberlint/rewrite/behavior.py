@@ -18,6 +18,7 @@ from emberlint.inference.state import State
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.returns import words
 from emberlint.knowledge.types import INSTANCE, SCALAR, SEQUENCE
+from emberlint.rewrite.mixing import may_reject
 from emberlint.source.tree import dotted
 
 # Operations whose result may share memory with their argument.
@@ -161,6 +162,8 @@ def unknown_types(state: State) -> list[Finding]:
             message = _call_note(node, state)
         elif isinstance(node, ast.Attribute) and type(node.ctx) is ast.Load:
             message = _attribute_note(node, state)
+        elif isinstance(node, ast.AugAssign) and may_reject(node, state):
+            message = f"`{_short(state.text(node))}` raises on torch if `{state.text(node.target)}` is a NumPy array"
         if message:
             found.append(_finding(state.source.path, node.lineno, node.col_offset, message))  # type: ignore[attr-defined]
     return sorted(found, key=lambda finding: finding.line)
@@ -168,12 +171,53 @@ def unknown_types(state: State) -> list[Finding]:
 
 def _call_note(node: ast.Call, state: State) -> str:
     function = node.func
-    if state.path(function).endswith("ops.asarray") and node.args and state.value(node.args[0]) is None:
-        return f"`{_short(state.text(node))}` raises for objects, text and rows of different lengths"
     if isinstance(function, ast.Attribute) and function.attr in _METHODS and _is_unknown(function, state):
         other = ", if it is not a list or another object" if function.attr in _SHARED else ""
         return f"`{_short(state.text(function))}()`: it may be an array; tensors need the operation{other}"
     return ""
+
+
+def rejecting_functions(state: State) -> list[Finding]:
+    """Functions that pass values of unknown types to operations, which raise where NumPy makes arrays of objects."""
+    found = []
+    for function in ast.walk(state.tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        lines = sorted({node.lineno for node in _own_calls(function) if _passes_unknown(node, state)})
+        if lines:
+            message = (
+                f"`{function.name}` passes values of unknown types to operations (line {', '.join(map(str, lines))})"
+            )
+            found.append(_finding(state.source.path, function.lineno, function.col_offset, message))
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def _own_calls(function: ast.AST) -> Iterator[ast.Call]:
+    """Calls of a function, without those of the functions inside of it."""
+    stack = list(ast.iter_child_nodes(function))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            stack += ast.iter_child_nodes(node)
+
+
+def _passes_unknown(node: ast.Call, state: State) -> bool:
+    """Whether a call passes a value of unknown type to an operation, also as in ``map(ops.asarray, values)``."""
+    parts = [node.func, *node.args]
+    if not any(engine_of(state.path(part)) == EMBER for part in parts):
+        return False
+    return any(_may_be_object(part, state) for part in node.args)
+
+
+def _may_be_object(node: ast.expr, state: State) -> bool:
+    """Whether an expression may be an object that is no number, array or option."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return any(_may_be_object(part, state) for part in node.elts)
+    if isinstance(node, ast.BinOp):
+        return _may_be_object(node.left, state) or _may_be_object(node.right, state)
+    return not isinstance(node, (ast.Constant, ast.Compare, ast.Lambda)) and state.value(node) is None
 
 
 def _attribute_note(node: ast.Attribute, state: State) -> str:

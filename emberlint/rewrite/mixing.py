@@ -158,6 +158,12 @@ def _is_basic(index: ast.expr, file: File) -> bool:
     return True
 
 
+def may_reject(node: ast.AugAssign, file: File) -> bool:
+    """Whether an augmented assignment has a tensor on the right, and may have a NumPy array on the left."""
+    target = node.target
+    return _origin(node.value, file) == _OWN and _origin(target, file) in (_CALLERS, _UNKNOWN)
+
+
 def indexed(node: ast.Subscript, file: File) -> tuple[Edit, ...]:
     """Edits that call ``ops.index_get`` if a tensor is indexed by a mask or a NumPy array; else none."""
     if type(node.ctx) is not ast.Load:

@@ -107,8 +107,8 @@ def check(node: ast.Call, file: File) -> None:
         return
     held = _unsupported_elements(node, path, file) if engine == "numpy" else ""
     if held:
-        message = f"`{name}` makes an array of {held}, which tensors cannot hold; it stays a NumPy array"
-        file.report(RULE, node.func, message)
+        reason = "tensors cannot hold them, and operations reject the array"
+        file.report(RULE, node.func, f"`{name}` makes an array of {held}, and stays: {reason}")
         return
     standard = file.config.target == "array-api"
     if standard and operation not in catalogue.standard():

@@ -2,8 +2,9 @@
 
 The fixes of the rules, unsafe ones included, are applied until nothing changes. Some rewrites are made only by a port:
 methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
-``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Code that is not understood stays unchanged,
-and the report lists it with its line.
+``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Then operators become operations where a
+tensor may meet a NumPy array of the caller. Code that is not understood stays unchanged, and the report lists it with
+its line, after the places whose behavior changes.
 """
 
 from __future__ import annotations

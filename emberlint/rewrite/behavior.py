@@ -8,6 +8,7 @@ was returned or stored.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ _METHODS = words(
 # Attributes that only NumPy's arrays and dtypes have.
 _ATTRIBUTES = words("strides flat flags base ctypes itemset")
 _DTYPE_ATTRIBUTES = words("kind char names fields type descr byteorder num str subdtype")
+_RANDOM = words("choice permutation permuted shuffle")
+_STANDARD = sys.stdlib_module_names
 _SHARED = words("copy index count round repeat clip tolist")
 
 
@@ -112,6 +115,11 @@ class Behavior:
 
     def _called(self, node: ast.Call, file: File) -> None:
         function = node.func
+        if isinstance(function, ast.Attribute) and function.attr == "shuffle" and node.args:
+            value = file.value(node.args[0])
+            if value is not None and value.is_tensor:
+                message = f"`{_short(file.text(node))}` shuffles a copy of the tensor, and not the tensor"
+                self.changes.append((node.lineno, node.col_offset, message))
         if isinstance(function, ast.Attribute) and not file.path(function):
             if function.attr in _STORING:
                 for argument in node.args:
@@ -171,10 +179,39 @@ def unknown_types(state: State) -> list[Finding]:
 
 def _call_note(node: ast.Call, state: State) -> str:
     function = node.func
-    if isinstance(function, ast.Attribute) and function.attr in _METHODS and _is_unknown(function, state):
+    path = state.path(function)
+    text = _short(state.text(function))
+    values = [state.value(argument) for argument in node.args]
+    tensors = any(value is not None and value.is_tensor for value in values)
+    if tensors and state.is_builtin(function, "round"):
+        return f"`{_short(state.text(node))}` raises for a tensor of torch or MLX; use `ops.round`"
+    if tensors and _is_of_another_library(path, state):
+        return f"`{text}()` of another library gets a tensor of the active backend"
+    if not isinstance(function, ast.Attribute) or path:
+        return ""
+    if function.attr in _METHODS and state.value(function.value) is None:
         other = ", if it is not a list or another object" if function.attr in _SHARED else ""
-        return f"`{_short(state.text(function))}()`: it may be an array; tensors need the operation{other}"
+        return f"`{text}()`: it may be an array; tensors need the operation{other}"
+    if function.attr in _RANDOM and node.args:
+        return f"`{text}()` of NumPy's generator gets a tensor, or an array that may be one"
+    if node.args and _is_inherited(function, state):
+        return f"`{text}()` is inherited from another module, and may get a tensor of the active backend"
     return ""
+
+
+def _is_of_another_library(path: str, state: State) -> bool:
+    """Whether a function is imported from another package that is not an engine or part of Python."""
+    root = path.partition(".")[0]
+    return bool(root) and not engine_of(path) and root != state.module.partition(".")[0] and root not in _STANDARD
+
+
+def _is_inherited(function: ast.Attribute, state: State) -> bool:
+    """Whether a method of an instance is not defined by its class, and the class has a base class."""
+    owner = state.value(function.value)
+    klass = state.classes.get(owner.node) if owner is not None and owner.kind == INSTANCE else None
+    if klass is None or not klass.bases:
+        return False
+    return function.attr not in klass.methods and function.attr not in klass.attributes
 
 
 def rejecting_functions(state: State) -> list[Finding]:
@@ -228,10 +265,6 @@ def _attribute_note(node: ast.Attribute, state: State) -> str:
     if node.attr in ("size", "T") and state.value(node.value) is None and not state.is_called(node):
         return f"`{_short(state.text(node))}`: it may be an array, and `.size` is a method on torch; use the operation"
     return ""
-
-
-def _is_unknown(function: ast.Attribute, state: State) -> bool:
-    return state.value(function.value) is None and not state.path(function)
 
 
 def tensor_results(state: State) -> list[Finding]:
@@ -296,14 +329,14 @@ def _viewed(base: ast.expr, file: File) -> str:
         return _short(file.text(node.value))
     if isinstance(node, ast.Call) and _is_view(node, file):
         inner = file.value(node.args[0])
-        if inner is not None and inner.is_array and path_of(node, file) != "asarray":
+        if inner is not None and inner.is_array and _operation(node, file) != "asarray":
             return _short(file.text(node.args[0]))
         if inner is not None and inner.is_array and inner.argument:
             return _short(file.text(node.args[0]))
     return ""
 
 
-def path_of(node: ast.Call, file: File) -> str:
+def _operation(node: ast.Call, file: File) -> str:
     """Name of the operation that a call calls."""
     return file.path(node.func).rpartition(".")[2]
 

@@ -50,6 +50,8 @@ _STRICT = frozenset({"@", "<", "<=", ">", ">="})
 def _mixes(left: ast.expr, right: ast.expr, found: Sign, file: File) -> bool:
     """Whether the operands of an operator may be a NumPy array and a tensor, in an order that an engine rejects."""
     first, second = _origin(left, file), _origin(right, file)
+    if found.sign == "@" and _OWN in (first, second):
+        return True  # torch does not promote the dtypes of a product
     if _NO_ARRAY in (first, second) or first == second == _OWN:
         return False
     if _UNKNOWN in (first, second) and found.operation in ("equal", "not_equal"):

@@ -320,6 +320,32 @@ def test_changes_of_behavior_are_the_first_part_of_the_report(
     assert f"{program}:15: `g` returns tensors of the active backend" in text
 
 
+def test_tensors_that_other_code_gets_are_reported() -> None:
+    done = ported(
+        """
+        from scipy import optimize
+        from scipy.stats import rv_continuous
+
+
+        class Model(rv_continuous):
+            def cost(self, data):
+                return self.logpdf(data)
+
+
+        def f(rng, n):
+            x = np.zeros(n)
+            rng.shuffle(x)
+            return optimize.fmin(x), round(np.sum(x), 3), np.eye(n) @ x
+        """
+    )
+    unknown = "\n".join(one.message for one in done.notes.unknown)
+    assert "`self.logpdf()` is inherited" in unknown
+    assert "`optimize.fmin()` of another library gets a tensor" in unknown
+    assert "use `ops.round`" in unknown
+    assert ["shuffles a copy" in one.message for one in done.notes.changes] == [True]
+    assert b"ops.matmul(ops.eye(n), x)" in done.after
+
+
 PACKAGES = ("numpy_financial", "transforms3d", "skfuzzy")
 PLUGIN = "from ember_ml import ops\n\nops.set_default_dtype('float64')\n"
 

@@ -163,7 +163,15 @@ class Behavior:
 
 def unknown_types(state: State) -> list[Finding]:
     """Calls and attributes that fail on tensors, or for some values, where the types of the values are not known."""
-    found = []
+    found = [
+        _finding(
+            state.source.path,
+            node.lineno,
+            node.col_offset,
+            f"`{_short(state.text(node.func))}()` is inherited from another module, and may get a tensor",
+        )
+        for node in _inherited_calls(state.tree)
+    ]
     for node in ast.walk(state.tree):
         message = ""
         if isinstance(node, ast.Call):
@@ -194,8 +202,6 @@ def _call_note(node: ast.Call, state: State) -> str:
         return f"`{text}()`: it may be an array; tensors need the operation{other}"
     if function.attr in _RANDOM and node.args:
         return f"`{text}()` of NumPy's generator gets a tensor, or an array that may be one"
-    if node.args and _is_inherited(function, state):
-        return f"`{text}()` is inherited from another module, and may get a tensor of the active backend"
     return ""
 
 
@@ -205,13 +211,26 @@ def _is_of_another_library(path: str, state: State) -> bool:
     return bool(root) and not engine_of(path) and root != state.module.partition(".")[0] and root not in _STANDARD
 
 
-def _is_inherited(function: ast.Attribute, state: State) -> bool:
-    """Whether a method of an instance is not defined by its class, and the class has a base class."""
-    owner = state.value(function.value)
-    klass = state.classes.get(owner.node) if owner is not None and owner.kind == INSTANCE else None
-    if klass is None or not klass.bases:
-        return False
-    return function.attr not in klass.methods and function.attr not in klass.attributes
+def _inherited_calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """Calls with arguments of methods of ``self`` that a class of the file inherits from another module."""
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for klass in classes.values():
+        if not _has_outer_base(klass, classes):
+            continue
+        own = {node.name for node in ast.walk(klass) if isinstance(node, ast.FunctionDef)}
+        own |= {
+            node.attr for node in ast.walk(klass) if isinstance(node, ast.Attribute) and type(node.ctx) is ast.Store
+        }
+        for node in ast.walk(klass):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                if isinstance(owner, ast.Name) and owner.id == "self" and node.func.attr not in own:
+                    yield node
+
+
+def _has_outer_base(klass: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether a class has a base class that is neither ``object`` nor a class of its file."""
+    return any(dotted(base) not in ("object", *classes) for base in klass.bases)
 
 
 def rejecting_functions(state: State) -> list[Finding]:
@@ -270,12 +289,18 @@ def _attribute_note(node: ast.Attribute, state: State) -> str:
 def tensor_results(state: State) -> list[Finding]:
     """Public functions and methods that return tensors, and classes with attributes that hold tensors."""
     found = []
+    classes = {node.name: node for node in ast.walk(state.tree) if isinstance(node, ast.ClassDef)}
+    overriding = {node for klass in classes.values() if _has_outer_base(klass, classes) for node in klass.body}
     for node, value in state.functions.results.items():
         if value is None or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         parts = value.items or (value.element,) if value.kind == SEQUENCE else (value,)
-        if any(part is not None and part.is_tensor for part in parts) and not node.name.startswith("_"):
-            message = f"`{node.name}` returns tensors of the active backend"
+        if any(part is not None and part.is_tensor for part in parts):
+            private = node.name.startswith("_")
+            if private and node not in overriding:
+                continue
+            where = " to a base class of another module" if private else ""
+            message = f"`{node.name}` returns tensors of the active backend{where}"
             found.append(_finding(state.source.path, node.lineno, node.col_offset, message))
     for klass in state.classes.values():
         names = [name for name, value in klass.attributes.items() if value is not None and value.is_tensor]

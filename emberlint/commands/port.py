@@ -33,7 +33,7 @@ from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
 from emberlint.rewrite import methods, mixing
-from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_results, unknown_types
+from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_keys, tensor_results, unknown_types
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
@@ -122,7 +122,8 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str) ->
     state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
     linter.visit(state)
     inputs = rejecting_functions(state)
-    return Notes(behavior.findings(path), unknown_types(state), inputs, tensor_results(state))
+    changes = sorted([*behavior.findings(path), *tensor_keys(state)], key=lambda finding: finding.line)
+    return Notes(changes, unknown_types(state), inputs, tensor_results(state))
 
 
 def _read(

@@ -36,7 +36,7 @@ from emberlint.inference.values import (
     Value,
 )
 from emberlint.inference.visitors import EVALUATE, evaluates
-from emberlint.knowledge.engines import array_type
+from emberlint.knowledge.engines import EMBER, array_type
 from emberlint.knowledge.returns import METHODS, PAIRS, result_of
 from emberlint.knowledge.types import (
     ARRAYS,
@@ -179,6 +179,7 @@ def _is_special(path: str) -> bool:
     root, _, rest = path.partition(".")
     return (
         root in ("numpy", "torch", "mlx", "copy")
+        or path == "ember_ml.ops.unique"
         or rest.endswith(("get_backend", "backend.backend"))
         or array_type(path, frozenset({root})) is not None
     )
@@ -209,6 +210,10 @@ def _special(path: str, node: ast.Call, arguments: list[Value | None], state: St
     elif root in ("torch", "mlx"):
         if rest.startswith("nn.") and rest.rpartition(".")[2][:1].isupper():
             return Value(INSTANCE, root, node, CALL, path=path)
+    elif path == "ember_ml.ops.unique":
+        one = Value(TENSOR, EMBER, node, CALL)
+        several = any(keyword.arg and keyword.arg.startswith("return") for keyword in node.keywords)
+        return Value(SEQUENCE, node=node, reason=CALL, element=one) if several else one
     elif root == "copy" and rest in ("copy", "deepcopy") and arguments:
         return arguments[0]
     return None

@@ -161,6 +161,22 @@ class Behavior:
                 self.kept.setdefault((_scope(base, file), name), []).append(place)
 
 
+def tensor_keys(state: State) -> list[Finding]:
+    """Places where a tensor is the key of what may be a dictionary: other engines' tensors are equal by identity."""
+    found = []
+    for node in ast.walk(state.tree):
+        if not isinstance(node, ast.Subscript):
+            continue
+        key, owner = state.value(node.slice), state.value(node.value)
+        if key is not None and key.is_tensor and (owner is None or owner.kind == INSTANCE):
+            text = _short(state.text(node))
+            message = (
+                f"`{text}`: elements of torch and MLX tensors hash by identity; if this is a dictionary, use `.item()`"
+            )
+            found.append(_finding(state.source.path, node.lineno, node.col_offset, message))
+    return found
+
+
 def unknown_types(state: State) -> list[Finding]:
     """Calls and attributes that fail on tensors, or for some values, where the types of the values are not known."""
     found = [

@@ -274,6 +274,16 @@ def run(check: str, engine: str, folder: Path) -> None:
         ),
         (
             """
+            def f(values, table):
+                for level in np.unique(np.asarray(values)):
+                    table[level] = 1
+                return table
+            """,
+            5,
+            "`table[level]`: elements of torch and MLX tensors hash by identity",
+        ),
+        (
+            """
             def f(n):
                 x = np.zeros((n, n))
                 flat = x.ravel()

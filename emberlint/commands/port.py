@@ -2,8 +2,9 @@
 
 The fixes of the rules, unsafe ones included, are applied until nothing changes. Some rewrites are made only by a port:
 methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
-``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Code that is not understood stays unchanged,
-and the report lists it with its line.
+``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Then operators become operations where a
+tensor may meet a NumPy array of the caller. Code that is not understood stays unchanged, and the report lists it with
+its line, after the places whose behavior changes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import chosen_codes
 from emberlint.config import Config
-from emberlint.findings import UNSAFE, Edit, Finding, Fix
+from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
@@ -31,7 +32,8 @@ from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
 from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
-from emberlint.rewrite import methods
+from emberlint.rewrite import methods, mixing
+from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_keys, tensor_results, unknown_types
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
@@ -46,10 +48,13 @@ from emberlint.source.tree import PARSE_ERRORS, parse
 FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
 _NAMED = frozenset({"EMB102", "EMB103", "EMB104"})
 # Rules whose findings are reported for a manual decision. Default dtypes and devices are not part of a port.
-LEFT = ("EMB1", "EMB2", "EMB3")
+LEFT = ("EMB1", "EMB2", "EMB3", "EMB4")
 _UNDECIDED = frozenset({"EMB313", "EMB314"})
 # Rules whose findings mark a site that depends on one engine.
 _BOUND = ("EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB107", "EMB108", "EMB109", "EMB3")
+
+# Rules whose findings are changes of behavior that raise no error.
+_CHANGING = frozenset({"EMB302"})
 
 PORT = Rule("EMB102", "port", "a rewrite that only a port makes")
 
@@ -67,26 +72,58 @@ class Ported(NamedTuple):
     left: list[Finding]
     sites: tuple[int, int]
     bound: tuple[int, int]
+    notes: Notes
+
+
+class Notes(NamedTuple):
+    """What may differ although the file runs.
+
+    ``changes`` are places where results may be different, ``unknown`` calls on values whose type is not known,
+    ``inputs`` functions that reject objects and text, ``results`` those that return tensors of the active backend.
+    """
+
+    changes: list[Finding]
+    unknown: list[Finding]
+    inputs: list[Finding]
+    results: list[Finding]
 
 
 def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
     """File content rewritten from an engine to ember."""
     module, package = module_of(path)
-    checks = _checks(origin)
     before = data
     count: Counter[str] = Counter()
-    for _ in range(fixes.ROUNDS):
-        findings, text = _read(data, path, config, checks, module, package)
-        todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in ("safe", "unsafe")]
-        if text is None or not todo:
-            break
-        new, done = fixes.applied(text, todo)
-        if not done or text.encode(new) == data:
-            break
-        data = text.encode(new)
-        count.update(finding.code for finding in done)
-    sites, bound, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
-    return Ported(path, before, data, count, left[1], sites, bound)
+    # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
+    for checks in (_checks(origin), _mixing_checks()) if origin == "numpy" else (_checks(origin),):
+        for _ in range(fixes.ROUNDS):
+            findings, text = _read(data, path, config, checks, module, package)
+            todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
+            if text is None or not todo:
+                break
+            new, done = fixes.applied(text, todo)
+            if not done or text.encode(new) == data:
+                break
+            data = text.encode(new)
+            count.update(finding.code for finding in done)
+    places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
+    notes = _noted(data, path, config, module, package) if data != before else Notes([], [], [], [])
+    open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
+    sites = len(places[0]), len(places[1] | open_places)
+    bound = len(needed[0]), len(needed[1] | open_places)
+    return Ported(path, before, data, count, left[1], sites, bound, notes)
+
+
+def _noted(data: bytes, path: str, config: Config, module: str, package: str) -> Notes:
+    """Notes about a ported file."""
+    behavior = Behavior()
+    source = Source(data, path)
+    tree = parse(source)
+    checks = Checks(behavior.checks())
+    state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
+    linter.visit(state)
+    inputs = rejecting_functions(state)
+    changes = sorted([*behavior.findings(path), *tensor_keys(state)], key=lambda finding: finding.line)
+    return Notes(changes, unknown_types(state), inputs, tensor_results(state))
 
 
 def _read(
@@ -98,11 +135,13 @@ def _read(
         tree = parse(text)
     except PARSE_ERRORS as error:
         return [linter.parse_finding(error, path)], None
-    return linter.visit(State(text, tree, config, checks, module=module, package=package)), text
+    return linter.visit(State(text, tree, config, checks, module=module, package=package, lenient=True)), text
 
 
-def _counted(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[int, int, list[Finding]]:
-    """Number of sites that involve arrays, number of those that depend on one engine, and the findings."""
+def _counted(
+    data: bytes, path: str, config: Config, module: str, package: str
+) -> tuple[set[tuple[int, int]], set[tuple[int, int]], list[Finding]]:
+    """Sites that involve arrays, those that depend on one engine, and the findings."""
     places: set[tuple[int, int]] = set()
     needed: set[tuple[int, int]] = set()
 
@@ -129,7 +168,7 @@ def _counted(data: bytes, path: str, config: Config, module: str, package: str) 
     findings, _ = _read(data, path, config, checks, module, package)
     findings = [finding for finding in findings if finding.code not in _UNDECIDED]
     bound = needed | {(f.line, f.column) for f in findings if f.code.startswith(_BOUND)}
-    return len(places | bound), len(bound), findings
+    return places | bound, bound, findings
 
 
 def _is_inner(node: ast.Attribute, file: File) -> bool:
@@ -140,6 +179,8 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
 def _checks(origin: str) -> Checks:
     """Checks of a port from an engine."""
     found = [
+        Subscription(ast.Expr, _filled),
+        Subscription(ast.Expr, _written(origin)),
         Subscription(ast.Call, _special),
         Subscription(ast.Call, _method(origin)),
         Subscription(ast.Attribute, _property),
@@ -152,12 +193,37 @@ def _checks(origin: str) -> Checks:
     return Checks(found)
 
 
+def _mixing_checks() -> Checks:
+    """Checks of expressions that combine tensors with arrays that may belong to NumPy."""
+
+    def by(rewrite: Callable[[Any, File], tuple[Edit, ...]], described: str) -> Check:
+        def check(node: Any, file: File) -> None:
+            edits = rewrite(node, file)
+            if edits:
+                file.report(PORT, node, described, fix=Fix(edits, UNSAFE, described))
+
+        return check
+
+    operator = by(mixing.operator, "call the operation")
+    return Checks(
+        [
+            Subscription(ast.BinOp, operator),
+            Subscription(ast.Compare, operator),
+            Subscription(ast.Assign, by(mixing.assigned, "convert the value")),
+            Subscription(ast.Subscript, by(mixing.indexed, "call `ops.index_get`")),
+        ]
+    )
+
+
 def _of(origin: str, check: Check) -> Check:
     """Check restricted to the names of one engine, without the calls that only a port rewrites."""
 
     def checked(node: Any, file: File) -> None:
         path = file.path(node.func if isinstance(node, ast.Call) else node)
-        if engine_of(path) == origin and not (isinstance(node, ast.Call) and _rewriting(node, path)):
+        # NumPy's generator has a state that the program or its tests may seed; EMB312 reports these calls.
+        if engine_of(path) != origin or path.startswith("numpy.random."):
+            return
+        if not (isinstance(node, ast.Call) and _rewriting(node, path)):
             check(node, file)
 
     return checked
@@ -168,7 +234,7 @@ def _passed(origin: str) -> Check:
 
     def check(node: ast.Attribute, file: File) -> None:
         path = file.path(node)
-        if engine_of(path) != origin or file.is_called(node) or _is_inner(node, file):
+        if engine_of(path) != origin or file.is_called(node) or _is_inner(node, file) or "numpy.random." in path:
             return
         operation = operation_for(path)
         if operation and not differs(path):
@@ -203,8 +269,12 @@ def _array(node: ast.Call, file: File) -> Fix | None:
     if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
         return None
     dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
-    if is_unsupported(node.args[0], "TensorLike") or any(is_unsupported(dtype, "DTypeLike") for dtype in dtypes):
+    if is_unsupported(node.args[0], "TensorLike", file):
         return None
+    if any(is_unsupported(dtype, "DTypeLike", file) for dtype in dtypes):
+        return None
+    if file.guarded and file.value(node.args[0]) is None and not _is_fresh(node.args[0], file):
+        return None  # the program handles values that NumPy rejects, and tensors reject more of them
     ops, imports = import_name(file.config.namespace, file)
     edits = [*imports, file.edit(node.func, f"{ops}.asarray")]
     if len(node.args) == 2:
@@ -271,6 +341,38 @@ def _property(node: ast.Attribute, file: File) -> None:
     )
 
 
+def _filled(node: ast.Expr, file: File) -> None:
+    """Rewrite the statement ``x.fill(v)``, which only NumPy's arrays support, to an assignment."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "fill":
+        return
+    owner = file.value(call.func.value)
+    if owner is None or not owner.is_array or len(call.args) != 1 or call.keywords:
+        return
+    text = f"{file.text(call.func.value)}[...] = {file.text(call.args[0])}"
+    file.report(PORT, node, "`.fill()`", fix=Fix((file.edit(node, text),), UNSAFE, "assign to all elements"))
+
+
+def _written(origin: str) -> Check:
+    """Check of statements that write into an array with ``out=``, which become assignments to all of its elements."""
+
+    def check(node: ast.Expr, file: File) -> None:
+        call = node.value
+        if not isinstance(call, ast.Call) or engine_of(file.path(call.func)) != origin:
+            return
+        outs = [keyword for keyword in call.keywords if keyword.arg == "out"]
+        if len(outs) != 1 or not isinstance(outs[0].value, (ast.Name, ast.Attribute, ast.Subscript)):
+            return
+        owner = file.value(outs[0].value)
+        if owner is None or not owner.is_array:
+            return
+        kept = [file.text(part) for part in (*call.args, *(one for one in call.keywords if one is not outs[0]))]
+        text = f"{file.text(outs[0].value)}[...] = {file.text(call.func)}({', '.join(kept)})"
+        file.report(PORT, node, "`out=`", fix=Fix((file.edit(node, text),), UNSAFE, "assign to all elements"))
+
+    return check
+
+
 def _concatenation(node: ast.Subscript, file: File) -> None:
     """Rewrite ``np.r_[a, b]``, which concatenates numbers and vectors."""
     if file.path(node.value) != "numpy.r_":
@@ -322,15 +424,32 @@ def report(done: list[Ported]) -> str:
     changed = [one for one in done if one.before != one.after]
     total: Counter[str] = sum((one.rewritten for one in done), Counter())
     lines = [f"{len(changed)} of {len(done)} files rewritten, {total.total()} changes."]
+    behavior = [
+        _line(finding)
+        for one in done
+        for finding in (*one.notes.changes, *(left for left in one.left if left.code in _CHANGING))
+    ]
+    lines += _section(
+        f"Changes behavior ({len(behavior)}): results may differ between engines, without an error", behavior
+    )
     remaining: dict[str, list[str]] = {}
     for one in done:
         for finding in one.left:
-            remaining.setdefault(finding.code, []).append(f"{finding.path}:{finding.line}: {finding.message}")
+            if finding.code not in _CHANGING:
+                remaining.setdefault(finding.code, []).append(_line(finding))
     if remaining:
         lines += ["", "To be decided by hand:"]
     for code, places in sorted(remaining.items()):
         lines.append(f"  {code} {rules.load(code).summary}: {len(places)}")
         lines += [f"    {place}" for place in places]
+    unknown = [_line(finding) for one in done for finding in one.notes.unknown]
+    lines += _section(f"Values of unknown types ({len(unknown)})", unknown)
+    inputs = [_line(finding) for one in done for finding in one.notes.inputs]
+    title = f"Functions that now reject objects, text, `Decimal` and rows of different lengths ({len(inputs)})"
+    lines += _section(title, inputs)
+    results = [_line(finding) for one in done for finding in one.notes.results]
+    title = f"Functions that return tensors ({len(results)}): a caller that needs a NumPy array calls `ops.to_numpy`"
+    lines += _section(title, results)
     before, after = share(done, 0), share(done, 1)
     sites = sum(one.sites[1] for one in done)
     lines += ["", f"Estimated portable sites: {before:.0%} before, {after:.0%} after ({sites} sites)."]
@@ -339,6 +458,15 @@ def report(done: list[Ported]) -> str:
             'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
         )
     return "\n".join(lines) + "\n"
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.path}:{finding.line}: {finding.message}"
+
+
+def _section(title: str, places: list[str]) -> list[str]:
+    """Lines of a part of the report; none if it has no entries."""
+    return ["", f"{title}:", *(f"    {place}" for place in places)] if places else []
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,6 +7,7 @@ from functools import cache
 
 from emberlint.inference import classes
 from emberlint.inference.checks import ALL, KEYWORDS, TENSORS
+from emberlint.inference.elements import UNSUPPORTED, created_elements, dtype_elements
 from emberlint.inference.functions import function_result
 from emberlint.inference.results import (
     BUILTIN_RESULTS,
@@ -35,11 +36,12 @@ from emberlint.inference.values import (
     Value,
 )
 from emberlint.inference.visitors import EVALUATE, evaluates
-from emberlint.knowledge.engines import array_type
+from emberlint.knowledge.engines import EMBER, array_type
 from emberlint.knowledge.returns import METHODS, PAIRS, result_of
 from emberlint.knowledge.types import (
     ARRAYS,
     CLASS,
+    DTYPE,
     FUNCTION,
     HOST,
     INSTANCE,
@@ -94,6 +96,8 @@ def _call(node: ast.Call, state: State) -> Value | None:
         value = _engine(path, node, arguments, state)
         if value is not None:
             state.known[node] = value
+        if _is_replaceable(function, state):
+            return value
         if relevant or target.relevant or path == "importlib.import_module":
             for check in state.checks.calls[given][path]:
                 check(node, state)
@@ -102,7 +106,7 @@ def _call(node: ast.Call, state: State) -> Value | None:
         owner = state.value(function.value)  # type: ignore[attr-defined]
         name: str = function.attr  # type: ignore[attr-defined]
         if target is None or target.kind in _VALUES:
-            value = _method(owner, name, node, arguments) if owner is not None else None
+            value = _method(owner, name, node, arguments, state) if owner is not None else None
         else:
             value = _object(target, node, state)
         if value is not None:
@@ -126,6 +130,14 @@ def _call(node: ast.Call, state: State) -> Value | None:
     return value
 
 
+def _is_replaceable(function: ast.expr, state: State) -> bool:
+    """Whether a function is an attribute of an instance, which code outside of the class may replace."""
+    if type(function) is not ast.Attribute:
+        return False
+    owner = state.value(function.value)
+    return owner is not None and owner.kind == INSTANCE
+
+
 def _object(target: Value, node: ast.Call, state: State) -> Value | None:
     """Value of a call of an object that the file defines."""
     kind = target.kind
@@ -146,6 +158,8 @@ def _engine(path: str, node: ast.Call, arguments: list[Value | None], state: Sta
     word, engine = found
     if word in ARRAYS:
         name = path.rpartition(".")[2]
+        if engine == "numpy" and created_elements(name, node, state):
+            return Value(INSTANCE, node=node, path=UNSUPPORTED)
         if name in HOST_MATHS and engine in ("numpy", "jax") and arguments and all_host(arguments):
             return Value(SCALAR, node=node, reason=CALL, dtype=result_dtype(name, node, arguments))
         pair = engine == "torch" and name in PAIRS and _is_along(node, arguments[1:])
@@ -165,6 +179,7 @@ def _is_special(path: str) -> bool:
     root, _, rest = path.partition(".")
     return (
         root in ("numpy", "torch", "mlx", "copy")
+        or path == "ember_ml.ops.unique"
         or rest.endswith(("get_backend", "backend.backend"))
         or array_type(path, frozenset({root})) is not None
     )
@@ -188,18 +203,23 @@ def _special(path: str, node: ast.Call, arguments: list[Value | None], state: St
         if rest == "random.default_rng":
             return Value(INSTANCE, "numpy", node, CALL, path="numpy.random.Generator")
         if rest == "dtype":
-            return SOME_DTYPE
+            held = dtype_elements(node, state)
+            return Value(DTYPE, node=node, reason=CALL, dtype=held) if held else SOME_DTYPE
         if is_number_type(rest):
             return Value(HOST, "numpy", node, CALL, dtype=dtype_word(rest))
     elif root in ("torch", "mlx"):
         if rest.startswith("nn.") and rest.rpartition(".")[2][:1].isupper():
             return Value(INSTANCE, root, node, CALL, path=path)
+    elif path == "ember_ml.ops.unique":
+        one = Value(TENSOR, EMBER, node, CALL)
+        several = any(keyword.arg and keyword.arg.startswith("return") for keyword in node.keywords)
+        return Value(SEQUENCE, node=node, reason=CALL, element=one) if several else one
     elif root == "copy" and rest in ("copy", "deepcopy") and arguments:
         return arguments[0]
     return None
 
 
-def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | None]) -> Value | None:
+def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | None], state: State) -> Value | None:
     """Value of a call of a method."""
     kind = owner.kind
     if kind not in ARRAYS:
@@ -218,6 +238,8 @@ def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | Non
             return Value(SEQUENCE, node=node, reason=METHOD, element=one)
         if name == "sort" and kind == HOST:
             return NOTHING
+        if name == "astype" and any(dtype_elements(part, state) for part in node.args):
+            return Value(INSTANCE, node=node, path=UNSUPPORTED)
         return Value(kind, engine, node, METHOD, owner, dtype=method_dtype(name, node, owner))
     if word == "number":
         return Value(SCALAR, node=node, reason=METHOD, source=owner, dtype=owner.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from emberlint.inference.elements import UNSUPPORTED
 from emberlint.inference.functions import defer, function_result
 from emberlint.inference.scopes import Body, Class
 from emberlint.inference.state import State
@@ -48,7 +49,14 @@ def record_attribute(klass: Class, name: str, value: Value | None, state: State)
     """Record an assignment to an attribute of a class's instances."""
     if name in klass.attributes:
         before = klass.attributes[name]
-        value = value if before is not None and before.kind == NONE else merged(before, value)
+        if before is not None and before.kind == NONE:
+            pass
+        elif before is not None and before.path == UNSUPPORTED:
+            value = before
+        elif state.lenient and (before is None or value is None):
+            value = before if value is None else value
+        else:
+            value = merged(before, value)
     klass.attributes[name] = value
     if value is not None and value.kind not in IRRELEVANT:
         state.interest.relevant.add(name.encode())

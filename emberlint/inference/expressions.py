@@ -22,6 +22,7 @@ from emberlint.inference.values import (
     ELEMENT,
     INT,
     LITERAL,
+    MEMBER,
     OPERATOR,
     TEXT,
     Value,
@@ -71,12 +72,10 @@ def _attribute(node: ast.Attribute, state: State) -> Value | None:
                 check(node, state)
         return known
     if kind == INSTANCE:
+        # Code outside of the class may replace an attribute that holds an engine's function, so no check sees it.
         value = _member(owner, node, state)
         if value is not None:
             state.known[node] = value
-            if value.kind == REFERENCE and value.relevant:
-                for check in state.checks.attributes[value.path]:
-                    check(node, state)
         return value
     if kind in ARRAYS:
         value = _property(owner, node)
@@ -96,7 +95,12 @@ def _member(owner: Value, node: ast.Attribute, state: State) -> Value | None:
     klass = state.classes.get(owner.node)
     name = node.attr
     if klass is not None:
-        return klass.attributes[name] if name in klass.attributes else klass.methods.get(name)
+        if name not in klass.attributes:
+            return klass.methods.get(name)
+        value = klass.attributes[name]
+        if value is None or value.kind not in ARRAYS:
+            return value
+        return Value(value.kind, value.engine, node, MEMBER, value, dtype=value.dtype, nullable=value.nullable)
     if owner.engine and name in ("weight", "bias"):
         return Value(TENSOR, owner.engine, node, ATTRIBUTE)
     return None
@@ -211,6 +215,8 @@ def _part(owner: Value, index: Value | None, node: ast.Subscript) -> Value | Non
     """Value of a subscript."""
     kind = owner.kind
     if kind in ARRAYS:
+        if index is not None and index.kind == STRING:
+            return None  # a field of a structured array, which is not a tensor
         return Value(kind, owner.engine, node, ELEMENT, owner, dtype=owner.dtype)
     if kind == REFERENCE:
         return Value(HOST, "numpy", node, CALL) if owner.path in ("numpy.r_", "numpy.c_", "numpy.mgrid") else None

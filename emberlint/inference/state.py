@@ -21,10 +21,11 @@ class State(File):
 
     ``checks`` are the checks of the rules, ``interest`` says which nodes are relevant. ``classes`` and ``functions``
     are those of the file. ``returns`` are the values that the function being visited returns, ``pending`` the inner
-    functions to visit after it. ``ended`` says that the rest of the block is unreachable.
+    functions to visit after it. ``ended`` says that the rest of the block is unreachable. ``lenient`` says that an
+    attribute is taken for an array if one of the values that are assigned to it is one and the others are not known.
     """
 
-    __slots__ = ("checks", "classes", "ended", "functions", "interest", "pending", "returns")
+    __slots__ = ("checks", "classes", "ended", "functions", "interest", "lenient", "pending", "returns")
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class State(File):
         where: str = "",
         engines: frozenset[str] | None = None,
         thorough: bool = False,
+        lenient: bool = False,
     ) -> None:
         super().__init__(source, tree, config, module=module, package=package, where=where, engines=engines)
         self.checks = checks
@@ -46,6 +48,7 @@ class State(File):
         self.functions = Functions()
         self.returns: list[Value | None] = []
         self.ended = False
+        self.lenient = lenient
         self.pending: list[Body] = []
 
 

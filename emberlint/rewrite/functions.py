@@ -33,11 +33,9 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     operation, changes, safety, places, missing = plan
     given = [*arguments, *[keyword.value for keyword in keywords]] if keywords else arguments
     for argument, parameter in zip(given, places, strict=True):
-        kind = type(argument)
-        if kind is ast.Constant:
-            if type(argument.value) is str and is_unsupported(argument, parameter.role):  # type: ignore[attr-defined]
-                return None
-        elif (kind is ast.List or parameter.role == "DTypeLike") and is_unsupported(argument, parameter.role):
+        if type(argument) is ast.Constant and type(argument.value) is not str:
+            continue
+        if is_unsupported(argument, parameter.role, file):
             return None
     if safety != UNSAFE:
         numbers = safety == OF_NUMBERS and sum(place.role in TENSORS for place in places) == 1

@@ -16,6 +16,7 @@ from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import DIFFERENT, agrees, operation_for
+from emberlint.rewrite.safety import is_unsupported
 from emberlint.rewrite.surroundings import is_viewed
 
 # Methods that take separate arguments where the operation takes a tuple.
@@ -137,9 +138,11 @@ def rewritten_method(node: ast.Call, owner: Value, file: File, origin: str = "")
         if not operation or len(node.args) > most or (node.keywords and name != "astype"):
             return None
         if any(keyword.arg not in ("copy", "dtype") for keyword in node.keywords) or (
-            name == "astype" and len(node.args) != 1
+            name == "astype" and (len(node.args) != 1 or is_unsupported(node.args[0], "DTypeLike", file))
         ):
             return None
+        if name == "flatten":
+            return _flattened(node, file)
         return _called(node, operation, (), file)
     for engine in engines:
         place = {"mlx": "mlx.core", "jax": "jax.numpy"}.get(engine, engine)
@@ -180,6 +183,14 @@ def _called(node: ast.Call, operation: str, edits: tuple[Edit, ...], file: File)
     comma = ", " if node.args or node.keywords else ""
     head = Edit(start, opening + 1, f"{bound}.{operation}({file.text(function.value)}{comma}")
     return MethodRewrite(f"ops.{operation}", (*imports, head, *edits))
+
+
+def _flattened(node: ast.Call, file: File) -> MethodRewrite:
+    """Rewrite of ``x.flatten()``, which always copies; ``ops.ravel`` may share memory."""
+    function: Any = node.func
+    bound, imports = import_name(file.config.namespace, file)
+    text = f"{bound}.reshape({file.text(function.value)}, (-1,), copy=True)"
+    return MethodRewrite("ops.reshape", (*imports, file.edit(node, text)))
 
 
 def _is_length(node: ast.expr, file: File) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from emberlint.findings import UNSAFE
+from emberlint.inference.elements import dtype_elements, elements
 from emberlint.inference.file import File
 from emberlint.inference.values import INT, Value
 from emberlint.knowledge import catalogue, matrix
@@ -128,13 +129,12 @@ def _is_foreign(node: ast.AST | None) -> bool:
     return isinstance(first, (ast.List, ast.Tuple)) and any(map(_is_text, ast.walk(first)))
 
 
-def is_unsupported(node: ast.expr, role: str) -> bool:
-    """Whether an argument is a literal that is neither a tensor nor a dtype of one: text, ``dtype=object``."""
+def is_unsupported(node: ast.expr, role: str, file: File) -> bool:
+    """Whether an argument is neither a tensor nor a dtype of one: text, ``[None] * 3``, ``dtype=object``."""
     if role == "DTypeLike":
-        return isinstance(node, (ast.Constant, ast.Name, ast.Attribute)) and not _may_be_supported(node)
-    if role not in TENSORS:
-        return False
-    return _is_text(node) or (isinstance(node, ast.List) and any(map(_is_text, node.elts)))
+        code = node.value if isinstance(node, ast.Constant) else None
+        return (code is not None and code not in catalogue.dtypes()) or bool(dtype_elements(node, file))
+    return role in TENSORS and bool(elements(node, file))
 
 
 # Dtypes that tensors do not support.

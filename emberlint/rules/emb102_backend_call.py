@@ -47,6 +47,7 @@ from __future__ import annotations
 import ast
 
 from emberlint.findings import SAFE, SUGGESTION, Edit, Fix
+from emberlint.inference.elements import created_elements, elements
 from emberlint.inference.file import File
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, array_type, engine_of
@@ -76,6 +77,17 @@ def _is_foreign(name: str) -> bool:
     return operation_for(name) != "" or result_of(name) is not None
 
 
+def _unsupported_elements(node: ast.Call, path: str, file: File) -> str:
+    """What tensors cannot hold in the arguments of a call of NumPy, or in the array that it creates."""
+    found = created_elements(path.rpartition(".")[2], node, file)
+    return found or next(filter(None, (elements(part, file) for part in node.args if _is_written_out(part))), "")
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """Whether an argument is a list or tuple of values, and not an option such as ``mode="same"``."""
+    return isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
+
+
 @RULE.on(ast.Call, named=_is_foreign)
 def check(node: ast.Call, file: File) -> None:
     """Report calls into an engine's namespace."""
@@ -92,6 +104,11 @@ def check(node: ast.Call, file: File) -> None:
             node.func,
             f"`{name}` has no equivalent operation; write it with operations, or move this to `backend/{engine}/`",
         )
+        return
+    held = _unsupported_elements(node, path, file) if engine == "numpy" else ""
+    if held:
+        reason = "tensors cannot hold them, and operations reject the array"
+        file.report(RULE, node.func, f"`{name}` makes an array of {held}, and stays: {reason}")
         return
     standard = file.config.target == "array-api"
     if standard and operation not in catalogue.standard():

@@ -47,7 +47,7 @@ TORCH = "def f(x: torch.Tensor, y: torch.Tensor):\n    return {}\n"
         ("x.T", "ops.transpose(x)"),
         ("x.size", "ops.size(x)"),
         ("x.dot(y)", "ops.dot(x, y)"),
-        ("x.flatten()", "ops.ravel(x)"),
+        ("x.flatten()", "ops.reshape(x, (-1,), copy=True)"),
         ("x.copy()", "ops.copy(x)"),
         ("(x + y).max()", "ops.max(x + y)"),
         ("np.exp(x).sum().reshape(1)", "ops.reshape(ops.sum(ops.exp(x)), (1,))"),

@@ -1,0 +1,408 @@
+"""Places of a ported file that may behave differently, although nothing raises where they are.
+
+NumPy and torch share memory between an array and its views, MLX does not; an element of a NumPy array is a copy, an
+element of a torch tensor is a view. So the engines differ where an array is changed in place after it, or a view of it,
+was returned or stored.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from emberlint.findings import Finding
+from emberlint.inference.checks import Subscription
+from emberlint.inference.file import File
+from emberlint.inference.state import State
+from emberlint.knowledge.engines import EMBER, engine_of
+from emberlint.knowledge.returns import words
+from emberlint.knowledge.types import INSTANCE, SCALAR, SEQUENCE
+from emberlint.rewrite.mixing import may_reject
+from emberlint.source.tree import dotted
+
+# Operations whose result may share memory with their argument.
+_VIEWS = words(
+    """
+    asarray atleast_1d atleast_2d atleast_3d broadcast_to diagonal expand_dims flip imag matrix_transpose moveaxis
+    permute_dims ravel real reshape squeeze swapaxes transpose
+    """
+)
+_STORING = words("append add appendleft extend insert setdefault")
+# Methods that only arrays have, or that tensors lack.
+_METHODS = words(
+    """
+    argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten nonzero ptp ravel repeat
+    reshape round searchsorted squeeze std swapaxes tobytes tolist trace transpose var
+    """
+)
+# Attributes that only NumPy's arrays and dtypes have.
+_ATTRIBUTES = words("strides flat flags base ctypes itemset")
+_DTYPE_ATTRIBUTES = words("kind char names fields type descr byteorder num str subdtype")
+_RANDOM = words("choice permutation permuted shuffle")
+_STANDARD = sys.stdlib_module_names
+_SHARED = words("copy index count round repeat clip tolist")
+
+
+class _Place(NamedTuple):
+    """A place where an array, or a part of it, is stored, returned or changed."""
+
+    line: int
+    column: int
+    text: str
+    how: str
+    part: bool
+
+
+class Behavior:
+    """Notes about a ported file, made while it is visited."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[ast.AST | None, str], list[_Place]] = {}
+        self.changed: dict[tuple[ast.AST | None, str], list[_Place]] = {}
+        self.changes: list[tuple[int, int, str]] = []
+
+    def checks(self) -> list[Subscription]:
+        """Checks that make the notes."""
+        return [
+            Subscription(ast.Assign, self._assigned),
+            Subscription(ast.AugAssign, self._augmented),
+            Subscription(ast.Return, self._returned),
+            Subscription(ast.Call, self._called),
+        ]
+
+    def findings(self, path: str) -> list[Finding]:
+        """Changes of behavior that were noted."""
+        return [_finding(path, *one) for one in sorted({*self.changes, *self._stored_then_changed()})]
+
+    def _stored_then_changed(self) -> Iterator[tuple[int, int, str]]:
+        for key, writes in self.changed.items():
+            for kept in self.kept.get(key, ()):
+                write = writes[0]
+                lines = ", ".join(str(one.line) for one in writes[:5])
+                if kept.part:
+                    why = f"on torch it changes with `{key[1]}`, on NumPy and MLX it does not"
+                else:
+                    why = f"on NumPy and torch it changes with `{key[1]}`, on MLX it may not"
+                written = f"`{key[1]}` is changed in place (line {lines}, `{write.text}`)"
+                yield kept.line, kept.column, f"`{kept.text}` is {kept.how}, and {written}: {why}"
+
+    def _assigned(self, node: ast.Assign, file: File) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                self._write(target.value, node, file)
+                if _is_container(target.value, file):
+                    self._keep(node.value, "stored", file)
+            elif isinstance(target, ast.Attribute):
+                self._keep(node.value, "stored", file)
+
+    def _augmented(self, node: ast.AugAssign, file: File) -> None:
+        target = node.target
+        value = file.value(target)
+        if isinstance(target, ast.Subscript):
+            self._write(target.value, node, file)
+        elif value is not None and value.is_array:
+            self._write(target, node, file)
+
+    def _returned(self, node: ast.Return, file: File) -> None:
+        if node.value is None:
+            return
+        for part in node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]:
+            value = file.value(part)
+            if value is not None and value.is_array:
+                self._keep(part, "returned", file)
+
+    def _called(self, node: ast.Call, file: File) -> None:
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr == "shuffle" and node.args:
+            value = file.value(node.args[0])
+            if value is not None and value.is_tensor:
+                message = f"`{_short(file.text(node))}` shuffles a copy of the tensor, and not the tensor"
+                self.changes.append((node.lineno, node.col_offset, message))
+        if isinstance(function, ast.Attribute) and not file.path(function):
+            if function.attr in _STORING:
+                for argument in node.args:
+                    self._keep(argument, "stored", file)
+            elif function.attr == "fill":
+                self._write(function.value, node, file)
+
+    def _write(self, base: ast.expr, node: Any, file: File) -> None:
+        """Note a change in place of an array."""
+        value = file.value(base)
+        if value is None or not value.is_array:
+            return
+        name = _named(base)
+        text = _short(file.text(node))
+        if name:
+            place = _Place(node.lineno, node.col_offset, text, "changed", False)
+            self.changed.setdefault((_scope(base, file), name), []).append(place)
+        viewed = _viewed(base, file)
+        if viewed:
+            message = f"`{text}` writes through a view of `{viewed}`, which changes on NumPy and torch, but not on MLX"
+            self.changes.append((node.lineno, node.col_offset, message))
+
+    def _keep(self, node: ast.expr, how: str, file: File) -> None:
+        """Note that an array, a view or an element of it is stored or returned."""
+        for part in node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]:
+            value = file.value(part)
+            if value is None or not value.is_array:
+                continue
+            base, element = part, False
+            while isinstance(base, ast.Subscript) or _is_view(base, file):
+                if isinstance(base, ast.Subscript):
+                    element = element or _is_element(base, file)
+                    base = base.value
+                else:
+                    base = base.args[0]  # type: ignore[attr-defined]
+            name = _named(base)
+            if name and not (isinstance(part, ast.Name) and isinstance(base, ast.Name) and how == "returned"):
+                place = _Place(part.lineno, part.col_offset, _short(file.text(part)), how, element)
+                self.kept.setdefault((_scope(base, file), name), []).append(place)
+
+
+def tensor_keys(state: State) -> list[Finding]:
+    """Places where a tensor is the key of what may be a dictionary: other engines' tensors are equal by identity."""
+    found = []
+    for node in ast.walk(state.tree):
+        if not isinstance(node, ast.Subscript):
+            continue
+        key, owner = state.value(node.slice), state.value(node.value)
+        if key is not None and key.is_tensor and (owner is None or owner.kind == INSTANCE):
+            text = _short(state.text(node))
+            message = (
+                f"`{text}`: elements of torch and MLX tensors hash by identity; if this is a dictionary, use `.item()`"
+            )
+            found.append(_finding(state.source.path, node.lineno, node.col_offset, message))
+    return found
+
+
+def unknown_types(state: State) -> list[Finding]:
+    """Calls and attributes that fail on tensors, or for some values, where the types of the values are not known."""
+    found = [
+        _finding(
+            state.source.path,
+            node.lineno,
+            node.col_offset,
+            f"`{_short(state.text(node.func))}()` is inherited from another module, and may get a tensor",
+        )
+        for node in _inherited_calls(state.tree)
+    ]
+    for node in ast.walk(state.tree):
+        message = ""
+        if isinstance(node, ast.Call):
+            message = _call_note(node, state)
+        elif isinstance(node, ast.Attribute) and type(node.ctx) is ast.Load:
+            message = _attribute_note(node, state)
+        elif isinstance(node, ast.AugAssign) and may_reject(node, state):
+            message = f"`{_short(state.text(node))}` raises on torch if `{state.text(node.target)}` is a NumPy array"
+        if message:
+            found.append(_finding(state.source.path, node.lineno, node.col_offset, message))  # type: ignore[attr-defined]
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def _call_note(node: ast.Call, state: State) -> str:
+    function = node.func
+    path = state.path(function)
+    text = _short(state.text(function))
+    values = [state.value(argument) for argument in node.args]
+    tensors = any(value is not None and value.is_tensor for value in values)
+    if tensors and state.is_builtin(function, "round"):
+        return f"`{_short(state.text(node))}` raises for a tensor of torch or MLX; use `ops.round`"
+    if tensors and _is_of_another_library(path, state):
+        return f"`{text}()` of another library gets a tensor of the active backend"
+    if not isinstance(function, ast.Attribute) or path:
+        return ""
+    if function.attr in _METHODS and state.value(function.value) is None:
+        other = ", if it is not a list or another object" if function.attr in _SHARED else ""
+        return f"`{text}()`: it may be an array; tensors need the operation{other}"
+    if function.attr in _RANDOM and node.args:
+        return f"`{text}()` of NumPy's generator gets a tensor, or an array that may be one"
+    return ""
+
+
+def _is_of_another_library(path: str, state: State) -> bool:
+    """Whether a function is imported from another package that is not an engine or part of Python."""
+    root = path.partition(".")[0]
+    return bool(root) and not engine_of(path) and root != state.module.partition(".")[0] and root not in _STANDARD
+
+
+def _inherited_calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """Calls with arguments of methods of ``self`` that a class of the file inherits from another module."""
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for klass in classes.values():
+        if not _has_outer_base(klass, classes):
+            continue
+        own = {node.name for node in ast.walk(klass) if isinstance(node, ast.FunctionDef)}
+        own |= {
+            node.attr for node in ast.walk(klass) if isinstance(node, ast.Attribute) and type(node.ctx) is ast.Store
+        }
+        for node in ast.walk(klass):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                if isinstance(owner, ast.Name) and owner.id == "self" and node.func.attr not in own:
+                    yield node
+
+
+def _has_outer_base(klass: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether a class has a base class that is neither ``object`` nor a class of its file."""
+    return any(dotted(base) not in ("object", *classes) for base in klass.bases)
+
+
+def rejecting_functions(state: State) -> list[Finding]:
+    """Functions that pass values of unknown types to operations, which raise where NumPy makes arrays of objects."""
+    found = []
+    for function in ast.walk(state.tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        lines = sorted({node.lineno for node in _own_calls(function) if _passes_unknown(node, state)})
+        if lines:
+            message = (
+                f"`{function.name}` passes values of unknown types to operations (line {', '.join(map(str, lines))})"
+            )
+            found.append(_finding(state.source.path, function.lineno, function.col_offset, message))
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def _own_calls(function: ast.AST) -> Iterator[ast.Call]:
+    """Calls of a function, without those of the functions inside of it."""
+    stack = list(ast.iter_child_nodes(function))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            stack += ast.iter_child_nodes(node)
+
+
+def _passes_unknown(node: ast.Call, state: State) -> bool:
+    """Whether a call passes a value of unknown type to an operation, also as in ``map(ops.asarray, values)``."""
+    parts = [node.func, *node.args]
+    if not any(engine_of(state.path(part)) == EMBER for part in parts):
+        return False
+    return any(_may_be_object(part, state) for part in node.args)
+
+
+def _may_be_object(node: ast.expr, state: State) -> bool:
+    """Whether an expression may be an object that is no number, array or option."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return any(_may_be_object(part, state) for part in node.elts)
+    if isinstance(node, ast.BinOp):
+        return _may_be_object(node.left, state) or _may_be_object(node.right, state)
+    return not isinstance(node, (ast.Constant, ast.Compare, ast.Lambda)) and state.value(node) is None
+
+
+def _attribute_note(node: ast.Attribute, state: State) -> str:
+    if node.attr in _ATTRIBUTES and not state.path(node):
+        return f"`{_short(state.text(node))}`: tensors of other engines have no `.{node.attr}`"
+    if node.attr in _DTYPE_ATTRIBUTES and isinstance(node.value, ast.Attribute) and node.value.attr == "dtype":
+        return f"`{_short(state.text(node))}`: dtypes of other engines have no `.{node.attr}`; use `ops.isdtype`"
+    if node.attr in ("size", "T") and state.value(node.value) is None and not state.is_called(node):
+        return f"`{_short(state.text(node))}`: it may be an array, and `.size` is a method on torch; use the operation"
+    return ""
+
+
+def tensor_results(state: State) -> list[Finding]:
+    """Public functions and methods that return tensors, and classes with attributes that hold tensors."""
+    found = []
+    classes = {node.name: node for node in ast.walk(state.tree) if isinstance(node, ast.ClassDef)}
+    overriding = {node for klass in classes.values() if _has_outer_base(klass, classes) for node in klass.body}
+    for node, value in state.functions.results.items():
+        if value is None or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        parts = value.items or (value.element,) if value.kind == SEQUENCE else (value,)
+        if any(part is not None and part.is_tensor for part in parts):
+            private = node.name.startswith("_")
+            if private and node not in overriding:
+                continue
+            where = " to a base class of another module" if private else ""
+            message = f"`{node.name}` returns tensors of the active backend{where}"
+            found.append(_finding(state.source.path, node.lineno, node.col_offset, message))
+    for klass in state.classes.values():
+        names = [name for name, value in klass.attributes.items() if value is not None and value.is_tensor]
+        public = ", ".join(sorted(name for name in names if not name.startswith("_")))
+        if public:
+            message = f"`{klass.node.name}` has attributes that hold tensors: {public}"
+            found.append(_finding(state.source.path, klass.node.lineno, klass.node.col_offset, message))
+    return sorted(found, key=lambda finding: finding.line)
+
+
+def _finding(path: str, line: int, column: int, message: str) -> Finding:
+    return Finding("", message, path, line, column, line, column, None, ())
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _named(node: ast.expr) -> str:
+    """Name of a variable or an attribute of ``self``; empty for other expressions."""
+    return dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+
+
+def _scope(node: ast.expr, file: File) -> ast.AST | None:
+    """Class of an attribute, function of a variable."""
+    if isinstance(node, ast.Attribute):
+        return file.klass.node if file.klass is not None else None
+    return file.function
+
+
+def _is_view(node: ast.expr, file: File) -> bool:
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    path = file.path(node.func)
+    copies = any(keyword.arg == "copy" and _is_true(keyword.value) for keyword in node.keywords)
+    return engine_of(path) == EMBER and path.rpartition(".")[2] in _VIEWS and not copies
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _viewed(base: ast.expr, file: File) -> str:
+    """Text of the array that an expression or a variable is a view of; empty if it is not known to be a view."""
+    node: ast.AST | None = base
+    if isinstance(base, ast.Name):
+        value = file.value(base)
+        node = value.node if value is not None else None
+    if isinstance(node, ast.Subscript) and _is_slice(node, file):
+        return _short(file.text(node.value))
+    if isinstance(node, ast.Call) and _is_view(node, file):
+        inner = file.value(node.args[0])
+        if inner is not None and inner.is_array and _operation(node, file) != "asarray":
+            return _short(file.text(node.args[0]))
+        if inner is not None and inner.is_array and inner.argument:
+            return _short(file.text(node.args[0]))
+    return ""
+
+
+def _operation(node: ast.Call, file: File) -> str:
+    """Name of the operation that a call calls."""
+    return file.path(node.func).rpartition(".")[2]
+
+
+def _is_slice(node: ast.Subscript, file: File) -> bool:
+    """Whether a subscript of an array is a view: no index is an array or a list."""
+    value = file.value(node.value)
+    if value is None or not value.is_array:
+        return False
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return all(isinstance(part, (ast.Slice, ast.Constant)) or _is_number(part, file) for part in parts)
+
+
+def _is_element(node: ast.Subscript, file: File) -> bool:
+    """Whether a subscript has only numbers as indices, so that it may be one element."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return all(_is_number(part, file) for part in parts)
+
+
+def _is_number(node: ast.expr, file: File) -> bool:
+    value = file.value(node)
+    return value is not None and value.kind == SCALAR
+
+
+def _is_container(node: ast.expr, file: File) -> bool:
+    """Whether an expression is not an array: a list or dictionary keeps the object that is assigned to its item."""
+    value = file.value(node)
+    return value is None or (not value.is_array and value.kind != INSTANCE)

@@ -21,6 +21,7 @@ The steps of one call, ``ops.add(x, y)``:
 """
 
 from ember_ml.dispatch.operation import REGISTRY as REGISTRY
+from ember_ml.dispatch.operation import Arrangement as Arrangement
 from ember_ml.dispatch.operation import Operation as Operation
 from ember_ml.dispatch.operation import definition_of as definition_of
 from ember_ml.dispatch.operation import op as op

@@ -17,6 +17,8 @@ from ember_ml.dtypes import DTypeRule, EmberDType, of_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Arrangement = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+
 
 class Operation:
     """Metadata of one operation, which tests, documentation and tools read.
@@ -32,6 +34,7 @@ class Operation:
         kinds: tuple[str, ...],
         lazy: bool,
         differentiable: bool,
+        arrange: Arrangement | None = None,
     ) -> None:
         self._returns_numpy: bool | None = None
         self.function = function
@@ -42,6 +45,7 @@ class Operation:
         self.kinds = kinds
         self.lazy = lazy
         self.differentiable = differentiable
+        self.arrange = arrange
         self.definition = None if _is_bare(function) else function
         self.parameters: tuple[Parameter, ...] = parameters_of(function)
         self.defaults: tuple[Any, ...] = _defaults(function, self.parameters)
@@ -107,7 +111,12 @@ _operations: list[Operation] = []
 
 
 def op(
-    rule: DTypeRule, *, kinds: str | tuple[str, ...] = "any", lazy: bool = True, differentiable: bool = True
+    rule: DTypeRule,
+    *,
+    kinds: str | tuple[str, ...] = "any",
+    lazy: bool = True,
+    differentiable: bool = True,
+    arrange: Arrangement | None = None,
 ) -> Callable[[F], F]:
     """Decorator that turns a documented function into an operation.
 
@@ -116,6 +125,8 @@ def op(
         kinds: the dtype kinds that tensors may have, named as in ``isdtype``.
         lazy: false if the shape of the result depends on data, so that a compiler cannot trace it.
         differentiable: false if no gradient is defined.
+        arrange: for an operation without tensor parameters, a function from the positional and keyword arguments of a
+            call to those that fit the signature. It may accept another order.
 
     >>> from ember_ml.dtypes import floating
     >>> from ember_ml.ops import exp, negative
@@ -128,7 +139,8 @@ def op(
     """
 
     def decorate(function: F) -> F:
-        operation = Operation(function, rule, (kinds,) if isinstance(kinds, str) else kinds, lazy, differentiable)
+        chosen = (kinds,) if isinstance(kinds, str) else kinds
+        operation = Operation(function, rule, chosen, lazy, differentiable, arrange)
         for backend in backends.loaded():
             operation.bind(backend, operation.find(backend))
         if operation.module.startswith("ember_ml.ops."):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ember_ml
-from ember_ml import nn, ops
+from ember_ml import nn, ops, transform
 from ember_ml.backend import Backend
 from ember_ml.nn.tensor import EmberTensor, wrap
 from ember_ml.testing.comparison import host
@@ -50,3 +50,66 @@ class TestNumpyArraysAsData:
         model = nn.Linear(3, 2).to_backend("numpy")
         with ember_ml.use_backend(backend.name):
             assert pickle.loads(pickle.dumps(model)).backend == "numpy"
+
+
+class Holder(nn.Module):
+    """A module that keeps whatever it is given in an attribute."""
+
+    def __init__(self, value: Any) -> None:
+        self.held = value
+
+    def forward(self, x: Any) -> Any:
+        return ops.multiply(x, self.held)
+
+
+class TestUnregisteredAttributes:
+    """A tensor that is neither parameter nor buffer, and a module of another library, are reported once."""
+
+    @pytest.fixture
+    def holder(self) -> type[Holder]:
+        return type("Holder", (Holder,), {})
+
+    @pytest.mark.parametrize("wrapped", [False, True])
+    def test_a_floating_tensor_is_reported_where_it_is_assigned(
+        self, holder: Any, wrapped: bool, backend: Backend
+    ) -> None:
+        value: Any = ops.ones((2, 3))
+        module = nn.Module()
+        with pytest.warns(UserWarning, match=r"Holder: a tensor .* Parameter\(.* Buffer\(.* float32\[2, 3\] in 'held'"):
+            module = holder(EmberTensor(value) if wrapped else value)
+        with pytest.warns(UserWarning, match="in 'later'") as caught:
+            module.later = value
+        assert [warning.filename for warning in caught] == [__file__]
+        assert module.tensors() == {}
+        # Once for a class and a name.
+        module.later = value
+        holder(value)
+
+    def test_what_is_registered_or_no_floating_tensor_is_not(self, holder: Any, backend: Backend) -> None:
+        module = holder(nn.Buffer(ops.ones(2), persistent=False))
+        module.held = ops.zeros(2)
+        for value in (ops.asarray([1, 2]), ops.asarray([True]), np.array(["a"]), 1.5, None, print, object(), X.shape):
+            holder(value)
+        assert list(module.tensors()) == ["held"]
+
+    def test_compiled_code_is_not(self, holder: Any, backend: Backend) -> None:
+        if backend.name != "torch":
+            pytest.skip("only torch's compiler says that it traces")
+
+        def run(x: Any) -> Any:
+            module = holder(nn.Parameter(ops.ones(2)))
+            module.last = ops.multiply(x, 2.0)
+            return module.last
+
+        np.testing.assert_array_equal(host(transform.compile(run)(ops.ones(2))), [2.0, 2.0])
+
+    def test_a_module_of_torch_is(self, holder: Any) -> None:
+        torch = pytest.importorskip("torch")
+        with pytest.warns(UserWarning, match=r"Holder: a module .* got Linear of torch\.nn in 'held'.*load_state_dict"):
+            holder(torch.nn.Linear(2, 2))
+
+    def test_a_module_of_mlx_is(self, holder: Any) -> None:
+        pytest.importorskip("mlx.core")
+        mlx_nn = pytest.importorskip("mlx.nn")
+        with pytest.warns(UserWarning, match=r"Holder: a module .* got Linear of mlx\.nn in 'held'"):
+            holder(mlx_nn.Linear(2, 2))

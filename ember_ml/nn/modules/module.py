@@ -21,6 +21,7 @@ from ember_ml.nn.modules.description import annotate_error, options
 from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_modules
 from ember_ml.nn.modules.slots import BUFFER, CONSTANT, FROZEN, TIED, TRAINABLE, Slot, native
 from ember_ml.nn.modules.state import Keys, load_state
+from ember_ml.nn.modules.unregistered import PLAIN, warn_if_unregistered
 from ember_ml.types import DeviceLike, DTypeLike, Tensor
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Module(Node):
 
                     value = as_module(value)
                     self._register_child(name, value)
+            elif type(value) not in PLAIN:
+                warn_if_unregistered(self, name, value)
         object.__setattr__(self, name, value)
 
     if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any attribute name

@@ -113,3 +113,67 @@ class TestUnregisteredAttributes:
         mlx_nn = pytest.importorskip("mlx.nn")
         with pytest.warns(UserWarning, match=r"Holder: a module .* got Linear of mlx\.nn in 'held'"):
             holder(mlx_nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 6), (3, 6), (6, 6), (6, 4), (40, 70)])
+class TestCausalAlignment:
+    """Causal attention of fewer queries than keys, aligned as decoding with a cache requires."""
+
+    @staticmethod
+    def heads(queries: int, keys: int, dtype: str) -> list[Any]:
+        rng = np.random.default_rng(0)
+        return [rng.standard_normal((2, n, 2, 8)).astype(dtype) for n in (queries, keys, keys)]
+
+    @pytest.mark.parametrize("alignment", ["top_left", "bottom_right"])
+    @pytest.mark.parametrize("options", [{}, {"mask": True}, {"bias": True}, {"scale": -0.5}], ids=str)
+    def test_it_is_that_of_a_mask(
+        self, backend: Backend, queries: int, keys: int, dtype: str, alignment: str, options: dict[str, Any]
+    ) -> None:
+        rng, tensors = np.random.default_rng(1), self.heads(queries, keys, dtype)
+        given = dict(options)
+        visible = np.tri(queries, keys, keys - queries if alignment == "bottom_right" else 0, dtype=bool)
+        if "mask" in options:
+            given["mask"] = rng.random((queries, keys)) < 0.7
+            visible = visible & given["mask"]
+        if "bias" in options:
+            given["bias"] = rng.standard_normal((queries, keys)).astype(dtype)
+        expected = host(ops.dot_product_attention(*tensors, **{**given, "mask": visible}))
+        result = ops.dot_product_attention(*tensors, **given, is_causal=True, causal_alignment=alignment)
+        np.testing.assert_allclose(host(result), expected, atol=1e-5)
+        assert not np.isnan(expected).any()
+
+    def test_gradients_are_those_of_a_mask(self, backend: Backend, queries: int, keys: int, dtype: str) -> None:
+        tensors = [ops.asarray(x) for x in self.heads(queries, keys, dtype)]
+        visible = np.tri(queries, keys, keys - queries, dtype=bool)
+
+        def gradients(**options: Any) -> list[Any]:
+            def total(query: Any, key: Any, value: Any) -> Any:
+                return ops.sum(ops.sin(ops.dot_product_attention(query, key, value, **options)))
+
+            return [host(transform.grad(total, argnums=i)(*tensors)) for i in range(3)]
+
+        found = gradients(is_causal=True, causal_alignment="bottom_right")
+        for one, expected in zip(found, gradients(mask=visible), strict=True):
+            np.testing.assert_allclose(one, expected, atol=1e-5)
+
+    def test_the_layer_decodes_as_it_trains(self, backend: Backend, queries: int, keys: int, dtype: str) -> None:
+        layer = nn.MultiHeadAttention(16, 2, dtype=dtype)
+        x = ops.asarray(np.random.default_rng(2).standard_normal((2, max(queries, keys), 16)).astype(dtype))
+        whole = host(layer(x, is_causal=True))
+        last = layer(x[:, -queries:], x, is_causal=True, causal_alignment="bottom_right")
+        np.testing.assert_allclose(host(last), whole[:, -queries:], atol=1e-5)
+
+    def test_dropout_hides_the_same_keys(self, backend: Backend, queries: int, keys: int, dtype: str) -> None:
+        layer = nn.MultiHeadAttention(16, 2, dropout=1e-9, dtype=dtype)
+        rng = np.random.default_rng(3)
+        query, key = (ops.asarray(rng.standard_normal((2, n, 16)).astype(dtype)) for n in (queries, keys))
+        options: dict[str, Any] = {"is_causal": True, "causal_alignment": "bottom_right"}
+        trained = host(layer(query, key, **options))
+        np.testing.assert_allclose(trained, host(layer.eval()(query, key, **options)), atol=1e-5)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_an_unknown_causal_alignment_is_refused(backend: Backend, dropout: float) -> None:
+    with pytest.raises(ValueError, match="causal_alignment must be 'top_left' or 'bottom_right', got 'left'"):
+        nn.MultiHeadAttention(4, 2, dropout)(ops.ones((1, 2, 4)), is_causal=True, causal_alignment="left")

@@ -177,3 +177,78 @@ class TestCausalAlignment:
 def test_an_unknown_causal_alignment_is_refused(backend: Backend, dropout: float) -> None:
     with pytest.raises(ValueError, match="causal_alignment must be 'top_left' or 'bottom_right', got 'left'"):
         nn.MultiHeadAttention(4, 2, dropout)(ops.ones((1, 2, 4)), is_causal=True, causal_alignment="left")
+
+
+class TestStatesOfTorch:
+    """Models of ``torch.nn``, loaded as the documentation says, compute the same."""
+
+    @pytest.mark.parametrize("rank", [1, 2, 3])
+    def test_a_convolutional_network(self, backend: Backend, rank: int) -> None:
+        torch = pytest.importorskip("torch")
+        torch.manual_seed(0)
+        sizes = (7, 8, 5)[:rank]
+        inner = int(np.prod([n - 4 for n in sizes]))
+        theirs = torch.nn.Sequential(
+            getattr(torch.nn, f"Conv{rank}d")(2, 4, 3),
+            getattr(torch.nn, f"BatchNorm{rank}d")(4),
+            torch.nn.ReLU(),
+            getattr(torch.nn, f"Conv{rank}d")(4, 6, 3, groups=2),
+            torch.nn.Flatten(),
+            torch.nn.Linear(6 * inner, 8),
+            torch.nn.ReLU(),
+            torch.nn.Linear(8, 8),
+        )
+        theirs(torch.randn(4, 2, *sizes))
+        theirs.eval()
+        convolution: Any = getattr(nn, f"Conv{rank}d")
+        body = [convolution(2, 4, 3), nn.BatchNorm(4), nn.ReLU(), convolution(4, 6, 3, groups=2), nn.Flatten()]
+        ours = nn.Sequential(*body, nn.Linear(inner * 6, 8), nn.ReLU(), nn.Linear(8, 8)).eval()
+        keys = ours.load_torch_state_dict(theirs.state_dict(), flattened={"5": 6})
+        assert keys == ([], [])
+        x = torch.randn(3, 2, *sizes)
+        expected = theirs(x).detach().numpy()
+        np.testing.assert_allclose(host(ours(x.movedim(1, -1).numpy())), expected, atol=1e-5)
+        # In the order of channels of torch, the outputs of Flatten are, too.
+        first = [convolution(2, 4, 3, data_format="channels_first"), nn.BatchNorm(4, axis=1), nn.ReLU()]
+        first += [convolution(4, 6, 3, groups=2, data_format="channels_first"), nn.Flatten()]
+        ours = nn.Sequential(*first, nn.Linear(6 * inner, 8), nn.ReLU(), nn.Linear(8, 8)).eval()
+        ours.load_torch_state_dict(theirs.state_dict())
+        np.testing.assert_allclose(host(ours(x.numpy())), expected, atol=1e-5)
+
+    @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+    def test_a_recurrent_network(self, backend: Backend, name: str) -> None:
+        torch = pytest.importorskip("torch")
+        torch.manual_seed(0)
+        theirs = getattr(torch.nn, name)(3, 4, num_layers=2, bidirectional=True, batch_first=True)
+        for ours, state in (
+            (getattr(nn, name)(3, 4, num_layers=2, bidirectional=True), theirs.state_dict()),
+            (
+                nn.Sequential(getattr(nn, name)(3, 4, num_layers=2, bidirectional=True)),
+                torch.nn.Sequential(theirs).state_dict(),
+            ),
+        ):
+            ours.load_torch_state_dict(state)
+            x = torch.randn(2, 5, 3)
+            np.testing.assert_allclose(host(ours(x.numpy())[0]), theirs(x)[0].detach().numpy(), atol=1e-5)
+
+    def test_an_embedding_is_not_transposed(self, backend: Backend) -> None:
+        torch = pytest.importorskip("torch")
+        theirs = torch.nn.Sequential(torch.nn.Embedding(4, 4), torch.nn.Linear(4, 4))
+        ours = nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 4))
+        ours.load_torch_state_dict(theirs.state_dict())
+        tokens = np.array([[0, 3, 1]])
+        expected = theirs(torch.tensor(tokens)).detach().numpy()
+        np.testing.assert_allclose(host(ours(tokens)), expected, atol=1e-5)
+
+    def test_the_count_of_batches_is_ignored_in_batch_norm_alone(self, backend: Backend) -> None:
+        state = {**nn.BatchNorm(2).state_dict(), "num_batches_tracked": 3}
+        assert nn.BatchNorm(2).load_state_dict(state) == ([], [])
+        assert nn.Sequential(nn.BatchNorm(2)).load_state_dict({f"0.{n}": x for n, x in state.items()}) == ([], [])
+        with pytest.raises(ValueError, match="unexpected: num_batches_tracked"):
+            nn.LayerNorm(2).load_state_dict({**nn.LayerNorm(2).state_dict(), "num_batches_tracked": 3})
+
+    @pytest.mark.parametrize("flattened", [{"0": 3}, {"1": 1}, {"2": 2}])
+    def test_wrong_channels_are_refused(self, backend: Backend, flattened: dict[str, int]) -> None:
+        model = nn.Sequential(nn.Linear(4, 2), nn.ReLU())
+        with pytest.raises(ValueError, match="Sequential: flattened must have the paths of Linear layers"):
+            model.load_torch_state_dict({}, flattened=flattened)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import ref
 
 from ember_ml import ops
@@ -61,6 +61,9 @@ class Module(Node):
         except Exception as error:
             annotate_error(self, error, (*args, *kwargs.values()))
             raise
+
+    # Names that states of other libraries have in such a layer, and that are not loaded.
+    _ignored_in_states: ClassVar[frozenset[str]] = frozenset()
 
     # Typed as an attribute, so that type checkers accept any signature in subclasses.
     forward: Callable[..., Any] = _forward
@@ -234,6 +237,31 @@ class Module(Node):
         [[2.5, 4.25]]
         """
         return load_state(self, state, strict)
+
+    def load_torch_state_dict(
+        self, state: Mapping[str, Any], strict: bool = True, *, flattened: Mapping[str, int] | None = None
+    ) -> Keys:
+        """Load the state of a ``torch.nn`` model with the same structure, and return the paths as ``load_state_dict``.
+
+        The weights of ``Linear``, convolutions and recurrent layers are converted to the order of axes of this library,
+        and those of recurrent layers to its names. Other tensors must have the same paths and shapes.
+
+        Args:
+            state: tensors by path, such as ``state_dict()`` of the torch model.
+            strict: as in ``load_state_dict``.
+            flattened: number of channels by path of each ``Linear`` whose input was flattened from images. torch
+                flattens (channels, height, width), but a model with channels last flattens (height, width, channels).
+
+        >>> from ember_ml.nn.modules import Linear
+        >>> layer = Linear(2, 1)
+        >>> layer.load_torch_state_dict({"weight": [[1.0, 2.0]], "bias": [0.5]})
+        Keys(missing=[], unexpected=[])
+        >>> layer.weight.tolist()
+        [[1.0], [2.0]]
+        """
+        from ember_ml.nn.modules.torch_state import convert_torch_state  # imports the layers, which import this module
+
+        return load_state(self, convert_torch_state(self, state, flattened or {}), strict)
 
     def save(self, path: object) -> None:
         """Write ``state_dict()`` to a file that ``load`` reads on any engine; the suffix determines the format."""

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def warn_if_unregistered(module: Module, name: str, value: Any) -> None:
-    """Warn, once for a class and name, of a floating tensor or another library's module in a plain attribute."""
+    """Warn, once for a class and name, of a floating tensor or another library's module in a plain attribute.
+
+    >>> from ember_ml.nn.modules import Linear
+    >>> warn_if_unregistered(Linear(2, 3), "names", ["a", "b"])
+    """
     reported = _REPORTED.get(type(module), frozenset())
     if name in reported:
         return

@@ -252,3 +252,58 @@ class TestStatesOfTorch:
         model = nn.Sequential(nn.Linear(4, 2), nn.ReLU())
         with pytest.raises(ValueError, match="Sequential: flattened must have the paths of Linear layers"):
             model.load_torch_state_dict({}, flattened=flattened)
+
+
+def test_counts_of_parameters(backend: Backend) -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm(8), nn.Linear(8, 4)).freeze("0")
+    assert model.count_parameters() == model.summary().total == 40 + 16 + 36
+    assert model.count_parameters(trainable=True) == 52
+    assert model.count_parameters(trainable=False) == 40
+    assert nn.ReLU().count_parameters() == 0
+    tied = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    tied[1].weight = nn.Tied(tied[0], "weight")
+    assert tied.count_parameters() == 16 + 4 + 4
+
+
+@pytest.mark.parametrize("suffix", ["", ".npz"])
+def test_savez_writes_what_numpy_reads(backend: Backend, tmp_path: Any, suffix: str) -> None:
+    counts = np.array([1, 2, 3], np.int16)
+    ops.savez(tmp_path / f"data{suffix}", ops.asarray(X), [1.0, 2.0], counts=counts, wrapped=EmberTensor(X))
+    assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]
+    with np.load(tmp_path / "data.npz") as found:
+        assert set(found) == {"arr_0", "arr_1", "counts", "wrapped"}
+        np.testing.assert_array_equal(found["arr_0"], X)
+        np.testing.assert_array_equal(found["arr_1"], np.float32([1, 2]))
+        np.testing.assert_array_equal(found["wrapped"], X)
+        assert found["counts"].dtype == np.int16
+    loaded = ops.load(tmp_path / "data.npz")
+    assert isinstance(loaded["counts"], backend.tensors)
+    np.testing.assert_array_equal(host(loaded["counts"]), counts)
+
+
+def test_savez_refuses_a_name_twice(tmp_path: Any) -> None:
+    with pytest.raises(ValueError, match="savez: a tensor must have a name of its own, got arr_0 twice"):
+        ops.savez(tmp_path / "x", [1.0], arr_0=[2.0])
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestNotebooks:
+    """HTML is small, escaped and needs nothing from elsewhere."""
+
+    def test_tensors(self, backend: Backend) -> None:
+        html = EmberTensor([[1.5, 2.0]])._repr_html_()
+        assert html.startswith("<pre>[[1.5, 2. ]]</pre>")
+        assert f"float32[1, 2], device=&#x27;cpu&#x27;, backend=&#x27;{backend.name}&#x27;" in html
+        assert len(EmberTensor(ops.zeros((1000, 1000)))._repr_html_()) < 2000
+
+    def test_modules(self, backend: Backend) -> None:
+        model = nn.ModuleDict({"<b>&": nn.Linear(2, 3), "frozen": nn.Linear(3, 4).freeze()})
+        html = model._repr_html_()
+        assert "<td>&lt;b&gt;&amp;</td><td>Linear</td><td>9</td>" in html
+        assert "<td>16 (frozen)</td>" in html
+        assert "25 parameters: 9 trainable, 16 frozen" in html
+        assert "http" not in html
+        assert "<td>[5, 3]</td>" in nn.Linear(2, 3).summary((5, 2))._repr_html_()
+        deep = nn.Sequential(*[nn.ReLU() for _ in range(500)])._repr_html_()
+        assert "and 301 more" in deep
+        assert len(deep) < 20_000

@@ -8,6 +8,7 @@ tensors below a module.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -185,6 +186,18 @@ class Module(Node):
         if trainable:
             return {path: getattr(module, name) for path, module, name in layout.trainable}
         return layout.with_roles(FROZEN) if trainable is False else layout.with_roles(TRAINABLE, FROZEN)
+
+    def count_parameters(self, trainable: bool | None = None) -> int:
+        """Number of elements of all parameters; a tied one counts once.
+
+        Args:
+            trainable: ``None`` for all parameters, ``True`` for trainable ones, ``False`` for frozen ones.
+
+        >>> from ember_ml.nn.modules import Linear
+        >>> Linear(2, 3).freeze("bias").count_parameters(), Linear(2, 3).freeze("bias").count_parameters(trainable=True)
+        (9, 6)
+        """
+        return sum(math.prod(tensor.shape) for tensor in self.parameters(trainable).values())
 
     def named_parameters(self, trainable: bool | None = True) -> Iterator[tuple[str, Tensor]]:
         """Pairs of path and parameter; see ``parameters``."""
@@ -411,6 +424,10 @@ class Module(Node):
         lines = [options, *children] if options else children
         inner = "\n".join(lines).replace("\n", "\n  ")
         return f"{type(self).__name__}(\n  {inner}\n)"
+
+    def _repr_html_(self) -> str:
+        """Table of the layers for notebooks."""
+        return self.summary()._repr_html_()
 
     def extra_repr(self) -> str:
         """Text that ``repr`` shows for the module itself: constructor arguments that are also attributes."""

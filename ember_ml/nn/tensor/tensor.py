@@ -278,6 +278,13 @@ class EmberTensor:
         apart = len(text) - text.rfind("\n") + width + len(end) > 120
         return f"EmberTensor({text},\n             {end}" if apart else f"EmberTensor({text}, {end}"
 
+    def _repr_html_(self) -> str:
+        """Values, shape, dtype, device and engine for notebooks."""
+        from html import escape  # needed in notebooks alone
+
+        about = f"EmberTensor {self.dtype.name}{list(self.shape)}, device={self.device!r}, backend={self.backend!r}"
+        return f"<pre>{escape(_text(self))}</pre><small>{escape(about)}</small>"
+
     def __format__(self, form: str) -> str:
         if form and not self.ndim:
             return format(self._element(), form)

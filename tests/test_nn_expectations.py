@@ -307,3 +307,176 @@ class TestNotebooks:
         deep = nn.Sequential(*[nn.ReLU() for _ in range(500)])._repr_html_()
         assert "and 301 more" in deep
         assert len(deep) < 20_000
+
+
+IMAGES = np.random.default_rng(4).random((6, 5, 7, 2)).astype(np.float32)
+LABELS = np.array([0, 2, 1, 1, 0, 2])
+AUGMENTATIONS: dict[str, Any] = {
+    "RandomFlip": lambda: nn.RandomFlip("horizontal_and_vertical"),
+    "RandomCrop": lambda: nn.RandomCrop((4, 6), padding=1, fill=-1.0),
+    "RandomRotation": lambda: nn.RandomRotation(40.0, fill=0.5),
+    "RandomNoise": lambda: nn.RandomNoise(0.3),
+    "MixUp": lambda: nn.MixUp(0.4, num_classes=3),
+    "CutMix": lambda: nn.CutMix(num_classes=3),
+}
+
+
+def augmented(name: str, x: Any, **options: Any) -> list[Any]:
+    """Results of an augmentation, as arrays."""
+    layer = AUGMENTATIONS[name]()
+    results = layer(x, LABELS, **options) if name in ("MixUp", "CutMix") else [layer(x, **options)]
+    return [host(result) for result in results]
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+class TestAugmentation:
+    """Augmentations are the same on every engine, and act in training alone."""
+
+    @pytest.mark.parametrize("key", [None, 11])
+    def test_draws_are_portable(self, name: str, key: int | None) -> None:
+        found = []
+        for engine in ember_ml.get_available_backends():
+            with ember_ml.use_backend(engine):
+                ops.set_seed(5)
+                found.append(augmented(name, ops.asarray(IMAGES), key=key))
+        for results in found[1:]:
+            for result, expected in zip(results, found[0], strict=True):
+                np.testing.assert_allclose(result, expected, atol=1e-5)
+        if found[0][0].shape == IMAGES.shape:
+            assert not np.allclose(found[0][0], IMAGES)
+
+    def test_a_key_decides_alone(self, name: str, backend: Backend) -> None:
+        ops.set_seed(1)
+        first = augmented(name, ops.asarray(IMAGES), key=3)
+        again, other = augmented(name, ops.asarray(IMAGES), key=3), augmented(name, ops.asarray(IMAGES), key=4)
+        assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+        assert not np.array_equal(first[0], other[0])
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+    def test_the_dtype_is_kept(self, name: str, dtype: str, backend: Backend) -> None:
+        layer, x = AUGMENTATIONS[name](), ops.asarray(IMAGES, dtype=dtype)
+        result = layer(x, LABELS)[0] if name in ("MixUp", "CutMix") else layer(x)
+        assert ops.dtype(result) == dtype
+
+    def test_evaluation_changes_nothing(self, name: str, backend: Backend) -> None:
+        layer, x, y = AUGMENTATIONS[name]().eval(), ops.asarray(IMAGES), ops.asarray(LABELS)
+        if name in ("MixUp", "CutMix"):
+            assert layer(x, y) == (x, y)
+        else:
+            assert layer(x) is x
+
+    def test_tensors_stay_on_their_engine(self, name: str, backend: Backend) -> None:
+        other = next(engine for engine in ember_ml.get_available_backends() if engine != backend.name)
+        x = EmberTensor(IMAGES).to_backend(other)
+        layer = AUGMENTATIONS[name]()
+        result = layer(x, LABELS)[0] if name in ("MixUp", "CutMix") else layer(x)
+        assert isinstance(result, EmberTensor)
+        assert result.backend == other
+
+    def test_the_order_of_channels(self, name: str, backend: Backend) -> None:
+        last = AUGMENTATIONS[name]()
+        if name in ("RandomNoise", "MixUp"):
+            pytest.skip("takes any shape, and has no option for the order")
+        first = AUGMENTATIONS[name]()
+        first.data_format = "channels_first"
+        swapped = np.moveaxis(IMAGES, -1, 1)
+        if name == "CutMix":
+            results = first(ops.asarray(swapped), LABELS, key=2), last(ops.asarray(IMAGES), LABELS, key=2)
+            np.testing.assert_allclose(host(results[0][1]), host(results[1][1]), atol=1e-6)
+            results = results[0][0], results[1][0]
+        else:
+            results = first(ops.asarray(swapped), key=2), last(ops.asarray(IMAGES), key=2)
+        np.testing.assert_allclose(np.moveaxis(host(results[0]), 1, -1), host(results[1]), atol=1e-6)
+
+
+class TestAugmentationOracles:
+    """Augmentations are the operations that they are called after."""
+
+    @pytest.mark.parametrize("mode", ["horizontal", "vertical", "horizontal_and_vertical"])
+    def test_flips(self, mode: str, backend: Backend) -> None:
+        reversed_axes = [axis for axis, name in ((1, "vertical"), (2, "horizontal")) if name in mode]
+        always = nn.RandomFlip(mode, rate=1.0)(ops.asarray(IMAGES))
+        np.testing.assert_array_equal(host(always), np.flip(IMAGES, reversed_axes))
+        np.testing.assert_array_equal(host(nn.RandomFlip(mode, rate=0.0)(ops.asarray(IMAGES))), IMAGES)
+        kinds = [np.flip(IMAGES, axes) for axes in ((), 1, 2, (1, 2))]
+        result = host(nn.RandomFlip(mode)(ops.asarray(IMAGES), key=0))
+        for i, image in enumerate(result):
+            assert any(np.array_equal(image, kind[i]) for kind in kinds)
+        bytes_in = (IMAGES * 255).astype(np.uint8)
+        assert host(nn.RandomFlip(mode)(ops.asarray(bytes_in))).dtype == np.uint8
+
+    def test_crops(self, backend: Backend) -> None:
+        padded = np.pad(IMAGES, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=2.0)
+        result = host(nn.RandomCrop((4, 5), 1, fill=2.0)(ops.asarray(IMAGES), key=0))
+        places = set()
+        for image, whole in zip(result, padded, strict=True):
+            found = [(i, j) for i in range(4) for j in range(5) if np.array_equal(whole[i : i + 4, j : j + 5], image)]
+            assert len(found) == 1
+            places.update(found)
+        assert len(places) > 1
+
+    @pytest.mark.parametrize(("degrees", "turns"), [(0, 0), (90, 1), (180, 2), (-90, 3)])
+    def test_rotations_by_right_angles(self, degrees: float, turns: int, backend: Backend) -> None:
+        square = IMAGES[:, :, :5]
+        result = nn.RandomRotation((degrees, degrees))(ops.asarray(square))
+        np.testing.assert_allclose(host(result), np.rot90(square, turns, (1, 2)), atol=1e-5)
+
+    def test_a_rotation_of_a_slope(self, backend: Backend) -> None:
+        """Interpolation is exact for a linear function, except where the outside is seen."""
+        rows, columns = np.mgrid[-4:5, -4:5].astype(np.float32)
+        image = (2 * rows + 3 * columns)[None, :, :, None]
+        angle = np.deg2rad(30)
+        sine, cosine = np.sin(angle), np.cos(angle)
+        from_row, from_column = columns * sine + rows * cosine, columns * cosine - rows * sine
+        seen = np.maximum(abs(from_row), abs(from_column)) <= 4
+        result = host(nn.RandomRotation((30, 30), fill=7.0)(ops.asarray(image)))[0, :, :, 0]
+        np.testing.assert_allclose(result[seen], (2 * from_row + 3 * from_column)[seen], atol=1e-4)
+        assert result[0, 0] == 7.0
+
+    def test_noise(self, backend: Backend) -> None:
+        noise = host(nn.RandomNoise(0.5)(ops.zeros((200, 100)), key=1))
+        assert abs(noise.mean()) < 0.01
+        assert abs(noise.std() - 0.5) < 0.01
+
+    def test_mixtures(self, backend: Backend) -> None:
+        """From the mixed targets, which are one-hot before, the shares and the partners can be read."""
+        one_hot = np.eye(6, dtype=np.float32)
+        for layer in (nn.MixUp(1.0), nn.CutMix(1.0)):
+            x, y = (host(part) for part in layer(ops.asarray(IMAGES), ops.asarray(one_hot), key=5))
+            np.testing.assert_allclose(y.sum(1), 1.0, atol=1e-6)
+            mixed = np.einsum("ij,jhwc->ihwc", y, IMAGES)
+            if isinstance(layer, nn.MixUp):
+                np.testing.assert_allclose(x, mixed, atol=1e-5)
+                continue
+            for i in range(6):
+                own = np.all(x[i] == IMAGES[i], axis=-1)
+                np.testing.assert_allclose(own.mean(), y[i, i], atol=1e-6)
+                partner = i if own.all() else int(np.argmax(np.where(np.arange(6) == i, -1, y[i])))
+                np.testing.assert_array_equal(x[i][~own], IMAGES[partner][~own])
+                rows, columns = np.nonzero(~own)
+                if len(rows):
+                    assert np.ptp(rows) * np.ptp(columns) + np.ptp(rows) + np.ptp(columns) + 1 == len(rows)
+
+    def test_labels_become_one_hot(self, backend: Backend) -> None:
+        _, y = nn.MixUp(num_classes=3)(ops.asarray(IMAGES), ops.asarray(LABELS))
+        assert tuple(y.shape) == (6, 3)
+        with pytest.raises(TypeError, match="MixUp: y must be floating, or num_classes be given, got int64"):
+            nn.MixUp()(ops.asarray(IMAGES), ops.asarray(LABELS))
+
+    @pytest.mark.parametrize(
+        ("make", "error", "message"),
+        [
+            (lambda: nn.RandomFlip("left"), ValueError, "RandomFlip: mode must be 'horizontal', .* got 'left'"),
+            (lambda: nn.RandomFlip(rate=2), ValueError, "RandomFlip: rate must be from 0 to 1, got 2"),
+            (lambda: nn.RandomCrop(0), ValueError, "RandomCrop: size must be >= 1"),
+            (lambda: nn.RandomRotation(-1), ValueError, "RandomRotation: degrees must be >= 0, or a range, got -1"),
+            (lambda: nn.RandomNoise(-1), ValueError, "RandomNoise: stddev must be >= 0, got -1"),
+            (lambda: nn.MixUp(0), ValueError, "MixUp: alpha must be > 0, got 0"),
+            (lambda: nn.RandomFlip()(ops.ones((2, 3))), ValueError, r"RandomFlip: images must have shape \(batch, h"),
+            (lambda: nn.RandomCrop(9)(ops.ones((1, 2, 3, 1))), ValueError, r"RandomCrop: images must be at least \[9"),
+            (lambda: nn.RandomNoise()(ops.asarray([1])), TypeError, "RandomNoise: x must be floating, got int64"),
+        ],
+    )
+    def test_wrong_options(self, make: Any, error: type[Exception], message: str, backend: Backend) -> None:
+        with pytest.raises(error, match=message):
+            make()

@@ -480,3 +480,95 @@ class TestAugmentationOracles:
     def test_wrong_options(self, make: Any, error: type[Exception], message: str, backend: Backend) -> None:
         with pytest.raises(error, match=message):
             make()
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+class TestLengths:
+    """Sequences of several lengths in one batch, as torch's packed sequences compute them."""
+
+    LENGTHS = (3, 6, 1, 5)
+
+    @staticmethod
+    def pair(name: str, batch_first: bool = True, bidirectional: bool = True) -> tuple[Any, Any, Any]:
+        torch = pytest.importorskip("torch")
+        torch.manual_seed(0)
+        options = {"num_layers": 2, "bidirectional": bidirectional, "batch_first": batch_first}
+        theirs = getattr(torch.nn, name)(3, 4, **options)
+        ours = getattr(nn, name)(3, 4, **options)
+        ours.load_torch_state_dict(theirs.state_dict())
+        return theirs, ours, torch.randn(*((4, 6) if batch_first else (6, 4)), 3)
+
+    @pytest.mark.parametrize("batch_first", [True, False])
+    @pytest.mark.parametrize("bidirectional", [True, False])
+    @pytest.mark.parametrize("has_state", [True, False])
+    def test_they_are_torchs(
+        self, name: str, batch_first: bool, bidirectional: bool, has_state: bool, backend: Backend
+    ) -> None:
+        torch = pytest.importorskip("torch")
+        theirs, ours, x = self.pair(name, batch_first, bidirectional)
+        start = [torch.randn(4 if bidirectional else 2, 4, 4) for _ in range(2 if name == "LSTM" else 1)]
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            x, torch.tensor(self.LENGTHS), batch_first=batch_first, enforce_sorted=False
+        )
+        given = (tuple(start) if name == "LSTM" else start[0]) if has_state else None
+        outputs, state = theirs(packed, given)
+        expected, _ = torch.nn.utils.rnn.pad_packed_sequence(outputs, batch_first=batch_first)
+        own = [ops.asarray(part.numpy()) for part in start]
+        found, ends = ours(
+            ops.asarray(x.numpy()),
+            (tuple(own) if name == "LSTM" else own[0]) if has_state else None,
+            lengths=self.LENGTHS,
+        )
+        np.testing.assert_allclose(host(found), expected.detach().numpy(), atol=1e-5)
+        pairs = zip(ends, state, strict=True) if name == "LSTM" else [(ends, state)]
+        for one, other in pairs:
+            np.testing.assert_allclose(host(one), other.detach().numpy(), atol=1e-5)
+
+    def test_padding_does_not_matter(self, name: str, backend: Backend) -> None:
+        _, ours, x = self.pair(name)
+        padded = x.numpy().copy()
+        for row, length in zip(padded, self.LENGTHS, strict=True):
+            row[length:] = 100.0
+
+        def total(x: Any) -> Any:
+            return ops.sum(ops.sin(ours(x, lengths=self.LENGTHS)[0]))
+
+        for given in (x.numpy(), padded):
+            gradient = host(transform.grad(total)(ops.asarray(given)))
+            for row, length in zip(gradient, self.LENGTHS, strict=True):
+                assert not row[length:].any()
+                assert row[:length].all()
+        np.testing.assert_allclose(host(total(ops.asarray(padded))), host(total(ops.asarray(x.numpy()))), rtol=1e-5)
+
+    @pytest.mark.parametrize(
+        "make", [tuple, np.int32, ops.asarray, EmberTensor], ids=["list", "numpy", "own", "wrapped"]
+    )
+    def test_lengths_of_any_type(self, name: str, make: Any, backend: Backend) -> None:
+        _, ours, x = self.pair(name)
+        x = ops.asarray(x.numpy())
+        expected = host(ours(x, lengths=list(self.LENGTHS))[0])
+        found, _ = ours(x, lengths=make(self.LENGTHS))
+        np.testing.assert_array_equal(host(found), expected)
+
+    def test_full_and_no_lengths(self, name: str, backend: Backend) -> None:
+        _, ours, x = self.pair(name)
+        x = ops.asarray(x.numpy())
+        np.testing.assert_allclose(host(ours(x, lengths=[6] * 4)[0]), host(ours(x)[0]), atol=1e-6)
+        outputs, state = ours(x, lengths=[0] * 4)
+        assert not host(outputs).any()
+        assert not host(state[0]).any()
+
+    @pytest.mark.parametrize(
+        ("lengths", "error", "message"),
+        [
+            ([1, 2], ValueError, r"lengths must have shape \(batch,\) for x of 3 axes, got shape \[2\]"),
+            ([1, 2, 3, 7], ValueError, r"lengths must be from 0 to the number of steps, 6, got \[1, 2, 3, 7\]"),
+            ([1, 2, 3, -1], ValueError, "lengths must be from 0 to"),
+            ([1.0, 2.0, 3.0, 4.0], TypeError, "lengths must be integers, got float"),
+        ],
+    )
+    def test_wrong_lengths(
+        self, name: str, lengths: Any, error: type[Exception], message: str, backend: Backend
+    ) -> None:
+        with pytest.raises(error, match=f"{name}: {message}"):
+            getattr(nn, name)(3, 4)(ops.ones((4, 6, 3)), lengths=lengths)

@@ -1,7 +1,7 @@
 """Generated documentation: ``python -m ember_ml.reference`` writes it, ``--check`` compares it with the files.
 
-``docs/operations.md`` and ``docs/messages.md`` are generated completely. In other pages, the text between
-``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced by the table of that name.
+``docs/operations.md``, ``docs/messages.md`` and ``docs/layers.md`` are generated completely. In other pages, the text
+between ``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced by the table of that name.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def operations() -> str:
         parts += [table(["operation", "dtype rule", "what it is", *(engine.name for engine in engines)], rows)]
         helpers = [[f"`{f.__name__}{signature(f)}`", _first_line(f)] for f in _plain_functions(module)]
         if helpers:
-            parts += ["Functions that take no tensors:\n", table(["function", "what it is"], helpers)]
+            parts += ["Functions that are not operations:\n", table(["function", "what it is"], helpers)]
     return "\n".join(parts)
 
 
@@ -95,6 +95,13 @@ def messages() -> str:
     return mistakes.page()
 
 
+def layers() -> str:
+    """The page of layers with their signatures."""
+    from ember_ml.tools import layers  # imports the layers, which other pages do not need
+
+    return layers.page()
+
+
 TABLES: dict[str, Callable[[], str]] = {"promotion": promotion, "rules": rules, "measured": measured}
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -104,9 +111,10 @@ def pages(root: Path) -> Iterator[tuple[Path, str]]:
     """Pages with generated parts, each with its current text."""
     yield root / "docs" / "operations.md", operations()
     yield root / "docs" / "messages.md", messages()
+    yield root / "docs" / "layers.md", layers()
     for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
         text = path.read_text(encoding="utf-8")
-        if path.name not in ("operations.md", "messages.md") and _MARKED.search(text):
+        if path.name not in ("operations.md", "messages.md", "layers.md") and _MARKED.search(text):
             yield path, _MARKED.sub(lambda match: match[1] + TABLES[match[2]]() + match[4], text)
 
 

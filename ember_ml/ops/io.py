@@ -8,7 +8,8 @@ from os import fspath as _fspath
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
-from ember_ml.dispatch import is_tensor, op
+from ember_ml.dispatch import is_tensor as _is_tensor
+from ember_ml.dispatch import op
 from ember_ml.dtypes import free
 from ember_ml.ops.creation import asarray
 from ember_ml.tree import Tree
@@ -78,7 +79,7 @@ def savez(path: Any, /, *arrays: Any, **named: Any) -> None:
     both = ", ".join(name for name in named if name in given)
     if both:
         raise ValueError(f"savez: a tensor must have a name of its own, got {both} twice")
-    contents = {name: x if is_tensor(x) else asarray(x) for name, x in {**given, **named}.items()}
+    contents = {name: x if _is_tensor(x) else asarray(x) for name, x in {**given, **named}.items()}
     save(place if place.endswith(".npz") else f"{place}.npz", contents)
 
 

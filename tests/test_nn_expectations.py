@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ember_ml import nn, ops, transform
 from ember_ml.backend import Backend
 from ember_ml.nn.tensor import EmberTensor, wrap
 from ember_ml.testing.comparison import host
+from ember_ml.tools import layers
 
 X = np.array([[1.5, -2.0, 3.25], [0.5, 4.0, -1.0]], np.float32)
 
@@ -572,3 +575,33 @@ class TestLengths:
     ) -> None:
         with pytest.raises(error, match=f"{name}: {message}"):
             getattr(nn, name)(3, 4)(ops.ones((4, 6, 3)), lengths=lengths)
+
+
+class TestDocumentation:
+    """Every layer is on its page with its signature, and pages import in one style."""
+
+    ROOT = Path(__file__).parent.parent
+
+    def test_every_layer_has_its_signature(self) -> None:
+        page = layers.page()
+        assert (self.ROOT / "docs" / "layers.md").read_text(encoding="utf-8") == page
+        names = [name for name in nn.modules.__all__ if name != "activations"]
+        assert [name for name in names if f"nn.{name}(" not in page and f"### {name}\n" not in page] == []
+        for line in (
+            "`nn.LSTM(input_size, hidden_size, num_layers=1, bias=True,",
+            "Call: `layer(x, state=None, *, lengths=None)`: outputs of all steps",
+            "- `embed_dim`: number of features of the queries and of the output.",
+            "| `nn.LeakyReLU(negative_slope=0.01)` |",
+            "Another name for [`Linear`](#linear).",
+        ):
+            assert line in page
+
+    def test_pages_import_in_one_style(self) -> None:
+        pages = [self.ROOT / "README.md", *(self.ROOT / "docs").glob("*.md")]
+        other = re.compile(r"^from ember_ml\.(nn|nn\.modules|optim|transform) import", re.MULTILINE)
+        assert [page.name for page in pages if other.search(page.read_text(encoding="utf-8"))] == []
+
+    def test_make_says_what_it_installs(self) -> None:
+        recipe = (self.ROOT / "Makefile").read_text(encoding="utf-8").partition(".venv/.installed: ")[2]
+        assert "Installing" in recipe
+        assert "--quiet" not in recipe

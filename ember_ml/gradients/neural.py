@@ -235,7 +235,7 @@ def _dot_product_attention(
 def _visible(scores: Any, mask: Any, is_causal: bool, causal_alignment: str) -> Any:
     visible = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
     if is_causal:
-        offset = causal_offset(*scores.shape[-2:], causal_alignment)
+        offset = causal_offset(scores.shape[-2], scores.shape[-1], causal_alignment)
         causal = creation.tril(creation.ones(tuple(scores.shape[-2:]), dtype="bool"), k=offset)
         visible = causal if visible is None else comparison.logical_and(visible, causal)
     return visible

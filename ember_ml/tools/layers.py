@@ -54,7 +54,7 @@ def page() -> str:
 
 def _layers(parts: tuple[str, ...]) -> dict[str, Any]:
     """Public classes that modules of this package define, by name."""
-    found = {name: getattr(nn.modules, name) for name in nn.modules.__all__ if name != "activations"}
+    found = {name: getattr(nn.modules, name) for name in vars(nn.modules)["__all__"] if name != "activations"}
     modules = [f"{nn.modules.__name__}.{part}" for part in parts]
     return {name: layer for module in modules for name, layer in found.items() if layer.__module__ == module}
 

@@ -121,7 +121,7 @@ class MultiHeadAttention(Module):
         q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
         scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), 1 / math.sqrt(q.shape[-1]))
         if is_causal:
-            offset = causal_offset(*scores.shape[-2:], alignment)
+            offset = causal_offset(scores.shape[-2], scores.shape[-1], alignment)
             visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)), k=offset)
             scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
         if mask is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import FunctionType, MethodType
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -80,7 +81,9 @@ PLAIN = frozenset(
         set,
         frozenset,
         type,
+        BuiltinFunctionType,
         FunctionType,
         MethodType,
+        partial,
     }
 )

@@ -36,6 +36,11 @@ SAME: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "laplace": (lambda: random.laplace(0.0, 2.0, 5), lambda: random.laplace((5,), 0.0, 2.0)),
     "gumbel": (lambda: random.gumbel(0.0, 2.0, size=5), lambda: random.gumbel((5,), 0.0, 2.0)),
     "binomial": (lambda: random.binomial(10, 0.5, size=5), lambda: random.binomial((5,), 10, 0.5)),
+    "a shape in an array": (lambda: random.randint(np.array([2, 3]), -5, 10), lambda: random.randint((2, 3), -5, 10)),
+    "an array of bounds": (
+        lambda: random.randint(np.array([1, 2]), 9, (3, 2)),
+        lambda: random.randint((3, 2), ops.asarray([1, 2]), 9),
+    ),
     "tensors": (
         lambda: random.normal(ops.asarray([1.0, 2.0]), 0.5),
         lambda: random.normal((2,), ops.asarray([1.0, 2.0]), 0.5),

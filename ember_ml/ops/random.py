@@ -60,7 +60,9 @@ def _any_order(*names: str, bounds: bool = False, inverse: bool = False) -> _Arr
             return args, kwargs
         parameters, size = (args[:-1], args[-1]) if len(args) > len(names) else (args, None)
         is_numpy = (
-            all(map(_is_parameter, parameters)) and (size is None or _is_shape(size)) and not is_empty(*parameters)
+            all(map(_is_parameter, parameters))
+            and (size is None or (_is_shape(size) and all(_broadcasts(p, size) for p in parameters)))
+            and not is_empty(*parameters)
         )
         # Without a shape in the last place, a length and a float are a shape and a parameter.
         is_ours = _is_shape(args[0]) and type(size) is not tuple
@@ -91,6 +93,14 @@ def _any_order(*names: str, bounds: bool = False, inverse: bool = False) -> _Arr
 def _is_parameter(value: Any) -> bool:
     """Whether ``value`` is a number or a tensor."""
     return type(value) in (int, float) or hasattr(value, "shape")
+
+
+def _broadcasts(parameter: Any, size: Any) -> bool:
+    """Whether a parameter broadcasts to a shape."""
+    lengths = (size,) if type(size) is int else tuple(size)
+    own = tuple(getattr(parameter, "shape", ()))
+    pairs = zip(reversed(own), reversed(lengths), strict=False)
+    return len(own) <= len(lengths) and all(n in (1, m) for n, m in pairs)
 
 
 def _is_shape(value: Any) -> bool:

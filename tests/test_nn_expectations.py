@@ -106,6 +106,13 @@ class TestUnregisteredAttributes:
 
         np.testing.assert_array_equal(host(transform.compile(run)(ops.ones(2))), [2.0, 2.0])
 
+    def test_an_engine_needs_no_random_numbers_for_it(
+        self, holder: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backend, "random", object())
+        with pytest.warns(UserWarning, match="in 'held'"):
+            holder(ops.ones(2))
+
     def test_a_module_of_torch_is(self, holder: Any) -> None:
         torch = pytest.importorskip("torch")
         with pytest.warns(UserWarning, match=r"Holder: a module .* got Linear of torch\.nn in 'held'.*load_state_dict"):

@@ -27,8 +27,9 @@ def warn_if_unregistered(module: Module, name: str, value: Any) -> None:
     tensor = unwrap(value)
     backend = backend_of(tensor)
     if backend is not None:
-        # A compiler that traces the assignment cannot warn.
-        if not _is_floating(tensor) or backend.random.is_traced():
+        # A compiler that traces the assignment cannot warn. Engines without one need not say whether it does.
+        is_traced = getattr(backend.control, "is_traced", None)
+        if not _is_floating(tensor) or (is_traced is not None and is_traced()):
             return
         text = (
             f"a tensor in an attribute must be Parameter(...) to be trained or Buffer(...) to be kept, got "

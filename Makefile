@@ -43,8 +43,10 @@ bench: .venv/.installed
 	for name in dispatch ops tensor randomness features training lint; do $(BIN)/python benchmarks/$$name.py; done
 
 .venv/.installed: pyproject.toml constraints.txt
+	@echo "Making the virtual environment .venv."
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@echo "Installing Ember ML, its engines and the tools of its tests into .venv; this takes a minute or more."
+	$(BIN)/pip install --progress-bar off --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:

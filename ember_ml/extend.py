@@ -35,6 +35,7 @@ from ember_ml.dispatch.errors import rename as rename_error
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dispatch.wrapping import register as register_wrapper
 from ember_ml.shapes.axes import axis_of
+from ember_ml.shapes.neural import causal_offset
 
 __all__ = [
     "ENGINES",
@@ -46,6 +47,7 @@ __all__ = [
     "backend_of",
     "backend_of_wrapped",
     "called_as",
+    "causal_offset",
     "current_backend",
     "holds_wrapped",
     "is_tensor",

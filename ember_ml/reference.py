@@ -1,7 +1,7 @@
 """Generated documentation: ``python -m ember_ml.reference`` writes it, ``--check`` compares it with the files.
 
-``docs/operations.md`` and ``docs/messages.md`` are generated completely. In other pages, the text between
-``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced by the table of that name.
+``docs/operations.md``, ``docs/messages.md`` and ``docs/layers.md`` are generated completely. In other pages, the text
+between ``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced by the table of that name.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def operations() -> str:
         parts += [table(["operation", "dtype rule", "what it is", *(engine.name for engine in engines)], rows)]
         helpers = [[f"`{f.__name__}{signature(f)}`", _first_line(f)] for f in _plain_functions(module)]
         if helpers:
-            parts += ["Functions that take no tensors:\n", table(["function", "what it is"], helpers)]
+            parts += ["Functions that are not operations:\n", table(["function", "what it is"], helpers)]
     return "\n".join(parts)
 
 
@@ -113,6 +113,13 @@ def messages() -> str:
     return mistakes.page()
 
 
+def layers() -> str:
+    """The page of layers with their signatures."""
+    from ember_ml.tools import layers  # imports the layers, which other pages do not need
+
+    return layers.page()
+
+
 def _older(rows: Sequence[older_names.Older]) -> Callable[[], str]:
     """Table of what earlier versions had and what it is now."""
     return lambda: table(
@@ -141,9 +148,10 @@ def pages(root: Path) -> Iterator[tuple[Path, str]]:
     """Pages with generated parts, each with its current text."""
     yield root / "docs" / "operations.md", operations()
     yield root / "docs" / "messages.md", messages()
+    yield root / "docs" / "layers.md", layers()
     for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md")]):
         text = path.read_text(encoding="utf-8")
-        if path.name not in ("operations.md", "messages.md") and _MARKED.search(text):
+        if path.name not in ("operations.md", "messages.md", "layers.md") and _MARKED.search(text):
             yield path, _MARKED.sub(lambda match: match[1] + TABLES[match[2]]() + match[4], text)
 
 

@@ -21,6 +21,9 @@ from ember_ml.optim import schedules
 from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform.cache_key import cache_key
 
+# An attribute that is a plain tensor is among what a compiled function captures.
+pytestmark = pytest.mark.filterwarnings("ignore:Scale. a tensor in an attribute")
+
 X = np.array([[1.5, -0.5, 3.0]], np.float32)
 
 

@@ -23,7 +23,7 @@ from ember_ml.backend import Backend
 from ember_ml.nn import features
 from ember_ml.nn.features import decomposition as our_decomposition
 from ember_ml.nn.features import scaling, transformer
-from ember_ml.nn.tensor import EmberTensor
+from ember_ml.nn.tensor import EmberTensor, wrap
 from ember_ml.testing.comparison import host, is_on_cpu
 
 
@@ -279,19 +279,19 @@ def test_rows_are_computed_where_they_live(model: Any, home: str, backend: Backe
     wanted = host(clone(model).fit(data).transform(data))
     with ember_ml.use_backend(home):
         native = ops.asarray(data)
-    portable = EmberTensor(native)
+    portable = wrap(native)
     # Arrays of NumPy are everybody's.
     engine = backend.name if home == "numpy" else home
     for given, expected in ((native, engine), (portable, home), ([native[0], *native[1:]], engine)):
         fitted = clone(model).fit(given)
         assert all(isinstance(x, backends.load(expected).tensors) for x in fitted.tensors().values())
         for result in (fitted.transform(given), clone(model).fit_transform(given)):
-            assert EmberTensor(result).backend == expected
+            assert wrap(result).backend == expected
             assert isinstance(result, EmberTensor) == (given is portable)
             close(result, wanted, 1e-3)
         if hasattr(fitted, "inverse_transform"):
             result = fitted.inverse_transform(fitted.transform(given))
-            assert EmberTensor(result).backend == expected
+            assert wrap(result).backend == expected
         if hasattr(fitted, "get_covariance"):
             assert isinstance(fitted.get_covariance(), backends.load(engine).tensors)
         if hasattr(fitted, "partial_fit"):

@@ -658,7 +658,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "low above high": (lambda: random.uniform(3, 2.0, 1.0), "2.0"),
     "bounds beyond float16": (lambda: random.uniform(3, 0.0, 1e5, dtype="float16"), "100000"),
     "bounds that are not finite": (lambda: random.uniform(3, 0.0, float("inf")), "inf"),
-    "low equal to high": (lambda: random.randint(3, 5, 5), "5"),
+    "low equal to high": (lambda: random.randint((3,), 5, 5), "5"),
     "low above high in truncated": (lambda: random.truncated_normal(3, 0.0, 1.0, 2.0, 1.0), "2.0"),
     "bounds off in float32": (lambda: random.truncated_normal(3, 0.0, 1.0, 5.0, 6.0), "float32 .* low=5.0, high=6.0"),
     "bounds off in float16": (

@@ -23,6 +23,7 @@ The steps of one call, ``ops.add(x, y)``:
 """
 
 from ember_ml.dispatch.operation import REGISTRY as REGISTRY
+from ember_ml.dispatch.operation import Arrangement as Arrangement
 from ember_ml.dispatch.operation import Operation as Operation
 from ember_ml.dispatch.operation import computed_by as computed_by
 from ember_ml.dispatch.operation import definition_of as definition_of

@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ember_ml import backend as backends
-from ember_ml.dispatch.errors import called_as
+from ember_ml.dispatch.errors import called_as, rename
 from ember_ml.dispatch.roles import COUNT, DEVICE, DTYPE, FLAG, INDEX, MASK, SCALAR, TENSOR, TENSOR_ROLES
 from ember_ml.dtypes import (
     DTYPES,
@@ -223,7 +223,7 @@ def python_call(
         return _binary(table, general, retry)
     bind = binder(operation)
     if not _has_fast_path(operation):
-        return _general_only(bind, form, general)
+        return _general_only(bind if operation.arrange is None else _arranged(operation, bind), form, general)
     return _with_options(operation, table, bind, form, general, retry)
 
 
@@ -325,6 +325,24 @@ def _general_only(bind: Any, form: Any, general: Any) -> Callable[..., Any]:
         return general(*values)
 
     return call
+
+
+def _arranged(operation: Operation, bind: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...] | None]:
+    """Function that binds arguments that the operation's own function has arranged."""
+    arrange: Any = operation.arrange
+
+    def named(error: TypeError) -> TypeError:
+        return rename(error, called_as(operation))
+
+    def arranged(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            args, kwargs = arrange(args, kwargs)
+        except TypeError as error:
+            raise named(error) from None
+        values: tuple[Any, ...] | None = bind(args, kwargs)
+        return values
+
+    return arranged
 
 
 def _with_options(

@@ -18,6 +18,8 @@ from ember_ml.dtypes import DTypeRule, EmberDType, of_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Arrangement = Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+
 
 class Operation:
     """Metadata of one operation, which tests, documentation and tools read.
@@ -36,6 +38,7 @@ class Operation:
         differentiable: bool,
         engine: str | None = None,
         form: Callable[..., Any] | None = None,
+        arrange: Arrangement | None = None,
     ) -> None:
         self._returns_numpy: bool | None = None
         self.function = function
@@ -46,6 +49,7 @@ class Operation:
         self.kinds = kinds
         self.lazy = lazy
         self.differentiable = differentiable
+        self.arrange = arrange
         self.definition = None if _is_bare(function) else function
         documented = parameters_of(function)
         self.form = form
@@ -121,6 +125,7 @@ def op(
     differentiable: bool = True,
     engine: str | None = None,
     form: Callable[..., Any] | None = None,
+    arrange: Arrangement | None = None,
 ) -> Callable[[F], F]:
     """Decorator that turns a documented function into an operation.
 
@@ -133,6 +138,8 @@ def op(
             keyword. By default all, as the function declares them.
         form: called in place of the engine's function, with the arguments as they were given, if these do not fit
             ``engine``. It computes the other forms of the call, such as ``where=`` of a sum.
+        arrange: for an operation without tensor parameters, a function from the positional and keyword arguments of a
+            call to those that fit the signature. It may accept another order.
 
     >>> from ember_ml.dtypes import floating
     >>> from ember_ml.ops import exp, negative
@@ -146,7 +153,7 @@ def op(
 
     def decorate(function: F) -> F:
         accepted = (kinds,) if isinstance(kinds, str) else kinds
-        operation = Operation(function, rule, accepted, lazy, differentiable, engine, form)
+        operation = Operation(function, rule, accepted, lazy, differentiable, engine, form, arrange)
         for backend in backends.loaded():
             operation.bind(backend, operation.find(backend))
         if operation.module.startswith("ember_ml.ops."):

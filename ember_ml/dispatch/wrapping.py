@@ -11,6 +11,7 @@ from functools import partial, wraps
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from ember_ml import backend as backends
 from ember_ml import tree
 from ember_ml.dispatch import tensor_types
 from ember_ml.types import MAX_AXES
@@ -91,9 +92,11 @@ def backend_of_wrapped(name: str, values: tuple[Any, ...]) -> Backend:
 
 
 def mixed_engines(name: str, first: str, second: str) -> TypeError:
-    """The error for EmberTensors and tensors of two engines in one call."""
+    """The error for EmberTensors and tensors of two engines in one call, which advises the active one of them."""
+    active = backends.current().chosen_as
+    advised = active if active == second else first
     return TypeError(
-        f"{name}: tensors must be of one engine, got {first} and {second}; x.to_backend({first!r}) moves an "
+        f"{name}: tensors must be of one engine, got {first} and {second}; x.to_backend({advised!r}) moves an "
         "EmberTensor, and EmberTensor(x) makes one of a native tensor"
     )
 

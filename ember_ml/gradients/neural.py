@@ -10,6 +10,7 @@ from ember_ml.gradients.math import _axes
 from ember_ml.ops import activations, comparison, creation, dtypes, indexing, linearalg, manipulation, math, stats
 from ember_ml.ops.neural import conv, conv_transpose, unfold
 from ember_ml.shapes import windows as _windows
+from ember_ml.shapes.neural import causal_offset
 
 
 def _channels_last(x: Any, data_format: str) -> Any:
@@ -198,7 +199,7 @@ def _rms_normalization(
 
 def _dot_product_attention(
     places: Sequence[Any], g: Any, out: Any, query: Any, key: Any, value: Any, mask: Any, bias: Any, scale: Any,
-    is_causal: bool,
+    is_causal: bool, causal_alignment: str,
 ) -> list[Any]:  # fmt: skip
     """Gradients of ``softmax(scores) @ value``, computed with the heads before the sequence axis."""
     repeats = query.shape[2] // key.shape[2]
@@ -209,7 +210,7 @@ def _dot_product_attention(
     scores = math.multiply(linearalg.matmul(q, manipulation.matrix_transpose(k)), factor)
     if bias is not None:
         scores = math.add(scores, bias)
-    visible = _visible(scores, mask, is_causal)
+    visible = _visible(scores, mask, is_causal, causal_alignment)
     if visible is None:
         weights = activations.softmax(scores)
     else:
@@ -231,10 +232,11 @@ def _dot_product_attention(
     return [gradients[place] for place in places]
 
 
-def _visible(scores: Any, mask: Any, is_causal: bool) -> Any:
+def _visible(scores: Any, mask: Any, is_causal: bool, causal_alignment: str) -> Any:
     visible = None if mask is None else manipulation.broadcast_to(mask, scores.shape)
     if is_causal:
-        causal = creation.tril(creation.ones(tuple(scores.shape[-2:]), dtype="bool"))
+        offset = causal_offset(scores.shape[-2], scores.shape[-1], causal_alignment)
+        causal = creation.tril(creation.ones(tuple(scores.shape[-2:]), dtype="bool"), k=offset)
         visible = causal if visible is None else comparison.logical_and(visible, causal)
     return visible
 

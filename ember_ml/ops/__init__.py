@@ -47,6 +47,8 @@ from ember_ml.transform import vmap as vmap  # isort: skip
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
 __all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
+# Any keyword is a name of a tensor, which parameters of operations cannot be.
+__all__ += ["savez"]
 
 
 def __dir__() -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno as _errno
 import re as _re
+from os import fspath as _fspath
 from typing import TYPE_CHECKING, Any
 
 from ember_ml import backend as _backends
+from ember_ml.dispatch import is_tensor as _is_tensor
 from ember_ml.dispatch import op
 from ember_ml.dtypes import free
+from ember_ml.ops.creation import asarray
 from ember_ml.tree import Tree
 from ember_ml.types import DeviceLike
 
@@ -57,6 +60,27 @@ def load(path: object, device: DeviceLike | None = None, *, with_metadata: bool 
     content = _files().read(path)
     tree = _files().rebuilt(path, content, lambda array: backend.convert(array, backend.dtype(array.dtype), device))
     return (tree, content.metadata) if with_metadata else tree
+
+
+def savez(path: Any, /, *arrays: Any, **named: Any) -> None:
+    """Write several tensors to an ``.npz`` file, which ``load`` and ``numpy.load`` read as a dictionary.
+
+    ``.npz`` is added to a path without it. Tensors without names are called ``arr_0``, ``arr_1`` and so on. See
+    ``save`` for other formats and nested containers.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     savez(f"{folder}/data", asarray([1.0, 2.0]), y=asarray([3]))
+    ...     {name: x.tolist() for name, x in load(f"{folder}/data.npz").items()}
+    {'arr_0': [1.0, 2.0], 'y': [3]}
+    """
+    place = str(_fspath(path))
+    given = {f"arr_{i}": array for i, array in enumerate(arrays)}
+    both = ", ".join(name for name in named if name in given)
+    if both:
+        raise ValueError(f"savez: a tensor must have a name of its own, got {both} twice")
+    contents = {name: x if _is_tensor(x) else asarray(x) for name, x in {**given, **named}.items()}
+    save(place if place.endswith(".npz") else f"{place}.npz", contents)
 
 
 def _files() -> Any:

@@ -335,6 +335,7 @@ def dot_product_attention(
     bias: TensorLike | None = None,
     scale: float | None = None,
     is_causal: bool = False,
+    causal_alignment: str = "top_left",
 ) -> Tensor:
     """``softmax(query @ key.T * scale + bias) @ value`` for each head.
 
@@ -347,10 +348,16 @@ def dot_product_attention(
         bias: added to the scores; broadcasts like ``mask``. Negative infinity masks a key.
         scale: factor of the scores, by default ``1 / sqrt(size)``.
         is_causal: whether query ``i`` attends only to keys up to ``i``.
+        causal_alignment: ``"top_left"``, as in torch, or ``"bottom_right"``: the last query attends to all keys, the
+            one before to all but the last, as decoding with a cache of keys requires. Both are the same if there are
+            as many queries as keys.
 
     >>> query, key = [[[[0.0]], [[0.0]]]], [[[[1.0]], [[2.0]]]]
     >>> dot_product_attention(query, key, [[[[4.0]], [[8.0]]]], is_causal=True).tolist()
     [[[[4.0]], [[6.0]]]]
+    >>> last = [[[[0.0]]]]
+    >>> dot_product_attention(last, key, [[[[4.0]], [[8.0]]]], is_causal=True, causal_alignment="bottom_right").tolist()
+    [[[[6.0]]]]
     """
     ...
 

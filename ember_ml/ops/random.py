@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ember_ml import backend as _backends
 from ember_ml import dispatch as _dispatch
+from ember_ml.dispatch import Arrangement as _Arrangement
 from ember_ml.dispatch import op
 from ember_ml.dispatch.checks import is_checked as _is_checked
 from ember_ml.dispatch.tensor_types import REAL_NUMBERS as _NUMBERS
@@ -38,6 +39,77 @@ Key: TypeAlias = Any
 
 # Types whose values are always available on the host.
 _KNOWN = frozenset({*_NUMBERS, str})
+
+
+def _any_order(*names: str, bounds: bool = False, inverse: bool = False) -> _Arrangement:
+    """Function that puts the shape of a draw first. NumPy has it last, as ``size``; if both could be meant, it raises.
+
+    Args:
+        names: the parameters after ``shape``.
+        bounds: whether they are a lower and an upper bound, which are not NumPy's if the lower is not less.
+        inverse: whether the last one is the inverse of NumPy's, so that a call in NumPy's order means something else.
+    """
+
+    def arrange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if "size" in kwargs:
+            size = kwargs.pop("size")
+            if "shape" in kwargs:
+                raise TypeError(f"shape must be given once, got shape={kwargs['shape']} and size={size}")
+            return in_our_order(args, size), kwargs
+        if not 2 <= len(args) <= len(names) + 1 or any(n in kwargs for n in ("shape", *names)):
+            return args, kwargs
+        parameters, size = (args[:-1], args[-1]) if len(args) > len(names) else (args, None)
+        is_numpy = (
+            all(map(_is_parameter, parameters))
+            and (size is None or (_is_shape(size) and all(_broadcasts(p, size) for p in parameters)))
+            and not is_empty(*parameters)
+        )
+        # Without a shape in the last place, a length and a float are a shape and a parameter.
+        is_ours = _is_shape(args[0]) and type(size) is not tuple
+        if not is_numpy or (is_ours and size is None and float in map(type, args)):
+            return args, kwargs
+        if not is_ours:
+            return in_our_order(parameters, size), kwargs
+        forms = [("shape", *names), names if size is None else (*names, "size")]
+        ours, numpy = (", ".join(f"{n}={v}" for n, v in zip(form, args, strict=False)) for form in forms)
+        raise TypeError(f"the shape must be a tuple or named, got {args}; write {ours} or {numpy}")
+
+    def is_empty(low: Any, high: Any = None) -> bool:
+        return bounds and type(low) in (int, float) and type(high) in (int, float) and low >= high
+
+    def in_our_order(parameters: tuple[Any, ...], size: Any) -> tuple[Any, ...]:
+        if inverse and len(parameters) == len(names):
+            raise TypeError(
+                f"{names[-1]} must be named, since it is the inverse of NumPy's scale, got {parameters[-1]}"
+            )
+        return (
+            manipulation.broadcast_shapes(*(getattr(p, "shape", ()) for p in parameters)) if size is None else size,
+            *parameters,
+        )
+
+    return arrange
+
+
+def _is_parameter(value: Any) -> bool:
+    """Whether ``value`` is a number or a tensor."""
+    return type(value) in (int, float) or hasattr(value, "shape")
+
+
+def _broadcasts(parameter: Any, size: Any) -> bool:
+    """Whether a parameter broadcasts to a shape."""
+    lengths = (size,) if type(size) is int else tuple(size)
+    own = tuple(getattr(parameter, "shape", ()))
+    pairs = zip(reversed(own), reversed(lengths), strict=False)
+    return len(own) <= len(lengths) and all(n in (1, m) for n, m in pairs)
+
+
+def _is_shape(value: Any) -> bool:
+    """Whether ``value`` is a length, or a list or tuple of them."""
+    return (
+        all(type(n) is int and n >= 0 for n in value)
+        if type(value) in (list, tuple)
+        else type(value) is int and value >= 0
+    )
 
 
 @op(free, lazy=False, differentiable=False)
@@ -86,7 +158,7 @@ def random_bits(
     return draw.made(_sampling.bits, kind.bits, kind.name, dtype=kind.name)
 
 
-@op(free)
+@op(free, arrange=_any_order("low", "high", bounds=True))
 def random_uniform(
     shape: Shape = (),
     low: Parameter = 0.0,
@@ -97,6 +169,9 @@ def random_uniform(
     key: Key = None,
 ) -> Tensor:
     """Random numbers uniform in the half-open interval from ``low`` to ``high``.
+
+    All draws accept NumPy's order of arguments too, ``random_uniform(-1.0, 1.0, size=3)``. A call that could be meant
+    in either order raises ``TypeError``.
 
     Args:
         shape: the shape of the result; ``low`` and ``high`` may be tensors that broadcast to it.
@@ -125,7 +200,7 @@ def random_uniform(
     )
 
 
-@op(free)
+@op(free, arrange=_any_order("mean", "stddev"))
 def random_normal(
     shape: Shape = (),
     mean: Parameter = 0.0,
@@ -213,7 +288,7 @@ def random_bernoulli(
     return draw.made(_sampling.trials, p, dtype="bool" if dtype is None else _as_dtype(dtype).name)
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, arrange=_any_order("n", "p"))
 def random_binomial(
     shape: Shape,
     n: Parameter,
@@ -239,7 +314,7 @@ def random_binomial(
     return draw.made(_sampling.binomials, _Each(n), _Each(p), draw.wide(), dtype=_name(dtype, "int64"))
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, arrange=_any_order("alpha", "beta", inverse=True))
 def random_gamma(
     shape: Shape,
     alpha: Parameter,
@@ -264,7 +339,7 @@ def random_gamma(
     return draw.made(_sampling.gammas, _Each(alpha), _Each(beta), draw.wide(), dtype=draw.floating(dtype))
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, arrange=_any_order("a", "b"))
 def random_beta(
     shape: Shape,
     a: Parameter,
@@ -291,7 +366,7 @@ def random_beta(
     return control.stop_gradient(result)
 
 
-@op(free)
+@op(free, arrange=_any_order("scale"))
 def random_exponential(
     shape: Shape = (),
     scale: Parameter = 1.0,
@@ -314,7 +389,7 @@ def random_exponential(
     return draw.placed(_sampling.exponentials, 0.0, scale, dtype)
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, arrange=_any_order("lam"))
 def random_poisson(
     shape: Shape = (),
     lam: Parameter = 1.0,
@@ -338,7 +413,7 @@ def random_poisson(
     return draw.made(_sampling.poissons, _Each(lam), draw.wide(), dtype=_name(dtype, "int64"))
 
 
-@op(free)
+@op(free, arrange=_any_order("loc", "scale"))
 def random_laplace(
     shape: Shape = (),
     loc: Parameter = 0.0,
@@ -362,7 +437,7 @@ def random_laplace(
     return draw.placed(_sampling.laplaces, loc, scale, dtype)
 
 
-@op(free)
+@op(free, arrange=_any_order("loc", "scale"))
 def random_gumbel(
     shape: Shape = (),
     loc: Parameter = 0.0,
@@ -471,7 +546,7 @@ def random_dirichlet(
     return control.stop_gradient(result)
 
 
-@op(free, differentiable=False)
+@op(free, differentiable=False, arrange=_any_order("low", "high", bounds=True))
 def random_randint(
     shape: Shape,
     low: Parameter,

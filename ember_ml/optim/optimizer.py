@@ -282,12 +282,12 @@ class Optimizer:
         return self
 
     def __getstate__(self) -> Any:
-        from ember_ml.nn.tensor import EmberTensor
+        from ember_ml.nn.tensor import wrap
 
         empty: dict[str, Any] = {"_states": {}, "_forms": {}, "_counter_ids": {}, "_counters": {}}
         state = {**self.__dict__, **empty, "_step": None, "_is_owned": False}
         # As EmberTensors, since native tensors of some engines lose precision when pickled.
-        return state, {path: EmberTensor(value) for path, value in self.tensors().items()}
+        return state, wrap(self.tensors())
 
     def __setstate__(self, state: Any) -> None:
         options, tensors = state

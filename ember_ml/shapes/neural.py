@@ -56,6 +56,17 @@ def check_attention(query: Any, key: Any, value: Any, mask: Any, bias: Any) -> i
     return int(heads // shared)
 
 
+def causal_offset(rows: int, columns: int, alignment: str) -> int:
+    """Index of the last key that a query may attend to in causal attention, less the index of the query.
+
+    >>> causal_offset(2, 5, "top_left"), causal_offset(2, 5, "bottom_right")
+    (0, 3)
+    """
+    if alignment not in ("top_left", "bottom_right"):
+        raise ValueError(f"causal_alignment must be 'top_left' or 'bottom_right', got {alignment!r}")
+    return columns - rows if alignment == "bottom_right" else 0
+
+
 def check_resize(shape: Any, size: Any, interpolation: str, antialias: bool, data_format: str) -> None:
     """Raise an error unless images of this shape can be resized with these options."""
     is_last(data_format)

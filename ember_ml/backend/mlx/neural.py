@@ -13,7 +13,7 @@ from ember_ml.backend.mlx.mapping import map_like
 from ember_ml.backend.mlx.math import exp
 from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY
-from ember_ml.shapes.neural import check_attention
+from ember_ml.shapes.neural import causal_offset, check_attention
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
@@ -212,17 +212,21 @@ def dot_product_attention(
     bias: mx.array | None = None,
     scale: float | None = None,
     is_causal: bool = False,
+    causal_alignment: str = "top_left",
 ) -> mx.array:
     repeats = check_attention(query.shape, key.shape, value.shape, mask, bias)
     factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (x.swapaxes(1, 2) for x in (query, key, value))
     rows, columns = q.shape[-2], k.shape[-2]
-    only_causal = is_causal and mask is None and bias is None and rows == columns
+    offset = causal_offset(rows, columns, causal_alignment)
+    # MLX aligns its causal mask bottom-right.
+    only_causal = is_causal and mask is None and bias is None and rows + offset == columns and offset >= 0
     allowed, bias = (x if x is None or x.ndim > 1 else mx.broadcast_to(x, (rows, columns)) for x in (mask, bias))
     if is_causal and not only_causal:
-        causal = mx.tri(rows, columns, dtype=mx.bool_)
+        causal = mx.tri(rows, columns, offset, dtype=mx.bool_)
         allowed = causal if allowed is None else mx.logical_and(allowed, causal)
-    visible, any_visible = mask if mask is None else allowed, None
+    # A causal mask alone hides all keys of a query only if there are more queries than keys.
+    visible, any_visible = allowed if mask is not None or (is_causal and offset < 0) else None, None
     if bias is not None:
         visible = bias != -math.inf if allowed is None else mx.logical_and(allowed, bias != -math.inf)
     if visible is not None:
@@ -232,7 +236,7 @@ def dot_product_attention(
         allowed = allowed if allowed is None else mx.logical_or(allowed, ~any_visible)
         bias = bias if bias is None else mx.where(any_visible, bias, 0)
     if query.dtype == mx.float64:
-        allowed = mx.tri(rows, columns, dtype=mx.bool_) if only_causal else allowed
+        allowed = mx.tri(rows, columns, offset, dtype=mx.bool_) if only_causal else allowed
         result = _attention(q, mx.repeat(k, repeats, 1), mx.repeat(v, repeats, 1), allowed, bias, factor)
     else:
         added = allowed if bias is None else bias if allowed is None else mx.where(allowed, bias, -math.inf)

@@ -71,10 +71,15 @@ def rebuilt(path: object, content: Content, convert: Callable[[Array], Any]) -> 
     arrays = content.arrays
     with _naming_file(path):
         if content.note is None:
-            tree: Any = {"dict": [[name, {"tensor": name}] for name in arrays]}
+            tree: Any = _flat(arrays)
         else:
             tree = content.note
         return _rebuild(tree, arrays, convert)
+
+
+def _flat(arrays: dict[str, Array]) -> dict[str, Any]:
+    """Note on a dictionary of the arrays under their names."""
+    return {"dict": [[name, {"tensor": name}] for name in arrays]}
 
 
 @contextmanager
@@ -321,8 +326,10 @@ def _read_npy(path: Path) -> Content:
 
 def _write_npz(file: BinaryIO, content: Content) -> None:
     arrays, note = _encode(content, _as_bits)
-    text = json.dumps({"tree": note, "metadata": content.metadata}).encode()
-    arrays[_NOTE_ARRAY] = np.frombuffer(text, np.uint8)
+    # Without a note, numpy.load shows the tensors of a flat dictionary and nothing else.
+    if content.metadata or note != json.dumps(_flat(arrays)):
+        text = json.dumps({"tree": note, "metadata": content.metadata}).encode()
+        arrays[_NOTE_ARRAY] = np.frombuffer(text, np.uint8)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ember_ml.backend.numpy.linearalg import _wide
 from ember_ml.shapes.axes import axes_of
-from ember_ml.shapes.neural import check_attention
+from ember_ml.shapes.neural import causal_offset, check_attention
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
@@ -218,8 +218,10 @@ def dot_product_attention(
     bias: Array | None = None,
     scale: float | None = None,
     is_causal: bool = False,
+    causal_alignment: str = "top_left",
 ) -> Array:
     repeats = check_attention(query.shape, key.shape, value.shape, mask, bias)
+    offset = causal_offset(query.shape[1], key.shape[1], causal_alignment)
     factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
     q, k, v = (_wide(x).swapaxes(1, 2) for x in (query, key, value))
     if repeats > 1:
@@ -229,7 +231,7 @@ def dot_product_attention(
         scores += _wide(bias)
     allowed = None if mask is None else np.broadcast_to(mask, scores.shape)
     if is_causal:
-        causal = np.tri(scores.shape[-2], scores.shape[-1], dtype=bool)
+        causal = np.tri(scores.shape[-2], scores.shape[-1], offset, dtype=bool)
         allowed = causal if allowed is None else allowed & causal
     if allowed is not None:
         scores[~np.broadcast_to(allowed, scores.shape)] = -np.inf

@@ -14,7 +14,7 @@ from ember_ml.backend.torch.transform import is_last as _is_last_gradient
 from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import definition_of
 from ember_ml.shapes.axes import axes_of, axis_of
-from ember_ml.shapes.neural import check_attention, check_recurrent, check_resize
+from ember_ml.shapes.neural import causal_offset, check_attention, check_recurrent, check_resize
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
@@ -271,14 +271,17 @@ def dot_product_attention(
     bias: torch.Tensor | None = None,
     scale: float | None = None,
     is_causal: bool = False,
+    causal_alignment: str = "top_left",
 ) -> torch.Tensor:
     repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), mask, bias)
+    offset = causal_offset(query.shape[1], key.shape[1], causal_alignment)
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
-    # torch implements its causal mask as infinities and scales them too, so a scale <= 0 needs a mask.
-    only_causal = is_causal and mask is None and bias is None and (scale is None or scale > 0)
+    # torch aligns its own causal mask top-left, and implements it as infinities that it scales too, so a scale <= 0
+    # needs a mask.
+    only_causal = is_causal and not offset and mask is None and bias is None and (scale is None or scale > 0)
     allowed = mask
     if is_causal and not only_causal:
-        causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+        causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril(offset)
         allowed = causal if mask is None else mask & causal
     added = allowed if bias is None else bias if allowed is None else torch.where(allowed, bias, -torch.inf)
     if added is not None and added.ndim < 2:

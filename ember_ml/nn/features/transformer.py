@@ -194,10 +194,10 @@ class Transformer:
         ops.save(path, self.state_dict(), metadata=about)
 
     def __getstate__(self) -> dict[str, Any]:
-        from ember_ml.nn.tensor import EmberTensor
+        from ember_ml.nn.tensor import wrap as wrap_tree
 
         # Stored as EmberTensor, because engines may lose digits when they pickle their own tensors.
-        return {**vars(self), **{name: EmberTensor(value) for name, value in self.tensors().items()}}
+        return {**vars(self), **wrap_tree(self.tensors())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from ember_ml.nn.tensor import unwrap

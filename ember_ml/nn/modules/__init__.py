@@ -13,6 +13,12 @@ from ember_ml.nn.modules.attention import TransformerDecoder as TransformerDecod
 from ember_ml.nn.modules.attention import TransformerDecoderLayer as TransformerDecoderLayer
 from ember_ml.nn.modules.attention import TransformerEncoder as TransformerEncoder
 from ember_ml.nn.modules.attention import TransformerEncoderLayer as TransformerEncoderLayer
+from ember_ml.nn.modules.augmentation import CutMix as CutMix
+from ember_ml.nn.modules.augmentation import MixUp as MixUp
+from ember_ml.nn.modules.augmentation import RandomCrop as RandomCrop
+from ember_ml.nn.modules.augmentation import RandomFlip as RandomFlip
+from ember_ml.nn.modules.augmentation import RandomNoise as RandomNoise
+from ember_ml.nn.modules.augmentation import RandomRotation as RandomRotation
 from ember_ml.nn.modules.containers import Lambda as Lambda
 from ember_ml.nn.modules.containers import ModuleDict as ModuleDict
 from ember_ml.nn.modules.containers import ModuleList as ModuleList

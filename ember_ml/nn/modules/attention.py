@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.extend import causal_offset
 from ember_ml.nn.modules.checks import check_sizes, find_activation
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
@@ -65,7 +66,14 @@ class MultiHeadAttention(Module):
         self.out = Linear(embed_dim, embed_dim, bias, dtype=dtype)
 
     def forward(
-        self, query: Any, key: Any = None, value: Any = None, *, mask: Any = None, is_causal: bool = False
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        *,
+        mask: Any = None,
+        is_causal: bool = False,
+        causal_alignment: str = "top_left",
     ) -> Tensor:
         """Attention of ``query`` over ``key`` and ``value``.
 
@@ -73,6 +81,8 @@ class MultiHeadAttention(Module):
             mask: true where a query may attend to a key, with the axes (queries, keys), (batch, queries, keys) or
                 (batch, heads, queries, keys). A mask of shape (batch, 1, keys) hides padding.
             is_causal: whether query ``i`` attends only to keys up to ``i``.
+            causal_alignment: ``"bottom_right"`` if the queries are the last of the positions of the keys, as in
+                decoding with a cache: the last query then attends to all keys. See ``ops.dot_product_attention``.
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -93,9 +103,9 @@ class MultiHeadAttention(Module):
         if mask is not None and len(ops.shape(mask)) == 3:
             mask = ops.expand_dims(mask, axis=1)
         if self.dropout and self.training:
-            mixed = self._attend_with_dropout(q, k, v, mask, is_causal)
+            mixed = self._attend_with_dropout(q, k, v, mask, is_causal, causal_alignment)
         else:
-            mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal)
+            mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal, causal_alignment=causal_alignment)
         batch, length = mixed.shape[:2]
         return self.out(ops.reshape(mixed, (batch, length, self.embed_dim)))  # type: ignore[no-any-return]
 
@@ -103,7 +113,7 @@ class MultiHeadAttention(Module):
         batch, length, features = x.shape
         return ops.reshape(x, (batch, length, count, features // count))
 
-    def _attend_with_dropout(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> Any:
+    def _attend_with_dropout(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, alignment: str) -> Any:
         """``ops.dot_product_attention`` with dropout of the attention weights."""
         runs = self.num_heads // self._kv_heads
         if runs > 1:
@@ -111,10 +121,12 @@ class MultiHeadAttention(Module):
         q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
         scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), 1 / math.sqrt(q.shape[-1]))
         if is_causal:
-            visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)))
+            offset = causal_offset(scores.shape[-2], scores.shape[-1], alignment)
+            visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)), k=offset)
             scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
         if mask is not None:
             scores = ops.where(ops.broadcast_to(mask, tuple(scores.shape)), scores, -math.inf)
+        if mask is not None or (is_causal and offset < 0):
             # Softmax is NaN for a query without visible keys; its result is zero.
             blind = ops.logical_not(ops.any(ops.greater(scores, -math.inf), axis=-1, keepdims=True))
             weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))

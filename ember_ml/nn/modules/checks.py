@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ember_ml.dtypes import written
+from ember_ml.extend import backend_of, unwrap
 from ember_ml.ops.activations import get_activation
 
 
@@ -21,6 +22,18 @@ def check_sizes(layer: object, **sizes: object) -> None:
             raise TypeError(f"{type(layer).__name__}: {name} must be an integer, got {written(size)}")
         if size < 0:  # type: ignore[operator]
             raise ValueError(f"{type(layer).__name__}: {name} must be >= 0, got {size}")
+
+
+def is_known_true(condition: Any) -> bool:
+    """Whether a 0-d bool tensor is true; false in traced code, which cannot read values.
+
+    >>> from ember_ml import ops
+    >>> is_known_true(ops.any([False, True]))
+    True
+    """
+    native = unwrap(condition)
+    backend = backend_of(native)
+    return bool(backend is not None and not backend.random.is_traced() and backend.random.known(native))
 
 
 def find_activation(layer: object, activation: str | Callable[..., Any]) -> Callable[..., Any]:

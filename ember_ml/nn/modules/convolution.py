@@ -18,6 +18,19 @@ class Convolution(Module):
     The options are those of ``ops.conv``. Channels are the last axis of ``x`` or, with
     ``data_format="channels_first"``, the axis after the batch. The weight has the axes
     (spatial..., in_channels / groups, out_channels) in either case.
+
+    Args:
+        in_channels: number of channels of ``x``.
+        out_channels: number of channels of the output.
+        kernel_size: lengths of the window, or one for all spatial axes.
+        strides: steps of the window, one per spatial axis or one for all.
+        padding: ``"valid"``, ``"same"``, or numbers of zeros at the ends of the spatial axes.
+        output_padding: number of elements that are added to the end of each spatial axis of a transposed convolution.
+        groups: number of groups of channels that are convolved separately.
+        bias: whether to learn a bias.
+        dilation_rate: distances between the elements of the window.
+        weight_init: initializer of the weight, by name, as a function or as a constant value.
+        bias_init: the same for the bias.
     """
 
     rank: int

@@ -165,13 +165,13 @@ class Node:
         return layout
 
     def __getstate__(self) -> dict[str, Any]:
-        from ember_ml.nn.tensor import EmberTensor
+        from ember_ml.nn.tensor import wrap
 
         # Stored as EmberTensor, because engines may lose digits when they pickle their own tensors.
         state = {name: value for name, value in self.__dict__.items() if name not in ("_layout", "_parents")}
         # A shallow copy registers names separately from the original.
         own = {name: dict(self.__dict__[name]) for name in ("_roles", "_ties", "_rebound", "_children")}
-        return {**state, **own, **{name: EmberTensor(state[name]) for name in self._roles if name not in self._ties}}
+        return {**state, **own, **wrap({name: state[name] for name in self._roles if name not in self._ties})}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

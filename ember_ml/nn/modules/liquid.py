@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.extend import backend_of, unwrap
 from ember_ml.nn import initializers
-from ember_ml.nn.modules.checks import check_sizes, find_activation
+from ember_ml.nn.modules.checks import check_sizes, find_activation, is_known_true
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Module
@@ -483,12 +482,7 @@ def _wired_cells(wiring: Wiring, mode: str, dtype: Any) -> list[CfCCell]:
 
 def _check_elapsed(elapsed: Any) -> None:
     """Raise an error for negative time spans, except in traced code, which cannot read values."""
-    if isinstance(elapsed, (int, float)):
-        is_back: Any = elapsed < 0
-    else:
-        below: Any = unwrap(ops.any(ops.less(elapsed, 0)))
-        backend = backend_of(below)
-        is_back = None if backend is None or backend.random.is_traced() else backend.random.known(below)
+    is_back = elapsed < 0 if isinstance(elapsed, (int, float)) else is_known_true(ops.any(ops.less(elapsed, 0)))
     if is_back:
         raise ValueError("timespans must be >= 0, got negative ones")
 

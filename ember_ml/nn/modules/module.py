@@ -8,9 +8,10 @@ tensors below a module.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import ref
 
 from ember_ml import ops
@@ -22,6 +23,7 @@ from ember_ml.nn.modules.description import annotate_error, options
 from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_modules
 from ember_ml.nn.modules.slots import BUFFER, CONSTANT, FROZEN, TIED, TRAINABLE, Slot, native
 from ember_ml.nn.modules.state import Keys, load_state
+from ember_ml.nn.modules.unregistered import PLAIN, warn_if_unregistered
 from ember_ml.types import DeviceLike, DTypeLike, Tensor
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ class Module(Node):
         except Exception as error:
             annotate_error(self, error, (*args, *kwargs.values()))
             raise
+
+    # Names that states of other libraries have in such a layer, and that are not loaded.
+    _ignored_in_states: ClassVar[frozenset[str]] = frozenset()
 
     # Typed as an attribute, so that type checkers accept any signature in subclasses.
     forward: Callable[..., Any] = _forward
@@ -102,6 +107,8 @@ class Module(Node):
 
                     value = as_module(value)
                     self._register_child(name, value)
+            elif type(value) not in PLAIN:
+                warn_if_unregistered(self, name, value)
         object.__setattr__(self, name, value)
 
     if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any attribute name
@@ -181,6 +188,18 @@ class Module(Node):
             return {path: getattr(module, name) for path, module, name in layout.trainable}
         return layout.with_roles(FROZEN) if trainable is False else layout.with_roles(TRAINABLE, FROZEN)
 
+    def count_parameters(self, trainable: bool | None = None) -> int:
+        """Number of elements of all parameters; a tied one counts once.
+
+        Args:
+            trainable: ``None`` for all parameters, ``True`` for trainable ones, ``False`` for frozen ones.
+
+        >>> from ember_ml.nn.modules import Linear
+        >>> Linear(2, 3).freeze("bias").count_parameters(), Linear(2, 3).freeze("bias").count_parameters(trainable=True)
+        (9, 6)
+        """
+        return sum(math.prod(tensor.shape) for tensor in self.parameters(trainable).values())
+
     def named_parameters(self, trainable: bool | None = True) -> Iterator[tuple[str, Tensor]]:
         """Pairs of path and parameter; see ``parameters``."""
         return iter(self.parameters(trainable).items())
@@ -232,6 +251,31 @@ class Module(Node):
         [[2.5, 4.25]]
         """
         return load_state(self, state, strict)
+
+    def load_torch_state_dict(
+        self, state: Mapping[str, Any], strict: bool = True, *, flattened: Mapping[str, int] | None = None
+    ) -> Keys:
+        """Load the state of a ``torch.nn`` model with the same structure, and return the paths as ``load_state_dict``.
+
+        The weights of ``Linear``, convolutions and recurrent layers are converted to the order of axes of this library,
+        and those of recurrent layers to its names. Other tensors must have the same paths and shapes.
+
+        Args:
+            state: tensors by path, such as ``state_dict()`` of the torch model.
+            strict: as in ``load_state_dict``.
+            flattened: number of channels by path of each ``Linear`` whose input was flattened from images. torch
+                flattens (channels, height, width), but a model with channels last flattens (height, width, channels).
+
+        >>> from ember_ml.nn.modules import Linear
+        >>> layer = Linear(2, 1)
+        >>> layer.load_torch_state_dict({"weight": [[1.0, 2.0]], "bias": [0.5]})
+        Keys(missing=[], unexpected=[])
+        >>> layer.weight.tolist()
+        [[1.0], [2.0]]
+        """
+        from ember_ml.nn.modules.torch_state import convert_torch_state  # imports the layers, which import this module
+
+        return load_state(self, convert_torch_state(self, state, flattened or {}), strict)
 
     def save(self, path: object) -> None:
         """Write ``state_dict()`` to a file that ``load`` reads on any engine; the suffix determines the format."""
@@ -399,6 +443,10 @@ class Module(Node):
         lines = [options, *children] if options else children
         inner = "\n".join(lines).replace("\n", "\n  ")
         return f"{type(self).__name__}(\n  {inner}\n)"
+
+    def _repr_html_(self) -> str:
+        """Table of the layers for notebooks."""
+        return self.summary()._repr_html_()
 
     def extra_repr(self) -> str:
         """Text that ``repr`` shows for the module itself: constructor arguments that are also attributes."""

@@ -35,6 +35,9 @@ class BatchNorm(Module):
     True
     """
 
+    # torch counts the batches, for an average with equal weights that this layer does not have.
+    _ignored_in_states = frozenset({"num_batches_tracked"})
+
     def __init__(
         self,
         num_features: int,

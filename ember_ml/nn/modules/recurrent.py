@@ -13,8 +13,9 @@ from typing import Any
 
 from ember_ml import ops
 from ember_ml.dtypes import written
+from ember_ml.extend import unwrap
 from ember_ml.nn import initializers
-from ember_ml.nn.modules.checks import check_sizes, find_activation
+from ember_ml.nn.modules.checks import check_sizes, find_activation, is_known_true
 from ember_ml.nn.modules.containers import ModuleList
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.shape import check_rate
@@ -227,9 +228,17 @@ class Recurrent(Module):
             for _ in range(directions)
         )
 
-    def forward(self, x: Any, state: Any = None) -> tuple[Tensor, Any]:
-        """Outputs of all steps, and the states after the last step; the initial states default to zero."""
+    def forward(self, x: Any, state: Any = None, *, lengths: Any = None) -> tuple[Tensor, Any]:
+        """Outputs of all steps, and the states after the last step.
+
+        Args:
+            state: the initial states, by default zero.
+            lengths: number of steps of each sequence of the batch; the rest is padding. Outputs are zero there, states
+                are those after the last step of each sequence, and the second direction starts at that step. The steps
+                are then computed one by one, without the engine's kernel for whole sequences.
+        """
         axis = 1 if self.batch_first else 0
+        live = None if lengths is None else self._live(x, lengths, axis)
         directions = 2 if self.bidirectional else 1
         cells = list(self.cells)
         if state is not None and len(ops.shape(x)) == 3:
@@ -239,7 +248,10 @@ class Recurrent(Module):
         for first in range(0, len(cells), directions):
             outputs = []
             for i in range(first, first + directions):
-                y, end = self.run(cells[i], x, starts[i], axis, backwards=i > first)
+                if live is None:
+                    y, end = self.run(cells[i], x, starts[i], axis, backwards=i > first)
+                else:
+                    y, end = run(cells[i], x, starts[i], axis=axis, backwards=i > first, live=live)
                 outputs.append(y)
                 ends.append(end)
             x = outputs[0] if directions == 1 else ops.concat(outputs, axis=-1)
@@ -247,18 +259,47 @@ class Recurrent(Module):
                 x = ops.dropout(x, self.dropout, training=self.training)
         return x, _stacked(ends)
 
+    def _live(self, x: Any, lengths: Any, axis: int) -> list[Any]:
+        """For each step, a column that is true for the sequences that have it."""
+        x = ops.asarray(x) if isinstance(x, (list, tuple)) else x
+        shape = ops.shape(x)
+        if len(shape) != 3 or tuple(ops.shape(lengths)) != (shape[1 - axis],):
+            raise ValueError(
+                f"{type(self).__name__}: lengths must have shape (batch,) for x of 3 axes, got shape "
+                f"{list(ops.shape(lengths))} for x of shape {list(shape)}"
+            )
+        # The sum is on the engine and device of x.
+        counts: Any = ops.add(ops.zeros_like(ops.sum(x, axis=(axis, 2)), dtype="int64"), lengths)
+        if not ops.is_integer(counts):
+            raise TypeError(f"{type(self).__name__}: lengths must be integers, got {ops.dtype(counts).name}")
+        if is_known_true(ops.any(ops.logical_or(ops.less(counts, 0), ops.greater(counts, shape[axis])))):
+            raise ValueError(
+                f"{type(self).__name__}: lengths must be from 0 to the number of steps, {shape[axis]}, got "
+                f"{unwrap(counts).tolist()}"
+            )
+        column = ops.expand_dims(counts, axis=1)
+        return [ops.greater(column, step) for step in range(shape[axis])]
+
     def run(self, cell: Any, x: Any, state: Any, axis: int, backwards: bool) -> tuple[Any, Any]:
         """Outputs of a cell for all steps along ``axis``, and its state after the last."""
         return run(cell, x, state, axis=axis, backwards=backwards)
 
 
 def run(
-    cell: Any, x: Any, state: Any, *, axis: int, backwards: bool = False, spans: list[Any] | None = None
+    cell: Any,
+    x: Any,
+    state: Any,
+    *,
+    axis: int,
+    backwards: bool = False,
+    spans: list[Any] | None = None,
+    live: list[Any] | None = None,
 ) -> tuple[Any, Any]:
     """Outputs of a cell for all steps along ``axis``, and its state after the last.
 
     Args:
         spans: elapsed time of each step, for cells that take it.
+        live: for each step, whether each sequence has it: a bool column. Other steps leave the state as it is.
     """
     if len(ops.shape(x)) != 3:
         raise ValueError(
@@ -272,10 +313,20 @@ def run(
     steps = list(zip(projected, *([] if spans is None else [spans]), strict=True))
     kept = cell.kept()
     states = []
-    for step, *span in reversed(steps) if backwards else steps:
-        state = cell.step(kept, step, state, *span)
+    for i in reversed(range(len(steps))) if backwards else range(len(steps)):
+        step, *span = steps[i]
+        new = cell.step(kept, step, state, *span)
+        state = new if live is None else _chosen(live[i], new, state)
         states.append(state)
-    return cell.outputs(states[::-1] if backwards else states, axis), state
+    outputs = cell.outputs(states[::-1] if backwards else states, axis)
+    return outputs if live is None else ops.where(ops.stack(live, axis=axis), outputs, 0), state
+
+
+def _chosen(live: Any, new: Any, old: Any) -> Any:
+    """The new state where a sequence has the step, else the old one."""
+    if isinstance(new, tuple):
+        return tuple(ops.where(live, n, o) for n, o in zip(new, old, strict=True))
+    return ops.where(live, new, old)
 
 
 def _stacked(states: list[Any]) -> Any:

@@ -40,7 +40,8 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
     # One of its paths is enough for a tied tensor.
     present = {firsts.get(path, path) for path in state}
     keys = Keys(
-        [path for path in own if firsts.get(path, path) not in present], [path for path in state if path not in own]
+        [path for path in own if firsts.get(path, path) not in present],
+        [path for path in state if path not in own and not _is_ignored(module, path)],
     )
     loaded: dict[str, Tensor] = {}
     wrong: list[str] = []
@@ -66,6 +67,13 @@ def load_state(module: Module, state: Mapping[str, Any], strict: bool) -> Keys:
         raise ValueError("\n".join([f"{type(module).__name__}: state must fit the module", *complaints]))
     module.assign(loaded)
     return keys
+
+
+def _is_ignored(module: Module, path: str) -> bool:
+    """Whether a path that the module does not have is one that its layer ignores."""
+    prefix, _, name = path.rpartition(".")
+    layer = module.layout().modules.get(prefix)
+    return layer is not None and name in layer._ignored_in_states
 
 
 def _are_equal(one: Any, other: Any) -> bool:

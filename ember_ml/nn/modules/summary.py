@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from html import escape
 from typing import Any, NamedTuple
 
 from ember_ml import ops, tree
@@ -47,7 +48,7 @@ class Summary:
             table.add_column("output")
         table.add_column("parameters", justify="right")
         for row in self.rows:
-            count = f"{row.trainable + row.frozen:,}" + (" (frozen)" if row.frozen and not row.trainable else "")
+            count = f"{row.trainable + row.frozen:,}{_frozen(row)}"
             table.add_row(row.path, row.kind, *([row.shape] if has_shapes else []), count)
         return Group(table, self._totals())
 
@@ -72,6 +73,31 @@ class Summary:
         return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Table for notebooks."""
+        has_shapes = any(row.shape for row in self.rows)
+        names = ["path", "layer", *(["output"] if has_shapes else []), "parameters"]
+        lines = [
+            [row.path, row.kind, *([row.shape] if has_shapes else []), f"{row.trainable + row.frozen:,}{_frozen(row)}"]
+            for row in self.rows[:_SHOWN]
+        ]
+        if len(self.rows) > _SHOWN:
+            lines.append([f"and {len(self.rows) - _SHOWN:,} more", *[""] * (len(names) - 1)])
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>" for line in lines)
+        return (
+            f"<b>{escape(self.title)}</b><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{escape(self._totals())}"
+        )
+
+
+def _frozen(row: Row) -> str:
+    return " (frozen)" if row.frozen and not row.trainable else ""
+
+
+# Number of layers that a table in a notebook has.
+_SHOWN = 200
 
 
 def summarize(model: Module, inputs: tuple[Any, ...]) -> Summary:

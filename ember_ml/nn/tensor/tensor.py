@@ -27,7 +27,8 @@ class EmberTensor:
     Item assignment and in-place operators change only this tensor, never another one that shares its memory.
 
     Args:
-        data: a native tensor of any engine, which is not copied, or anything that the active backend converts to one.
+        data: a native tensor of any engine, which is not copied, or anything that the active backend converts to one:
+            a number, a sequence, a NumPy array.
         dtype: dtype to cast to.
         device: device to move to.
         requires_grad: record operations on the tensor for ``backward``, as in ``ops.convert_to_tensor``.
@@ -51,7 +52,7 @@ class EmberTensor:
 
     def __init__(self, data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> None:
         native = data.native if isinstance(data, EmberTensor) else data
-        home = data.home if isinstance(data, EmberTensor) else backend_of(data)
+        home = data.home if isinstance(data, EmberTensor) else _home_of(data)
         if (
             home is None
             or dtype is not None
@@ -284,6 +285,13 @@ class EmberTensor:
         apart = len(text) - text.rfind("\n") + width + len(end) > 120
         return f"EmberTensor({text},\n             {end}" if apart else f"EmberTensor({text}, {end}"
 
+    def _repr_html_(self) -> str:
+        """Values, shape, dtype, device and engine for notebooks."""
+        from html import escape  # needed in notebooks alone
+
+        about = f"EmberTensor {self.dtype.name}{list(self.shape)}, device={self.device!r}, backend={self.backend!r}"
+        return f"<pre>{escape(_text(self))}</pre><small>{escape(about)}</small>"
+
     def __format__(self, form: str) -> str:
         if form and not self.ndim:
             return format(self._element(), form)
@@ -443,6 +451,12 @@ def make(home: Backend, native: Any) -> EmberTensor:
         home = backend_of(native) or home
     x.home, x.native = home, _as_array(home, native)
     return x
+
+
+def _home_of(data: Any) -> Backend | None:
+    """Backend of a native tensor; ``None`` for what the active backend converts, which NumPy arrays are to others."""
+    home = backend_of(data)
+    return None if home is not None and home.is_host and not current_backend().is_host else home
 
 
 def _as_array(home: Backend, native: Any) -> Any:

@@ -163,6 +163,12 @@ ATTENTION = [
     call(QUERY, KEY, VALUE, None, drawn(5), None, True),
     call(KEY, KEY, VALUE, scale=0.0, is_causal=True),
     call(KEY, KEY, VALUE, scale=-1.0, is_causal=True),
+    call(QUERY, KEY, VALUE, is_causal=True, causal_alignment="bottom_right"),
+    call(QUERY[:, :1], KEY, VALUE, is_causal=True, causal_alignment="bottom_right"),
+    call(KEY, KEY, VALUE, is_causal=True, causal_alignment="bottom_right"),
+    call(KEY, QUERY, QUERY, is_causal=True, causal_alignment="bottom_right"),
+    call(QUERY, KEY, VALUE, BLIND, drawn(2, 1, 3, 5), is_causal=True, causal_alignment="bottom_right"),
+    call(*(x.astype(np.float64) for x in (QUERY, KEY, VALUE)), is_causal=True, causal_alignment="bottom_right"),
 ]
 
 PICTURE = drawn(2, 5, 4, 3)

@@ -58,7 +58,7 @@ CALLS = {
         call((2, 3), FEW, HALVES, key=KEY),
         call((), 0.1, dtype="float64", key=7),
     ],
-    "random_beta": [call((2, 3), 2.0, 0.5, key=KEY), call((2, 3), FEW, HALVES, key=KEY), call(0, 1, 1, key=7)],
+    "random_beta": [call((2, 3), 2.0, 0.5, key=KEY), call((2, 3), FEW, HALVES, key=KEY), call((0,), 1, 1, key=7)],
     "random_exponential": placed(2.0),
     "random_poisson": [
         call((2, 3), 4.0, key=KEY),

@@ -275,6 +275,8 @@ def dot_product_attention(
 ) -> torch.Tensor:
     repeats = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), mask, bias)
     offset = causal_offset(query.shape[1], key.shape[1], causal_alignment)
+    # The last query attends to all keys; alone, as in decoding, it needs no mask.
+    is_causal = is_causal and not (query.shape[1] == 1 and offset > 0)
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     # torch aligns its own causal mask top-left, and implements it as infinities that it scales too, so a scale <= 0
     # needs a mask.

@@ -18,8 +18,8 @@ from ember_ml.dispatch import REGISTRY, op, operation_of
 from ember_ml.dtypes import promoted
 from ember_ml.testing import check_backend, comparison, contract, gradients
 from ember_ml.testing.comparison import assert_close, assert_same, difference, expect_error, is_close
-from ember_ml.testing.inputs import Call
 from ember_ml.testing.report import FAILED, PASSED, Outcome, Report
+from ember_ml.testing.samples import Call
 from ember_ml.types import Tensor, TensorLike
 
 OTHERS = [name for name in ember_ml.get_available_backends() if name != "numpy"]
@@ -84,7 +84,7 @@ class TestExampleEngine:
         done = run(tmp_path, "-m", "ember_ml.testing", "abacus")
         assert done.returncode == 0, done.stdout + done.stderr
         first, head, *rows = done.stdout.splitlines()
-        assert first == "abacus: 36 operations passed, 0 failed, 458 missing"
+        assert first == "abacus: 36 operations passed, 0 failed, 459 missing"
         assert head.split() == ["category", "passed", "failed", "missing"]
         assert ["math", "5", "0", "80"] in [row.split() for row in rows]
         missing = next(row for row in rows if row.startswith("missing in math: "))
@@ -117,7 +117,7 @@ class TestExampleEngine:
         done = run(tmp_path, *command, "abacus", "-k", "math.lerp or math.add", "-v")
         assert done.returncode == 0, done.stdout
         assert "test_contract.py::test_results_are_those_of_the_reference[abacus-math.lerp] PASSED" in done.stdout
-        assert "abacus: 2 operations passed, 0 failed, 458 missing" in done.stdout
+        assert "abacus: 2 operations passed, 0 failed, 459 missing" in done.stdout
         expected = "ERROR: --backend: the name of a backend must be a known one, got 'abacuss'"
         assert run(tmp_path, *command, "abacuss").stderr.startswith(expected)
         # Other test suites may have an option of that name.
@@ -204,6 +204,7 @@ def doubled(x: TensorLike, /) -> Tensor:
 
 class TestContract:
     def test_examples_may_leave_out_and_break_lines(self, backend: Backend) -> None:
+        assert "..." in (doubled.__doc__ or "")
         contract.test_example_runs(operation_of(doubled), backend)
 
     @pytest.mark.parametrize(

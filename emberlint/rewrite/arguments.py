@@ -145,10 +145,14 @@ def _places(
 def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
     """Whether a positional argument matches the operation's parameter at the same position.
 
-    The names must agree, or the parameter must be a tensor.
+    The names must agree, or the parameter must be a tensor. If the function's parameters are not known as far as that,
+    only the first, and those that the operation takes by position alone, are at the same one: torch's third argument of
+    ``sum`` is ``keepdim``, ours ``dtype``.
     """
-    if not their or meant == our.name or their == our.name:
+    if meant == our.name or their == our.name:
         return True
+    if not their and our.kind != "P" and place:
+        return False
     if our.role in ("TensorLike", "Indices", "Mask"):
         return meant not in ("axis", "dtype", "out", "shape")
     return our.kind == "P" or place == 0 or (our.name, their) in _SYNONYMS

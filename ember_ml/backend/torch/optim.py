@@ -40,7 +40,8 @@ def supports(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
 
 def recorded(parameters: dict[str, Any]) -> list[str]:
     """Paths of parameters on which torch records operations for ``backward``, outside of other differentiation."""
-    found = [path for path, x in parameters.items() if x.requires_grad]
+    # Parameters may still be NumPy arrays, which become tensors of the active engine.
+    found = [path for path, x in parameters.items() if isinstance(x, torch.Tensor) and x.requires_grad]
     return [] if found and not is_traced() and is_differentiated() else found
 
 

@@ -334,7 +334,7 @@ def _arranged(operation: Operation, bind: Any) -> Callable[[tuple[Any, ...], dic
     def named(error: TypeError) -> TypeError:
         return rename(error, called_as(operation))
 
-    def arranged(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def arranged(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         try:
             args, kwargs = arrange(args, kwargs)
         except TypeError as error:

@@ -10,11 +10,13 @@ from typing import Any
 
 from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.backend import Backend
 from ember_ml.dispatch import is_tensor
 from ember_ml.errors import warn
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
 from ember_ml.random import threefry
+from ember_ml.transform import parts
 from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
 from ember_ml.transform.call import STATIC, Call, F, is_compiled, named
 from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
@@ -39,10 +41,6 @@ def compile(f: F) -> F:
     """
     programs: dict[str, Callable[..., Any]] = {}
 
-    def seeded(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with random.stream(key):
-            return f(*args, **kwargs)
-
     def transformed(*args: Any, **kwargs: Any) -> Any:
         key = _next_key()
         if key is None:
@@ -50,8 +48,8 @@ def compile(f: F) -> F:
         home = find_backend("compile", (args, kwargs), ())
         program = programs.get(home.name)
         if program is None:
-            program = programs[home.name] = _program(seeded, engine_of(home, "compile"))
-        return program(home.convert(key, home.dtypes["uint32"], home.device), args, kwargs)
+            program = programs[home.name] = _program(f, engine_of(home, "compile"), home)
+        return program(key, args, kwargs)
 
     return named(transformed, f, "compile")  # type: ignore[return-value]
 
@@ -70,63 +68,132 @@ def _next_key() -> list[int] | None:
     return list(threefry.child(block.key, threefry.FOLDS, block.count - 1))
 
 
-def _program(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
-    """``f`` compiled by an engine that traces Python or functions of tensors; ``f`` itself for other engines."""
-    if not hasattr(engine, "compiled"):
-        return _Program(f, engine) if hasattr(engine, "compiled_flat") else f
-    return _Traced(f, engine)
+def _program(f: Callable[..., Any], engine: Any, home: Backend) -> Callable[..., Any]:
+    """``f``, of a random key, arguments and keyword arguments, compiled if the engine has a compiler."""
+    if hasattr(engine, "compiled"):
+        return _Traced(f, engine, home)
+
+    def seeded(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with random.stream(key):
+            return f(*args, **kwargs)
+
+    run = _Program(seeded, engine) if hasattr(engine, "compiled_flat") else seeded
+    return lambda key, args, kwargs: run(_key_tensor(key, home), args, kwargs)
+
+
+def _key_tensor(key: Sequence[int], home: Backend) -> Any:
+    return home.convert(list(key), home.dtypes["uint32"], home.device)
 
 
 class _Traced:
-    """Compiled function of an engine that traces Python."""
+    """Compiled function of an engine that traces Python: one program, or one for each part that it differentiates."""
 
-    def __init__(self, f: Callable[..., Any], engine: Any) -> None:
-        self.f, self.engine = f, engine
-        self.run = engine.compiled(f)
+    def __init__(self, f: Callable[..., Any], engine: Any, home: Backend) -> None:
+        self.f, self.engine, self.home = f, engine, home
+        self.whole = _TracedProgram(engine, home)
+        # Forms of the calls that differentiate, and the programs of their parts, by code.
+        self.forms: set[Hashable] = set()
+        self.parts: dict[Any, _TracedProgram] = {}
+
+    def __call__(self, key: tuple[int, int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        form = tuple([_form(leaf) for leaf in _tree.leaves((args, kwargs))])
+        if form not in self.forms:
+            with parts.whole():
+                try:
+                    return self.whole(self.f, key, 0, args, kwargs)[0]
+                except Exception as error:
+                    if not self.engine.was_stopped(error):
+                        raise
+            self.forms.add(form)
+        with random.stream(key), parts.compiled_by(self._part):
+            return self.f(*args, **kwargs)
+
+    def _part(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """``f``, compiled, with draws from the stream of the caller."""
+        code = getattr(f, "__code__", f)
+        program = self.parts.get(code)
+        if program is None:
+            program = self.parts[code] = _TracedProgram(self.engine, self.home)
+
+        def part(*args: Any, **kwargs: Any) -> Any:
+            block = threefry.here.block
+            with parts.compiled_by(None):
+                result, block.count = program(f, block.key, block.count, args, kwargs)
+            return result
+
+        return part
+
+
+def _form(leaf: Any) -> Hashable:
+    """What a leaf tells about the kind of a call: a switch such as ``train=False`` itself, otherwise its type."""
+    return leaf if type(leaf) in (bool, str) else type(leaf)
+
+
+def _counted(f: Callable[..., Any], key: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Result of ``f``, whose draws use the key from number ``count`` on, and the number after its last draw."""
+    with random.stream(key):
+        block = threefry.here.block
+        block.count = count
+        return f(*args, **kwargs), block.count
+
+
+class _TracedProgram:
+    """Program of an engine that traces Python, for functions with the same code."""
+
+    def __init__(self, engine: Any, home: Backend) -> None:
+        self.engine, self.home = engine, home
+        self.run = engine.compiled(_counted)
         # Shapes and types of earlier calls, for which a program exists, and whether those calls involved models.
         self.known: dict[Hashable, bool] = {}
         # Whether the function was found to be impossible to compile.
         self.is_plain = False
-        # Captured models, and captures by name.
+        # Function that was last searched for captures, its captured models, and its captures by name.
+        self.searched: Any = None
         self.models: list[Any] = []
         self.names: list[Name] = []
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(
+        self, f: Callable[..., Any], key: Sequence[int], count: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, int]:
+        """``_counted`` of these arguments."""
         if self.is_plain:
-            return self.f(*args)
-        if not self.known:
-            self.models, cells, _ = captures_of(self.f, args, find_backend("compile", args[:1], ()))
+            return _counted(f, key, count, args, kwargs)
+        if f is not self.searched:
+            self.models, cells, _ = captures_of(f, (args, kwargs), self.home)
             self.names = [cell for cell in cells if isinstance(cell, Name)]
-        leaves = _tree.leaves(args)
+            self.searched = f
+        leaves = _tree.leaves((args, kwargs))
         are_numbers = is_below = False
         for leaf in leaves:
             if type(leaf) is float:
                 is_below = is_below or (not leaf and math.copysign(1.0, leaf) < 0)
             elif not are_numbers:
                 are_numbers = _is_numpy_number(leaf)
+        given = args, kwargs
         if are_numbers:
-            args = _convert_numpy_numbers(args)
+            given = _convert_numpy_numbers(given, self.home)
         if self.names or self.models:
-            args = self._alias_captured(args)
+            given = self._alias_captured(given)
+        call = f, _key_tensor(key, self.home), count, *given
         if is_below:
             # torch 2.13: a program compiled for 0.0 is reused for -0.0, since the two compare equal.
-            return self.f(*args)
+            return _counted(*call)
         try:
-            return self._run(args, leaves)
+            return self._run(call, leaves)
         except Exception as error:
-            if not self.engine.is_of_compiler(error):
+            if not self.engine.is_of_compiler(error) or self.engine.was_stopped(error):
                 raise
-            count = self.engine.uncompilable()
-            plain_error = _plain_error(self.f, args)
+            uncompilable = self.engine.uncompilable()
+            plain_error = _plain_error(call)
             if plain_error is not None:
                 # Omit the long error of the compiler.
                 raise plain_error from plain_error.__cause__
-            if self.engine.uncompilable() == count:
+            if self.engine.uncompilable() == uncompilable:
                 raise
             self.is_plain = True
-            return self.f(*args)
+            return _counted(*call)
 
-    def _run(self, args: tuple[Any, ...], leaves: list[Any]) -> Any:
+    def _run(self, call: tuple[Any, ...], leaves: list[Any]) -> Any:
         """Result of the program. Its assignments to models are atomic."""
         shapes = tuple([leaf.shape if hasattr(type(leaf), "shape") else type(leaf) for leaf in leaves])
         known = self.known.get(shapes)
@@ -136,11 +203,12 @@ class _Traced:
                     # Copied outside the program, which would otherwise be traced twice: with the copies and without.
                     leaf.copy_shared_state()
             if not known:
-                return self.run(*args)
+                return self.run(*call)
             with uninterrupted():
-                return self.run(*args)
-        held = _tensors_of(args)
-        others = captures_of(self.f, args, find_backend("compile", args[:1], ())).models
+                return self.run(*call)
+        f, _, _, *given = call
+        held = _tensors_of(given)
+        others = captures_of(f, given, self.home).models
         for leaf in (*leaves, *others):
             if is_writing(leaf):
                 leaf.copy_shared_state()
@@ -148,14 +216,14 @@ class _Traced:
             try:
                 # Compilation is slow, so allow Ctrl-C; the arguments are restored, but captured models cannot be.
                 with nullcontext() if others else interruptible():
-                    result = self.run(*args)
+                    result = self.run(*call)
             except BaseException:
                 _restore(held)
                 raise
         self.known[shapes] = bool(held or others)
         return result
 
-    def _alias_captured(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _alias_captured(self, given: Any) -> Any:
         """Arguments, with an alias for each tensor that the function also captures.
 
         torch 2.13 treats a tensor that is both an argument and a global as one input, and does not check in later calls
@@ -172,7 +240,7 @@ class _Traced:
             other = self.engine.aliased(native)
             return other if native is leaf else dispatch.wrap(other, leaf.home)
 
-        return tuple([_tree.map(aliased, one) for one in args])
+        return _tree.map(aliased, given)
 
 
 def _is_numpy_number(leaf: Any) -> bool:
@@ -180,17 +248,16 @@ def _is_numpy_number(leaf: Any) -> bool:
     return is_tensor(leaf) and is_number(leaf)
 
 
-def _convert_numpy_numbers(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments, the first of which is a key, with NumPy integers and bools as Python numbers and floats as tensors."""
-    home = find_backend("compile", args[:1], ())
+def _convert_numpy_numbers(given: Any, home: Backend) -> Any:
+    """Arguments, with NumPy integers and bools as Python numbers, and floats as tensors."""
 
     def read(leaf: Any) -> Any:
         if not _is_numpy_number(leaf):
             return leaf
         number = leaf.item()
-        return number if isinstance(number, int) else as_tensor(home, leaf, args[:1])
+        return number if isinstance(number, int) else as_tensor(home, leaf, ())
 
-    return tuple([_tree.map(read, one) for one in args])
+    return _tree.map(read, given)
 
 
 def _tensors_of(args: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -203,11 +270,11 @@ def _restore(held: list[tuple[Any, dict[str, Any]]]) -> None:
         state.assign(old)
 
 
-def _plain_error(f: Callable[..., Any], args: tuple[Any, ...]) -> Exception | None:
-    """Error that uncompiled ``f`` raises, which names the operation and the layer. Its assignments are undone."""
-    before = _tensors_of(args)
+def _plain_error(call: tuple[Any, ...]) -> Exception | None:
+    """Error of the call without compilation, which names operation and layer. Its assignments are undone."""
+    before = _tensors_of(call[3:])
     try:
-        f(*args)
+        _counted(*call)
     except Exception as error:
         return error
     finally:

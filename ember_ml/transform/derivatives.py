@@ -10,6 +10,7 @@ from typing import Any
 from ember_ml import backend as _backends
 from ember_ml.dtypes import written
 from ember_ml.ops import creation, device, manipulation
+from ember_ml.transform import parts
 from ember_ml.transform.call import Call, named
 from ember_ml.transform.vectorization import is_position, vmap
 
@@ -45,6 +46,7 @@ def _value_and_grad(
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         call = Call(name, f, args, kwargs, _from_front(name, positions, args), has_aux=has_aux)
+        call.f = parts.differentiated(f, call.engine)
         (value,), aux, gradients = call.engine.value_and_grad(call.scalar, call.tensors)
         call.close(aux)
         value = call.result((value,))

@@ -228,6 +228,29 @@ def compiled(f: FunctionType) -> Callable[..., Any]:
     return torch.compile(copied)
 
 
+def is_tracing() -> bool:
+    """Whether the compiler traces the caller, outside of transforms of ``torch.func``."""
+    return torch.compiler.is_compiling() and peek_interpreter_stack() is None
+
+
+class _StoppedError(Exception):
+    """The compiler was stopped."""
+
+
+def stop_compiler() -> None:
+    """Make the compiler, which traces the caller, raise an error for which ``was_stopped`` is true."""
+    raise _StoppedError
+
+
+# The compiler calls the function while it traces, because its result is constant.
+stop_compiler._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def was_stopped(error: Exception) -> bool:
+    """Whether ``stop_compiler`` caused the error of the compiler."""
+    return is_of_compiler(error) and str(error).startswith(_StoppedError.__name__)
+
+
 def aliased(x: torch.Tensor) -> torch.Tensor:
     """Another tensor object with the same memory."""
     return x.view_as(x) if x.requires_grad else x.detach()

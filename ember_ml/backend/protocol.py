@@ -298,8 +298,11 @@ class Optim(Protocol):
     def supports(self, rule: str, parameters: list[Tensor], gradients: list[Tensor], /) -> bool:
         """Whether the fused rule supports these tensors. If not, the rule is computed with operations."""
 
-    def allocate(self, parameters: list[Tensor], /) -> list[Tensor]:
-        """Tensors that a rule writes the new parameters to."""
+    def allocate(self, parameters: list[Tensor], holders: int, /) -> list[Tensor]:
+        """Tensors that a rule writes the new parameters to, with the values of the old ones if the rule needs them.
+
+        They may be the old ones, if nothing refers to those but the list and ``holders`` (> 0) other objects.
+        """
 
 
 def members(protocol: type) -> list[str]:

@@ -67,7 +67,9 @@ class Grouped:
         gradients = clipped(self, gradients)
         plans: list[tuple[Optimizer, Plan]] = []
         for optimizer, part in zip(self._optimizers(), self._split(parameters), strict=True):
-            plan = optimizer._plan(part, {path: gradients.pop(path) for path in part if path in gradients})
+            grads_of_part = {path: gradients.pop(path) for path in part if path in gradients}
+            # The model and two dictionaries hold the parameters of a model.
+            plan = optimizer._plan(part, grads_of_part, 0 if is_tree else 3)
             plans += [] if plan is None else [(optimizer, plan)]
         if gradients:
             raise ValueError(f"Grouped: grads must be of parameters, got one of {', '.join(gradients)}")

@@ -344,7 +344,8 @@ class Optimizer:
         """New values of the parameters that have a gradient, assigned to ``model`` if it is given."""
         if model is not None:
             parameters, grads, record = detach(parameters, grads)
-        plan = self._plan(parameters, grads)
+        # The model and the dictionary hold the parameters of a model; the caller may hold those of a tree.
+        plan = self._plan(parameters, grads, 0 if model is None else 2)
         if plan is None:
             return {}
         with plan.section():
@@ -354,10 +355,14 @@ class Optimizer:
                 model.assign(new)
         return new
 
-    def _plan(self, parameters: Tensors, grads: Mapping[str, Any]) -> Plan | None:
+    def _plan(self, parameters: Tensors, grads: Mapping[str, Any], holders: int = 0) -> Plan | None:
         """Plan of the update of the parameters that have a gradient; ``None`` if there are none.
 
         Errors are raised here, before any parameter or counter changes.
+
+        Args:
+            holders: number of objects that refer to a parameter of which nothing else needs the old value; 0 if others
+                may need it.
         """
         paths = [path for path, gradient in grads.items() if gradient is not None and path in parameters]
         if len(paths) != len(grads):
@@ -365,16 +370,11 @@ class Optimizer:
         if not paths:
             return None
         values, gradients = [parameters[path] for path in paths], [grads[path] for path in paths]
-        for path, value, gradient in zip(paths, values, gradients, strict=True):
-            if value.shape != gradient.shape:
-                raise ValueError(
-                    f"{type(self).__name__}: the gradient of {path} must have the shape of the parameter, "
-                    f"{describe(value)}, got {describe(gradient)}"
-                )
+        _check_shapes(self, paths, values, gradients)
         if not self._states.keys() >= grads.keys():
             self._prepare({path: parameters[path] for path in paths})
         self._match_parameters(paths, values)
-        return self._apply_rule(paths, values, clipped(self, gradients))
+        return self._apply_rule(paths, values, clipped(self, gradients), holders)
 
     def _commit(self, plan: Plan) -> Tensors:
         """Write the new state and return the new parameters by path."""
@@ -439,7 +439,7 @@ class Optimizer:
                 raise ValueError(f"{type(self).__name__}: the state {path}.{name} must be {describe(x)}, got {found}")
         return value.shape
 
-    def _apply_rule(self, paths: list[str], values: list[Any], gradients: list[Any]) -> Plan:
+    def _apply_rule(self, paths: list[str], values: list[Any], gradients: list[Any], holders: int) -> Plan:
         """Plan of the update, by the fused rule of the engine if it supports these tensors, otherwise by ``rule``."""
         completed = self._step
         rate = self._rate if self._schedule is None else self._schedule(ops.cast(completed, wide(values[0])))
@@ -459,7 +459,7 @@ class Optimizer:
         if fused is not None and fused_rules.supports(name, values, gradients):
             self.copy_shared_state()
             states = [self._states[path] for path in paths]
-            new = fused_rules.allocate(values)
+            new = fused_rules.allocate(values, holders)
 
             def write() -> None:
                 fused(self, new, values, gradients, states, steps, places, rate)
@@ -566,6 +566,16 @@ def _check_paths(optimizer: Optimizer, parameters: Tensors, grads: Mapping[str, 
             f"{type(optimizer).__name__}: every gradient must belong to a parameter, one of "
             f"{', '.join(parameters)}, got gradients of {', '.join(unknown)}"
         )
+
+
+def _check_shapes(optimizer: Optimizer, paths: list[str], values: list[Any], gradients: list[Any]) -> None:
+    """Raise an error if a gradient does not have the shape of its parameter."""
+    for path, value, gradient in zip(paths, values, gradients, strict=True):
+        if value.shape != gradient.shape:
+            raise ValueError(
+                f"{type(optimizer).__name__}: the gradient of {path} must have the shape of the parameter, "
+                f"{describe(value)}, got {describe(gradient)}"
+            )
 
 
 def positive(optimizer: Any, name: str, limit: float | None) -> float | None:

@@ -25,8 +25,8 @@ def is_traced() -> bool:
     return False
 
 
-def allocate(parameters: list[Any]) -> list[Any]:
-    """Memory for new parameters."""
+def allocate(parameters: list[Any], holders: int) -> list[Any]:
+    """Memory for new parameters, however many objects hold the old ones."""
     return [np.empty_like(parameter) for parameter in parameters]
 
 

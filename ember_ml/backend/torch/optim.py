@@ -1,40 +1,53 @@
-"""Fused optimizer steps: one torch call for all parameters.
+"""Fused optimizer steps: a few torch calls for all parameters.
 
-A step writes to the state, which the optimizer owns, and to the tensors that ``allocate`` returns, because others may
-hold the given parameters. In compiled code, the call of Adam is one operation of the graph, which takes a third of the
-time of the compiled formula.
+A step writes to the state, which the optimizer owns, and to the tensors that ``allocate`` returns: the parameters
+themselves if nothing else refers to them, otherwise copies. Parameters in half precision are updated in float32, the
+dtype of their state. In compiled code, the call of Adam is one operation of the graph, which takes a third of the time
+of the compiled formula.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
 from torch.compiler import is_compiling as is_traced
 
-from ember_ml.backend.torch.transform import is_differentiated
+from ember_ml.backend.torch.transform import is_differentiated, is_transformed
 
 Tensors: TypeAlias = list[torch.Tensor]
 
-# Dtypes that torch's fused functions support: on accelerators, a learning rate tensor must be float32.
+_NARROW = (torch.float16, torch.bfloat16)
+
+# Dtypes of all parameters and gradients of one step. On accelerators, torch's fused functions read the learning rate as
+# float32, which is too coarse for parameters in float64.
 _FUSED_DTYPES = {
-    "cpu": (torch.float32, torch.float64),
-    "cuda": (torch.float32,),
-    "mps": (torch.float32,),
+    "cpu": ((torch.float32, *_NARROW), (torch.float64,)),
+    "cuda": ((torch.float32, *_NARROW),),
+    "mps": ((torch.float32, *_NARROW),),
 }
 
 
 def supports(rule: str, parameters: list[Any], gradients: list[Any]) -> bool:
-    """Whether all are plain tensors of one dtype on one device, outside of ``vmap`` and differentiation."""
-    if is_traced() and rule == "SGD":
-        # The compiler fuses this short formula into one pass over memory.
+    """Whether all are plain tensors of these dtypes on one device, outside of ``vmap`` and differentiation."""
+    if is_transformed() or type(parameters[0]) is not torch.Tensor:
         return False
-    if _is_transformed() or type(parameters[0]) is not torch.Tensor:
-        return False
-    dtype, device = parameters[0].dtype, parameters[0].device
-    return dtype in _FUSED_DTYPES.get(device.type, ()) and all(
-        type(x) is torch.Tensor and x.dtype is dtype and x.device == device and not x.requires_grad
-        for x in (*parameters, *gradients)
+    device = parameters[0].device
+    dtypes: tuple[tuple[torch.dtype, ...], ...] = _FUSED_DTYPES.get(device.type, ())
+    if is_traced():
+        # The compiler fuses the formulas of the other rules into one pass over memory.
+        if rule not in ("Adam", "AdamW") or parameters[0].dtype in _NARROW:
+            return False
+        dtypes = ((parameters[0].dtype,),) if any(parameters[0].dtype in some for some in dtypes) else ()
+    return any(
+        all(
+            type(x) is torch.Tensor and x.dtype in some and x.device == device and not x.requires_grad
+            for x in (*parameters, *gradients)
+        )
+        for some in dtypes
     )
 
 
@@ -52,21 +65,45 @@ def record(parameters: Tensors) -> None:
             x.requires_grad_()
 
 
-def _is_transformed() -> bool:
-    """Whether a ``torch.func`` transform is active."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+Rule: TypeAlias = Callable[..., None]
 
 
-# The result is constant while a graph is traced. torch.compiler.assume_constant_result sets the same attribute, but
-# imports the compiler, which takes a second.
-_is_transformed._dynamo_marked_constant = True
+def _in_float32(rule: Rule) -> Rule:
+    """``rule`` for parameters of which some are in half precision: it gets them and their gradients in float32."""
+
+    @functools.wraps(rule)
+    def run(
+        options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+        places: list[int], rate: Any,
+    ) -> None:  # fmt: skip
+        if is_traced() or not any(x.dtype in _NARROW for x in (*parameters, *gradients)):
+            rule(options, new, parameters, gradients, states, counts, places, rate)
+            return
+        # A parameter in float32 has its value in the new tensor already.
+        wide = _widened([y if y.dtype is torch.float32 else x for x, y in zip(parameters, new, strict=True)])
+        rule(options, wide, wide, _widened(gradients), states, counts, places, rate)
+        narrow = [i for i, x in enumerate(new) if x.dtype in _NARROW]
+        if narrow:
+            torch._foreach_copy_([new[i] for i in narrow], [wide[i] for i in narrow])
+
+    return run
 
 
+def _widened(tensors: Tensors) -> Tensors:
+    """Tensors in float32; those that are in float32 already are not copied."""
+    wide = [torch.empty_like(x, dtype=torch.float32) if x.dtype in _NARROW else x for x in tensors]
+    narrow = [i for i, x in enumerate(tensors) if x.dtype in _NARROW]
+    if narrow:
+        torch._foreach_copy_([wide[i] for i in narrow], [tensors[i] for i in narrow])
+    return wide
+
+
+@_in_float32
 def SGD(  # noqa: N802 - named after the optimizers
     options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
     places: list[int], rate: Any,
 ) -> None:  # fmt: skip
-    velocities = [state["velocity"] for state in states] if options.momentum else []
+    velocities = _states(states, "velocity") if options.momentum else []
     gradients, matched = _match_strides(new, gradients), _match_strides(new, velocities)
     firsts = [bool(options.momentum and options.dampening) and bool(count == 1) for count in counts]
     if all(is_first is firsts[0] for is_first in firsts):
@@ -95,6 +132,82 @@ def _sgd(options: Any, new: Tensors, gradients: Tensors, matched: Tensors, rate:
     )
 
 
+@_in_float32
+def RMSprop(  # noqa: N802
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> None:  # fmt: skip
+    gradients = _decayed(options, new, gradients)
+    variances = _states(states, "variance")
+    torch._foreach_mul_(variances, options.rho)
+    torch._foreach_addcmul_(variances, gradients, gradients, value=1 - options.rho)
+    if options.centered:
+        means = _states(states, "mean")
+        torch._foreach_mul_(means, options.rho)
+        torch._foreach_add_(means, gradients, alpha=1 - options.rho)
+        variances = list(torch._foreach_addcmul(variances, means, means, value=-1.0))
+        # For a constant gradient, rounding may make the difference negative.
+        torch._foreach_clamp_min_(variances, 0.0)
+    changes = _normalized(gradients, variances, options.eps)
+    if options.momentum:
+        velocities = _states(states, "velocity")
+        torch._foreach_mul_(velocities, options.momentum)
+        torch._foreach_add_(velocities, changes)
+        changes = velocities
+    torch._foreach_sub_(new, torch._foreach_mul(changes, rate))
+
+
+@_in_float32
+def Adagrad(  # noqa: N802
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> None:  # fmt: skip
+    gradients = _decayed(options, new, gradients)
+    squares = _states(states, "squares")
+    torch._foreach_addcmul_(squares, gradients, gradients, value=1.0)
+    changes = _normalized(gradients, squares, options.eps)
+    for place, count in enumerate(counts):
+        chosen = [i for i, other in enumerate(places) if other == place]
+        torch._foreach_mul_([changes[i] for i in chosen], options.common(count.to(changes[0].dtype), rate))
+    torch._foreach_sub_(new, changes)
+
+
+@_in_float32
+def Lion(  # noqa: N802
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> None:  # fmt: skip
+    momenta = _states(states, "momentum")
+    changes = list(torch._foreach_mul(momenta, options.beta_1))
+    torch._foreach_add_(changes, gradients, alpha=1 - options.beta_1)
+    torch._foreach_sign_(changes)
+    torch._foreach_mul_(changes, rate)
+    if options.weight_decay:
+        torch._foreach_mul_(new, 1 - rate * options.weight_decay)
+    torch._foreach_sub_(new, changes)
+    torch._foreach_mul_(momenta, options.beta_2)
+    torch._foreach_add_(momenta, gradients, alpha=1 - options.beta_2)
+
+
+def _states(states: list[Any], name: str) -> Tensors:
+    return [state[name] for state in states]
+
+
+def _decayed(options: Any, parameters: Tensors, gradients: Tensors) -> Tensors:
+    """Gradients with the L2 penalty."""
+    if not options.weight_decay:
+        return gradients
+    return list(torch._foreach_add(gradients, parameters, alpha=options.weight_decay))
+
+
+def _normalized(gradients: Tensors, squares: Tensors, eps: float) -> Tensors:
+    """Gradients divided by the roots of their mean squares."""
+    sizes = list(torch._foreach_sqrt(squares))
+    torch._foreach_add_(sizes, eps)
+    return list(torch._foreach_div(gradients, sizes))
+
+
+@_in_float32
 def Adam(  # noqa: N802
     options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
     places: list[int], rate: Any,
@@ -103,12 +216,12 @@ def Adam(  # noqa: N802
     run(
         new,
         gradients,
-        [state["momentum"] for state in states],
-        [state["variance"] for state in states],
-        [state["largest"] for state in states] if options.amsgrad else [],
+        _states(states, "momentum"),
+        _states(states, "variance"),
+        _states(states, "largest") if options.amsgrad else [],
         counts,
         places,
-        _tensor(rate, parameters[0]),
+        _tensor(rate, new[0]),
         options.beta_1,
         options.beta_2,
         options.eps,
@@ -125,12 +238,32 @@ def _tensor(rate: Any, like: torch.Tensor) -> torch.Tensor:
     return rate if isinstance(rate, torch.Tensor) else torch.full((), rate, dtype=like.dtype, device=like.device)
 
 
-def allocate(parameters: Tensors) -> Tensors:
-    """Copies of the parameters, in one call if torch supports that."""
-    at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
-    if at_once is None or is_traced():
+def allocate(parameters: Tensors, holders: int) -> Tensors:
+    """Parameters, if only this list and that number of other objects refer to each of them; otherwise copies."""
+    if is_traced():
         return [x.clone() for x in parameters]
-    return list(at_once(parameters))
+    if holders and _references(parameters) == [_OWN_REFERENCES + holders] * len(parameters):
+        if all(map(_owns_memory, parameters)):
+            return parameters
+    at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
+    return [x.clone() for x in parameters] if at_once is None else list(at_once(parameters))
+
+
+def _references(values: list[Any]) -> list[int]:
+    """Number of references to each value."""
+    return [sys.getrefcount(values[i]) for i in range(len(values))]
+
+
+# References of a list that nothing else refers to, which depend on the version of Python.
+_OWN_REFERENCES = _references([object()])[0]
+
+
+def _owns_memory(x: torch.Tensor) -> bool:
+    """Whether no other tensor, and no array of another library, uses the memory of ``x``."""
+    storage = x.untyped_storage()
+    # The storage is referred to by the tensor and by the Python object made here. Memory of other libraries, such as
+    # that of torch.from_numpy, cannot be resized.
+    return torch._C._storage_Use_Count(storage._cdata) == 2 and storage.resizable() and x.is_contiguous()  # type: ignore[attr-defined]
 
 
 def _adam(

@@ -230,7 +230,17 @@ def compiled(f: FunctionType) -> Callable[..., Any]:
 
 def is_tracing() -> bool:
     """Whether the compiler traces the caller, outside of transforms of ``torch.func``."""
-    return torch.compiler.is_compiling() and peek_interpreter_stack() is None
+    return torch.compiler.is_compiling() and not is_transformed()
+
+
+def is_transformed() -> bool:
+    """Whether a transform of ``torch.func`` is active."""
+    return peek_interpreter_stack() is not None
+
+
+# The result is constant while a graph is traced. torch.compiler.assume_constant_result sets the same attribute, but
+# imports the compiler, which takes a second.
+is_transformed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class _StoppedError(Exception):

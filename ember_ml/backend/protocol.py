@@ -101,6 +101,9 @@ class CoreOptions(Protocol):
     def has_float64(self) -> bool:
         """Whether the default device supports float64. Absent: true if ``DTYPES`` contains it."""
 
+    def cast_all(self, tensors: Sequence[Tensor], dtype: DType, /) -> Sequence[Tensor]:
+        """Tensors in another dtype, with gradients. Absent: each is cast with ``cast``."""
+
     def forwards(self, x: Tensor, /) -> Tensor:
         """``x`` without negative strides, which some consumers of DLPack reject. Absent: ``x`` is used."""
 

@@ -29,6 +29,24 @@ TENSORS = (torch.Tensor, torch.nn.Parameter)
 # torch handles 0-d tensors faster than numbers, except here, where common exponents have fast paths.
 RAW_NUMBERS = frozenset({"power"})
 
+# Operations whose function receives floating tensors of different dtypes inside of torch.autocast.
+AUTOCAST = frozenset(
+    {
+        "add",
+        "conv",
+        "divide",
+        "dot_product_attention",
+        "einsum",
+        "linear",
+        "matmul",
+        "maximum",
+        "minimum",
+        "multiply",
+        "subtract",
+        "where",
+    }
+)
+
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
 
 _HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items()}
@@ -103,6 +121,11 @@ def scalar_like(number: float, like: torch.Tensor) -> torch.Tensor:
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``x`` in another dtype."""
     return x.to(dtype)
+
+
+def autocasts(x: torch.Tensor) -> bool:
+    """Whether the caller is inside of ``torch.autocast`` for the device of ``x``."""
+    return torch.is_autocast_enabled(x.device.type)
 
 
 class _CastAll(torch.autograd.Function):

@@ -156,10 +156,12 @@ class LossScale:
     >>> precision, scale = nn.Precision("fp16-mixed"), LossScale(1024.0)
     >>> def loss(model, x):
     ...     return scale.multiply(ops.sum(precision.apply(model, x)))
-    >>> scale.update(model, optimizer, transform.grad(loss)(model, ops.asarray([[1.0]])))
+    >>> bool(scale.update(model, optimizer, transform.grad(loss)(model, ops.asarray([[1.0]]))))
+    True
     >>> model.weight.tolist(), scale.skipped
     ([[0.5]], 0)
-    >>> scale.update(model, optimizer, transform.grad(loss)(model, ops.asarray([[1e4]])))
+    >>> bool(scale.update(model, optimizer, transform.grad(loss)(model, ops.asarray([[1e4]]))))
+    False
     >>> model.weight.tolist(), scale.skipped, scale.value
     ([[0.5]], 1, 512.0)
     """
@@ -212,12 +214,10 @@ class LossScale:
         self.init(loss)
         return ops.multiply(ops.cast(loss, "float32"), self._tensors["value"])
 
-    def divide(self, loss: Any) -> Any:
-        """``loss`` divided by the factor: what ``multiply`` was given."""
-        return ops.divide(loss, self._tensors["value"])
-
-    def update(self, model: Any, optimizer: Any, grads: Mapping[str, Any], before: Any = None) -> None:
+    def update(self, model: Any, optimizer: Any, grads: Mapping[str, Any], before: Any = None) -> Any:
         """Update a model with gradients of a multiplied loss; if one of them is not finite, skip the step.
+
+        Return whether all are finite, as a 0-d tensor; reading it waits for the computation.
 
         Args:
             model: the model.
@@ -239,6 +239,7 @@ class LossScale:
         model.assign(_select(is_finite, model.tensors(), held))
         optimizer.assign(_select(is_finite, optimizer.tensors(), state))
         self._count(is_finite)
+        return is_finite
 
     def _count(self, is_finite: Any) -> None:
         value, run, skipped = (self._tensors[name] for name in ("value", "run", "skipped"))

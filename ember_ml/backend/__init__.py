@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -118,6 +118,8 @@ class Backend:
     - ``RAW_NUMBERS``: names of the operations whose native function should receive Python numbers unchanged; all by
       default;
     - ``has_float64``: whether the default device supports float64;
+    - ``AUTOCAST`` and ``autocasts``: names of the operations whose tensors the engine itself casts at the moment;
+    - ``cast_all``: casts many tensors at once;
     - ``forwards``: copies a tensor with negative strides, which some readers of DLPack do not support;
     - ``GUESTS``: tensor types of another engine that its functions accept;
     - ``opaque``: calls a function that NumPy computes, invisible to the gradients of the engine;
@@ -148,6 +150,11 @@ class Backend:
         self.convert: Callable[..., Any] = core.convert
         self.scalar_like: Callable[..., Any] = core.scalar_like
         self.cast: Callable[..., Any] = core.cast
+        self.autocast: frozenset[str] = getattr(core, "AUTOCAST", frozenset())
+        self.autocasts: Callable[[Any], bool] = getattr(core, "autocasts", lambda x: False)
+        self.cast_all: Callable[..., Sequence[Any]] = getattr(
+            core, "cast_all", lambda tensors, dtype: [core.cast(x, dtype) for x in tensors]
+        )
         self.to_host: Callable[..., Any] = core.to_host
         self.device_like: Callable[..., Any] = core.device_like
         self.device_of: Callable[..., str] = core.device_of

@@ -98,8 +98,18 @@ class CoreOptions(Protocol):
     def RAW_NUMBERS(self) -> frozenset[str]:  # noqa: N802
         """Operations whose native functions receive Python numbers without conversion. Absent: all operations."""
 
+    @property
+    def AUTOCAST(self) -> frozenset[str]:  # noqa: N802
+        """Operations whose functions receive floating tensors of different dtypes while ``autocasts``. Absent: none."""
+
+    def autocasts(self, x: Tensor, /) -> bool:
+        """Whether the engine itself casts the operands of its functions at the moment. Absent: false."""
+
     def has_float64(self) -> bool:
         """Whether the default device supports float64. Absent: true if ``DTYPES`` contains it."""
+
+    def cast_all(self, tensors: Sequence[Tensor], dtype: DType, /) -> Sequence[Tensor]:
+        """Tensors in another dtype, with gradients. Absent: each is cast with ``cast``."""
 
     def forwards(self, x: Tensor, /) -> Tensor:
         """``x`` without negative strides, which some consumers of DLPack reject. Absent: ``x`` is used."""

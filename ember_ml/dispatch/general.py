@@ -16,7 +16,7 @@ from ember_ml.backend import Backend
 from ember_ml.dispatch import wrapping
 from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, called_as, hide_frames, rename
 from ember_ml.dispatch.fast import binding_error
-from ember_ml.dispatch.promotion import promotion_of
+from ember_ml.dispatch.promotion import is_half_and_single, promotion_of
 from ember_ml.dispatch.roles import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
 from ember_ml.dispatch.tensor_types import (
     HOST,
@@ -337,6 +337,10 @@ class GeneralPath:
             common = _common_dtype(operands, dtypes)
         self.check_kind(common)
         computed = rule.compute(common)
+        if self.operation.name in backend.autocast:
+            tensors = [container[key] for container, key in operands if type(container[key]) not in NUMBERS]
+            if len(tensors) == len(operands) and is_half_and_single(backend, tensors):
+                return common
         for (container, key), dtype in zip(operands, dtypes, strict=True):
             if type(container[key]) in NUMBERS:
                 self.check_range(container[key], common)

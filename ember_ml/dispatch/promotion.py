@@ -7,6 +7,7 @@ need not compute it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,11 +30,12 @@ _NO_ROW: dict[Any, Any] = {}
 
 
 class Entry(NamedTuple):
-    """The backend, its tensor type and the table, for tensors of one engine."""
+    """The backend, its tensor type, the table, and whether the engine may cast itself, for tensors of one engine."""
 
     backend: Backend
     tensor_type: type
     table: Table
+    is_autocast: bool
 
 
 class Promotion:
@@ -52,7 +54,10 @@ class Promotion:
         """Register the tensors of ``backend``."""
         tensor_type = backend.tensors[0]
         self.entries[tensor_type] = Entry(
-            backend, tensor_type, _table(backend, operation.rule, operation.kinds, default_float())
+            backend,
+            tensor_type,
+            _table(backend, operation.rule, operation.kinds, default_float()),
+            operation.name in backend.autocast,
         )
 
 
@@ -65,7 +70,7 @@ class Unary(Promotion):
         entry = self.entries.get(type(x))
         if entry is None or (entry.backend.is_host and backends.process_backend() is not entry.backend):
             return None
-        backend, _, table = entry
+        backend, _, table, _ = entry
         computed = table.get(x.dtype, _NO_ROW).get(None)
         return None if computed is None else (backend, (backend.cast(x, computed),))
 
@@ -80,12 +85,14 @@ class Binary(Promotion):
         entry = self.entries.get(first) or self.entries.get(second)
         if entry is None or (entry.backend.is_host and backends.process_backend() is not entry.backend):
             return None
-        backend, tensor_type, table = entry
+        backend, tensor_type, table, is_autocast = entry
         left = x.dtype if first is tensor_type else first
         right = y.dtype if second is tensor_type else second
         computed = table.get(left, _NO_ROW).get(right)
         if computed is None or not (_is_small(x) and _is_small(y)):
             return None
+        if is_autocast and first is second and is_half_and_single(backend, (x, y)):
+            return backend, (x, y)
         if first is tensor_type and left != computed:
             x = backend.cast(x, computed)
         if second is not tensor_type:
@@ -95,6 +102,14 @@ class Binary(Promotion):
         if first is not tensor_type:
             x = backend.scalar_like(x, y)
         return backend, (x, y)
+
+
+def is_half_and_single(backend: Backend, tensors: Sequence[Any]) -> bool:
+    """Whether the engine itself casts these tensors at the moment: all of float32 or of half precision."""
+    return backend.autocasts(tensors[0]) and all(backend.names[x.dtype].name in _AUTOCAST_DTYPES for x in tensors)
+
+
+_AUTOCAST_DTYPES = frozenset({"float16", "bfloat16", "float32"})
 
 
 def _is_small(value: Any) -> bool:

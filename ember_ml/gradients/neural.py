@@ -1,4 +1,4 @@
-"""Gradients of convolution, pooling, normalization and attention."""
+"""Gradients of linear maps, convolution, pooling, normalization and attention."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ from typing import Any
 
 from ember_ml.gradients.math import _axes
 from ember_ml.ops import activations, comparison, creation, dtypes, indexing, linearalg, manipulation, math, stats
-from ember_ml.ops.neural import conv, conv_transpose, unfold
+from ember_ml.ops.neural import conv, conv_transpose, linear, unfold
 from ember_ml.shapes import windows as _windows
 from ember_ml.shapes.neural import causal_offset
+
+
+def _linear_of_x(g: Any, out: Any, x: Any, weight: Any, bias: Any) -> Any:
+    return linear(g, manipulation.matrix_transpose(weight))
+
+
+def _linear_of_weight(g: Any, out: Any, x: Any, weight: Any, bias: Any) -> Any:
+    count = _math.prod(x.shape[:-1])
+    rows, gradients = (manipulation.reshape(one, (count, one.shape[-1])) for one in (x, g))
+    return linearalg.matmul(manipulation.matrix_transpose(rows), gradients)
+
+
+def _linear_of_bias(g: Any, out: Any, x: Any, weight: Any, bias: Any) -> Any:
+    return g
 
 
 def _channels_last(x: Any, data_format: str) -> Any:
@@ -256,6 +270,7 @@ def _fold(
 
 
 RULES = {
+    "linear": (_linear_of_x, _linear_of_weight, _linear_of_bias),
     "conv": (_conv_of_x, _conv_of_kernel),
     "conv_transpose": (_conv_transpose_of_x, _conv_transpose_of_kernel),
     "max_pool": (_max_pool,),

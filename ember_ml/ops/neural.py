@@ -1,4 +1,4 @@
-"""Neural network primitives: convolution, pooling, normalization, attention, recurrence, embedding, resizing."""
+"""Neural network primitives: linear maps, convolution, pooling, normalization, attention, recurrence, embedding, resizing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,24 @@ from ember_ml.ops import (
 from ember_ml.ops import random as _random
 from ember_ml.shapes import windows as _windows
 from ember_ml.shapes.axes import axes_of as _axes
+from ember_ml.shapes.neural import check_linear as _check_linear
 from ember_ml.shapes.neural import check_recurrent as _check_recurrent
 from ember_ml.shapes.neural import check_resize as _check_resize
 from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
+
+
+@op(promoted, kinds="numeric")
+def linear(x: TensorLike, weight: TensorLike, /, bias: TensorLike | None = None) -> Tensor:
+    """``x @ weight + bias`` along the last axis of ``x``, in one kernel where the engine has one.
+
+    The weight has the shape (in_features, out_features), the bias (out_features).
+
+    >>> linear([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [10.0, 20.0, 30.0]).tolist()
+    [[11.0, 22.0, 33.0], [13.0, 24.0, 37.0]]
+    """
+    _check_linear(x, weight, bias)
+    product = linearalg.matmul(x, weight)
+    return product if bias is None else math.add(product, bias)
 
 
 @op(floating, kinds="real")
@@ -739,8 +754,7 @@ def _gru(
     h = creation.zeros_like(steps[0][..., : weight_hh.shape[0]]) if h is None else h
     outputs = []
     for step in steps:
-        recurrent = linearalg.matmul(h, weight_hh)
-        recurrent = recurrent if bias_hh is None else math.add(recurrent, bias_hh)
+        recurrent = linear(h, weight_hh, bias_hh)
         r_x, z_x, n_x = manipulation.split(step, 3, axis=-1)
         r_h, z_h, n_h = manipulation.split(recurrent, 3, axis=-1)
         n = math.tanh(math.add(n_x, math.multiply(activations.sigmoid(math.add(r_x, r_h)), n_h)))
@@ -751,8 +765,7 @@ def _gru(
 
 def _steps(x: Any, weight: Any, bias: Any, axis: int, reverse: bool) -> list[Any]:
     """The part of each step that depends only on the input, in the order of the steps; computed for all at once."""
-    projected = linearalg.matmul(x, weight)
-    steps = list(manipulation.unstack(projected if bias is None else math.add(projected, bias), axis=axis))
+    steps = list(manipulation.unstack(linear(x, weight, bias), axis=axis))
     return steps[::-1] if reverse else steps
 
 

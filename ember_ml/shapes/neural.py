@@ -1,4 +1,4 @@
-"""Shapes of the arguments of recurrent layers, attention and resizing."""
+"""Shapes of the arguments of linear maps, recurrent layers, attention and resizing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from typing import Any
 
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.windows import is_last
+
+
+def check_linear(x: Any, weight: Any, bias: Any) -> None:
+    """Raise an error if the shapes of the arguments of a linear map do not match."""
+    if len(x.shape) and len(weight.shape) == 2 and x.shape[-1] == weight.shape[0]:
+        if bias is None or tuple(bias.shape) == (weight.shape[1],):
+            return
+        raise ValueError(f"bias must have shape [{weight.shape[1]}], the columns of weight, got {list(bias.shape)}")
+    raise ValueError(
+        f"x and weight must have shapes (..., in_features) and (in_features, out_features), got {list(x.shape)} and "
+        f"{list(weight.shape)}"
+    )
 
 
 def check_recurrent(

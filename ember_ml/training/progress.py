@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ Figures = dict[str, float]
 
 # Seconds between two displays of the loss; reading it waits for the computation.
 INTERVAL = 0.25
+
+# Seconds after which a compilation is shown.
+PATIENCE = 3.0
 
 # Terminal width, in columns, below which the bar and the figures do not fit on one line.
 NARROW = 120
@@ -92,6 +96,11 @@ class Epoch:
     def end(self, record: Figures) -> None:
         """Called after the epoch."""
 
+    @contextmanager
+    def compilation(self) -> Iterator[None]:
+        """Context manager around a step that is compiled."""
+        yield
+
 
 class _Bar(Epoch):
     def __init__(self, bars: Any, task: Any) -> None:
@@ -104,6 +113,29 @@ class _Bar(Epoch):
         self.bars.update(self.task, advance=1)
         if time.perf_counter() - self.last > INTERVAL:
             self._show(figures())
+
+    @contextmanager
+    def compilation(self) -> Iterator[None]:
+        is_done = threading.Event()
+        thread = threading.Thread(target=self._show_compilation, args=(is_done,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            thread.join()
+            # Neither the speed nor the remaining time are those of the steps that follow.
+            self.begin = time.perf_counter()
+            self.seen = 0
+
+    def _show_compilation(self, is_done: threading.Event) -> None:
+        """Show how long the compilation takes until it is done, once it takes more than a few seconds."""
+        begin, wait = time.perf_counter(), PATIENCE
+        while not is_done.wait(wait):
+            wait = 1.0
+            seconds = time.perf_counter() - begin
+            self.bars.update(self.task, figures=f"compiling the training step: {seconds:.0f} s")
+            self.bars.refresh()
 
     def end(self, record: Figures) -> None:
         # The bar already shows the elapsed time.

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from ember_ml import ops, transform, tree
 from ember_ml.dtypes import written
 from ember_ml.extend import activate, backend_of, current_backend, operation_of
 from ember_ml.interrupts import interruptible, uninterrupted
+from ember_ml.nn.precision import LossScale, Precision
 from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.spellings import value_hint, value_named
@@ -24,7 +26,7 @@ from ember_ml.training.data import Arrays, Batch, Batches, as_data, check_intege
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.probabilities import expected_by
-from ember_ml.training.progress import Progress
+from ember_ml.training.progress import Epoch, Progress
 from ember_ml.transform.leaves import has_compiler
 
 
@@ -35,6 +37,8 @@ class _Snapshot(NamedTuple):
     model: dict[str, Any]
     # ``None`` if the engine writes into the state in place, which is then the last thing a step changes.
     optimizer: dict[str, Any] | None
+    # State of the scale of the loss; empty without one.
+    scale: dict[str, Any]
     # Number of batches that each metric has measured.
     measured: list[int]
 
@@ -67,6 +71,11 @@ class Trainer:
         callbacks: one ``Callback`` or several.
         compile: compile the training step. It is compiled again for each batch size, such as that of a smaller last
             batch.
+        precision: an ``nn.Precision`` or its name, such as ``"bf16-mixed"``, to compute in. The parameters are cast to
+            its parameter dtype now. With float16, the loss is scaled, and steps whose gradients overflow are skipped.
+        accumulate: number of batches per step, whose gradients are added. A step then equals one with a batch of that
+            size, except for what depends on the batch, such as ``BatchNorm``, and needs less memory. The last step of
+            a pass over the data has the batches that are left.
 
     >>> from ember_ml import nn, ops, optim
     >>> model = nn.modules.Linear(1, 1)
@@ -85,6 +94,8 @@ class Trainer:
         callbacks: Callback | Iterable[Callback] | None = (),
         *,
         compile: bool = False,
+        precision: str | Precision | None = None,
+        accumulate: int = 1,
     ) -> None:
         self.model = _check_instance(model, "tensors", "model must be a Module")
         self.loss = loss
@@ -99,6 +110,13 @@ class Trainer:
         given_callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
         required = "callbacks must be Callback instances"
         self.callbacks = [_check_instance(one, "on_epoch_end", required) for one in given_callbacks or ()]
+        self.precision = Precision(precision) if isinstance(precision, str) else precision
+        if self.precision is not None:
+            if not isinstance(self.precision, Precision):
+                raise TypeError(f"Trainer: precision must be an nn.Precision or its name, got {written(precision)}")
+            self.precision.cast_parameters(self.model)
+        self.loss_scale = None if self.precision is None or self.precision.compute != "float16" else LossScale()
+        self.accumulate = check_integer("accumulate", accumulate, 1)
         self.history = History()
         # Number of finished epochs, of steps in the current epoch, and of steps in total.
         self.epoch = self.batch = self.step = 0
@@ -118,7 +136,10 @@ class Trainer:
         # Whether predictions have yet to be compared with what the loss expects.
         self._is_unchecked = False
         self._is_compiled = compile
+        # Shapes of the batches for which a step has been compiled.
+        self._compiled_shapes: set[Any] = set()
         self._compiled_step = transform.compile(self._train_step)
+        self._compiled_part = transform.compile(self._add_gradients)
         self._gradient = transform.value_and_grad(self._objective, has_aux=True)
 
     @property
@@ -131,6 +152,8 @@ class Trainer:
         self._loss = get_loss(loss)
         self._expected = expected_by(getattr(self._loss, "operation", None))
         self._is_weighted = _accepts_weights(self._loss)
+        operation = getattr(self._loss, "operation", None)
+        self._is_sum = isinstance(operation, partial) and operation.keywords.get("reduction") == "sum"
 
     def fit(
         self,
@@ -204,6 +227,8 @@ class Trainer:
                     self._begin_epoch()
                     self._begin_pass()
             self.optimizer.init(self.model)
+            if self.loss_scale is not None:
+                self.loss_scale.init(next(iter(self.model.parameters().values())))
             self._call("on_fit_begin")
             try:
                 if self._pending:
@@ -228,7 +253,7 @@ class Trainer:
             data = as_data(x, y, batch_size, self._device, sample_weight)
             for batch, target, *weights in data.batches(shuffle=False):
                 self._check_weights(weights)
-                prediction = self.model(batch)
+                prediction = self._predict(self.model, batch)
                 losses.append(self.loss(prediction, target, *weights))
                 sizes.append(_weight_of(batch, *weights))
                 for metric in metrics:
@@ -248,7 +273,7 @@ class Trainer:
         with self._on_model_backend(), self._in_mode(training=False):
             data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
             for batch, *_ in data.batches(shuffle=False):
-                predictions.append(self.model(batch))
+                predictions.append(self._predict(self.model, batch))
                 self._eval_step(predictions[-1], ())
             if not predictions:
                 raise ValueError("Trainer: x must have at least 1 batch to predict, got none")
@@ -293,6 +318,7 @@ class Trainer:
         content = {
             "model": self.model.tensors(),
             "optimizer": self.optimizer.tensors(),
+            "loss_scale": self.loss_scale.tensors() if self.loss_scale is not None else {},
             "metrics": [metric.state() for metric in self.metrics],
             "callbacks": [callback.state() for callback in self.callbacks],
             # Figures added by callbacks may be NumPy scalars or tensors.
@@ -344,6 +370,9 @@ class Trainer:
             with uninterrupted():
                 self.model.assign(tensors)
                 self.optimizer.assign(state)
+                if self.loss_scale is not None:
+                    # Absent in earlier versions, and if the run was in another precision.
+                    self.loss_scale.assign(content.get("loss_scale", {}))
                 ops.random.set_state(progress["seed"])
                 self.epoch, self.batch, self.step = progress["epoch"], progress["batch"], progress["step"]
                 self._epoch_seed, self._snapshot, self._pending = progress["epoch_seed"], None, []
@@ -384,18 +413,18 @@ class Trainer:
         begin = time.perf_counter()
         self._call_epoch_begin()
         limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch
-        total = run.steps_per_epoch or len(run.data)
+        total = run.steps_per_epoch or -(-len(run.data) // self.accumulate)
         with self._in_mode(training=True), run.progress.epoch(self.epoch, total, self.batch) as listener:
             while self.batch < limit and self.step < run.max_steps:
-                batch = self._take_step(batches)
-                if batch is None:
+                examples = self._take_step(batches, listener)
+                if examples is None:
                     if run.steps_per_epoch is None:
                         break
                     self._begin_pass()
                     continue
                 loss = self._losses[-1]
                 self._notify_pending()
-                listener.step(size_of(batch[0]), partial(self._figures, loss))
+                listener.step(examples, partial(self._figures, loss))
             if not self._losses:
                 raise ValueError(
                     "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
@@ -407,6 +436,7 @@ class Trainer:
                 x, y, *weights = _split_validation(run.validation_data)
                 found = self.evaluate(x, y, run.batch_size, *weights)
                 record.update({f"val_{name}": value for name, value in found.items()})
+            record.update(self._scale_figures())
             record["learning_rate"] = self.optimizer.learning_rate
             record["seconds"] = time.perf_counter() - begin
             listener.end(record)
@@ -441,8 +471,8 @@ class Trainer:
         # A resumed epoch has already drawn these numbers.
         ops.random.set_state(stream)
 
-    def _batches(self, run: _Run) -> Iterator[Batch | None]:
-        """Remaining batches of this pass over the data and those of all later ones, with ``None`` after each pass."""
+    def _batches(self, run: _Run) -> Iterator[list[Batch] | None]:
+        """Batches of each step of this pass over the data and of all later ones, with ``None`` after each pass."""
         while True:
             stream = ops.random.get_state()
             if self._pass_seed is None:
@@ -450,28 +480,44 @@ class Trainer:
             # The order is drawn with the stream as it was at the start of the pass; then the current state is restored.
             if stream != self._pass_seed:
                 ops.random.set_state(self._pass_seed)
-            yield from run.data.batches(run.shuffle, self._position, stream if self._position else None)
+            batches = run.data.batches(run.shuffle, self._position, stream if self._position else None)
+            while group := list(islice(batches, self.accumulate)):
+                yield group
             yield None
 
-    def _take_step(self, batches: Iterator[Batch | None]) -> Batch | None:
-        """Train on the next batch and return it; ``None`` if the pass over the data is over."""
+    def _take_step(self, batches: Iterator[list[Batch] | None], listener: Epoch) -> int | None:
+        """Train on the next batches, and return the number of examples; ``None`` if the pass over the data is over."""
         self._snapshot = _Snapshot(
             ops.random.get_state(),
             self.model.tensors(),
             self.optimizer.tensors() if self._is_lazy else None,
+            self.loss_scale.tensors() if self.loss_scale is not None else {},
             [len(metric._measured) for metric in self.metrics],
         )
-        batch = next(batches)
-        if batch is None:
+        group = next(batches)
+        if group is None:
             return None
+        for _, _, *weights in group:
+            self._check_weights(weights)
+        sizes = [_weight_of(x, *weights) for x, _, *weights in group]
+        with self._announce_compilation(group, listener):
+            if self.accumulate > 1:
+                self._take_parts(group, sizes)
+            else:
+                self._take_batch(group[0], sizes[0])
+        return sum(size_of(x) for x, *_ in group)
+
+    def _take_batch(self, batch: Batch, size: Any) -> None:
+        """Train on one batch."""
         x, y, *weights = batch
-        self._check_weights(weights)
-        size = _weight_of(x, *weights)
         if self._is_compiled:
             if self._is_unchecked:
                 self._check_prediction(self._forward(x))
             with uninterrupted():
-                loss, prediction = self._compiled_step(self.model, self.optimizer, x, y, *weights)
+                loss, prediction, is_finite = self._compiled_step(
+                    self.model, self.optimizer, self.loss_scale, x, y, *weights
+                )
+                size = _counted(size, is_finite)
                 try:
                     self._measure(prediction, y, *weights)
                     self._eval_step(loss, self.metrics)
@@ -482,15 +528,43 @@ class Trainer:
                     raise
                 self._count_step(loss, size)
         else:
-            (loss, prediction), grads = self._gradient(self.model, x, y, *weights)
+            (value, (loss, prediction)), grads = self._gradient(self.model, self.loss_scale, None, x, y, *weights)
             if self._is_unchecked:
                 self._check_prediction(prediction)
             self._measure(prediction, y, *weights)
-            with uninterrupted():
+            self._finish_step(value if loss is None else loss, size, grads)
+
+    def _take_parts(self, group: list[Batch], sizes: list[Any]) -> None:
+        """Train on several batches, with the gradient of the loss of all their examples."""
+        run = self._compiled_part if self._is_compiled else self._add_gradients
+        total = sum(sizes[1:], sizes[0])
+        sums = {path: ops.zeros_like(x) for path, x in self.model.parameters().items()}
+        loss: Any = 0.0
+        for (x, y, *weights), size in zip(group, sizes, strict=True):
+            if self._is_unchecked and self._is_compiled:
+                self._check_prediction(self._forward(x))
+            # A tensor, since a compiled program is for one value of a number. Weights may all be zero.
+            share = 1.0 if self._is_sum else size / total if type(total) is int else size / ops.maximum(total, 1e-30)
+            share = ops.asarray(share, dtype="float32", device=self._device)
+            part, prediction, sums = run(self.model, self.loss_scale, share, sums, x, y, *weights)
+            if self._is_unchecked:
+                self._check_prediction(prediction)
+            self._measure(prediction, y, *weights)
+            loss = ops.add(loss, part)
+            self._eval_step((loss, sums), self.metrics)
+        self._finish_step(loss, total, sums, len(group))
+
+    def _finish_step(self, loss: Any, size: Any, grads: dict[str, Any], batches: int = 1) -> None:
+        """Update the model and count the step, in which so many batches were used."""
+        with uninterrupted():
+            is_finite = None
+            if self.loss_scale is None:
                 self.optimizer.update(self.model, grads)
-                self._eval_step(loss, self.metrics)
-                self._count_step(loss, size)
-        return batch
+            else:
+                assert self._snapshot is not None
+                is_finite = self.loss_scale.update(self.model, self.optimizer, grads, self._snapshot.model)
+            self._eval_step(loss, self.metrics)
+            self._count_step(loss, _counted(size, is_finite), batches)
 
     def _check_prediction(self, prediction: Any) -> None:
         """Warn if the first prediction of a run is not what the loss expects."""
@@ -502,7 +576,7 @@ class Trainer:
         """Prediction for a batch before its step, which leaves no trace in the model and the random stream."""
         stream, tensors = ops.random.get_state(), self.model.tensors()
         with self._in_mode(training=False):
-            prediction = self.model(x)
+            prediction = self._predict(self.model, x)
         self.model.assign(tensors)
         ops.random.set_state(stream)
         return prediction
@@ -511,12 +585,12 @@ class Trainer:
         for metric in self.metrics:
             metric.update(y, prediction, *weights)
 
-    def _count_step(self, loss: Any, size: Any) -> None:
+    def _count_step(self, loss: Any, size: Any, batches: int = 1) -> None:
         self._losses.append(loss)
         self._sizes.append(size)
         self.batch += 1
         self.step += 1
-        self._position += 1
+        self._position += batches
         self._pending, self._snapshot = list(self.callbacks), None
 
     def _roll_back(self) -> None:
@@ -527,6 +601,8 @@ class Trainer:
         with uninterrupted():
             ops.random.set_state(snapshot.stream)
             self.model.assign(snapshot.model)
+            if self.loss_scale is not None:
+                self.loss_scale.assign(snapshot.scale)
             if snapshot.optimizer is not None:
                 self.optimizer.assign(snapshot.optimizer)
             for metric, count in zip(self.metrics, snapshot.measured, strict=True):
@@ -550,28 +626,65 @@ class Trainer:
                 self._pending = self._pending[1:]
         self._call("on_settled")
 
-    def _objective(self, model: Any, x: Any, y: Any, *weights: Any) -> Any:
-        prediction = model(x)
-        # Without metrics the prediction is not needed, so a compiler can drop it.
-        is_needed = self._is_measured or self._is_unchecked
-        return self._loss(prediction, y, *weights), prediction if is_needed else None
+    def _predict(self, model: Any, x: Any) -> Any:
+        return model(x) if self.precision is None else self.precision.apply(model, x)
 
-    def _train_step(self, model: Any, optimizer: Any, x: Any, y: Any, *weights: Any) -> tuple[Any, Any]:
+    def _objective(self, model: Any, scale: LossScale | None, share: Any, x: Any, y: Any, *weights: Any) -> Any:
+        """Value to differentiate, and the loss if it is another, with the prediction.
+
+        Args:
+            scale: factor of the loss; ``None`` for 1.
+            share: share of this batch in the loss of the step; ``None`` for 1.
+        """
+        prediction = self._predict(model, x)
+        loss = self._loss(prediction, y, *weights)
+        if share is not None:
+            loss = ops.multiply(loss, ops.cast(share, ops.dtype(loss)))
+        # Without metrics the prediction is not needed, so a compiler can drop it.
+        needed = prediction if self._is_measured or self._is_unchecked else None
+        return (loss, (None, needed)) if scale is None else (scale.multiply(loss), (loss, needed))
+
+    def _train_step(
+        self, model: Any, optimizer: Any, scale: LossScale | None, x: Any, y: Any, *weights: Any
+    ) -> tuple[Any, Any, Any]:
+        """Loss and prediction of a step, and whether it was not skipped; ``None`` for the last without a scale."""
+        before = None if scale is None else model.tensors()
         # Without a compiler this is ordinary Python, so Ctrl-C is allowed until the state changes.
         with nullcontext() if self._is_traced else interruptible():
-            (loss, prediction), grads = self._gradient(model, x, y, *weights)
-        optimizer.update(model, grads)
-        return loss, prediction
+            (value, (loss, prediction)), grads = self._gradient(model, scale, None, x, y, *weights)
+        if scale is None:
+            optimizer.update(model, grads)
+            return value, prediction, None
+        return loss, prediction, scale.update(model, optimizer, grads, before)
+
+    def _add_gradients(
+        self, model: Any, scale: LossScale | None, share: Any, sums: dict[str, Any], x: Any, y: Any, *weights: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Loss and prediction of one of the batches of a step, and the sums of the gradients including its own."""
+        (value, (loss, prediction)), grads = self._gradient(model, scale, share, x, y, *weights)
+        added = {path: ops.add(sums[path], gradient) for path, gradient in grads.items()}
+        return value if loss is None else loss, prediction, added
 
     def _eval_step(self, result: Any, metrics: Sequence[Metric]) -> None:
         """Evaluate the results of a step on a lazy engine, so that its graph does not grow from step to step."""
         if self._is_lazy:
             ops.eval(
-                result, [metric.state()[-1:] for metric in metrics], self.model.tensors(), self.optimizer.tensors()
+                result,
+                [metric.state()[-1:] for metric in metrics],
+                self.model.tensors(),
+                self.optimizer.tensors(),
+                {} if self.loss_scale is None else self.loss_scale.tensors(),
             )
 
     def _figures(self, loss: Any) -> dict[str, float]:
-        return {"loss": float(loss), **{metric.name: metric.compute() for metric in self.metrics if metric.is_quick}}
+        figures = {metric.name: metric.compute() for metric in self.metrics if metric.is_quick}
+        return {"loss": float(loss), **figures, **self._scale_figures()}
+
+    def _scale_figures(self) -> dict[str, float]:
+        """Number of skipped steps so far, and the scale of the loss, if there is one."""
+        if self.loss_scale is None:
+            return {}
+        return {"skipped_steps": self.loss_scale.skipped, "loss_scale": self.loss_scale.value}
 
     def _read_losses(self) -> list[float]:
         self._losses = _read_numbers(self._losses)
@@ -580,6 +693,17 @@ class Trainer:
     def _call(self, name: str, *args: Any) -> None:
         for callback in self.callbacks:
             getattr(callback, name)(self, *args)
+
+    @contextmanager
+    def _announce_compilation(self, group: list[Batch], listener: Epoch) -> Iterator[None]:
+        """Tell the listener if the step is compiled in this block, as it is once for all batches of one shape."""
+        shapes = tuple(tuple(leaf.shape) for leaf in tree.leaves(group[0]) if leaf is not None)
+        if not self._is_compiled or not self._is_traced or shapes in self._compiled_shapes:
+            yield
+            return
+        with listener.compilation():
+            yield
+        self._compiled_shapes.add(shapes)
 
     @contextmanager
     def _on_model_backend(self) -> Iterator[None]:
@@ -698,6 +822,11 @@ def _reset_copy(metric: Metric) -> Metric:
     new.__dict__.update(metric.__dict__)
     new.reset()
     return new
+
+
+def _counted(size: Any, is_finite: Any) -> Any:
+    """Weight of the loss of a step in the mean of the epoch: zero if the step was skipped."""
+    return size if is_finite is None else ops.where(is_finite, ops.asarray(size, dtype="float32"), 0.0)
 
 
 def _read_numbers(losses: list[Any]) -> list[float]:

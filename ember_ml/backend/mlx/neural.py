@@ -9,11 +9,12 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx.mapping import map_like
+from ember_ml.backend.mlx.linearalg import matmul
+from ember_ml.backend.mlx.mapping import map_like, mapped
 from ember_ml.backend.mlx.math import exp
 from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY
-from ember_ml.shapes.neural import causal_offset, check_attention
+from ember_ml.shapes.neural import causal_offset, check_attention, check_linear
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
@@ -32,6 +33,15 @@ from ember_ml.shapes.windows import (
 
 # Windows at least this long are faster to reduce with one call than to join position by position.
 _LONG = 8
+
+
+def linear(x: mx.array, weight: mx.array, /, bias: mx.array | None = None) -> mx.array:
+    check_linear(x, weight, bias)
+    # MLX 0.32: addmm raises for x without features, and if it is mapped over the bias alone.
+    if bias is None or mapped or not x.size or not mx.issubdtype(x.dtype, mx.inexact):
+        product = matmul(x, weight)
+        return product if bias is None else product + bias
+    return mx.addmm(bias, x, weight)
 
 
 def conv(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ember_ml.backend.numpy.linearalg import _wide
 from ember_ml.shapes.axes import axes_of
-from ember_ml.shapes.neural import causal_offset, check_attention
+from ember_ml.shapes.neural import causal_offset, check_attention, check_linear
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
@@ -31,6 +31,16 @@ Array = np.ndarray[Any, Any]
 
 # Number of elements that fits easily in the CPU cache.
 _CACHED = 1 << 16
+
+
+def linear(x: Array, weight: Array, /, bias: Array | None = None) -> Array:
+    check_linear(x, weight, bias)
+    # One product of many rows is faster than many products of few.
+    rows = _wide(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    result = np.matmul(rows, _wide(weight))
+    if bias is not None:
+        np.add(result, _wide(bias), out=result)
+    return result.reshape(*x.shape[:-1], weight.shape[1]).astype(x.dtype, copy=False)
 
 
 def conv(

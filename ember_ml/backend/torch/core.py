@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 
 from ember_ml import backend as backends
@@ -27,6 +28,24 @@ TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 # torch handles 0-d tensors faster than numbers, except here, where common exponents have fast paths.
 RAW_NUMBERS = frozenset({"power"})
+
+# Operations whose function receives floating tensors of different dtypes inside of torch.autocast.
+AUTOCAST = frozenset(
+    {
+        "add",
+        "conv",
+        "divide",
+        "dot_product_attention",
+        "einsum",
+        "linear",
+        "matmul",
+        "maximum",
+        "minimum",
+        "multiply",
+        "subtract",
+        "where",
+    }
+)
 
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
 
@@ -102,6 +121,39 @@ def scalar_like(number: float, like: torch.Tensor) -> torch.Tensor:
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``x`` in another dtype."""
     return x.to(dtype)
+
+
+def autocasts(x: torch.Tensor) -> bool:
+    """Whether the caller is inside of ``torch.autocast`` for the device of ``x``."""
+    return torch.is_autocast_enabled(x.device.type)
+
+
+class _CastAll(torch.autograd.Function):
+    """Casts of many tensors in one call of torch, and of their gradients in another."""
+
+    @staticmethod
+    def forward(ctx: Any, dtype: torch.dtype, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.dtypes = [x.dtype for x in tensors]
+        new = [torch.empty_like(x, dtype=dtype) for x in tensors]
+        torch._foreach_copy_(new, tensors)
+        return tuple(new)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        found: list[torch.Tensor | None] = [None] * len(cotangents)
+        for dtype in dict.fromkeys(ctx.dtypes):
+            places = [i for i, x in enumerate(cotangents) if x is not None and ctx.dtypes[i] is dtype]
+            for i, x in zip(places, cast_all([cotangents[i] for i in places], dtype), strict=True):
+                found[i] = x
+        return None, *found
+
+
+def cast_all(tensors: Sequence[Any], dtype: torch.dtype) -> Sequence[torch.Tensor]:
+    """Tensors in another dtype, with a few kernels for all of them where a kernel for each would cost more."""
+    if not tensors or torch.compiler.is_compiling() or peek_interpreter_stack() is not None or is_forward_mode():
+        return [x.to(dtype) for x in tensors]
+    return _CastAll.apply(dtype, *tensors)  # type: ignore[no-any-return]
 
 
 def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:

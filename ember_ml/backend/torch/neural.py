@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from ember_ml.backend.torch.indexing import _is_true
+from ember_ml.backend.torch.linearalg import matmul
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
 from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import definition_of
 from ember_ml.shapes.axes import axes_of, axis_of
-from ember_ml.shapes.neural import causal_offset, check_attention, check_recurrent, check_resize
+from ember_ml.shapes.neural import causal_offset, check_attention, check_linear, check_recurrent, check_resize
 from ember_ml.shapes.windows import (
     Windows,
     check_kernel,
@@ -37,6 +38,18 @@ _MAX_POOL = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 _AVERAGE_POOL: dict[int, Any] = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 _ADAPTIVE_AVERAGE: dict[int, Any] = {1: F.adaptive_avg_pool1d, 2: F.adaptive_avg_pool2d, 3: F.adaptive_avg_pool3d}
 _ADAPTIVE_MAX: dict[int, Any] = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, /, bias: torch.Tensor | None = None) -> torch.Tensor:
+    check_linear(x, weight, bias)
+    if bias is None or not (x.is_cpu or x.is_floating_point() or x.is_complex()):
+        product = matmul(x, weight)
+        return product if bias is None else product + bias
+    if x.ndim == 2:
+        return torch.addmm(bias, x, weight)
+    # F.linear of a transposed weight calls the same kernel, but autocast does not cache its casts of views.
+    rows = x.reshape(prod(x.shape[:-1]), x.shape[-1])
+    return torch.addmm(bias, rows, weight).view(*x.shape[:-1], weight.shape[1])
 
 
 def conv(

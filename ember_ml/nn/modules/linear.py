@@ -50,15 +50,14 @@ class Linear(Module):
         )
 
     def _wrong_shape(self, x: Any) -> str:
-        """The message for an input that does not fit, which the error of ``matmul`` would name otherwise."""
+        """The message for an input that does not fit, which the error of ``linear`` would name otherwise."""
         shape = tuple(getattr(x, "shape", ()))
         if not shape or shape[-1] == self.in_features:
             return ""
         return f"x must have {self.in_features} features along its last axis, got shape {list(shape)}"
 
     def forward(self, x: Any) -> Tensor:
-        y = ops.matmul(x, self.weight)
-        return y if self.bias is None else ops.add(y, self.bias)
+        return ops.linear(x, self.weight, self.bias)
 
 
 Dense = Linear

@@ -269,7 +269,7 @@ class CfCCell(Module):
         """The part of a step that depends only on the input, for one step or for all."""
         _check_inputs(self, x)
         weight = ops.multiply(self.weight_ih, self.mask_ih) if self._is_masked else self.weight_ih
-        return ops.add(ops.matmul(x, weight), self.bias)
+        return ops.linear(x, weight, self.bias)
 
     def start(self, projected: Any) -> Any:
         """State before the first step: zero."""

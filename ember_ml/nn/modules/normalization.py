@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.dtypes import as_dtype, promote
+from ember_ml.dtypes import KINDS, as_dtype, promote
 from ember_ml.extend import axis_of
 from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
@@ -57,17 +57,22 @@ class BatchNorm(Module):
         self.running_var: Any = Buffer(ops.ones((num_features,), dtype=dtype))
 
     def forward(self, x: Any) -> Any:
-        if not self.training:
-            return ops.batch_normalization(
-                x, self.running_mean, self.running_var, self.axis, self.bias, self.weight, self.epsilon
-            )
         x = ops.asarray(x) if isinstance(x, (list, tuple)) else x
         given = as_dtype(x.dtype)
-        if given.bits > 16:
-            return self._normalize_batch(x)
         # float16 and bfloat16 are too imprecise for sums and squares.
-        result = self._normalize_batch(ops.cast(x, "float32"))
-        return ops.cast(result, promote(given, as_dtype(self.running_mean.dtype)))
+        is_narrow = given.kind in KINDS["floating"] and given.bits <= 16
+        result = self._normalize(ops.cast(x, "float32") if is_narrow else x)
+        if not is_narrow:
+            return result
+        # The statistics may be more precise than the activations, and do not change their dtype.
+        return ops.cast(result, given if self.weight is None else promote(given, as_dtype(self.weight.dtype)))
+
+    def _normalize(self, x: Any) -> Any:
+        if self.training:
+            return self._normalize_batch(x)
+        return ops.batch_normalization(
+            x, self.running_mean, self.running_var, self.axis, self.bias, self.weight, self.epsilon
+        )
 
     def _normalize_batch(self, x: Any) -> Any:
         """Normalize ``x`` by the statistics of the batch, and update the running statistics."""

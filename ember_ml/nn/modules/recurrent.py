@@ -67,9 +67,9 @@ class Cell(Module):
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends only on the input, for one step or for all."""
-        y = ops.matmul(x, self.weight_ih)
         # Both biases are added here, once for all steps.
-        return y if self.bias_ih is None else ops.add(y, ops.add(self.bias_ih, self.bias_hh))
+        bias = None if self.bias_ih is None else ops.add(self.bias_ih, self.bias_hh)
+        return ops.linear(x, self.weight_ih, bias)
 
     def start(self, projected: Any) -> Any:
         """State before the first step: zero."""
@@ -170,13 +170,10 @@ class GRUCell(Cell):
 
     def project(self, x: Any) -> Any:
         """The part of a step that depends only on the input, without ``bias_hh``, which ``r`` multiplies."""
-        y = ops.matmul(x, self.weight_ih)
-        return y if self.bias_ih is None else ops.add(y, self.bias_ih)
+        return ops.linear(x, self.weight_ih, self.bias_ih)
 
     def step(self, kept: Any, projected: Any, state: Any) -> Any:
-        recurrent = ops.matmul(state, kept)
-        if self.bias_hh is not None:
-            recurrent = ops.add(recurrent, self.bias_hh)
+        recurrent = ops.linear(state, kept, self.bias_hh)
         r_x, z_x, n_x = ops.split(projected, 3, axis=-1)
         r_h, z_h, n_h = ops.split(recurrent, 3, axis=-1)
         n = ops.tanh(ops.add(n_x, ops.multiply(ops.sigmoid(ops.add(r_x, r_h)), n_h)))

@@ -175,6 +175,21 @@ PICTURE = drawn(2, 5, 4, 3)
 SIZES = [(5, 4), (10, 8), (3, 2), (7, 9), (1, 1), (2, 11)]
 
 CALLS: dict[str, list[Call]] = {
+    "linear": [
+        call(LINE, drawn(4, 3), drawn(3)),
+        call(LINE, drawn(4, 3)),
+        call(LINE[0], drawn(4, 3), drawn(3)),
+        call(LINE[0, 0], drawn(4, 3), drawn(3)),
+        call(PLANE, drawn(3, 4).T, bias=drawn(3)),
+        call(np.swapaxes(LINE, 0, 1), drawn(4, 3), drawn(3)),
+        call(LINE[:0], drawn(4, 3), drawn(3)),
+        call(LINE[..., :0], drawn(0, 3), drawn(3)),
+        call(LINE, drawn(4, 0), drawn(0)),
+        call(np.where(LINE > 2.5, NAN, LINE), drawn(4, 3), drawn(3)),
+        call(LINE.astype(np.float64), drawn(4, 3), drawn(3)),
+        call(LINE.astype(np.int64), drawn(4, 3).astype(np.int64), drawn(3).astype(np.int64)),
+        call(LINE + 1j, drawn(4, 3), drawn(3)),
+    ],
     "conv": CONVOLUTIONS,
     "conv_transpose": TRANSPOSED,
     "depthwise_conv": [

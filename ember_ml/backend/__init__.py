@@ -120,6 +120,7 @@ class Backend:
     - ``has_float64``: whether the default device supports float64;
     - ``forwards``: copies a tensor with negative strides, which some readers of DLPack do not support;
     - ``GUESTS``: tensor types of another engine that its functions accept;
+    - ``casts_itself``: whether the engine casts the arguments of an operation to one dtype, so that dispatch does not;
     - ``opaque``: calls a function that NumPy computes, invisible to the gradients of the engine;
     - ``substitute``: sets the Python function that the compiler of the engine traces in place of another;
     - ``implementation``: function that implements an operation, in place of the lookup by name.

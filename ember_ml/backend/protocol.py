@@ -104,6 +104,9 @@ class CoreOptions(Protocol):
     def forwards(self, x: Tensor, /) -> Tensor:
         """``x`` without negative strides, which some consumers of DLPack reject. Absent: ``x`` is used."""
 
+    def casts_itself(self, operation: str, values: list[Any], /) -> bool:
+        """Whether the engine casts the arguments of an operation to one dtype itself. Absent: dispatch does."""
+
     def opaque(self, operation: Any, run: Callable[..., Any], values: tuple[Any, ...], /) -> Any:
         """``run(*values)``, computed by NumPy, as one step of the engine's gradients. Absent: ``run`` is called."""
 

@@ -337,6 +337,10 @@ class GeneralPath:
             common = _common_dtype(operands, dtypes)
         self.check_kind(common)
         computed = rule.compute(common)
+        # ``casts_itself`` says that the engine chooses the dtype, as torch's autocast does.
+        casts_itself = getattr(backend.core, "casts_itself", None)
+        if casts_itself is not None and casts_itself(self.operation.name, [c[k] for c, k in operands]):
+            return common
         for (container, key), dtype in zip(operands, dtypes, strict=True):
             if type(container[key]) in NUMBERS:
                 self.check_range(container[key], common)

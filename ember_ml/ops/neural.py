@@ -1,4 +1,4 @@
-"""Neural network primitives: linear maps, convolution, pooling, normalization, attention, recurrence, embedding, resizing."""
+"""Neural network primitives: linear maps, convolution, pooling, normalization, attention, recurrence, embedding."""
 
 from __future__ import annotations
 

@@ -104,6 +104,18 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
+# Operations whose tensors torch's autocast casts before it computes.
+_AUTOCAST = frozenset({"linear", "conv", "conv_transpose"})
+
+
+def casts_itself(operation: str, values: list[Any]) -> bool:
+    """Whether torch's autocast casts the arguments, so that promoting them first would cast them twice."""
+    return operation in _AUTOCAST and all(
+        isinstance(x, torch.Tensor) and x.is_floating_point() and torch.is_autocast_enabled(x.device.type)
+        for x in values
+    )
+
+
 def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:
     """Values of ``x`` as a host array."""
     if x.dtype is torch.bfloat16:

@@ -12,6 +12,7 @@ from torch.nn import functional
 from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _is_true
 from ember_ml.backend.torch.transform import needs_more_than_backward
 from ember_ml.dispatch import REGISTRY
+from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.losses import check_sequences
 
 
@@ -74,7 +75,8 @@ def sparse_categorical_crossentropy(
     axis: int = -1,
     reduction: str = "mean",
 ) -> Tensor:
-    if not from_logits or label_smoothing or y_pred.ndim != 2 or axis not in (1, -1) or y_pred.dtype.itemsize == 2:
+    place = axis_of(axis, y_pred.ndim)
+    if not from_logits or not 0 <= label_smoothing <= 1 or place not in (1, y_pred.ndim - 1):
         return _by_definition(
             "sparse_categorical_crossentropy",
             y_true,
@@ -84,14 +86,21 @@ def sparse_categorical_crossentropy(
             axis=axis,
             reduction=reduction,
         )
-    if y_true.shape != y_pred.shape[:1]:
+    if y_true.shape != y_pred.shape[:place] + y_pred.shape[place + 1 :]:
         raise ValueError(
             f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
             f"{list(y_pred.shape)}"
         )
-    _check_where_torch_does_not(y_true, 0, y_pred.shape[1])
+    classes = y_pred.shape[place]
+    _check_where_torch_does_not(y_true, 0, classes, y_pred)
+    logits, labels = y_pred, y_true
+    if place != 1:
+        # torch has the classes along the second axis.
+        logits, labels = y_pred.reshape(y_true.numel(), classes), y_true.reshape(-1)
     # No class is ignored, but torch requires an ignore_index.
-    return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
+    options: Any = {"ignore_index": -(1 << 62), "label_smoothing": label_smoothing, "reduction": reduction}
+    losses = functional.cross_entropy(logits, labels, **options)
+    return losses.reshape(y_true.shape) if reduction == "none" else losses
 
 
 def _by_definition(name: str, *args: Tensor, **options: Any) -> Tensor:

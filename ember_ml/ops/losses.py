@@ -12,9 +12,22 @@ from typing import Any
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import floating
-from ember_ml.ops import activations, comparison, creation, device, dtypes, indexing, manipulation, math, stats
+from ember_ml.ops import (
+    activations,
+    comparison,
+    creation,
+    device,
+    dtypes,
+    indexing,
+    manipulation,
+    math,
+    neural,
+    stats,
+)
+from ember_ml.ops._halves import narrow_like as _like
+from ember_ml.ops._halves import widen as _wide
 from ember_ml.shapes.axes import axes_of as _axes
-from ember_ml.shapes.losses import check_sequences
+from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
 from ember_ml.types import Indices, Tensor, TensorLike
 
 
@@ -249,6 +262,58 @@ def _sparse_categorical_crossentropy(
 def _picked(logs: Any, classes: Any, axis: int) -> Any:
     """Values of these classes. A negative index, which would count from the end, is replaced by one out of range."""
     return indexing.take_along_axis(logs, comparison.where(classes < 0, logs.shape[axis], classes), axis=axis)
+
+
+@op(floating, kinds="real")
+def linear_crossentropy(
+    y_true: Indices,
+    x: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    chunk: int | None = 1024,
+) -> Tensor:
+    """``sparse_categorical_crossentropy`` of the logits ``linear(x, weight, bias)``, for a few rows at a time.
+
+    The logits of many tokens and a large vocabulary need more memory than all else. Here, those of ``chunk`` rows exist
+    at a time. The gradient computes them again, also for a few rows at a time.
+
+    Args:
+        y_true: class indices, of the shape of ``x`` without its last axis.
+        x: inputs of the last layer, such as the hidden states of a language model.
+        weight, bias: those of the last layer, as in ``linear``; ``weight`` has the shape (features, classes).
+        label_smoothing: as in ``categorical_crossentropy``.
+        reduction: ``"mean"`` or ``"sum"`` of all losses, or ``"none"`` for one loss per row.
+        chunk: number of rows whose logits are computed at a time; ``None`` for all.
+
+    >>> x, weight = [[1.0, 0.0], [0.0, 1.0]], [[1e4, 0.0, 0.0], [0.0, 0.0, 2e4]]
+    >>> linear_crossentropy([0, 1], x, weight, chunk=1).tolist()
+    10000.0
+    """
+    check_linear_crossentropy(y_true, x, weight, bias, chunk)
+    _check_smoothing(label_smoothing)
+    losses = [
+        _sparse_categorical_crossentropy(
+            _wide(neural.linear(rows, weight, bias)), labels, True, label_smoothing, -1, "none"
+        )
+        for rows, labels in _chunks(x, y_true, chunk)
+    ]
+    whole = losses[0] if len(losses) == 1 else manipulation.concat(losses)
+    return _like(x, _reduced(manipulation.reshape(whole, _shape(y_true)), reduction))
+
+
+def _chunks(x: Any, y_true: Any, chunk: int | None) -> list[tuple[Any, Any]]:
+    """Rows of ``x`` and their labels, ``chunk`` at a time."""
+    count = _math.prod(_shape(y_true))
+    rows, labels = manipulation.reshape(x, (count, x.shape[-1])), manipulation.reshape(y_true, (count,))
+    edges = list(range(chunk or count, count, chunk or count or 1))
+    return list(zip(manipulation.split(rows, edges), manipulation.split(labels, edges), strict=True))
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
 
 
 @op(floating, kinds="real")

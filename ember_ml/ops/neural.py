@@ -1,4 +1,4 @@
-"""Neural network primitives: linear maps, convolution, pooling, normalization, attention, recurrence, embedding, resizing."""
+"""Neural network primitives: linear maps, convolution, pooling, normalization, attention, recurrence, embedding."""
 
 from __future__ import annotations
 
@@ -497,26 +497,27 @@ def rotary_embedding(
     *,
     offset: int = 0,
     base: float = 10000.0,
+    scale: float = 1.0,
     interleaved: bool = False,
     axis: int = 1,
 ) -> Tensor:
     """``x`` with pairs along its last axis rotated by angles proportional to their position along ``axis``.
 
-    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * base ** (-i / n)``. An element of the first half of the
+    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * scale * base ** (-i / n)``. An element of the first half of the
     last axis is paired with the corresponding one of the second half.
 
     Args:
         positions: positions of the indices along ``axis``, one row for all or one for each index of the first axis; by
             default 0, 1, 2 and so on.
         offset: added to the positions.
+        scale: factor of the positions; less than 1 for sequences longer than those that a model was trained with.
         interleaved: pair neighboring elements instead.
 
     >>> rotary_embedding([[[1.0, 2.0], [1.0, 0.0]]]).tolist()[0][0]
     [1.0, 2.0]
     """
-    return math._in_single(
-        _rotary_embedding, x, positions=positions, offset=offset, base=base, interleaved=interleaved, axis=axis
-    )
+    options = {"offset": offset, "base": base, "scale": scale, "interleaved": interleaved, "axis": axis}
+    return math._in_single(_rotary_embedding, x, positions=positions, **options)
 
 
 @op(floating, kinds="real")
@@ -788,7 +789,9 @@ def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:
     return math.divide(x, math.maximum(norm, epsilon))
 
 
-def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, interleaved: bool, axis: int) -> Tensor:
+def _rotary_embedding(
+    x: Any, *, positions: Any, offset: int, base: float, scale: float, interleaved: bool, axis: int
+) -> Tensor:
     (place,) = _axes(axis, x.ndim)
     shape = _shape(x)
     half = shape[-1] // 2
@@ -808,7 +811,7 @@ def _rotary_embedding(x: Any, *, positions: Any, offset: int, base: float, inter
     if positions.ndim == 2:
         spread[0] = shape[0]
     steps = dtypes.cast(math.add(positions, offset), x.dtype)
-    speeds = creation.asarray([base ** (-i / half) for i in range(half)], dtype=x.dtype, device=on)
+    speeds = creation.asarray([scale * base ** (-i / half) for i in range(half)], dtype=x.dtype, device=on)
     angles = math.multiply(manipulation.reshape(steps, spread), speeds)
     cosine, sine = math.cos(angles), math.sin(angles)
     first, second = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])

@@ -1,8 +1,10 @@
-"""Shapes of the arguments of ``ctc_loss``."""
+"""Shapes of the arguments of losses."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from ember_ml.shapes.neural import check_linear
 
 
 def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length: Any, mask_index: int) -> None:
@@ -22,3 +24,14 @@ def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length:
         raise ValueError(f"mask_index must be from 0 to {classes - 1}, got {mask_index}")
     if times == 0:
         raise ValueError(f"y_pred must have at least 1 time, got shape {list(y_pred.shape)}")
+
+
+def check_linear_crossentropy(y_true: Any, x: Any, weight: Any, bias: Any, chunk: int | None) -> None:
+    """Raise an error if the arguments of ``linear_crossentropy`` do not match."""
+    check_linear(x, weight, bias)
+    if tuple(y_true.shape) != tuple(x.shape[:-1]):
+        raise ValueError(
+            f"y_true must have the shape of x without its last axis, got {list(y_true.shape)} and {list(x.shape)}"
+        )
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk must be >= 1 or None, got {chunk}")

@@ -13,7 +13,8 @@ from ember_ml.backend.mlx.linearalg import matmul
 from ember_ml.backend.mlx.mapping import map_like, mapped
 from ember_ml.backend.mlx.math import exp
 from ember_ml.backend.mlx.stats import _wide
-from ember_ml.dispatch import REGISTRY
+from ember_ml.dispatch import REGISTRY, definition_of
+from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.neural import causal_offset, check_attention, check_linear
 from ember_ml.shapes.windows import (
     Windows,
@@ -270,6 +271,31 @@ def _attention(
     # exp(-inf) is zero too, but its gradient here is NaN.
     weights = weights if allowed is None else mx.where(allowed, weights, 0)
     return (weights @ v) / mx.sum(weights, -1, keepdims=True)
+
+
+# MLX 0.32 computes positions in 32 bits.
+_LARGEST_OFFSET = 1 << 24
+
+
+def rotary_embedding(
+    x: mx.array,
+    /,
+    positions: mx.array | None = None,
+    *,
+    offset: int = 0,
+    base: float = 10000.0,
+    scale: float = 1.0,
+    interleaved: bool = False,
+    axis: int = 1,
+) -> mx.array:
+    place, size = axis_of(axis, x.ndim), x.shape[-1] if x.ndim else 0
+    is_fast = positions is None and abs(offset) < _LARGEST_OFFSET and x.dtype != mx.float64 and not mapped
+    if not is_fast or x.ndim < 3 or not x.size or size % 2 or place not in range(1, x.ndim - 1):
+        options = {"offset": offset, "base": base, "scale": scale, "interleaved": interleaved, "axis": axis}
+        return definition_of("rotary_embedding")(x, positions, **options)
+    inner = x.swapaxes(place, -2)
+    turned = mx.fast.rope(inner, size, traditional=interleaved, base=base, scale=scale, offset=offset)
+    return turned.swapaxes(place, -2)
 
 
 def fold(

@@ -10,6 +10,7 @@ from torch import Tensor, argwhere, masked_select
 
 from ember_ml.backend.numpy.indexing import Part, check_search, parts_of
 from ember_ml.backend.torch.core import DTYPES, convert, is_forward_mode
+from ember_ml.backend.torch.transform import is_differentiated, is_traced
 from ember_ml.dispatch.checks import is_checked, shift
 from ember_ml.dtypes import default_float
 from ember_ml.shapes.axes import axis_of as _axis
@@ -270,9 +271,12 @@ def _check(indices: Tensor, low: int, high: int) -> None:
 def _check_where_torch_does_not(indices: Tensor, low: int, high: int, x: Tensor | None = None) -> None:
     """Raise unless all indices are in range, in the cases that torch itself does not check.
 
-    Out-of-range indices end the process on a GPU, and are ignored if ``x`` is empty.
+    Out-of-range indices are ignored if ``x`` is empty. On a GPU, the kernels stop the process with an assertion, so
+    indices are checked here, but not for a gradient: every step of a training would wait for the device.
     """
-    if indices.device.type != "cpu" or (x is not None and not x.numel()):
+    is_empty = x is not None and not x.numel()
+    is_recorded = is_differentiated() or (x is not None and is_traced(x))
+    if is_empty or not (indices.is_cpu or is_recorded):
         _check(indices, low, high)
 
 

@@ -10,9 +10,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _is_true
-from ember_ml.backend.torch.transform import needs_more_than_backward
+from ember_ml.backend.torch.neural import linear
+from ember_ml.backend.torch.transform import needs_more_than_backward, remembered
 from ember_ml.dispatch import REGISTRY
-from ember_ml.shapes.losses import check_sequences
+from ember_ml.shapes.axes import axis_of
+from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
+
+# No class is ignored, but torch requires an ignore_index.
+_NO_CLASS = -(1 << 62)
 
 
 def mean_squared_error(y_true: Tensor, y_pred: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -74,7 +79,8 @@ def sparse_categorical_crossentropy(
     axis: int = -1,
     reduction: str = "mean",
 ) -> Tensor:
-    if not from_logits or label_smoothing or y_pred.ndim != 2 or axis not in (1, -1) or y_pred.dtype.itemsize == 2:
+    place = axis_of(axis, y_pred.ndim)
+    if not from_logits or not 0 <= label_smoothing <= 1 or place not in (1, y_pred.ndim - 1):
         return _by_definition(
             "sparse_categorical_crossentropy",
             y_true,
@@ -84,14 +90,58 @@ def sparse_categorical_crossentropy(
             axis=axis,
             reduction=reduction,
         )
-    if y_true.shape != y_pred.shape[:1]:
+    if y_true.shape != y_pred.shape[:place] + y_pred.shape[place + 1 :]:
         raise ValueError(
             f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
             f"{list(y_pred.shape)}"
         )
-    _check_where_torch_does_not(y_true, 0, y_pred.shape[1])
-    # No class is ignored, but torch requires an ignore_index.
-    return functional.cross_entropy(y_pred, y_true, ignore_index=-(1 << 62), reduction=reduction)
+    classes = y_pred.shape[place]
+    _check_where_torch_does_not(y_true, 0, classes, y_pred)
+    logits, labels = y_pred, y_true
+    if place != 1:
+        # torch has the classes along the second axis.
+        logits, labels = y_pred.reshape(y_true.numel(), classes), y_true.reshape(-1)
+    options: Any = {"ignore_index": _NO_CLASS, "label_smoothing": label_smoothing, "reduction": reduction}
+    losses = functional.cross_entropy(logits, labels, **options)
+    return losses.reshape(y_true.shape) if reduction == "none" else losses
+
+
+def linear_crossentropy(
+    y_true: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    chunk: int | None = 1024,
+) -> Tensor:
+    check_linear_crossentropy(y_true, x, weight, bias, chunk)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be from 0 to 1, got {label_smoothing}")
+    _check_where_torch_does_not(y_true, 0, weight.shape[1], x)
+    wide = torch.promote_types(x.dtype, torch.float32)
+
+    def losses_of(rows: Tensor, labels: Tensor, weight: Tensor, *bias: Tensor) -> tuple[Tensor]:
+        logits = linear(rows, weight.to(rows.dtype), *(one.to(rows.dtype) for one in bias))
+        options: Any = {"label_smoothing": label_smoothing, "ignore_index": _NO_CLASS, "reduction": "none"}
+        return (functional.cross_entropy(logits.to(wide), labels, **options),)
+
+    # Gradients of the chunks are summed in the dtype of these.
+    weights = [one.to(wide) for one in (weight, bias) if one is not None]
+    count = y_true.numel()
+    parts = (x.reshape(count, x.shape[-1]), y_true.reshape(count))
+    losses = [
+        remembered(losses_of, (rows, labels, *weights))[0]
+        for rows, labels in zip(*(one.split(chunk or max(count, 1)) for one in parts), strict=True)
+    ]
+    return _reduced(torch.cat(losses).reshape(y_true.shape), reduction).to(x.dtype)
+
+
+def _reduced(losses: Tensor, reduction: str) -> Tensor:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
 def _by_definition(name: str, *args: Tensor, **options: Any) -> Tensor:
@@ -119,8 +169,6 @@ def ctc_loss(
         lengths = (target_length, output_length)
         return _by_definition("ctc_loss", y_true, y_pred, *lengths, mask_index=mask_index, reduction=reduction)
     check_sequences(y_true, y_pred, target_length, output_length, mask_index)
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     batch, times, classes = y_pred.shape
     _check(target_length, 0, y_true.shape[1] + 1)
     _check(output_length, 0, times + 1)
@@ -142,5 +190,4 @@ def ctc_loss(
     # Equal consecutive labels require a blank between them.
     blanks = (labels[:, 1:] == labels[:, :-1]) & (places[1:] < target_length.reshape(batch, 1))
     is_impossible = (target_length + blanks.sum(1) > output_length) | (losses > -_LOG_ZERO / 2)
-    losses = torch.where(is_impossible, torch.inf, losses).to(y_pred.dtype)
-    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+    return _reduced(torch.where(is_impossible, torch.inf, losses).to(y_pred.dtype), reduction)

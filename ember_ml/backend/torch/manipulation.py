@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -122,7 +123,22 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def array_split(x: Tensor, /, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    return list(torch.tensor_split(x, _parts(indices_or_sections), axis if x.ndim else _axis(axis, 0)))
+    axis, parts = _axis(axis, x.ndim), _parts(indices_or_sections)
+    sizes = _sizes(parts, x.shape[axis])
+    # The gradient of split is one concatenation; that of tensor_split is a padded copy for each part.
+    return list(torch.tensor_split(x, parts, axis) if sizes is None else torch.split(x, sizes, axis))
+
+
+def _sizes(parts: Any, length: int) -> list[int] | None:
+    """Lengths of the parts of an axis, or ``None`` if the indices are not in increasing order."""
+    if isinstance(parts, int):
+        if parts < 1:
+            return None
+        size, longer = divmod(length, parts)
+        return [size + 1] * longer + [size] * (parts - longer)
+    edges = [0, *parts, length]
+    sizes = [end - start for start, end in pairwise(edges)]
+    return sizes if min(sizes) >= 0 else None
 
 
 def tile(x: Tensor, repetitions: Any, /) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
-from ember_ml.backend.torch.indexing import _is_true
+from ember_ml.backend.torch.indexing import _is_true, _nonnegative, take
 from ember_ml.backend.torch.linearalg import matmul
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
 from ember_ml.backend.torch.transform import needs_more_than_backward
@@ -446,6 +446,18 @@ def _weights(
 
 def _start(state: torch.Tensor | None, x: torch.Tensor, weight_hh: torch.Tensor, axis: int) -> torch.Tensor:
     return x.new_zeros((1, x.shape[1 - axis], weight_hh.shape[0])) if state is None else state[None]
+
+
+def embedding_lookup(table: torch.Tensor, indices: torch.Tensor, /) -> torch.Tensor:
+    if table.ndim != 2 or not table.numel() or not table.is_floating_point():
+        return take(table, indices, axis=0)
+    if not indices.is_cpu or torch.compiler.is_compiling():
+        return F.embedding(_nonnegative(indices, table.shape[0], table), table)
+    try:
+        return F.embedding(indices, table)
+    except (IndexError, RuntimeError):
+        # An index is negative, or there is another error, which is raised again.
+        return take(table, indices, axis=0)
 
 
 def resize(

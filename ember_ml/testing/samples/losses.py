@@ -88,6 +88,17 @@ def sparse(classes: np.ndarray, guess: np.ndarray, **options: Any) -> list[Call]
     ]
 
 
+STATES, VOCABULARY, SHIFT = (RNG.normal(size=shape).astype(np.float32) for shape in ((2, 4, 5), (5, 3), (3,)))
+
+
+def sparse_chunks(classes: np.ndarray, *tensors: np.ndarray, **options: Any) -> list[Call]:
+    return [
+        call(classes, *(change(x) for x in tensors), reduction=reduction, **options)
+        for reduction in ("mean", "sum", "none")
+        for change in (np.asarray, double, half)
+    ]
+
+
 ACOUSTICS = RNG.normal(size=(3, 7, 4)).astype(np.float32)
 TARGETS = np.asarray([[1, 2, 2], [3, 1, -5], [1, 0, 99]])
 LENGTHS, TIMES = np.asarray([3, 2, 1]), np.asarray([7, 5, 3])
@@ -121,6 +132,17 @@ CALLS = {
         *sparse(CUBE_CLASSES, CUBE, from_logits=True, axis=1),
         call(np.asarray(1), GUESS[0], from_logits=True),
         call(np.zeros((0,), np.int64), NOTHING, from_logits=True, reduction="none"),
+    ],
+    "linear_crossentropy": [
+        call(CUBE_CLASSES, STATES, VOCABULARY, SHIFT),
+        call(CUBE_CLASSES, STATES, VOCABULARY),
+        *sparse_chunks(CUBE_CLASSES, STATES, VOCABULARY, SHIFT, chunk=3),
+        *sparse_chunks(CUBE_CLASSES, STATES, VOCABULARY, chunk=None, label_smoothing=0.25),
+        call(CUBE_CLASSES, STATES, VOCABULARY, SHIFT, chunk=1, label_smoothing=1.0),
+        call(CUBE_CLASSES, STATES * 1e4, VOCABULARY, SHIFT, chunk=8),
+        call(np.asarray(1), STATES[0, 0], VOCABULARY, SHIFT),
+        call(CUBE_CLASSES[:0], STATES[:0], VOCABULARY, SHIFT, reduction="none"),
+        call(CUBE_CLASSES[:0], STATES[:0], VOCABULARY, reduction="sum"),
     ],
     "kl_divergence": [
         *each(SHARES, CHANCES),

@@ -197,6 +197,9 @@ class HostRandom(Protocol):
     def words(self, key: Any, start: int, count: int, device: Device | None = None, /) -> Tensor:
         """``count`` random words of Threefry-2x32 from index ``start``; word ``i`` belongs to block ``i // 2``."""
 
+    def below(self, key: Any, start: int, count: int, limit: int, device: Device | None = None, /) -> Tensor:
+        """Whether each of the words that ``words`` returns is below ``limit``, which is at most 2**32."""
+
     def pairs(self, key: Any, start: int, count: int, device: Device | None = None, /) -> tuple[Tensor, Tensor]:
         """Both words of ``count`` blocks of Threefry-2x32 from index ``start``."""
 
@@ -215,6 +218,15 @@ class Random(HostRandom, Protocol):
 
     def pair_of(self, key: Tensor, /) -> tuple[Tensor, Tensor]:
         """Both words of a key whose values cannot be read on the host."""
+
+    def pairs(
+        self, key: Any, start: int, count: int, device: Device | None = None, offset: Tensor | None = None, /
+    ) -> tuple[Tensor, Tensor]:
+        """Both words of ``count`` blocks of Threefry-2x32 from index ``start + offset``, below 2**64.
+
+        Compilers should see one operation. The words of a key are integers, or tensors that are zero-dimensional or
+        have a last axis of length 1.
+        """
 
     def cumsum(self, x: Tensor, axis: int = -1, /) -> Tensor:
         """Cumulative sums along an axis."""

@@ -37,6 +37,9 @@ Parameter: TypeAlias = Any
 # A 64-bit integer, two 32-bit integers, or a tensor of the latter.
 Key: TypeAlias = Any
 
+# Number of keys of a traced ``stream`` block that are computed at once.
+_AHEAD = 64
+
 # Types whose values are always available on the host.
 _KNOWN = frozenset({*_NUMBERS, str})
 
@@ -692,8 +695,7 @@ def split(key: Key, num: int = 2) -> Tensor:
     words = _words(backend, key, device)
     if type(words[0]) is int:
         return _as_tensor(backend, [_threefry.child(words, _threefry.SPLITS, i) for i in range(num)], device)
-    counters = backend.random.word(backend.random.positions(0, num, device))
-    made: Tensor = backend.random.keys(*_threefry.block(words, _threefry.SPLITS, counters))
+    made: Tensor = backend.random.keys(*backend.random.pairs(words, _threefry.SPLITS << 32, num, device))
     return made
 
 
@@ -715,12 +717,22 @@ def fold_in(key: Key, data: int | Tensor) -> Tensor:
     else:
         value = xp.known(data) if xp.is_host(device) else None
     if value is None:
-        wide = xp.cast(data, "int64")
-        folded = _threefry.block(words, xp.word(wide >> 32) + _threefry.FOLDS, xp.word(wide & _threefry.MASK))
+        folded = _nth(xp.pairs(words, _threefry.FOLDS << 32, 1, device, xp.cast(data, "int64")), 0)
     else:
-        folded = _threefry.child(words, _threefry.FOLDS, int(value))
+        folded = _child(xp, words, int(value), device)
     made: Tensor = _as_tensor(backend, folded, device) if type(folded[0]) is int else xp.keys(*folded)
     return made
+
+
+def _child(xp: Any, key: _threefry.Words, number: int, device: Any) -> _threefry.Words:
+    """``number`` folded into a key of integers or tensors."""
+    if type(key[0]) is int:
+        return _threefry.child(key, _threefry.FOLDS, number)
+    return _nth(xp.pairs(key, (_threefry.FOLDS << 32) + _threefry.checked(number), 1, device), 0)
+
+
+def _nth(keys: _threefry.Words, number: int) -> _threefry.Words:
+    return keys[0][number], keys[1][number]
 
 
 def get_state() -> dict[str, int]:
@@ -757,9 +769,12 @@ class stream:  # noqa: N801 - reads as a noun where it is used
     def __enter__(self) -> None:
         here = _threefry.here
         backend = _backend(self.key)
-        here.block = _threefry.Block(
-            _words(backend, self.key, _dispatch.common_device(backend, (self.key,))), here.block
-        )
+        device = _dispatch.common_device(backend, (self.key,))
+        words = _words(backend, self.key, device)
+        # Most blocks have few draws, whose keys are computed at once.
+        is_known = type(words[0]) is int
+        children = None if is_known else backend.random.pairs(words, _threefry.FOLDS << 32, _AHEAD, device)
+        here.block = _threefry.Block(words, here.block, children)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -1013,8 +1028,11 @@ class _Draw:
         here = _threefry.here
         block = here.block
         if block is not None:
+            number = block.count
             block.count += 1
-            return _threefry.child(block.key, _threefry.FOLDS, block.count - 1)
+            if block.children is not None and number < _AHEAD:
+                return _nth(block.children, number)
+            return _child(self.xp, block.key, number, self.device)
         return None if here.native else _threefry.draw()
 
     def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:

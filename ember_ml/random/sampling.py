@@ -27,11 +27,20 @@ class Source:
         start: position of the first element.
         count: number of elements.
         places: positions of the elements, if they are not consecutive.
-        base: number that turns are counted from; a column of numbers for several turns at once.
+        base: number that turns are counted from.
+        rounds: number of rounds to compute at once, one row each, and the number of turns of a round.
     """
 
     def __init__(
-        self, xp: Any, key: Words | None, start: int, count: int, device: Any, places: Any = None, base: Any = 0
+        self,
+        xp: Any,
+        key: Words | None,
+        start: int,
+        count: int,
+        device: Any,
+        places: Any = None,
+        base: int = 0,
+        rounds: tuple[int, int] | None = None,
     ) -> None:
         self.xp = xp
         self.key = key
@@ -40,6 +49,7 @@ class Source:
         self.device = device
         self.places = places
         self.base = base
+        self.rounds = rounds
 
     def words(self, turn: int | None = None) -> Any:
         """One word per element: half a block, or one word of a block if ``turn`` is given."""
@@ -53,30 +63,50 @@ class Source:
         """Two words per element: one block."""
         if self.key is None:
             return self.words(), self.words()
-        key = self.key if turn is None else threefry.block(self.key, TURNS, self.base + turn)
+        key = self.key if turn is None else self._key_of(self.key, turn)
         if self.places is None:
             first, second = self.xp.pairs(key, self.start, self.count, self.device)
             return first, second
         high, low = self.xp.word(self.places >> 32), self.xp.word(self.places & MASK)
         return threefry.block(key, high, low)
 
+    def below(self, limit: int) -> Any:
+        """Whether each of the ``words`` is below ``limit``."""
+        if self.key is None:
+            return self.words() < limit
+        return self.xp.below(self.key, self.start, self.count, limit, self.device)
+
+    def _key_of(self, key: Words, turn: int) -> Words:
+        """Key of a turn; a column of keys for several rounds at once."""
+        if self.rounds is None and type(key[0]) is int:
+            return threefry.block(key, TURNS, self.base + turn)
+        rounds, turns = self.rounds or (1, 1)
+        number = (TURNS << 32) + self.base + turn
+        first, second = self.xp.pairs(key, number, (rounds - 1) * turns + 1, self.device)
+        if self.rounds is None:
+            return first, second
+        return first[::turns].reshape(rounds, 1), second[::turns].reshape(rounds, 1)
+
     def _shape(self) -> tuple[int, ...]:
         count = self.count if self.places is None else len(self.places)
-        return (count,) if isinstance(self.base, int) else (*self.base.shape[:1], count)
+        return (count,) if self.rounds is None else (self.rounds[0], count)
 
     def later(self, turns: int) -> Source:
         """Source of the same elements, ``turns`` turns later."""
-        return Source(self.xp, self.key, self.start, self.count, self.device, self.places, self.base + turns)
+        return self._changed(base=self.base + turns)
 
     def at(self, chosen: Any) -> Source:
         """Source of some of the elements."""
         places = self.xp.positions(self.start, self.count, self.device) if self.places is None else self.places
-        return Source(self.xp, self.key, self.start, self.count, self.device, places[chosen], self.base)
+        return self._changed(places=places[chosen])
 
     def stacked(self, rounds: int, turns: int) -> Source:
         """Source of all elements in ``rounds`` rounds of ``turns`` turns each, one row per round."""
-        column = self.xp.word(self.xp.positions(0, rounds, self.device) * turns + self.base).reshape(rounds, 1)
-        return Source(self.xp, self.key, self.start, self.count, self.device, self.places, column)
+        return self._changed(rounds=(rounds, turns))
+
+    def _changed(self, **changes: Any) -> Source:
+        given = {"places": self.places, "base": self.base, "rounds": self.rounds, **changes}
+        return Source(self.xp, self.key, self.start, self.count, self.device, **given)
 
 
 def first_accepted(source: Source, propose: Any, rounds: int, turns: int, *parameters: Any) -> Any:
@@ -597,8 +627,9 @@ def trials(source: Source, p: Any) -> Any:
     """Whether a word, as a fraction of 2**32, is below the probability ``p``."""
     xp = source.xp
     # The product and its integer part are exact in every dtype of sufficient range.
-    least = int(p * 2.0**32) if isinstance(p, float | int) else xp.cast(xp.floor(xp.single(p) * 2.0**32), "int64")
-    return xp.cast(source.words(), "int64") < least
+    if isinstance(p, float | int):
+        return source.below(int(p * 2.0**32))
+    return xp.cast(source.words(), "int64") < xp.cast(xp.floor(xp.single(p) * 2.0**32), "int64")
 
 
 def integers(source: Source, low: Any, high: Any) -> Any:

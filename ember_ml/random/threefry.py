@@ -63,9 +63,15 @@ def words(value: int | Sequence[int]) -> tuple[int, int]:
 
 def child(key: Words, quarter: int, number: int) -> Words:
     """Key number ``number`` derived from ``key`` in a quarter of the counter range."""
+    checked(number)
+    return block(key, quarter | number >> 32, number & MASK)
+
+
+def checked(number: int) -> int:
+    """``number``, if keys can have it."""
     if not 0 <= number < LIMIT:
         raise ValueError(f"keys must be numbered from 0 to 2**62 - 1, got {number}")
-    return block(key, quarter | number >> 32, number & MASK)
+    return number
 
 
 def fresh_seed() -> int:
@@ -96,10 +102,15 @@ class Stream:
 
 
 class Block:
-    """Open ``stream`` block: its key, which may be a traced tensor, and its number of draws."""
+    """Open ``stream`` block: its key, which may be traced tensors, and its number of draws.
 
-    def __init__(self, key: Any, outer: Block | None) -> None:
+    Args:
+        children: the first keys of the block as two tensors, if the key is traced.
+    """
+
+    def __init__(self, key: Any, outer: Block | None, children: Words | None = None) -> None:
         self.key = key
+        self.children = children
         self.count = 0
         self.outer = outer
 

@@ -116,16 +116,58 @@ def word(x: mx.array) -> mx.array:
 def words(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None = None) -> mx.array:
     """``count`` random 32-bit integers from number ``start`` on; block ``i`` holds numbers ``2i`` and ``2i + 1``."""
     skipped = start & 1
-    first, second = pairs(key, start >> 1, (count + skipped + 1) // 2, device)
-    return mx.stack([first, second], -1).reshape(-1)[skipped : skipped + count]
+    return _blocks(key, start >> 1, (count + skipped + 1) // 2, device).view(mx.uint32)[skipped : skipped + count]
 
 
-def pairs(key: tuple[Any, Any], start: int, count: int, device: mx.Device | None = None) -> tuple[mx.array, mx.array]:
-    """Both random 32-bit integers of ``count`` blocks from number ``start`` on."""
-    counters = positions(start, count, device)
-    high, low = (counters >> 32).astype(mx.uint32), (counters & threefry.MASK).astype(mx.uint32)
-    first, second = threefry.block(key, high, low)
-    return first, second
+def below(key: tuple[Any, Any], start: int, count: int, limit: int, device: mx.Device | None = None) -> mx.array:
+    """Whether each of the random 32-bit integers of ``words`` is below ``limit``."""
+    return words(key, start, count, device).astype(mx.int64) < limit
+
+
+def pairs(
+    key: tuple[Any, Any], start: int, count: int, device: mx.Device | None = None, offset: mx.array | None = None
+) -> tuple[mx.array, mx.array]:
+    """Both random 32-bit integers of ``count`` blocks from number ``start + offset`` on."""
+    halves = _blocks(key, start, count, device, offset).view(mx.uint32)
+    return halves[..., 0::2], halves[..., 1::2]
+
+
+def _blocks(
+    key: tuple[Any, Any], start: int, count: int, device: mx.Device | None, offset: mx.array | None = None
+) -> mx.array:
+    """Blocks as uint64, whose lower half is the first random integer.
+
+    Compiled code fuses operations into kernels with one output, at most eleven operations deep. On the CPU a C++
+    compiler makes each of them, and one that was made before is reused. So the two integers of a block are computed as
+    one number, and ``mx.contiguous``, which is never fused, separates steps of two rounds: four different kernels.
+    """
+    first, second = (mx.array(half, mx.uint32) if isinstance(half, int) else half for half in key)
+    keys = first, second, mx.contiguous(mx.contiguous(first ^ second) ^ threefry.parity(0, 0))
+    low, high = positions(start & threefry.MASK, count, device), first + (start >> 32)
+    if offset is not None:
+        low, high = low + (offset & threefry.MASK), (offset >> 32).astype(mx.uint32) + high
+    high = (low >> 32).astype(mx.uint32) + mx.contiguous(high)
+    state = mx.contiguous(_joined(high, low.astype(mx.uint32) + second))
+    for group in range(5):
+        a, b, c, d = threefry.ROTATIONS[group % 2]
+        added = keys[(group + 1) % 3], mx.contiguous(keys[(group + 2) % 3] + (group + 1))
+        state = mx.contiguous(_joined(*_two_rounds(state, a, b)))
+        high, low = _two_rounds(state, c, d)
+        state = mx.contiguous(_joined(high + added[0], low + added[1]))
+    return state
+
+
+def _two_rounds(state: mx.array, first: int, second: int) -> tuple[mx.array, mx.array]:
+    """Both halves after rounds with these two rotations."""
+    high, low = state.astype(mx.uint32), (state >> 32).astype(mx.uint32)
+    for rotation in (first, second):
+        high = high + low
+        low = (low << rotation | low >> (32 - rotation)) ^ high
+    return high, low
+
+
+def _joined(first: mx.array, second: mx.array) -> mx.array:
+    return second.astype(mx.uint64) << 32 | first.astype(mx.uint64)
 
 
 def native_words(shape: tuple[int, ...], device: mx.Device | None) -> mx.array:

@@ -147,6 +147,11 @@ def words(key: tuple[int, int], start: int, count: int, device: Any = None) -> _
     return out[skipped : skipped + count]
 
 
+def below(key: tuple[int, int], start: int, count: int, limit: int, device: Any = None) -> _Array:
+    """Whether each of the random 32-bit integers of ``words`` is below ``limit``."""
+    return words(key, start, count) < np.uint64(limit)
+
+
 def _singles(key: tuple[int, int], count: int) -> _Array:
     """Uniform numbers in [0, 1) in float32, as from ``fractions``, written over the random bits in place."""
     words = np.empty(count + (count & 1), np.uint32)

@@ -1,15 +1,21 @@
-"""Random numbers on torch: from the host for the CPU, in 64-bit integers on a GPU and in compiled code."""
+"""Random numbers on torch: from the host for the CPU, from one kernel on CUDA, in 64-bit integers on other devices.
+
+In compiled code, a draw is one call of an operator defined here, which the compiler does not look into.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import floor, where
 
+from ember_ml.backend.numpy import random as host
 from ember_ml.backend.torch.core import DTYPES, to_host
-from ember_ml.random import threefry
+from ember_ml.random import sampling, threefry
 
 HOST = False
 
@@ -152,17 +158,143 @@ def word(x: torch.Tensor) -> torch.Tensor:
 def words(key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None) -> torch.Tensor:
     """``count`` random 32-bit integers from number ``start`` on; block ``i`` holds numbers ``2i`` and ``2i + 1``."""
     skipped = start & 1
-    first, second = pairs(key, start >> 1, (count + skipped + 1) // 2, device)
-    return torch.stack((first, second), -1).reshape(-1)[skipped : skipped + count]
+    return _run("threefry", key, device, _signed(start >> 1), count + skipped, None)[..., skipped:]
+
+
+def below(key: tuple[Any, Any], start: int, count: int, limit: int, device: torch.device | None = None) -> torch.Tensor:
+    """Whether each of the random 32-bit integers of ``words`` is below ``limit``."""
+    return words(key, start, count, device) < limit if start else _run("trials", key, device, count, limit)
 
 
 def pairs(
-    key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None
+    key: tuple[Any, Any], start: int, count: int, device: torch.device | None = None, offset: Any = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both random 32-bit integers of ``count`` blocks from number ``start`` on."""
-    counters = positions(start, count, device)
-    first, second = threefry.block(key, counters >> 32, counters & threefry.MASK)
-    return first, second
+    """Both random 32-bit integers of ``count`` blocks from number ``start + offset`` on."""
+    made = _run("threefry", key, device, _signed(start), 2 * count, offset)
+    return made[..., 0::2], made[..., 1::2]
+
+
+def _run(name: str, key: tuple[Any, Any], device: torch.device | None, *args: Any) -> torch.Tensor:
+    """Result of an operator below; keys are integers, zero-dimensional tensors, or columns."""
+    first, second = key
+    if not isinstance(first, int):
+        # The numbers of a key are along the last axis.
+        first, second = (x.squeeze(-1) if x.ndim else x for x in key)
+    elif torch.compiler.is_compiling():
+        first, second = (torch.full((), half, dtype=torch.int64, device=device) for half in (first, second))
+    else:
+        return _IMPLEMENTATIONS[name](first, second, *args, device=device)
+    made: torch.Tensor = getattr(torch.ops.ember_ml, name)(first, second, *args)
+    return made
+
+
+def _signed(number: int) -> int:
+    """Signed 64-bit integer with the bits of an unsigned one."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _threefry(
+    first: Any,
+    second: Any,
+    start: int,
+    count: int,
+    offset: torch.Tensor | None = None,
+    device: torch.device | None = None,
+) -> torch.Tensor:
+    """``count`` random 32-bit integers from block ``start + offset`` on, as int64, along a new last axis.
+
+    Args:
+        first, second: halves of the key, integers or int64 tensors of one shape.
+        offset: an int64 tensor of that shape.
+    """
+    device = device if isinstance(first, int) else first.device
+    if offset is not None and offset.shape != first.shape:
+        first, second, offset = torch.broadcast_tensors(first, second, offset)
+    if _is_known(first, device):
+        number = start if offset is None else start + int(offset)
+        made = host.words((int(first), int(second)), number % (1 << 64) * 2, count)
+        return torch.from_numpy(made).to(torch.int64)
+    if _has_kernel(device):
+        return _kernels().words(first, second, start, count, offset, device)
+    # Sums of int64 wrap around, as those of counters do.
+    counters = torch.arange((count + 1) // 2, device=device) + start
+    if not isinstance(first, int):
+        first, second = first[..., None], second[..., None]
+    if offset is not None:
+        counters = counters + offset[..., None]
+    both = threefry.block((first, second), counters >> 32 & threefry.MASK, counters & threefry.MASK)
+    return torch.stack(both, -1).flatten(-2)[..., :count].contiguous()
+
+
+def _trials(first: Any, second: Any, count: int, limit: int, device: torch.device | None = None) -> torch.Tensor:
+    """Whether each of ``count`` random 32-bit integers is below ``limit``, along a new last axis."""
+    device = device if isinstance(first, int) else first.device
+    if _is_known(first, device):
+        key = int(first), int(second)
+        return torch.from_numpy(host.in_chunks(sampling.trials, key, count, [limit / 2.0**32]))
+    if _has_kernel(device):
+        return _kernels().trials(first, second, count, limit, device)
+    return _threefry(first, second, 0, count, None, device) < limit
+
+
+def _is_known(half: Any, device: torch.device | None) -> bool:
+    """Whether the host generates the random numbers: for one key on the CPU."""
+    return (device is None or device.type == "cpu") and (isinstance(half, int) or (half.numel() == 1 and not half.ndim))
+
+
+def _has_kernel(device: torch.device | None) -> bool:
+    return device is not None and device.type == "cuda" and _kernels() is not None
+
+
+@cache
+def _kernels() -> Any:
+    try:
+        from ember_ml.backend.torch import kernels
+    except ImportError:
+        return None
+    return kernels
+
+
+_IMPLEMENTATIONS: dict[str, Callable[..., torch.Tensor]] = {"threefry": _threefry, "trials": _trials}
+
+
+def _fake_threefry(
+    first: torch.Tensor, second: torch.Tensor, start: int, count: int, offset: torch.Tensor | None = None
+) -> torch.Tensor:
+    shape = first.shape if offset is None else torch.broadcast_shapes(first.shape, offset.shape)
+    return first.new_empty((*shape, count))
+
+
+def _fake_trials(first: torch.Tensor, second: torch.Tensor, count: int, limit: int) -> torch.Tensor:
+    return first.new_empty((*first.shape, count), dtype=torch.bool)
+
+
+def _mapped(name: str) -> Callable[..., Any]:
+    """Rule of ``vmap`` for an operator: keys are independent of each other."""
+
+    def run(info: Any, places: Any, *args: Any) -> tuple[torch.Tensor, int]:
+        moved = [
+            x
+            if not isinstance(x, torch.Tensor)
+            else x.expand(info.batch_size, *x.shape)
+            if place is None
+            else x.movedim(place, 0)
+            for x, place in zip(args, places, strict=True)
+        ]
+        return getattr(torch.ops.ember_ml, name)(*moved), 0
+
+    return run
+
+
+if not hasattr(torch.ops.ember_ml, "threefry"):  # an earlier import of this module may have defined it
+    # torch.library.custom_op adds 0.1 ms to every call.
+    _library = torch.library.Library("ember_ml", "FRAGMENT")
+    _library.define("threefry(Tensor first, Tensor second, int start, SymInt count, Tensor? offset=None) -> Tensor")
+    _library.define("trials(Tensor first, Tensor second, SymInt count, int limit) -> Tensor")
+    for _name, _fake in (("threefry", _fake_threefry), ("trials", _fake_trials)):
+        _library.impl(_name, _IMPLEMENTATIONS[_name], "CompositeExplicitAutograd")
+        torch.library.register_fake(f"ember_ml::{_name}", _fake, lib=_library)
+        torch.library.register_vmap(f"ember_ml::{_name}", _mapped(_name), lib=_library)
 
 
 def native_words(shape: tuple[int, ...], device: torch.device | None) -> torch.Tensor:

@@ -87,11 +87,11 @@ def backend(request: pytest.FixtureRequest, device: str) -> Iterator[backends.Ba
     loaded = backends.load(request.param)
     if request.node.get_closest_marker("device") and device not in loaded.devices():
         pytest.skip(f"{loaded.name} has no device {device!r}")
-    before = loaded.device
+    before = loaded.chosen_device
     ember_ml.set_backend(request.param)
     settle(loaded, device)
     yield loaded
-    loaded.device = before
+    loaded.choose_device(before)
     ember_ml.set_backend("numpy")
 
 

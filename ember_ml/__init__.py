@@ -25,6 +25,7 @@ from ember_ml.dtypes import *
 from ember_ml.dtypes import EmberDType as EmberDType
 from ember_ml.errors import AxisError as AxisError
 from ember_ml.errors import BackendNotFoundError as BackendNotFoundError
+from ember_ml.errors import DeviceNotFoundError as DeviceNotFoundError
 from ember_ml.errors import EmberError as EmberError
 from ember_ml.errors import ForkError as ForkError
 from ember_ml.errors import LinAlgError as LinAlgError

@@ -17,6 +17,10 @@ class BackendNotFoundError(EmberError, ImportError, ValueError):
     """A backend is unknown, not installed, or fails to import."""
 
 
+class DeviceNotFoundError(EmberError, ValueError):
+    """An engine does not have the device that was chosen as its default."""
+
+
 class MissingOperationError(EmberError, NotImplementedError):
     """A backend does not implement an operation."""
 

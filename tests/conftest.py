@@ -35,36 +35,35 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With ``--quick``, leave out other engines and most cases of the contract."""
     if config.getoption("--quick"):
-        kept = [item for item in items if _engine_of(item) in (None, *QUICK_ENGINES)]
+        from ember_ml.testing.plugin import engine_of  # a plugin, which pytest imports after this file
+
+        kept = [item for item in items if engine_of(item) in (None, *QUICK_ENGINES)]
         contract = [item for item in kept if item.get_closest_marker("contract")]
         left_out = set(items) - set(kept) | set(contract) - set(contract[::QUICK_STEP])
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
 
 
-def _engine_of(item: pytest.Item) -> str | None:
-    """The name of the engine that a test runs on, if it is of one engine."""
-    callspec = getattr(item, "callspec", None)
-    return None if callspec is None else callspec.params.get("backend")
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _settled(request: pytest.FixtureRequest) -> None:
-    """MLX would take the GPU of a Mac, which has no float64, also where a test asks for no engine."""
+    """Make the device of the option the default one also where a test asks for no engine, and in its processes."""
     from ember_ml.testing.plugin import settle  # a plugin, which pytest imports after this file
 
-    device, engines = request.config.getoption("--device"), ember_ml.get_available_backends()
-    if device == "cpu" and "mlx" in engines:
-        settle(backends.load("mlx"), device)
-    if device != "cpu":
-        for name in engines:
-            _in_full_precision(name)
+    device = request.config.getoption("--device")
+    if device == "cpu":
+        os.environ[backends.DEVICE_VARIABLE] = device
+        return
+    # Engines that lack the device, on which tests compute what they expect, would refuse the variable.
+    os.environ.pop(backends.DEVICE_VARIABLE, None)
+    for name in ember_ml.get_available_backends():
+        settle(backends.load(name), device)
+    _keep_full_precision()
 
 
-def _in_full_precision(name: str) -> None:
+def _keep_full_precision() -> None:
     """Keep CUDA from rounding float32 to TensorFloat32, which no tolerance for float32 allows for."""
     os.environ["MLX_ENABLE_TF32"] = "0"
-    if name == "torch":
+    if "torch" in ember_ml.get_available_backends():
         import torch
 
         torch.backends.cudnn.allow_tf32 = False

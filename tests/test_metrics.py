@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn import metrics as sk
 
 from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.training import metrics
+
+sk = pytest.importorskip("sklearn.metrics", reason="its metrics are what is expected")
 
 RNG = np.random.default_rng(0)
 N = 120

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import ember_ml
 from ember_ml import ops, transform
 from ember_ml.backend import Backend
 from ember_ml.testing.comparison import assert_close, host
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="its functions are what is expected")
+hypothesis = pytest.importorskip("hypothesis", reason="it draws sizes and strides")
+given, settings, st = hypothesis.given, hypothesis.settings, hypothesis.strategies
 F = torch.nn.functional
 
 RNG = np.random.default_rng(3)

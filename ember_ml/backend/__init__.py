@@ -1,7 +1,11 @@
-"""Backends: their registry and loading, and the choice of the active backend.
+"""Backends: their registry and loading, the choice of the active backend, and of the default device of each.
 
 Order of precedence: ``use_backend``, ``set_backend``, the environment variable ``EMBER_ML_BACKEND``, the file
 ``~/.ember/backend``, detection.
+
+Order of precedence for the device: ``use_backend(name, device=...)``, ``set_default_device`` and ``set_backend(name,
+device=...)``, of which the later call counts, the engine's own setting (``torch.set_default_device``), the environment
+variable ``EMBER_ML_DEVICE``, the file, the engine's best device.
 """
 
 from __future__ import annotations
@@ -21,7 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from ember_ml import older_names
 from ember_ml.backend import protocol
 from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
-from ember_ml.errors import BackendNotFoundError, MissingOperationError, UnsupportedError, warn
+from ember_ml.errors import (
+    BackendNotFoundError,
+    DeviceNotFoundError,
+    MissingOperationError,
+    UnsupportedError,
+    warn,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +52,10 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 VARIABLE = "EMBER_ML_BACKEND"
+DEVICE_VARIABLE = "EMBER_ML_DEVICE"
 GROUP = "ember_ml.backends"
 
-# Maximum length of the file ~/.ember/backend, far more than any backend name needs.
+# Maximum length of the file ~/.ember/backend, far more than the names of a backend and a device need.
 _LONGEST_CHOICE = 256
 
 
@@ -54,6 +65,23 @@ class Home(NamedTuple):
     module: str
     engine: str
     install: str
+
+
+class DeviceChoice(NamedTuple):
+    """Default device of a backend, as its engine represents it, and the source of the choice."""
+
+    device: Any
+    source: str
+
+
+class KeptChoice(NamedTuple):
+    """What the file of the persistent choice names; an empty string where it names nothing."""
+
+    backend: str
+    device: str
+
+    def __str__(self) -> str:
+        return f"{self.backend} {self.device}".rstrip()
 
 
 def _own(name: str, engine: str, install: str) -> tuple[str, Home]:
@@ -120,6 +148,8 @@ class Backend:
     - ``has_float64``: whether the default device supports float64;
     - ``AUTOCAST`` and ``autocasts``: names of the operations whose tensors the engine itself casts at the moment;
     - ``cast_all``: casts many tensors at once;
+    - ``own_device``: the default device that the user set with the engine's own function;
+    - ``compute_on``: makes a device the default device of the engine itself;
     - ``forwards``: copies a tensor with negative strides, which some readers of DLPack do not support;
     - ``GUESTS``: tensor types of another engine that its functions accept;
     - ``opaque``: calls a function that NumPy computes, invisible to the gradients of the engine;
@@ -165,7 +195,11 @@ class Backend:
         self.substitute: Callable[..., None] | None = getattr(core, "substitute", None)
         self.control: Any = submodule(module, "control")
         self.random: Any = self._random_part()
-        self.device: Any = None
+        self.own_device: Callable[[], Any] = getattr(core, "own_device", _no_device)
+        self.compute_on: Callable[[Any], None] | None = getattr(core, "compute_on", None)
+        # What set_default_device or set_backend chose, and what is used if they chose nothing, once it is known.
+        self.chosen_device: DeviceChoice | None = None
+        self.usual_device: DeviceChoice | None = None
         self.refusal: Refusal | None = None
         if hasattr(core, "implementation"):
             self.implementation = core.implementation  # type: ignore[method-assign]
@@ -204,12 +238,50 @@ class Backend:
                 f"dtype must be one that the {self.chosen_as} engine has on some device ({', '.join(self.devices())}), "
                 f"one of {', '.join(self.dtypes)}; got {wanted.name}"
             )
-        if wanted.name == "float64" and not self.has_float64():
+        # Other engines raise by themselves, since another device than the default one may have float64.
+        if wanted.name == "float64" and self.compute_on is not None and not self.has_float64():
             raise UnsupportedError(
-                f"dtype must be one that {self.device or self.devices()[-1]} of the {self.chosen_as} engine has, got "
-                "float64"
+                f"dtype must be one that {self.device_choice().device} of the {self.chosen_as} engine has, got float64"
             )
         return self.dtypes[wanted.name]
+
+    @property
+    def device(self) -> Any:
+        """Device on which tensors are created; ``None`` if the engine itself has a default device that is kept equal.
+
+        While a compiler of the engine traces, what is read here are constants that it guards.
+        """
+        return None if self.compute_on is not None else self.device_choice().device
+
+    def device_choice(self) -> DeviceChoice:
+        """Default device in the current thread or task, and where the choice comes from."""
+        if _state.blocks:
+            device = block_device(self.chosen_as)
+            if device is not None:
+                return DeviceChoice(device, "use_backend")
+        if self.chosen_device is not None:
+            return self.chosen_device
+        own = self.own_device()
+        if own is not None:
+            return DeviceChoice(own, f"{self.name}'s own default device")
+        return usual_device(self.name) if self.usual_device is None else self.usual_device
+
+    def choose_device(self, choice: DeviceChoice | None) -> None:
+        """Make a choice for the process, or withdraw it."""
+        self.chosen_device = choice
+        self.follow_device()
+
+    def follow_device(self) -> None:
+        """Make the default device that of the engine itself, if the engine computes everything there."""
+        if self.refusal is None and self.compute_on is not None:
+            self.compute_on(self.device_choice().device)
+
+    def place(self, name: object, source: str) -> DeviceChoice:
+        """Choice of the device of this name; an error that says who asked for a device that is not available."""
+        try:
+            return DeviceChoice(self.find_device(name), source)
+        except ValueError as error:
+            raise DeviceNotFoundError(f"{source}: {error}") from None
 
     def implementation(self, operation: Operation) -> Callable[..., Any] | None:
         """Function of this engine that implements an operation; ``None`` if there is none.
@@ -237,7 +309,13 @@ class Backend:
         return "missing" if operation.definition is None else "defined"
 
 
-_KEPT = frozenset({"name", "chosen_as", "is_host", "tensors", "scalars", "kinds", "device", "refusal"})
+_KEPT = frozenset(
+    {"name", "chosen_as", "is_host", "tensors", "scalars", "kinds", "chosen_device", "usual_device", "refusal"}
+)
+
+
+def _no_device() -> None:
+    """Result of ``own_device`` on engines without such a function."""
 
 
 class Refusal:
@@ -295,10 +373,10 @@ def submodule(package: ModuleType, name: str) -> ModuleType | None:
 class Block:
     """Open ``use_backend`` block and the block around it. Once closed, it has no effect in any thread or task."""
 
-    __slots__ = ("closed", "name", "outer")
+    __slots__ = ("closed", "device", "name", "outer")
 
-    def __init__(self, name: str, outer: Block | None) -> None:
-        self.name, self.outer, self.closed = name, outer, False
+    def __init__(self, name: str, outer: Block | None, device: Any = None) -> None:
+        self.name, self.outer, self.device, self.closed = name, outer, device, False
 
 
 class _State:
@@ -393,7 +471,11 @@ def _import(name: str, home: Home, asked: str) -> Backend:
                 backend = Backend(name, importlib.import_module(home.module))
                 for hook in _state.load_hooks:
                     hook(backend)
-            except KeyboardInterrupt:
+                if backend.compute_on is not None:
+                    backend.usual_device = _usual_device(backend)
+                    if backend.usual_device.source != "detection":
+                        backend.follow_device()
+            except (KeyboardInterrupt, DeviceNotFoundError):
                 raise
             except BaseException as error:  # importing a module may raise SystemExit
                 raise BackendNotFoundError(
@@ -456,6 +538,58 @@ def block_backend() -> str:
     return "" if block is None else block.name
 
 
+def block_device(name: str) -> Any:
+    """Device of the innermost ``use_backend`` block for this backend that names one; ``None`` if there is none."""
+    block = _state.context.get()
+    while block is not None and (block.closed or block.name != name or block.device is None):
+        block = block.outer
+    return None if block is None else block.device
+
+
+def usual_device(name: str) -> DeviceChoice:
+    """Default device of a loaded backend for which the program chose none, and the source."""
+    backend = _state.loaded[name]
+    with _state.lock:
+        if backend.usual_device is None:
+            backend.usual_device = _usual_device(backend)
+        return backend.usual_device
+
+
+def _usual_device(backend: Backend) -> DeviceChoice:
+    """Device from environment or file, else the best one of the engine."""
+    wanted = os.environ.get(DEVICE_VARIABLE, "").strip()
+    # NumPy has only the CPU, so that the variable is about other engines, unless nobody asked for NumPy.
+    detected = backend is _state.backend and _state.source == "detection"
+    if wanted and (backend.chosen_as != "numpy" or detected):
+        return backend.place(wanted, f"environment variable {DEVICE_VARIABLE}")
+    kept = _kept_device(backend.chosen_as)
+    if kept:
+        return backend.place(kept, f"file {choice_file()}")
+    return DeviceChoice(backend.find_device(best_device(backend.devices())), "detection")
+
+
+def _kept_device(name: str) -> str:
+    """Device that the file names for a backend; empty if it names none, or cannot be read.
+
+    An unreadable file is an error only where it must name the backend, so that ``set_backend`` works without it.
+    """
+    try:
+        kept = kept_choice()
+    except BackendNotFoundError:
+        return ""
+    return kept.device if kept.backend == name else ""
+
+
+def best_device(names: list[str]) -> str:
+    """Best of the devices of an engine.
+
+    >>> best_device(["cpu", "mps"]), best_device(["cpu", "cuda", "cuda:0"]), best_device(["cpu"])
+    ('mps', 'cuda', 'cpu')
+    """
+    # CUDA's device without a number is the current one, which torch.cuda.set_device changes.
+    return next((name for name in ("cuda", "mps", "gpu") if name in names), names[-1])
+
+
 def _innermost() -> Block | None:
     """Innermost open block around the caller. Another thread may have closed a block of this context."""
     block = _state.context.get()
@@ -474,6 +608,7 @@ def _choose() -> Backend:
         if _state.backend is None:
             name, source = _first_choice()
             _activate(load(name, source), source)
+            _state.backend.usual_device = None
         assert _state.backend is not None
         return _state.backend
 
@@ -483,14 +618,14 @@ def _first_choice() -> tuple[str, str]:
     name = os.environ.get(VARIABLE, "").strip()
     if name:
         return name, f"environment variable {VARIABLE}"
-    name = kept_choice()
+    name = kept_choice().backend
     if name:
         return name, f"file {choice_file()}"
     return auto_select_backend()[0], "detection"
 
 
-def kept_choice() -> str:
-    """Name stored in the file of the persistent choice; empty if there is none."""
+def kept_choice() -> KeptChoice:
+    """Names of the backend and of its device in the file of the persistent choice; empty if there is none."""
     import stat
 
     path = None
@@ -504,13 +639,15 @@ def kept_choice() -> str:
             raise OSError(f"longer than {_LONGEST_CHOICE} characters")
     except (FileNotFoundError, RuntimeError):
         # Path.home() raises RuntimeError for users without a home directory.
-        return ""
+        return KeptChoice("", "")
     except (OSError, UnicodeDecodeError) as error:
         raise BackendNotFoundError(
             f"the backend choice in {path} must be the name of a backend, got a file that cannot be read ({error}); "
             f"correct or remove it; {_choices()}"
         ) from error
-    return text.strip()
+    # A name with other blanks in it is reported as a whole.
+    backend, _, device = text.strip().partition(" ")
+    return KeptChoice(backend, device.strip())
 
 
 def choice_file() -> Path:
@@ -523,6 +660,14 @@ def choice_file() -> Path:
 def _activate(backend: Backend | None, source: str) -> None:
     _state.backend, _state.source = backend, source
     _announce()
+
+
+def _forget_devices() -> None:
+    """Drop the devices that ``set_backend`` chose, and look again for those that environment and file name."""
+    for backend in loaded():
+        backend.usual_device = None
+        if backend.chosen_device is not None and backend.chosen_device.source == "set_backend":
+            backend.choose_device(None)
 
 
 def _announce() -> None:
@@ -545,15 +690,19 @@ def on_close(hook: Callable[[Backend, Refusal], None]) -> None:
     _state.close_hooks.append(hook)
 
 
-def set_backend(name: str | None = None, persist: bool = False, *, backend: str | None = None) -> None:
+def set_backend(
+    name: str | None = None, persist: bool = False, *, device: str | None = None, backend: str | None = None
+) -> None:
     """Make a backend the active one for the whole process.
 
     Args:
         name: name of the backend, such as ``"numpy"``.
         persist: also write the choice to ``~/.ember/backend``, for later processes.
+        device: default device of the backend from now on, as with ``set_default_device``. Without it, the default
+            device stays as it is.
         backend: older spelling of ``name``.
 
-    >>> set_backend("numpy")
+    >>> set_backend("numpy", device="cpu")
     >>> get_backend()
     'numpy'
     """
@@ -561,28 +710,33 @@ def set_backend(name: str | None = None, persist: bool = False, *, backend: str 
         raise TypeError(f"set_backend: only one of name and backend must be given, got {name!r} and {backend!r}")
     chosen: Any = backend if name is None else name
     found = load(chosen, "set_backend")
+    placed = None if device is None else found.place(device, "set_backend")
     with _state.lock:
         _activate(found, "set_backend")
+        if placed is not None:
+            found.choose_device(placed)
     if persist:
-        _write_choice(chosen)
+        _write_choice(KeptChoice(chosen, "" if device is None else str(device)))
+        found.usual_device = None
 
 
-def _write_choice(name: str) -> None:
+def _write_choice(choice: KeptChoice) -> None:
     from emberlint import atomic  # imported late, since it is rarely needed
 
-    atomic.write(choice_file(), name + "\n", parents=True)
+    atomic.write(choice_file(), f"{choice}\n", parents=True)
 
 
 def clear_backend(persisted: bool = False) -> None:
-    """Clear the process-wide choice. The next use of a backend chooses again.
+    """Clear the process-wide choice of ``set_backend``. The next use of a backend chooses again.
 
     Args:
         persisted: also remove ``~/.ember/backend``.
     """
-    with _state.lock:
-        _activate(None, "")
     if persisted:
         choice_file().unlink(missing_ok=True)
+    with _state.lock:
+        _activate(None, "")
+        _forget_devices()
 
 
 def get_backend() -> str:
@@ -620,14 +774,17 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
 
     Args:
         name: name of the backend, such as ``"numpy"``.
+        device: default device of the backend in the block. MLX has one default device for all threads, which is
+            changed while the block is open.
 
-    >>> with use_backend("numpy"):
+    >>> with use_backend("numpy", device="cpu"):
     ...     get_backend()
     'numpy'
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, device: str | None = None) -> None:
         self.name = name
+        self.device = device
         self._blocks: list[Block] = []
 
     def __call__(self, function: F) -> F:
@@ -646,10 +803,12 @@ class use_backend(ContextDecorator):  # noqa: N801 - reads as a verb where it is
         return super().__call__(function)
 
     def _recreate_cm(self) -> use_backend:
-        return type(self)(self.name)
+        return type(self)(self.name, device=self.device)
 
     def __enter__(self) -> None:
-        self._blocks.append(enter(load(self.name, "use_backend")))
+        backend = load(self.name, "use_backend")
+        device = None if self.device is None else backend.place(self.device, "use_backend").device
+        self._blocks.append(enter(backend, device))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -703,14 +862,16 @@ def active(backend: Backend) -> AbstractContextManager[None]:
     return nullcontext() if current() is backend else use_backend(backend.chosen_as)
 
 
-def enter(backend: Backend) -> Block:
-    """Open a block in this context; ``leave`` closes it."""
+def enter(backend: Backend, device: Any = None) -> Block:
+    """Open a block in this context, with a default device of the engine or none; ``leave`` closes it."""
     with _state.lock:
         _state.blocks += 1
         if _state.blocks == 1:
             _announce()
-    block = Block(backend.chosen_as, _innermost())
+    block = Block(backend.chosen_as, _innermost(), device)
     _state.context.set(block)
+    if device is not None:
+        backend.follow_device()
     return block
 
 
@@ -722,6 +883,8 @@ def leave(block: Block) -> None:
         _state.blocks -= 1
         if _state.blocks == 0:
             _announce()
+    if block.device is not None:
+        _state.loaded[block.name].follow_device()
 
 
 def auto_select_backend() -> tuple[str, str]:
@@ -741,7 +904,7 @@ def auto_select_backend() -> tuple[str, str]:
             devices = load(name, "detection").devices()
         except BackendNotFoundError:
             continue
-        return name, next((d for d in ("cuda", "mps", "gpu") if d in devices), "cpu")
+        return name, best_device(devices)
     return "numpy", "cpu"
 
 

@@ -111,6 +111,15 @@ class CoreOptions(Protocol):
     def cast_all(self, tensors: Sequence[Tensor], dtype: DType, /) -> Sequence[Tensor]:
         """Tensors in another dtype, with gradients. Absent: each is cast with ``cast``."""
 
+    def own_device(self) -> Device | None:
+        """Default device that the user set with the engine's own function, if any. Absent: none."""
+
+    def compute_on(self, device: Device, /) -> None:
+        """Make a device the default device of the engine itself, for engines whose arrays belong to no device.
+
+        Functions of the engine then receive ``None`` for the default device. Absent: they receive the device.
+        """
+
     def forwards(self, x: Tensor, /) -> Tensor:
         """``x`` without negative strides, which some consumers of DLPack reject. Absent: ``x`` is used."""
 

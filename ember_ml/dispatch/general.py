@@ -78,6 +78,8 @@ class GeneralPath:
         self.scalars = tuple(p.place for p in parameters if p.role == SCALAR)
         self.options = tuple((p.place, p.role, p.name, p.optional) for p in parameters if p.role in (SCALAR, FLAG))
         self.flags = tuple(p.place for p in parameters if p.role == FLAG)
+        # These may be tensors that dispatch does not convert, such as what asarray is given.
+        self.others = tuple(p.place for p in parameters if p.role == PLAIN)
         self.counts = tuple(p for p in parameters if p.role == COUNT)
         self.variadic = next((i for i, p in enumerate(operation.parameters) if p.variadic), None)
         self.keywords = tuple((i, p.name) for i, p in enumerate(operation.parameters) if p.keyword)
@@ -249,7 +251,7 @@ class GeneralPath:
         for index, role, _, _, _ in self.settings:
             value = values[index]
             if role == DEVICE:
-                prepared[index] = self.device(backend, values) if value is None else backend.find_device(value)
+                prepared[index] = self.placement(backend, values) if value is None else backend.find_device(value)
             elif value is not None:
                 prepared[index] = backend.dtype(value)
             elif common is not None and self.operation.rule is accumulated:
@@ -302,6 +304,10 @@ class GeneralPath:
     def device(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The device of the first tensor of ``backend`` among the values, else the default device."""
         return common_device(backend, self.operands(values))
+
+    def placement(self, backend: Backend, values: tuple[Any, ...]) -> Any:
+        """The device of a result: that of the first tensor among the values, whatever their roles, else the default."""
+        return common_device(backend, [*self.operands(values), *(values[place] for place in self.others)])
 
     def to_indices(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
         """``value`` as an int64 tensor."""
@@ -409,7 +415,8 @@ class GeneralPath:
     def fall_back_to_numpy(self, backend: Backend, values: tuple[Any, ...]) -> Any:
         """The result computed by NumPy, for dtypes without a kernel; torch 2.13 has few for uint16 to uint64."""
         numpy = backends.load("numpy")
-        device = self.device(backend, values)
+        asked = [values[s.place] for s in self.settings if s.role == DEVICE and values[s.place] is not None]
+        device = backend.find_device(asked[0]) if asked else self.placement(backend, values)
 
         def to_numpy(value: Any, role: str) -> Any:
             if isinstance(value, backend.tensors):

@@ -116,10 +116,16 @@ def common_backend(kinds: Iterable[type]) -> Backend:
 
 
 def common_device(backend: Backend, values: Iterable[Any]) -> Any:
-    """The device of the first tensor of ``backend`` among the values, else its default device."""
+    """The device of the first tensor of ``backend`` among the values, or in a sequence of them, else its default."""
+    nested = []
     for value in values:
         if isinstance(value, backend.tensors):
             return backend.device_like(value)
+        if type(value) in (list, tuple):
+            nested.append(value)
+    for value in nested:
+        if any(issubclass(kind, backend.tensors) for kind in leaf_types(value)):
+            return backend.device_like(next(leaf for leaf in tree.leaves(value) if isinstance(leaf, backend.tensors)))
     return backend.device
 
 

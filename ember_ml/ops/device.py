@@ -49,10 +49,11 @@ _missed: set[tuple[str, str]] = set()
 
 @op(free, lazy=False, differentiable=False)
 def set_default_device(name: object, fallback: bool = False) -> None:
-    """Set the device on which the active backend creates tensors.
+    """Set the device on which the active backend creates tensors, for the whole process.
 
     Args:
-        name: a device name, or ``None`` for the engine's own default.
+        name: a device name, or ``None`` for the device without this choice: that of ``EMBER_ML_DEVICE``, or of
+            ``ember-ml backend set``, or the engine's best.
         fallback: if the device is not available, use the CPU and warn once, instead of raising.
 
     >>> set_default_device("cpu")
@@ -66,12 +67,13 @@ def set_default_device(name: object, fallback: bool = False) -> None:
             _missed.add((backend.name, str(name)))
             _warn(f"set_default_device: the {backend.name} engine has no device {str(name)!r}; the CPU is used")
         name = "cpu"
-    backend.device = None if name is None else backend.find_device(name)
+    placed = None if name is None else _backends.DeviceChoice(backend.find_device(name), "set_default_device")
+    backend.choose_device(placed)
 
 
 @op(free, lazy=False, differentiable=False)
 def get_default_device() -> str:
-    """Name of the device on which the active backend creates tensors.
+    """Name of the device on which the active backend creates tensors: its best one, unless another was chosen.
 
     >>> get_default_device() in get_available_devices()
     True

@@ -596,7 +596,8 @@ def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: K
     [4, 1, 3, 2, 0]
     """
     if type(x) is not int:
-        return shuffle(x, key=key)
+        backend = _backend(x, key)
+        return shuffle(backend.convert(x, None, device) if backend is _backends.current() else x, key=key)
     if x < 0:
         raise ValueError(f"x must be >= 0, got {x}")
     return _Draw(x, device, key).made(_sampling.order, max(x - 1, 1).bit_length(), dtype="int64", whole=True)

@@ -616,7 +616,7 @@ def cov(
         variables = manipulation.concatenate([variables, others], axis=0)
     if correction is None:
         correction = ddof
-    lost = correction if correction is not None else 0 if bias else 1
+    lost: Any = correction if correction is not None else 0 if bias else 1
     count = variables.shape[1]
     weights = _observations(fweights, aweights, variables)
     if weights is None:
@@ -627,8 +627,9 @@ def cov(
         middle = math.divide(sum(math.multiply(variables, weights), axis=1, keepdims=True), total)
         centred = math.subtract(variables, middle)
         scaled = math.multiply(centred, weights)
-        share = 1.0 if aweights is None else math.divide(sum(math.multiply(weights, aweights)), total)
-        freedom = math.maximum(math.subtract(total, math.multiply(share, lost)), 0)
+        if aweights is not None:
+            lost = math.multiply(math.divide(sum(math.multiply(weights, aweights)), total), lost)
+        freedom = math.maximum(math.subtract(total, lost), 0)
     products = centred @ manipulation.permute_dims(math.conj(scaled), (1, 0))
     result = _like(x, math.divide(products, freedom))
     return manipulation.reshape(result, ()) if variables.shape[0] == 1 else result

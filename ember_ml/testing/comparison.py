@@ -76,7 +76,7 @@ def host(value: Any) -> Any:
 
 def is_on_cpu(backend: Backend) -> bool:
     """Whether new tensors are in host memory."""
-    return backend.device is None or "cpu" in str(backend.device)
+    return backend.device_of(backend.convert(0, None, backend.device)) == "cpu"
 
 
 def dtypes_of_device(backend: Backend) -> set[str]:

@@ -23,6 +23,7 @@ from ember_ml.testing.pairing import CHECKS, ENGINES, Check, full_name, missing_
 from ember_ml.testing.report import FAILED, PASSED, SKIPPED, Outcome, Report
 
 _JUDGED = "judged"
+_DESELECTED = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,7 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ember_ml.testing")
     group.addoption("--backend", help="backend to test (default: all installed backends)")
     default = os.environ.get("EMBER_ML_TEST_DEVICE", "cpu")
-    group.addoption("--device", default=default, help=f"device for the engines that have it (default: {default})")
+    group.addoption(
+        "--device",
+        default=default,
+        help=f"default device of the engines; those that lack it are not tested (default: {default})",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +51,28 @@ def pytest_configure(config: pytest.Config) -> None:
         found = {name: backends.load(name).devices() for name in names}
         if not any(device in devices for devices in found.values()):
             raise pytest.UsageError(f"--device: no engine has {device!r}; available: {found}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of engines that lack the device."""
+    device = config.getoption("--device")
+    lacking = [name for name in engines(config) if device != "cpu" and device not in backends.load(name).devices()]
+    left_out = [item for item in items if engine_of(item) in lacking]
+    if left_out:
+        config.stash[_DESELECTED] = f"--device {device}: {len(left_out)} tests of {', '.join(lacking)} are deselected"
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if engine_of(item) not in lacking]
+
+
+def engine_of(item: pytest.Item) -> str | None:
+    """Name of the engine that a test runs on, if it is of one engine."""
+    callspec = getattr(item, "callspec", None)
+    return None if callspec is None else callspec.params.get("backend")
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> str:
+    """Say which engines are not tested because they lack the device."""
+    return config.stash.get(_DESELECTED, "")
 
 
 def engines(config: pytest.Config) -> list[str]:
@@ -83,15 +110,13 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest, device: str) -> Iterator[backends.Backend]:
-    """Loaded engine, active during the test, on the device given by ``--device`` if the engine has it."""
+    """Loaded engine, active during the test, with the device given by ``--device`` as its default."""
     loaded = backends.load(request.param)
-    if request.node.get_closest_marker("device") and device not in loaded.devices():
-        pytest.skip(f"{loaded.name} has no device {device!r}")
-    before = loaded.device
+    before = loaded.chosen_device
     ember_ml.set_backend(request.param)
     settle(loaded, device)
     yield loaded
-    loaded.device = before
+    loaded.choose_device(before)
     ember_ml.set_backend("numpy")
 
 

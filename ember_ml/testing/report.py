@@ -135,10 +135,10 @@ def _run_check(check: Check, operation: Operation, backend: Backend) -> list[Out
 @contextmanager
 def _restore_settings(backend: Backend) -> Iterator[None]:
     """Restore the settings that operations change, at the end of the ``with`` block."""
-    floating, device, stream = default_float(), backend.device, ops.random.get_state()
+    floating, device, stream = default_float(), backend.chosen_device, ops.random.get_state()
     try:
         yield
     finally:
         ops.set_default_dtype(floating)
-        backend.device = device
+        backend.choose_device(device)
         ops.random.set_state(stream)

@@ -230,13 +230,13 @@ class Work:
         """Outcomes of two runs of one case, from the same random state and defaults."""
         both: list[Outcome] = []
         for _ in range(2):
-            floating, device = default_float(), engine.device
+            floating, device = default_float(), engine.chosen_device
             _seed()
             both.append(run_case(engine, function, case))
             if default_float() is not floating:
                 # Reset with the operation, which also updates what other operations derive from the default.
                 ops.set_default_dtype(floating)
-            engine.device = device
+            engine.choose_device(device)
         return both[0], both[1]
 
     def _natives(self, engine_name: str) -> dict[str, Any]:

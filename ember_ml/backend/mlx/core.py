@@ -201,6 +201,11 @@ def find_device(name: Any) -> mx.Device:
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu)
 
 
+def compute_on(device: mx.Device) -> None:
+    """Make a device MLX's own default, which determines where every array is computed."""
+    mx.set_default_device(device)
+
+
 _MEMORY_MESSAGES = re.compile(r"Unable to allocate|Attempting to allocate|out of memory")
 
 

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from ember_ml import backend as _backends
-from ember_ml.backend.mlx.core import devices as _devices
 from ember_ml.backend.numpy.device import memory_info as _host_memory
-from ember_ml.dispatch import definition_of as _definition_of
 
 
 def to_device(x: mx.array, device: mx.Device, /) -> mx.array:
     return x
-
-
-def set_default_device(name: object, fallback: bool = False) -> None:
-    """Set the default device by the definition, and MLX's own, which determines where every array is computed."""
-    _definition_of("set_default_device")(name, fallback)
-    best = mx.Device(mx.gpu if "gpu" in _devices() else mx.cpu)
-    mx.set_default_device(_backends.load("mlx").device or best)
 
 
 def synchronize(device: mx.Device | None = None) -> None:

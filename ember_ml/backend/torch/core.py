@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
 
 from ember_ml import backend as backends
 from ember_ml import dtypes, tree
@@ -17,12 +18,16 @@ from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import AxisError, LinAlgError, UnsupportedError
+from ember_ml.errors import AxisError, LinAlgError, PrecisionWarning, UnsupportedError, warn
 
 # torch 2.13: torch.compile cannot trace reading a ContextVar or hashing a foreign dtype; both are constant while
 # tracing.
 torch.compiler.assume_constant_result(backends.block_backend)
+torch.compiler.assume_constant_result(backends.block_device)
+torch.compiler.assume_constant_result(backends.usual_device)
 torch.compiler.assume_constant_result(dtypes.name_of)
+
+_CPU = torch.device("cpu")
 
 TENSORS = (torch.Tensor, torch.nn.Parameter)
 
@@ -69,7 +74,11 @@ def convert(value: Any, dtype: torch.dtype | None, device: torch.device | None) 
         return _from_traced_sequence(value, dtype, device)
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         return _from_dlpack(value).to(device=device, dtype=dtype)
-    return from_host(parse(value, None if dtype is None else _HOST_OF[dtype], has_arrays), device)
+    if dtype is not None:
+        return from_host(parse(value, _HOST_OF[dtype], has_arrays), device)
+    array = parse(value, None, has_arrays)
+    narrow = narrower(_OF_HOST[array.dtype], device)
+    return from_host(array if narrow is None else array.astype(_HOST_OF[narrow]), device)
 
 
 def _number(value: Any, dtype: torch.dtype, device: torch.device | None) -> torch.Tensor:
@@ -77,10 +86,9 @@ def _number(value: Any, dtype: torch.dtype, device: torch.device | None) -> torc
         return torch.scalar_tensor(value, dtype=dtype, device=device)
     except (RuntimeError, OverflowError):
         # torch raises for a float beyond the range of the dtype, which IEEE 754 rounds to infinity, and for an integer
-        # of more
-        # than 64 bits.
-        wide = torch.complex128 if dtype.is_complex else torch.float64
-        return torch.scalar_tensor(complex(value) if dtype.is_complex else float(value), dtype=wide).to(device, dtype)
+        # of more than 64 bits.
+        wide, number = (torch.complex128, complex(value)) if dtype.is_complex else (torch.float64, float(value))
+        return torch.scalar_tensor(number, dtype=wide, device=_CPU).to(device, dtype)
 
 
 def _from_dlpack(value: Any) -> torch.Tensor:
@@ -110,7 +118,27 @@ def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch
     return torch.from_numpy(array.copy()).to(device)
 
 
-_CPU = torch.device("cpu")
+# What MPS, which has no float64, has in its place.
+_NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+
+
+def narrower(dtype: torch.dtype, device: torch.device | None) -> torch.dtype | None:
+    """Dtype on a device of host data in a dtype that it lacks, with one warning; ``None`` if it has the dtype."""
+    if dtype not in _NARROWER or device is None or device.type != "mps":
+        return None
+    if dtype not in _warned:
+        _warned.add(dtype)
+        wide, narrow = str(dtype)[6:], str(_NARROWER[dtype])[6:]
+        warn(f"torch has no {wide} on this device: host data in {wide} becomes {narrow}", PrecisionWarning)
+    return _NARROWER[dtype]
+
+
+_warned: set[torch.dtype] = set()
+
+
+def has_float64() -> bool:
+    """Whether the default device supports float64, which MPS does not."""
+    return backends.load("torch").device.type != "mps"
 
 
 def scalar_like(number: float, like: torch.Tensor) -> torch.Tensor:
@@ -211,6 +239,18 @@ def devices() -> list[str]:
     return found
 
 
+def own_device() -> torch.device | None:
+    """Device of ``torch.set_default_device`` or of the innermost ``with torch.device(...)`` block, if any."""
+    # torch.get_default_device() does not tell whether the CPU was asked for.
+    if not torch._C._len_torch_function_stack():
+        return None
+    modes = reversed(torch.overrides._get_current_function_mode_stack())
+    return next((mode.device for mode in modes if isinstance(mode, DeviceContext)), None)
+
+
+torch.compiler.assume_constant_result(own_device)
+
+
 def find_device(name: Any) -> torch.device:
     """Device object of the engine for a device name."""
     if isinstance(name, torch.device):
@@ -244,6 +284,8 @@ def error_class(error: Exception) -> type[Exception] | None:
     if isinstance(error, NotImplementedError):
         return TypeError
     if isinstance(error, TypeError):
+        if "MPS framework doesn't support" in message:
+            return UnsupportedError
         return ValueError if "Overflow when unpacking long" in message else None
     if isinstance(error, RuntimeError):
         if isinstance(error, torch.OutOfMemoryError) or _MEMORY_MESSAGES.search(message):

@@ -20,13 +20,15 @@ from ember_ml.backend.numpy.creation import (
     _numbers,
 )
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held, kind_of
-from ember_ml.backend.torch.core import DTYPES, convert, device_in, from_host, parse
+from ember_ml.backend.torch.core import DTYPES, convert, device_in, from_host, narrower, parse
 from ember_ml.backend.torch.core import to_host as _to_host
 from ember_ml.dispatch import as_list
 from ember_ml.dtypes import as_dtype, default_dtype, default_float
 
 Tensor = torch.Tensor
 
+# Where host data and float64, which not all devices have, are.
+_CPU = torch.device("cpu")
 _EMBER_DTYPES = {native: as_dtype(name) for name, native in DTYPES.items()}
 
 
@@ -55,11 +57,13 @@ def asarray(
     source = obj if isinstance(obj, Tensor) else _share_memory(obj)
     is_shared = source is not None
     if source is None:
-        source = from_host(parse(_host_values(obj), None), device)
+        source = from_host(parse(_host_values(obj), None), _CPU)
     if dtype is not None and source.is_complex() and not dtype.is_complex and dtype is not torch.bool:
         raise TypeError(
             f"dtype must be complex for {str(source.dtype)[6:]} values, got {str(dtype)[6:]}; take the real part first"
         )
+    if dtype is None and not isinstance(obj, Tensor):
+        dtype = narrower(source.dtype, device)
     x = source.to(device=device, dtype=dtype)
     _check_copy(copy, is_shared and x is source)
     return x.clone() if copy and is_shared and x is source else x
@@ -272,24 +276,24 @@ def copy(x: Tensor, /) -> Tensor:
 
 
 def bartlett(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    return torch.bartlett_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+    return torch.bartlett_window(max(n, 0), False, dtype=torch.float64, device=_CPU).to(device, dtype or _float())
 
 
 def blackman(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
     if n <= 1:
         return torch.ones(max(n, 0), dtype=dtype or _float(), device=device)
-    wave = torch.cos(2 * math.pi * torch.arange(n, dtype=torch.float64) / (n - 1))
+    wave = torch.cos(2 * math.pi * torch.arange(n, dtype=torch.float64, device=_CPU) / (n - 1))
     # In this form the ends are exactly 0 and the middle is exactly 1, also for integer dtypes.
     return ((1 - wave) * (0.34 - 0.16 * wave)).to(device, dtype or _float())
 
 
 def hamming(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    return torch.hamming_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+    return torch.hamming_window(max(n, 0), False, dtype=torch.float64, device=_CPU).to(device, dtype or _float())
 
 
 def hanning(n: int, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    return torch.hann_window(max(n, 0), False, dtype=torch.float64).to(device, dtype or _float())
+    return torch.hann_window(max(n, 0), False, dtype=torch.float64, device=_CPU).to(device, dtype or _float())
 
 
 def kaiser(n: int, beta: float, /, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Tensor:
-    return torch.kaiser_window(max(n, 0), False, beta, dtype=torch.float64).to(device, dtype or _float())
+    return torch.kaiser_window(max(n, 0), False, beta, dtype=torch.float64, device=_CPU).to(device, dtype or _float())

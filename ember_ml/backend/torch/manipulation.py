@@ -154,7 +154,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
             raise ValueError("repeats must be >= 0, got negative integers")
         # With the total given, a compiler can trace the counts, but torch no longer checks them.
         total = sum(repeats) if len(repeats) == x.shape[axis] else None
-        repeats = torch.tensor(repeats, dtype=torch.int64)
+        repeats = torch.tensor(repeats, dtype=torch.int64, device=x.device)
     elif not isinstance(repeats, (int, Tensor)):
         repeats = torch.from_numpy(_counts(repeats))
     if isinstance(repeats, Tensor):

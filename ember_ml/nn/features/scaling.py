@@ -275,7 +275,7 @@ def _moments(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     squares = ops.divide(ops.sum(ops.square(apart), axis=0, dtype=wide), count)
     var = ops.subtract(squares, ops.square(error))
     mean = ops.add(ops.cast(ops.cast(mean, ops.dtype(rows)), wide), error)
-    return ops.broadcast_to(ops.cast(count, wide), mean.shape), mean, ops.maximum(var, 0.0)
+    return count if has_nan else ops.full_like(mean, count), mean, ops.maximum(var, 0.0)
 
 
 def _pooled(one: tuple[Tensor, Tensor, Tensor], other: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:

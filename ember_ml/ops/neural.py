@@ -470,8 +470,8 @@ def dropout(x: TensorLike, /, rate: float, *, training: bool = True, key: object
         return x  # type: ignore[return-value]
     if rate == 1:
         return creation.zeros_like(x)
-    stays = _random.keep_mask(_shape(x), rate, device=device.get_device(x), key=key)
-    return comparison.where(stays, math.multiply(x, 1 / (1 - rate)), 0)
+    dropped = _random.bernoulli(_shape(x), rate, device=device.get_device(x), key=key)
+    return comparison.where(dropped, 0, math.multiply(x, 1 / (1 - rate)))
 
 
 @op(floating)

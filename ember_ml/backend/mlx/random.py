@@ -149,21 +149,21 @@ def _blocks(
     high = (low >> 32).astype(mx.uint32) + mx.contiguous(high)
     state = mx.contiguous(_joined(high, low.astype(mx.uint32) + second))
     for group in range(5):
-        a, b, c, d = threefry.ROTATIONS[group % 2]
+        rotations = threefry.ROTATIONS[group % 2]
         added = keys[(group + 1) % 3], mx.contiguous(keys[(group + 2) % 3] + (group + 1))
-        state = mx.contiguous(_joined(*_two_rounds(state, a, b)))
-        high, low = _two_rounds(state, c, d)
-        state = mx.contiguous(_joined(high + added[0], low + added[1]))
+        state = mx.contiguous(_two_rounds(state, *rotations[:2]))
+        state = mx.contiguous(_two_rounds(state, *rotations[2:], *added))
     return state
 
 
-def _two_rounds(state: mx.array, first: int, second: int) -> tuple[mx.array, mx.array]:
-    """Both halves after rounds with these two rotations."""
+@mx.compile
+def _two_rounds(state: mx.array, a: int, b: int, first: Any = 0, second: Any = 0) -> mx.array:
+    """Blocks after rounds with these two rotations, and after adding parts of the key to both halves."""
     high, low = state.astype(mx.uint32), (state >> 32).astype(mx.uint32)
-    for rotation in (first, second):
+    for rotation in (a, b):
         high = high + low
         low = (low << rotation | low >> (32 - rotation)) ^ high
-    return high, low
+    return _joined(high + first, low + second)
 
 
 def _joined(first: mx.array, second: mx.array) -> mx.array:

@@ -503,8 +503,8 @@ def rotary_embedding(
 ) -> Tensor:
     """``x`` with pairs along its last axis rotated by angles proportional to their position along ``axis``.
 
-    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * scale * base ** (-i / n)``. An element of the first half of the
-    last axis is paired with the corresponding one of the second half.
+    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * scale * base ** (-i / n)``. An element of the first half
+    of the last axis is paired with the corresponding one of the second half.
 
     Args:
         positions: positions of the indices along ``axis``, one row for all or one for each index of the first axis; by

@@ -36,7 +36,8 @@ from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 def linear(x: TensorLike, weight: TensorLike, /, bias: TensorLike | None = None) -> Tensor:
     """``x @ weight + bias`` along the last axis of ``x``, in one kernel where the engine has one.
 
-    The weight has the shape (in_features, out_features), the bias (out_features).
+    The weight has the shape (in_features, out_features), the transpose of the one that torch's function takes; the bias
+    has the shape (out_features).
 
     >>> linear([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [10.0, 20.0, 30.0]).tolist()
     [[11.0, 22.0, 33.0], [13.0, 24.0, 37.0]]

@@ -966,5 +966,6 @@ JUDGED_ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(["shape", "ndim", "size", "dtype", "get_device"], "the result is not a tensor"),
     **dict.fromkeys(["view_as_real", "view_as_complex"], "tests/test_manipulation.py"),
     **dict.fromkeys(["unique_all", "unique_counts", "unique_inverse", "union1d"], "tests/test_indexing.py"),
+    "linear": "tests/test_fused.py: torch",
     "polyval": "tests/test_math.py: one argument is a row, whatever the other is",
 }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml import backend as backends
-from ember_ml.dtypes import EmberDType
+from ember_ml.dtypes import EmberDType, as_dtype
 from ember_ml.ops import dtypes
 from ember_ml.types import Tensor
 
@@ -13,8 +12,8 @@ _HALVES = ("float16", "bfloat16")
 
 
 def dtype_of(x: Any) -> EmberDType:
-    """The dtype of a tensor of the active engine."""
-    return backends.current().dtype_of(x)
+    """The dtype of a tensor of any engine."""
+    return as_dtype(x.dtype)
 
 
 def widen(x: Any) -> Any:

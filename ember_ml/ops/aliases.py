@@ -155,7 +155,6 @@ ELSEWHERE = {
     "interpolate": "ops.resize",
     "kl_div": "ops.kl_divergence, which takes probabilities",
     "layer_norm": "ops.layer_normalization",
-    "linear": "ops.matmul",
     "long": "ops.int64",
     "lu_solve": "ops.solve",
     "max_pool2d": "ops.max_pool, whose channels are the last axis by default",

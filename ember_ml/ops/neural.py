@@ -36,7 +36,8 @@ from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
 def linear(x: TensorLike, weight: TensorLike, /, bias: TensorLike | None = None) -> Tensor:
     """``x @ weight + bias`` along the last axis of ``x``, in one kernel where the engine has one.
 
-    The weight has the shape (in_features, out_features), the bias (out_features).
+    The weight has the shape (in_features, out_features), the transpose of the one that torch's function takes; the bias
+    has the shape (out_features).
 
     >>> linear([[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]], [10.0, 20.0, 30.0]).tolist()
     [[11.0, 22.0, 33.0], [13.0, 24.0, 37.0]]
@@ -503,8 +504,8 @@ def rotary_embedding(
 ) -> Tensor:
     """``x`` with pairs along its last axis rotated by angles proportional to their position along ``axis``.
 
-    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * scale * base ** (-i / n)``. An element of the first half of the
-    last axis is paired with the corresponding one of the second half.
+    Pair ``i`` of ``n`` at position ``p`` is rotated by ``p * scale * base ** (-i / n)``. An element of the first half
+    of the last axis is paired with the corresponding one of the second half.
 
     Args:
         positions: positions of the indices along ``axis``, one row for all or one for each index of the first axis; by

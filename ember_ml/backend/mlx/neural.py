@@ -14,6 +14,7 @@ from ember_ml.backend.mlx.mapping import map_like, mapped
 from ember_ml.backend.mlx.math import exp
 from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY, definition_of
+from ember_ml.dispatch.operation import within
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.neural import causal_offset, check_attention, check_linear
 from ember_ml.shapes.windows import (
@@ -292,7 +293,7 @@ def rotary_embedding(
     is_fast = positions is None and abs(offset) < _LARGEST_OFFSET and x.dtype != mx.float64 and not mapped
     if not is_fast or x.ndim < 3 or not x.size or size % 2 or place not in range(1, x.ndim - 1):
         options = {"offset": offset, "base": base, "scale": scale, "interleaved": interleaved, "axis": axis}
-        return definition_of("rotary_embedding")(x, positions, **options)
+        return within("mlx", definition_of("rotary_embedding"))(x, positions, **options)
     inner = x.swapaxes(place, -2)
     turned = mx.fast.rope(inner, size, traditional=interleaved, base=base, scale=scale, offset=offset)
     return turned.swapaxes(place, -2)

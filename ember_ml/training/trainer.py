@@ -6,8 +6,8 @@ import inspect
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -233,10 +233,13 @@ class Trainer:
             try:
                 if self._pending:
                     self._notify_pending()
-                batches = self._batches(run)
-                # An epoch that ``max_steps`` has ended may not have been recorded before an interrupt.
-                while self.epoch < run.epochs and not self._is_stopped and (self.batch or self.step < run.max_steps):
-                    self._fit_epoch(run, batches)
+                # Closed at the end, since a thread may be reading ahead.
+                with closing(self._batches(run)) as batches:
+                    # An epoch that ``max_steps`` has ended may not have been recorded before an interrupt.
+                    while (
+                        self.epoch < run.epochs and not self._is_stopped and (self.batch or self.step < run.max_steps)
+                    ):
+                        self._fit_epoch(run, batches)
             except BaseException:
                 self._roll_back()
                 raise
@@ -471,7 +474,7 @@ class Trainer:
         # A resumed epoch has already drawn these numbers.
         ops.random.set_state(stream)
 
-    def _batches(self, run: _Run) -> Iterator[list[Batch] | None]:
+    def _batches(self, run: _Run) -> Generator[list[Batch] | None, None, None]:
         """Batches of each step of this pass over the data and of all later ones, with ``None`` after each pass."""
         while True:
             stream = ops.random.get_state()
@@ -480,9 +483,10 @@ class Trainer:
             # The order is drawn with the stream as it was at the start of the pass; then the current state is restored.
             if stream != self._pass_seed:
                 ops.random.set_state(self._pass_seed)
-            batches = run.data.batches(run.shuffle, self._position, stream if self._position else None)
-            while group := list(islice(batches, self.accumulate)):
-                yield group
+            data = run.data.batches(run.shuffle, self._position, stream if self._position else None)
+            with closing(data) as batches:
+                while group := list(islice(batches, self.accumulate)):
+                    yield group
             yield None
 
     def _take_step(self, batches: Iterator[list[Batch] | None], listener: Epoch) -> int | None:

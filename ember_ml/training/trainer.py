@@ -235,10 +235,7 @@ class Trainer:
                     self._notify_pending()
                 # Closed at the end, since a thread may be reading ahead.
                 with closing(self._batches(run)) as batches:
-                    # An epoch that ``max_steps`` has ended may not have been recorded before an interrupt.
-                    while (
-                        self.epoch < run.epochs and not self._is_stopped and (self.batch or self.step < run.max_steps)
-                    ):
+                    while self._has_epochs(run):
                         self._fit_epoch(run, batches)
             except BaseException:
                 self._roll_back()
@@ -412,6 +409,10 @@ class Trainer:
                 f"{self._batch_size}"
             )
 
+    def _has_epochs(self, run: _Run) -> bool:
+        """Whether an epoch is to be trained, or recorded: ``max_steps`` may have ended it before an interrupt."""
+        return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
+
     def _fit_epoch(self, run: _Run, batches: Iterator[Batch | None]) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
@@ -427,7 +428,7 @@ class Trainer:
                     continue
                 loss = self._losses[-1]
                 self._notify_pending()
-                listener.step(examples, partial(self._figures, loss))
+                listener.step(examples, partial(self._figures, loss), self._memory)
             if not self._losses:
                 raise ValueError(
                     "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
@@ -510,6 +511,13 @@ class Trainer:
             else:
                 self._take_batch(group[0], sizes[0])
         return sum(size_of(x) for x, *_ in group)
+
+    def _memory(self) -> int | None:
+        """Number of bytes in use on the device of the model, at most so far if known; ``None`` on the CPU."""
+        if self._device in (None, "cpu"):
+            return None
+        found = ops.memory_info(self._device)
+        return found["peak"] or found["allocated"]
 
     def _take_batch(self, batch: Batch, size: Any) -> None:
         """Train on one batch."""

@@ -134,6 +134,7 @@ class _Bar(Epoch):
         finally:
             is_done.set()
             thread.join()
+            self.bars.update(self.task, figures="")
             # Neither the speed nor the remaining time are those of the steps that follow.
             self.begin = time.perf_counter()
             self.seen = 0
@@ -156,7 +157,7 @@ class _Bar(Epoch):
         pace = self.seen / max(self.last - self.begin, 1e-9)
         memory = self.memory()
         used = "" if memory is None else f"  {memory / 2**30:.1f} GiB"
-        self.bars.update(self.task, figures=format_figures(figures), pace=f"{pace:,.0f}/s{used}")
+        self.bars.update(self.task, figures=format_figures(figures) + used, pace=f"{pace:,.0f}/s")
         self.bars.refresh()
 
 

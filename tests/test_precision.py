@@ -183,7 +183,7 @@ class TestApply:
         assert transform.grad(length)(model, x)["bias"].tolist() == [36.0]
         rows = ops.asarray([[1.0, 1.0], [2.0, 2.0]])
         assert transform.vmap(lambda x: precision.apply(model, x))(rows).tolist() == [[1.0], [2.0]]
-        value, tangent = transform.jvp(lambda x: precision.apply(model, x), (rows,), (rows,))
+        _, tangent = transform.jvp(lambda x: precision.apply(model, x), (rows,), (rows,))
         assert tangent.tolist() == [[1.0], [2.0]]
 
     def test_tied_parameters_are_cast_once(self, backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,9 +298,7 @@ class TestCurve:
         assert dtypes(trainer.model.parameters()) == {"bfloat16"}
         np.testing.assert_allclose(history.steps, float32_curve, rtol=0.15)
 
-    def test_float16_is_near_float32_but_for_skipped_steps(
-        self, backend: Backend, float32_curve: list[float]
-    ) -> None:
+    def test_float16_is_near_float32_but_for_skipped_steps(self, backend: Backend, float32_curve: list[float]) -> None:
         trainer, history = trained(precision="fp16-mixed")
         skipped = trainer.loss_scale.skipped
         assert history["skipped_steps"][-1] == skipped
@@ -319,7 +317,7 @@ class TestCurve:
 
 
 class Spike(nn.Module):
-    """A layer that overflows in float16 if the input is large, in the forward pass too, and has statistics."""
+    """A model whose input may be beyond the range of float16, so that its statistics are not finite either."""
 
     def __init__(self) -> None:
         self.linear = nn.Linear(1, 4, weight_init=0.5)
@@ -327,7 +325,7 @@ class Spike(nn.Module):
         self.out = nn.Linear(4, 1, weight_init=0.5)
 
     def forward(self, x: Any) -> Any:
-        return self.out(self.norm(ops.multiply(self.linear(x), 100.0)))
+        return self.out(self.norm(self.linear(x)))
 
 
 def stop_after(steps: int) -> Any:
@@ -351,7 +349,7 @@ class TestOverflow:
     @pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
     def test_a_planted_overflow_skips_its_step(self, backend: Backend, compile: bool) -> None:
         x = self.X.copy()
-        x[4] = 3000.0
+        x[4] = 1e5
         trainer = self.trainer(compile=compile)
         seen: list[Any] = []
 
@@ -386,8 +384,10 @@ class TestOverflow:
         weight = torch.nn.Parameter(torch.ones(1))
         theirs = torch.optim.SGD([weight], lr=0.1)
         with ember_ml.use_backend("torch"):
-            model, ours, scale = nn.Linear(1, 1, bias=False, weight_init=1.0).to("cpu"), optim.SGD(0.1), nn.LossScale(
-                2.0**10, interval=3
+            model, ours, scale = (
+                nn.Linear(1, 1, bias=False, weight_init=1.0).to("cpu"),
+                optim.SGD(0.1),
+                nn.LossScale(2.0**10, interval=3),
             )
             for factor in (1.0, 1.0, math.inf, 1.0, 1.0, 1.0, math.inf, math.nan, 1.0):
                 theirs.zero_grad()
@@ -411,7 +411,7 @@ class TestOverflow:
         self, backend: Backend, tmp_path: Path, compile: bool
     ) -> None:
         x = self.X.copy()
-        x[4] = 3000.0
+        x[4] = 1e5
         options: dict[str, Any] = {"batch_size": 4, "verbose": 0}
         whole = self.trainer(compile=compile)
         expected = whole.fit(x, self.Y, epochs=3, **options)

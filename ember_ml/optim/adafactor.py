@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -40,8 +41,9 @@ class Adafactor(Optimizer):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
-        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm, no_decay=no_decay)
         if not beta_2_decay <= 0:
             raise ValueError(f"{type(self).__name__}: beta_2_decay must be <= 0, got {beta_2_decay}")
         self.beta_2_decay = beta_2_decay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -33,8 +34,9 @@ class Adagrad(Optimizer):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
-        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm, no_decay=no_decay)
         self.rate_decay = at_least_zero(self, "rate_decay", rate_decay)
         self.initial_accumulator = at_least_zero(self, "initial_accumulator", initial_accumulator)
         self.eps = at_least_zero(self, "eps", eps)

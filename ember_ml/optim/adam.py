@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -39,8 +40,9 @@ class Adam(Optimizer):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
-        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm, no_decay=no_decay)
         self.beta_1 = fraction(self, "beta_1", beta_1)
         self.beta_2 = fraction(self, "beta_2", beta_2)
         self.eps = at_least_zero(self, "eps", eps)
@@ -94,9 +96,18 @@ class AdamW(Adam):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
         super().__init__(
-            learning_rate, beta_1, beta_2, eps, weight_decay, amsgrad, clip_value=clip_value, clip_norm=clip_norm
+            learning_rate,
+            beta_1,
+            beta_2,
+            eps,
+            weight_decay,
+            amsgrad,
+            clip_value=clip_value,
+            clip_norm=clip_norm,
+            no_decay=no_decay,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -35,8 +36,9 @@ class Lion(Optimizer):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
-        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm, no_decay=no_decay)
         self.beta_1 = fraction(self, "beta_1", beta_1)
         self.beta_2 = fraction(self, "beta_2", beta_2)
         self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -57,8 +58,9 @@ class Muon(Optimizer):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
-        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm, no_decay=no_decay)
         if adjust not in _ADJUSTMENTS:
             raise ValueError(
                 f"{type(self).__name__}: adjust must be one of {', '.join(map(repr, _ADJUSTMENTS))}, got {adjust!r}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -54,6 +55,8 @@ class Optimizer:
         learning_rate: a number, or a schedule: a function from the number of steps so far to the learning rate.
         clip_value: largest absolute value of an element of a gradient; larger elements are clipped.
         clip_norm: largest global norm of the gradients; larger gradients are all scaled by the same factor.
+        no_decay: patterns of the paths of parameters that ``weight_decay`` does not apply to, such as
+            ``("*.bias", "*norm*")``. A pattern also matches all parameters below a module.
 
     >>> class Descent(Optimizer):
     ...     def rule(self, parameter, gradient, state, common):
@@ -65,13 +68,24 @@ class Optimizer:
     """
 
     # Attributes that compiled programs do not depend on, or that follow from the paths of the tensors.
-    _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_counter_ids", "_counters"})
+    _not_in_cache_key = frozenset({"_states", "_forms", "_is_owned", "_counter_ids", "_counters", "_decays"})
+
+    # Optimizers without the option have no weight decay.
+    weight_decay = 0.0
 
     def __init__(
-        self, learning_rate: float | Schedule, *, clip_value: float | None = None, clip_norm: float | None = None
+        self,
+        learning_rate: float | Schedule,
+        *,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
         self.clip_value = positive(self, "clip_value", clip_value)
         self.clip_norm = positive(self, "clip_norm", clip_norm)
+        self.no_decay = (no_decay,) if isinstance(no_decay, str) else tuple(no_decay)
+        # Whether the weight decay applies to a parameter, by path.
+        self._decays: dict[str, bool] = {}
         self._step: Any = None
         self._rate: Any = None
         self._schedule: Schedule | None = None
@@ -296,6 +310,8 @@ class Optimizer:
 
     def __repr__(self) -> str:
         options = {RATE: self._schedule or self._rate, **{k: v for k, v in vars(self).items() if k[0] != "_"}}
+        if not self.no_decay:
+            del options["no_decay"]
         given = (f"{name}={_shown(value)}" for name, value in options.items() if value is not None)
         return f"{type(self).__name__}({', '.join(given)})"
 
@@ -308,6 +324,7 @@ class Optimizer:
             # Import the fused rules now, since traced code cannot import.
             _fused_rules(next(iter(parameters.values())))
         created: dict[str, Tensors] = {}
+        self._find_decays(parameters)
         for path, parameter in parameters.items():
             if path not in self._states:
                 self.check(path, parameter)
@@ -326,6 +343,24 @@ class Optimizer:
         self._is_owned = self._is_owned or not self._states
         # Added together at the end, so that an error above adds no state for some parameters only.
         self._states.update(created)
+
+    def _find_decays(self, paths: Iterable[str]) -> None:
+        """Match paths with ``no_decay``, here and not in traced code."""
+        if self.no_decay:
+            for path in paths:
+                self._decays[path] = not any(
+                    fnmatchcase(path, pattern) or fnmatchcase(path, pattern + ".*") for pattern in self.no_decay
+                )
+
+    def _with_decay(self, is_decayed: bool, run: Callable[..., Any], *args: Any) -> Any:
+        """``run(*args)`` with the weight decay, or with none."""
+        if is_decayed:
+            return run(*args)
+        weight_decay, self.weight_decay = self.weight_decay, 0.0
+        try:
+            return run(*args)
+        finally:
+            self.weight_decay = weight_decay
 
     def _extend_state(self, path: str, parameter: Any, names: tuple[str, ...]) -> None:
         """Add zero tensors for state names that the options require but the state of a parameter lacks."""
@@ -452,6 +487,11 @@ class Optimizer:
             found = {counter: place for place, counter in enumerate(dict.fromkeys(counters))}
             steps = [counts[counter] if counter else step for counter in found]
             places = [found[counter] for counter in counters]
+        decays = [True] * len(paths)
+        if self.no_decay:
+            self._find_decays([path for path in paths if path not in self._decays])
+            decays = [self._decays[path] for path in paths]
+        groups = [(kind, [i for i, x in enumerate(decays) if x is kind]) for kind in dict.fromkeys(decays)]
         fused_rules = _fused_rules(values[0])
         is_traced = fused_rules is not None and fused_rules.is_traced()
         name = type(self).__name__
@@ -462,23 +502,32 @@ class Optimizer:
             new = fused_rules.allocate(values, holders)
 
             def write() -> None:
-                fused(self, new, values, gradients, states, steps, places, rate)
+                if len(groups) == 1:
+                    self._with_decay(decays[0], fused, self, new, values, gradients, states, steps, places, rate)
+                    return
+                for is_decayed, chosen in groups:
+                    parts = [[some[i] for i in chosen] for some in (new, values, gradients, states)]
+                    self._with_decay(is_decayed, fused, self, *parts, steps, [places[i] for i in chosen], rate)
 
             return Plan(paths, new, {}, write, step, ids, counts, is_traced)
-        commons: dict[tuple[str, int], Any] = {}
+        commons: dict[tuple[str, int, bool], Any] = {}
         results: list[Any] = []
         states_by_path: dict[str, Tensors] = {}
-        for path, value, gradient, place in zip(paths, values, gradients, places, strict=True):
+        for path, value, gradient, place, decay in zip(paths, values, gradients, places, decays, strict=True):
             dtype = ops.dtype(value).name
             is_narrow = dtype in ("float16", "bfloat16")
             if is_narrow:
                 value, gradient = ops.cast(value, "float32"), ops.cast(gradient, "float32")
             compute_dtype = "float64" if dtype == "float64" else "float32"
-            if (compute_dtype, place) not in commons:
+            if (compute_dtype, place, decay) not in commons:
                 # Computed per dtype, since a rate in float64 would promote float32 parameters.
                 cast_rate = rate if type(rate) in (float, int) else ops.cast(rate, compute_dtype)
-                commons[compute_dtype, place] = self.common(ops.cast(steps[place], compute_dtype), cast_rate)
-            result, states_by_path[path] = self.rule(value, gradient, self._states[path], commons[compute_dtype, place])
+                step_count = ops.cast(steps[place], compute_dtype)
+                commons[compute_dtype, place, decay] = self._with_decay(decay, self.common, step_count, cast_rate)
+            common = commons[compute_dtype, place, decay]
+            result, states_by_path[path] = self._with_decay(
+                decay, self.rule, value, gradient, self._states[path], common
+            )
             results.append(ops.cast(result, dtype) if is_narrow else result)
         return Plan(paths, results, states_by_path, None, step, ids, counts, is_traced)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -37,8 +38,9 @@ class RMSprop(Optimizer):
         *,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        no_decay: str | Sequence[str] = (),
     ) -> None:
-        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm)
+        super().__init__(learning_rate, clip_value=clip_value, clip_norm=clip_norm, no_decay=no_decay)
         self.rho = fraction(self, "rho", rho)
         self.eps = at_least_zero(self, "eps", eps)
         self.momentum = at_least_zero(self, "momentum", momentum)

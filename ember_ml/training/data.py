@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
-from itertools import islice
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from contextvars import copy_context
+from itertools import islice, repeat
 from numbers import Real
 from operator import index
 from typing import Any
@@ -17,7 +21,10 @@ Batch = tuple[Any, ...]
 
 
 class Arrays:
-    """Examples along the first axis of every tensor. Memory-mapped files are read one batch at a time."""
+    """Examples along the first axis of every tensor.
+
+    Memory-mapped files are read one batch at a time, in a thread that is a few batches ahead.
+    """
 
     def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> None:
         batch_size = check_integer("batch_size", batch_size, 1)
@@ -30,7 +37,7 @@ class Arrays:
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
 
-    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Iterator[Batch]:
+    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Generator[Batch, None, None]:
         """Batches from number ``skip`` on, in order or shuffled with the library's random stream.
 
         Args:
@@ -41,22 +48,29 @@ class Arrays:
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
         if resume_state is not None:
             ops.random.set_state(resume_state)
+        files = [leaf for leaf in tree.leaves(self.parts) if _is_file(leaf)]
         # Files are indexed on the host; one read of the order serves all batches.
-        has_files = any(_is_file(leaf) for leaf in tree.leaves(self.parts))
-        rows = ops.to_numpy(ops.arange(self.count) if order is None else order) if has_files else None
-        for begin in range(skip * self.batch_size, self.count, self.batch_size):
-            part = slice(begin, begin + self.batch_size)
-            yield tuple(self._batch(data, part, order, rows) for data in self.parts)
+        rows = ops.to_numpy(ops.arange(self.count) if order is None else order) if files else None
 
-    def _batch(self, data: Any, part: slice, order: Any, rows: Any) -> Any:
-        """Examples of ``data`` whose numbers are ``part`` of ``order``, or of ``rows`` on the host."""
+        def read(part: slice) -> list[Any]:
+            # An array of indices reads a copy; a slice would refer to the file.
+            return [ops.asarray(file[rows[part]], device=self.device) for file in files]
+
+        begins = range(skip * self.batch_size, self.count, self.batch_size)
+        parts = [slice(begin, begin + self.batch_size) for begin in begins]
+        with closing(prefetch(read, parts)) if files else nullcontext(repeat([])) as found:
+            for part, tensors in zip(parts, found, strict=False):
+                rest = iter(tensors)
+                yield tuple(self._batch(data, part, order, rest) for data in self.parts)
+
+    def _batch(self, data: Any, part: slice, order: Any, read: Iterator[Any]) -> Any:
+        """Examples of ``data`` whose numbers are ``part`` of ``order``; those of files are the next of ``read``."""
         if data is None:
             return None
 
         def chosen(x: Any) -> Any:
             if _is_file(x):
-                # An array of indices reads a copy; a slice would refer to the file.
-                return ops.asarray(x[rows[part]], device=self.device)
+                return next(read)
             return x[part] if order is None else ops.take(x, order[part], axis=0)
 
         # The indices of a permutation are in range.
@@ -96,7 +110,7 @@ class Batches:
         """Number of batches; 0 if unknown."""
         return len(self.source) if isinstance(self.source, Sized) else 0
 
-    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Iterator[Batch]:
+    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Generator[Batch, None, None]:
         """Batches from number ``skip`` on, in the order of the iterable; ``resume_state`` is as for ``Arrays``."""
         source = iter(self.source)
         is_empty = not sum(1 for _ in islice(source, skip))
@@ -133,6 +147,32 @@ def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights:
             )
         return Batches(x, device)
     return Arrays(x, y, batch_size, device, weights)
+
+
+# Number of batches that are read ahead.
+AHEAD = 2
+
+
+def prefetch(f: Callable[[Any], Any], items: Iterable[Any], ahead: int = AHEAD) -> Generator[Any, None, None]:
+    """``map(f, items)``, computed in a thread that is up to ``ahead`` results ahead of the caller.
+
+    Results are in order, and an error of ``f`` is raised in its place. The thread ends with the iterator, which a
+    caller that stops early closes.
+
+    >>> list(prefetch(lambda x: x * x, [1, 2, 3]))
+    [1, 4, 9]
+    """
+    # The thread sees the chosen backend, which is a value of the context.
+    context, rest = copy_context(), iter(items)
+    with ThreadPoolExecutor(1, thread_name_prefix="ember_ml-prefetch") as executor:
+        waiting = deque(executor.submit(context.run, f, item) for item in islice(rest, ahead))
+        try:
+            while waiting:
+                result = waiting.popleft().result()
+                waiting.extend(executor.submit(context.run, f, item) for item in islice(rest, 1))
+                yield result
+        finally:
+            executor.shutdown(cancel_futures=True)
 
 
 def check_integer(name: str, value: Any, least: int) -> int:

@@ -22,7 +22,7 @@ NARROW = 120
 
 
 class Progress:
-    """Progress bar of every epoch: loss, metrics, examples per second and remaining time.
+    """Progress bar of every epoch: loss, metrics, examples per second, memory of the device and remaining time.
 
     Args:
         epochs: number of epochs; ``None`` if unknown.
@@ -90,8 +90,14 @@ class Progress:
 class Epoch:
     """Listener of an epoch that shows nothing."""
 
-    def step(self, examples: int, figures: Callable[[], Figures]) -> None:
-        """Called after every step. Calling ``figures`` waits for the computation; it is optional."""
+    def step(
+        self, examples: int, figures: Callable[[], Figures], memory: Callable[[], int | None] = lambda: None
+    ) -> None:
+        """Called after every step. Calling ``figures`` waits for the computation; it is optional.
+
+        Args:
+            memory: function that returns the number of bytes in use on the device; ``None`` if unknown.
+        """
 
     def end(self, record: Figures) -> None:
         """Called after the epoch."""
@@ -107,9 +113,13 @@ class _Bar(Epoch):
         self.bars, self.task = bars, task
         self.begin = self.last = time.perf_counter()
         self.seen = 0
+        self.memory: Callable[[], int | None] = lambda: None
 
-    def step(self, examples: int, figures: Callable[[], Figures]) -> None:
+    def step(
+        self, examples: int, figures: Callable[[], Figures], memory: Callable[[], int | None] = lambda: None
+    ) -> None:
         self.seen += examples
+        self.memory = memory
         self.bars.update(self.task, advance=1)
         if time.perf_counter() - self.last > INTERVAL:
             self._show(figures())
@@ -124,6 +134,7 @@ class _Bar(Epoch):
         finally:
             is_done.set()
             thread.join()
+            self.bars.update(self.task, figures="")
             # Neither the speed nor the remaining time are those of the steps that follow.
             self.begin = time.perf_counter()
             self.seen = 0
@@ -144,7 +155,9 @@ class _Bar(Epoch):
     def _show(self, figures: Figures) -> None:
         self.last = time.perf_counter()
         pace = self.seen / max(self.last - self.begin, 1e-9)
-        self.bars.update(self.task, figures=format_figures(figures), pace=f"{pace:,.0f}/s")
+        memory = self.memory()
+        used = "" if memory is None else f"  {memory / 2**30:.1f} GiB"
+        self.bars.update(self.task, figures=format_figures(figures) + used, pace=f"{pace:,.0f}/s")
         self.bars.refresh()
 
 

@@ -6,8 +6,8 @@ import inspect
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -233,10 +233,10 @@ class Trainer:
             try:
                 if self._pending:
                     self._notify_pending()
-                batches = self._batches(run)
-                # An epoch that ``max_steps`` has ended may not have been recorded before an interrupt.
-                while self.epoch < run.epochs and not self._is_stopped and (self.batch or self.step < run.max_steps):
-                    self._fit_epoch(run, batches)
+                # Closed at the end, since a thread may be reading ahead.
+                with closing(self._batches(run)) as batches:
+                    while self._has_epochs(run):
+                        self._fit_epoch(run, batches)
             except BaseException:
                 self._roll_back()
                 raise
@@ -409,6 +409,10 @@ class Trainer:
                 f"{self._batch_size}"
             )
 
+    def _has_epochs(self, run: _Run) -> bool:
+        """Whether an epoch is to be trained, or recorded: ``max_steps`` may have ended it before an interrupt."""
+        return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
+
     def _fit_epoch(self, run: _Run, batches: Iterator[Batch | None]) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
@@ -424,7 +428,7 @@ class Trainer:
                     continue
                 loss = self._losses[-1]
                 self._notify_pending()
-                listener.step(examples, partial(self._figures, loss))
+                listener.step(examples, partial(self._figures, loss), self._memory)
             if not self._losses:
                 raise ValueError(
                     "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
@@ -471,7 +475,7 @@ class Trainer:
         # A resumed epoch has already drawn these numbers.
         ops.random.set_state(stream)
 
-    def _batches(self, run: _Run) -> Iterator[list[Batch] | None]:
+    def _batches(self, run: _Run) -> Generator[list[Batch] | None, None, None]:
         """Batches of each step of this pass over the data and of all later ones, with ``None`` after each pass."""
         while True:
             stream = ops.random.get_state()
@@ -480,9 +484,10 @@ class Trainer:
             # The order is drawn with the stream as it was at the start of the pass; then the current state is restored.
             if stream != self._pass_seed:
                 ops.random.set_state(self._pass_seed)
-            batches = run.data.batches(run.shuffle, self._position, stream if self._position else None)
-            while group := list(islice(batches, self.accumulate)):
-                yield group
+            data = run.data.batches(run.shuffle, self._position, stream if self._position else None)
+            with closing(data) as batches:
+                while group := list(islice(batches, self.accumulate)):
+                    yield group
             yield None
 
     def _take_step(self, batches: Iterator[list[Batch] | None], listener: Epoch) -> int | None:
@@ -506,6 +511,13 @@ class Trainer:
             else:
                 self._take_batch(group[0], sizes[0])
         return sum(size_of(x) for x, *_ in group)
+
+    def _memory(self) -> int | None:
+        """Number of bytes in use on the device of the model, at most so far if known; ``None`` on the CPU."""
+        if self._device in (None, "cpu"):
+            return None
+        found = ops.memory_info(self._device)
+        return found["peak"] or found["allocated"]
 
     def _take_batch(self, batch: Batch, size: Any) -> None:
         """Train on one batch."""

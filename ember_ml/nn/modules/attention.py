@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml import ops
+from ember_ml import ops, transform
 from ember_ml.extend import causal_offset
 from ember_ml.nn.modules.checks import check_sizes, find_activation
 from ember_ml.nn.modules.containers import ModuleList
@@ -258,17 +258,20 @@ class TransformerStack(Module):
 
     layer: type[TransformerLayer]
 
-    def __init__(self, num_layers: int, d_model: int, num_heads: int, *args: Any, **options: Any) -> None:
+    def __init__(
+        self, num_layers: int, d_model: int, num_heads: int, *args: Any, checkpoint: bool = False, **options: Any
+    ) -> None:
         if num_layers < 0:
             raise ValueError(f"{type(self).__name__}: num_layers must be >= 0, got {num_layers}")
         self.num_layers, self.d_model, self.num_heads = num_layers, d_model, num_heads
+        self.checkpoint = checkpoint
         self.layers = ModuleList(self.layer(d_model, num_heads, *args, **options) for _ in range(num_layers))
         kept = {name: options[name] for name in ("epsilon", "bias", "dtype") if name in options}
         self.norm = LayerNorm(d_model, **kept) if options.get("norm_first") else None
 
     def forward(self, x: Any, *args: Any, **options: Any) -> Any:
         for layer in self.layers:
-            x = layer(x, *args, **options)
+            x = (transform.checkpoint(layer) if self.checkpoint else layer)(x, *args, **options)
         return x if self.norm is None else self.norm(x)
 
 
@@ -276,6 +279,10 @@ class TransformerEncoder(TransformerStack):
     """Stack of ``num_layers`` encoder layers; with ``norm_first``, a normalization follows.
 
     The other arguments, and those of a call, are those of ``TransformerEncoderLayer``.
+
+    Args:
+        checkpoint: recompute the intermediate values of each layer for the gradient, in place of storing them. This
+            takes the memory of one layer and a third more time.
 
     >>> tuple(TransformerEncoder(2, 8, 2, 16)(ops.ones((3, 5, 8)), is_causal=True).shape)
     (3, 5, 8)
@@ -288,6 +295,10 @@ class TransformerDecoder(TransformerStack):
     """Stack of ``num_layers`` decoder layers; with ``norm_first``, a normalization follows.
 
     The other arguments, and those of a call, are those of ``TransformerDecoderLayer``.
+
+    Args:
+        checkpoint: recompute the intermediate values of each layer for the gradient, in place of storing them. This
+            takes the memory of one layer and a third more time.
 
     >>> tuple(TransformerDecoder(2, 8, 2, 16)(ops.ones((3, 5, 8)), ops.ones((3, 7, 8))).shape)
     (3, 5, 8)

@@ -233,7 +233,7 @@ def devices() -> list[str]:
     """Names of the available devices, the fastest last."""
     found = ["cpu"]
     if torch.backends.mps.is_available():
-        found.append("mps")
+        found += ["mps", "mps:0"]
     if torch.cuda.is_available():
         found += ["cuda", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
     return found

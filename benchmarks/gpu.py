@@ -4,7 +4,7 @@ The model is GPT-2 small: 12 layers of 768 features with 12 heads, a vocabulary 
 weight of the embedding, 124 million parameters. A step is forward, loss, gradient and AdamW on 16 sequences of 1,024
 tokens. Rows: eager and compiled, each in float32, in mixed precision (float32 parameters, bfloat16 products) and with
 bfloat16 parameters. Hand-written means on torch ``scaled_dot_product_attention``, ``cross_entropy``,
-``torch.autocast``, fused ``torch.optim.AdamW``, and ``torch.compile`` of the loss; on MLX ``mlx.nn``,
+``torch.autocast``, fused ``torch.optim.AdamW``, and ``torch.compile`` of the loss, with TF32; on MLX ``mlx.nn``,
 ``mlx.optimizers`` and ``mx.compile`` of the whole step.
 
 Each row runs in a process of its own, without a cache of compiled programs. Both sides start with the same weights and
@@ -321,6 +321,8 @@ class Torch:
     def __init__(self, device: str) -> None:
         import torch
 
+        # float32 products in TF32 on both sides, as is usual in training.
+        torch.set_float32_matmul_precision("high")
         self.torch, self.device = torch, device
         self.is_cuda = device == "cuda"
 

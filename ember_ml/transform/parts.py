@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-
 Compiled = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

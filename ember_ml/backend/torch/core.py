@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,33 @@ def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch
     """Copy of a host array as a tensor: torch would share memory, so that writing to one would change the other."""
     dtype = _OF_HOST[array.dtype]
     if dtype is torch.bfloat16:
-        return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16).to(device)
-    return torch.from_numpy(array.copy()).to(device)
+        return to_device(torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16), device)
+    return to_device(torch.from_numpy(array.copy()), device)
+
+
+def to_device(x: torch.Tensor, device: torch.device | None) -> torch.Tensor:
+    """New tensor in host memory on a device, without waiting for what the device computes at the moment."""
+    if device is not None and device.type == "cuda" and x.numel() <= _LARGEST_PINNED:
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
+
+
+# Number of elements up to which copying to pinned memory takes less time than waiting.
+_LARGEST_PINNED = 1 << 12
+
+
+def kernels_for(device: torch.device | None) -> Any:
+    """Module of kernels in Triton for a device; ``None`` if it has none."""
+    return _kernels() if device is not None and device.type == "cuda" else None
+
+
+@cache
+def _kernels() -> Any:
+    try:
+        from ember_ml.backend.torch import kernels
+    except ImportError:
+        return None
+    return kernels
 
 
 # What MPS, which has no float64, has in its place.

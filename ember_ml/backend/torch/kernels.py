@@ -1,10 +1,12 @@
-"""Threefry's random bits on CUDA: one Triton kernel per draw, with the bits of ``threefry.block``.
+"""Kernels for CUDA, in Triton: Threefry's random bits, and the step of Adam for parameters in half precision.
 
 Importing this module requires Triton, which comes with torch for CUDA. A kernel is compiled when it is first called.
 """
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import Any
 
 import torch
@@ -101,3 +103,77 @@ def _launch(
             out, first, second, out if offset is None else offset.contiguous(), start, limit or 0, count, blocks, keys,
             has_tensors=has_tensors, has_offset=offset is not None, is_trial=limit is not None, size=_SIZE,
         )  # fmt: skip
+
+
+# Elements per program of a step of Adam, and columns of its table.
+_PART, _COLUMNS = 2048, 7
+
+
+@triton.jit
+def _adam_parts(  # type: ignore[no-untyped-def]
+    table, parts, steps, rate, log_beta_1, log_beta_2, beta_1, beta_2, new_1, new_2, eps, weight_decay,
+    decoupled: tl.constexpr, dtype: tl.constexpr, part: tl.constexpr, columns: tl.constexpr,
+):  # fmt: skip
+    """Update one part of one parameter; its row of the table has the addresses, its length and the place of its count."""
+    row = table + tl.load(parts + 2 * tl.program_id(0)) * columns
+    offset = tl.load(parts + 2 * tl.program_id(0) + 1) * part + tl.arange(0, part)
+    new = tl.load(row).to(tl.pointer_type(dtype)) + offset
+    old = tl.load(row + 1).to(tl.pointer_type(dtype)) + offset
+    gradient = tl.load(row + 2).to(tl.pointer_type(dtype)) + offset
+    momentum = tl.load(row + 3).to(tl.pointer_type(tl.float32)) + offset
+    variance = tl.load(row + 4).to(tl.pointer_type(tl.float32)) + offset
+    is_inside = offset < tl.load(row + 5)
+    step = tl.load(steps + tl.load(row + 6)).to(tl.float64)
+    correction_1 = (1 - tl.exp(step * log_beta_1)).to(tl.float32)
+    correction_2 = tl.sqrt(1 - tl.exp(step * log_beta_2)).to(tl.float32)
+    lr = tl.load(rate)
+    p = tl.load(old, is_inside).to(tl.float32)
+    g = tl.load(gradient, is_inside).to(tl.float32)
+    if decoupled:
+        p *= 1 - lr * weight_decay
+    else:
+        g += weight_decay * p
+    m = beta_1 * tl.load(momentum, is_inside) + new_1 * g
+    v = beta_2 * tl.load(variance, is_inside) + new_2 * g * g
+    p -= lr / correction_1 * m / (tl.sqrt(v) / correction_2 + eps)
+    tl.store(new, p.to(dtype), is_inside)
+    tl.store(momentum, m, is_inside)
+    tl.store(variance, v, is_inside)
+
+
+_DTYPES = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}
+
+
+def adam(
+    new: list[torch.Tensor], old: list[torch.Tensor], gradients: list[torch.Tensor], momenta: list[torch.Tensor],
+    variances: list[torch.Tensor], steps: torch.Tensor, places: list[int], rate: torch.Tensor, beta_1: float,
+    beta_2: float, eps: float, weight_decay: float, decoupled: bool,
+) -> None:  # fmt: skip
+    """Step of Adam for contiguous parameters of one half-precision dtype, with state in float32.
+
+    Args:
+        steps: float32 numbers of steps, of which ``places`` has the index for each parameter.
+        rate: the learning rate in float32, 0-d.
+    """
+    device = new[0].device
+    sizes = tuple([x.numel() for x in new])
+    lists = (new, old, gradients, momenta, variances)
+    addresses = zip(*([x.data_ptr() for x in tensors] for tensors in lists), sizes, places, strict=True)
+    # Pinned memory is copied without waiting for the device.
+    table = torch.tensor(list(addresses), dtype=torch.int64).pin_memory().to(device, non_blocking=True)
+    parts = _parts(sizes, device)
+    logs = [math.log(beta) if beta else -math.inf for beta in (beta_1, beta_2)]
+    with torch.cuda.device_of(new[0]):
+        _adam_parts[(len(parts),)](
+            table, parts, steps, rate, *logs, beta_1, beta_2, 1 - beta_1, 1 - beta_2, eps, weight_decay,
+            decoupled=decoupled, dtype=_DTYPES[new[0].dtype], part=_PART, columns=_COLUMNS,
+        )  # fmt: skip
+
+
+@cache
+def _parts(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    """For each program, the place of its parameter and the number of its part."""
+    counts = torch.tensor([-(-size // _PART) for size in sizes])
+    rows = torch.repeat_interleave(torch.arange(len(sizes)), counts)
+    starts = counts.cumsum(0) - counts
+    return torch.stack((rows, torch.arange(len(rows)) - starts[rows]), -1).contiguous().to(device)

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.compiler import is_compiling as is_traced
 
+from ember_ml.backend.torch.core import kernels_for
 from ember_ml.backend.torch.transform import is_differentiated, is_transformed
 
 Tensors: TypeAlias = list[torch.Tensor]
@@ -207,8 +208,17 @@ def _normalized(gradients: Tensors, squares: Tensors, eps: float) -> Tensors:
     return list(torch._foreach_div(gradients, sizes))
 
 
-@_in_float32
 def Adam(  # noqa: N802
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> None:  # fmt: skip
+    given = (options, new, parameters, gradients, states, counts, places, _tensor(rate, new[0]))
+    if is_traced() or not _adam_in_one_kernel(*given):
+        _adam_rule(*given)
+
+
+@_in_float32
+def _adam_rule(
     options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
     places: list[int], rate: Any,
 ) -> None:  # fmt: skip
@@ -221,7 +231,7 @@ def Adam(  # noqa: N802
         _states(states, "largest") if options.amsgrad else [],
         counts,
         places,
-        _tensor(rate, new[0]),
+        rate,
         options.beta_1,
         options.beta_2,
         options.eps,
@@ -230,12 +240,34 @@ def Adam(  # noqa: N802
     )
 
 
+def _adam_in_one_kernel(
+    options: Any, new: Tensors, parameters: Tensors, gradients: Tensors, states: list[Any], counts: Tensors,
+    places: list[int], rate: Any,
+) -> bool:  # fmt: skip
+    """Update parameters in half precision without copies in float32, if there is a kernel for them; say whether."""
+    dtype = new[0].dtype
+    kernels = kernels_for(new[0].device) if dtype in _NARROW and not options.amsgrad else None
+    momenta, variances = _states(states, "momentum"), _states(states, "variance")
+    if kernels is None or not (
+        all(x.dtype is dtype and x.is_contiguous() for x in (*new, *parameters, *gradients))
+        and all(x.is_contiguous() for x in (*momenta, *variances))
+    ):
+        return False
+    steps = torch.stack(counts).to(torch.float32)
+    kernels.adam(
+        new, parameters, gradients, momenta, variances, steps, places, rate, options.beta_1, options.beta_2,
+        options.eps, options.weight_decay, options.decoupled,
+    )  # fmt: skip
+    return True
+
+
 AdamW = Adam
 
 
 def _tensor(rate: Any, like: torch.Tensor) -> torch.Tensor:
     """Learning rate as a tensor; a schedule may return a number."""
-    return rate if isinstance(rate, torch.Tensor) else torch.full((), rate, dtype=like.dtype, device=like.device)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    return rate if isinstance(rate, torch.Tensor) else torch.full((), rate, dtype=dtype, device=like.device)
 
 
 def allocate(parameters: Tensors, holders: int) -> Tensors:

@@ -6,7 +6,6 @@ In compiled code, a draw is one call of an operator defined here, which the comp
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from torch import floor, where
 
 from ember_ml.backend.numpy import random as host
-from ember_ml.backend.torch.core import DTYPES, to_host
+from ember_ml.backend.torch.core import DTYPES, kernels_for, to_host
 from ember_ml.random import sampling, threefry
 
 HOST = False
@@ -214,8 +213,9 @@ def _threefry(
         number = start if offset is None else start + int(offset)
         made = host.words((int(first), int(second)), number % (1 << 64) * 2, count)
         return torch.from_numpy(made).to(torch.int64)
-    if _has_kernel(device):
-        return _kernels().words(first, second, start, count, offset, device)
+    kernels = kernels_for(device)
+    if kernels is not None:
+        return kernels.words(first, second, start, count, offset, device)  # type: ignore[no-any-return]
     # Sums of int64 wrap around, as those of counters do.
     counters = torch.arange((count + 1) // 2, device=device) + start
     if not isinstance(first, int):
@@ -232,27 +232,15 @@ def _trials(first: Any, second: Any, count: int, limit: int, device: torch.devic
     if _is_known(first, device):
         key = int(first), int(second)
         return torch.from_numpy(host.in_chunks(sampling.trials, key, count, [limit / 2.0**32]))
-    if _has_kernel(device):
-        return _kernels().trials(first, second, count, limit, device)
+    kernels = kernels_for(device)
+    if kernels is not None:
+        return kernels.trials(first, second, count, limit, device)  # type: ignore[no-any-return]
     return _threefry(first, second, 0, count, None, device) < limit
 
 
 def _is_known(half: Any, device: torch.device | None) -> bool:
     """Whether the host generates the random numbers: for one key on the CPU."""
     return (device is None or device.type == "cpu") and (isinstance(half, int) or (half.numel() == 1 and not half.ndim))
-
-
-def _has_kernel(device: torch.device | None) -> bool:
-    return device is not None and device.type == "cuda" and _kernels() is not None
-
-
-@cache
-def _kernels() -> Any:
-    try:
-        from ember_ml.backend.torch import kernels
-    except ImportError:
-        return None
-    return kernels
 
 
 _IMPLEMENTATIONS: dict[str, Callable[..., torch.Tensor]] = {"threefry": _threefry, "trials": _trials}

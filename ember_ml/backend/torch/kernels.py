@@ -114,7 +114,7 @@ def _adam_parts(  # type: ignore[no-untyped-def]
     table, parts, steps, rate, log_beta_1, log_beta_2, beta_1, beta_2, new_1, new_2, eps, weight_decay,
     decoupled: tl.constexpr, dtype: tl.constexpr, part: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip
-    """Update one part of one parameter; its row of the table has the addresses, its length and the place of its count."""
+    """Update a part of a parameter, whose row of the table has the addresses, the length and the place of the count."""
     row = table + tl.load(parts + 2 * tl.program_id(0)) * columns
     offset = tl.load(parts + 2 * tl.program_id(0) + 1) * part + tl.arange(0, part)
     new = tl.load(row).to(tl.pointer_type(dtype)) + offset

@@ -274,9 +274,9 @@ def allocate(parameters: Tensors, holders: int) -> Tensors:
     """Parameters, if only this list and that number of other objects refer to each of them; otherwise copies."""
     if is_traced():
         return [x.clone() for x in parameters]
-    if holders and _references(parameters) == [_OWN_REFERENCES + holders] * len(parameters):
-        if all(map(_owns_memory, parameters)):
-            return parameters
+    is_own = holders and _references(parameters) == [_OWN_REFERENCES + holders] * len(parameters)
+    if is_own and all(map(_owns_memory, parameters)):
+        return parameters
     at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
     return [x.clone() for x in parameters] if at_once is None else list(at_once(parameters))
 

@@ -71,16 +71,22 @@ def words(
     first: Any, second: Any, start: int, count: int, offset: torch.Tensor | None, device: torch.device
 ) -> torch.Tensor:
     """``count`` random 32-bit integers for each key from block ``start + offset`` on, as int64."""
-    out = torch.empty((*_shape(first), count), dtype=torch.int64, device=device)
-    _launch(out, first, second, start, offset, None)
+    with _outside_transforms():
+        out = torch.empty((*_shape(first), count), dtype=torch.int64, device=device)
+        _launch(out, first, second, start, offset, None)
     return out
 
 
 def trials(first: Any, second: Any, count: int, limit: int, device: torch.device) -> torch.Tensor:
     """Whether each of ``count`` random 32-bit integers for each key is below ``limit``."""
-    out = torch.empty((*_shape(first), count), dtype=torch.bool, device=device)
-    _launch(out.view(torch.uint8), first, second, 0, None, limit)
+    with _outside_transforms():
+        out = torch.empty((*_shape(first), count), dtype=torch.bool, device=device)
+        _launch(out.view(torch.uint8), first, second, 0, None, limit)
     return out
+
+
+# Transforms of torch.func wrap new tensors, whose memory a kernel cannot find.
+_outside_transforms = torch._C._DisableFuncTorch
 
 
 def _shape(first: Any) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _is_true
 from ember_ml.backend.torch.neural import linear
-from ember_ml.backend.torch.transform import needs_more_than_backward, remembered
+from ember_ml.backend.torch.transform import is_last, is_traced, needs_more_than_backward, remembered
 from ember_ml.dispatch import REGISTRY
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
@@ -101,9 +101,44 @@ def sparse_categorical_crossentropy(
     if place != 1:
         # torch has the classes along the second axis.
         logits, labels = y_pred.reshape(y_true.numel(), classes), y_true.reshape(-1)
-    options: Any = {"ignore_index": _NO_CLASS, "label_smoothing": label_smoothing, "reduction": reduction}
-    losses = functional.cross_entropy(logits, labels, **options)
+    if logits.numel() >= _LARGE and logits.ndim == 2 and not label_smoothing and is_last() and is_traced(logits):
+        losses = _Crossentropy.apply(logits, labels, reduction)  # type: ignore[no-untyped-call]
+    else:
+        options: Any = {"ignore_index": _NO_CLASS, "label_smoothing": label_smoothing, "reduction": reduction}
+        losses = functional.cross_entropy(logits, labels, **options)
     return losses.reshape(y_true.shape) if reduction == "none" else losses
+
+
+# Number of logits from which on their memory matters more than the time of a Python function.
+_LARGE = 1 << 22
+
+
+class _Crossentropy(torch.autograd.Function):
+    """Cross-entropy whose gradient is written over the log-probabilities, for a graph that is used once.
+
+    torch's own holds three tensors of the size of the logits in its gradient: the log-probabilities, the gradient with
+    respect to them, and the one with respect to the logits.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
+        logs = torch.log_softmax(logits, -1)
+        ctx.save_for_backward(logs, labels)
+        ctx.reduction = reduction
+        return functional.nll_loss(logs, labels, ignore_index=_NO_CLASS, reduction=reduction)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        (cotangent,) = cotangents
+        logs, labels = ctx.saved_tensors
+        gradient = logs.exp_()
+        one = torch.ones((1, 1), dtype=logs.dtype, device=logs.device)
+        gradient.scatter_add_(1, labels[:, None], -one.expand(len(labels), 1))
+        if ctx.reduction == "none":
+            cotangent = cotangent[:, None]
+        elif ctx.reduction == "mean":
+            cotangent = cotangent / len(labels)
+        return gradient.mul_(cotangent), None, None
 
 
 def linear_crossentropy(

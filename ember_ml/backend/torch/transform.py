@@ -40,8 +40,8 @@ def _functional() -> bool:
 
 
 def is_last() -> bool:
-    """Whether the caller is inside exactly one gradient, whose graph is used only once."""
-    return _depth.value == 1 and _depth.is_last
+    """Whether the caller is inside exactly one gradient, whose graph is used only once, and is not compiled."""
+    return _depth.value == 1 and _depth.is_last and not torch.compiler.is_compiling()
 
 
 def is_differentiated() -> bool:

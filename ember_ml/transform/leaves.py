@@ -90,7 +90,7 @@ def has_compiler(home: Backend) -> bool:
 
 
 def can_compile(home: Backend) -> bool:
-    """Whether an engine has a compiler, which of Python or of functions of tensors; ``compile`` changes nothing otherwise."""
+    """Whether an engine has a compiler, of Python or of functions of tensors."""
     return has_compiler(home) or hasattr(_backends.submodule(home.module, "transform"), "compiled_flat")
 
 

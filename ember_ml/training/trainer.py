@@ -413,7 +413,7 @@ class Trainer:
         """Whether an epoch is to be trained, or recorded: ``max_steps`` may have ended it before an interrupt."""
         return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
 
-    def _fit_epoch(self, run: _Run, batches: Iterator[Batch | None]) -> None:
+    def _fit_epoch(self, run: _Run, batches: Iterator[list[Batch] | None]) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
         limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch

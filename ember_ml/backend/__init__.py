@@ -182,9 +182,7 @@ class Backend:
         self.cast: Callable[..., Any] = core.cast
         self.autocast: frozenset[str] = getattr(core, "AUTOCAST", frozenset())
         self.autocasts: Callable[[Any], bool] = getattr(core, "autocasts", lambda x: False)
-        self.cast_all: Callable[..., Sequence[Any]] = getattr(
-            core, "cast_all", lambda tensors, dtype: [core.cast(x, dtype) for x in tensors]
-        )
+        self.cast_all: Callable[..., Sequence[Any]] = getattr(core, "cast_all", self._cast_each)
         self.to_host: Callable[..., Any] = core.to_host
         self.device_like: Callable[..., Any] = core.device_like
         self.device_of: Callable[..., str] = core.device_of
@@ -206,6 +204,9 @@ class Backend:
 
     def __repr__(self) -> str:
         return f"<{self.name} backend>"
+
+    def _cast_each(self, tensors: Sequence[Any], dtype: Any) -> Sequence[Any]:
+        return [self.cast(x, dtype) for x in tensors]
 
     def _random_part(self) -> Any:
         """The module of random numbers; in its place, if there is none, what raises ``MissingOperationError``."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing
 from contextvars import copy_context
-from itertools import islice, repeat
+from itertools import islice
 from numbers import Real
 from operator import index
 from typing import Any
@@ -50,7 +50,7 @@ class Arrays:
             ops.random.set_state(resume_state)
         files = [leaf for leaf in tree.leaves(self.parts) if _is_file(leaf)]
         # Files are indexed on the host; one read of the order serves all batches.
-        rows = ops.to_numpy(ops.arange(self.count) if order is None else order) if files else None
+        rows: Any = ops.to_numpy(ops.arange(self.count) if order is None else order) if files else None
 
         def read(part: slice) -> list[Any]:
             # An array of indices reads a copy; a slice would refer to the file.
@@ -58,8 +58,8 @@ class Arrays:
 
         begins = range(skip * self.batch_size, self.count, self.batch_size)
         parts = [slice(begin, begin + self.batch_size) for begin in begins]
-        with closing(prefetch(read, parts)) if files else nullcontext(repeat([])) as found:
-            for part, tensors in zip(parts, found, strict=False):
+        with closing(prefetch(read, parts) if files else ([] for _ in parts)) as found:
+            for part, tensors in zip(parts, found, strict=True):
                 rest = iter(tensors)
                 yield tuple(self._batch(data, part, order, rest) for data in self.parts)
 

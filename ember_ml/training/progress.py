@@ -113,12 +113,16 @@ class _Bar(Epoch):
         self.bars, self.task = bars, task
         self.begin = self.last = time.perf_counter()
         self.seen = 0
+        self.was_compiled = False
         self.memory: Callable[[], int | None] = lambda: None
 
     def step(
         self, examples: int, figures: Callable[[], Figures], memory: Callable[[], int | None] = lambda: None
     ) -> None:
         self.seen += examples
+        if self.was_compiled:
+            # The speed is that of the steps that follow.
+            self.begin, self.seen, self.was_compiled = time.perf_counter(), 0, False
         self.memory = memory
         self.bars.update(self.task, advance=1)
         if time.perf_counter() - self.last > INTERVAL:
@@ -135,9 +139,7 @@ class _Bar(Epoch):
             is_done.set()
             thread.join()
             self.bars.update(self.task, figures="")
-            # Neither the speed nor the remaining time are those of the steps that follow.
-            self.begin = time.perf_counter()
-            self.seen = 0
+            self.was_compiled = True
 
     def _show_compilation(self, is_done: threading.Event) -> None:
         """Show how long the compilation takes until it is done, once it takes more than a few seconds."""
@@ -154,10 +156,10 @@ class _Bar(Epoch):
 
     def _show(self, figures: Figures) -> None:
         self.last = time.perf_counter()
-        pace = self.seen / max(self.last - self.begin, 1e-9)
+        pace = f"{self.seen / max(self.last - self.begin, 1e-9):,.0f}/s" if self.seen else ""
         memory = self.memory()
         used = "" if memory is None else f"  {memory / 2**30:.1f} GiB"
-        self.bars.update(self.task, figures=format_figures(figures) + used, pace=f"{pace:,.0f}/s")
+        self.bars.update(self.task, figures=format_figures(figures) + used, pace=pace)
         self.bars.refresh()
 
 

@@ -27,7 +27,7 @@ from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.probabilities import expected_by
 from ember_ml.training.progress import Epoch, Progress
-from ember_ml.transform.leaves import has_compiler
+from ember_ml.transform.leaves import can_compile, has_compiler
 
 
 class _Snapshot(NamedTuple):
@@ -413,7 +413,7 @@ class Trainer:
         """Whether an epoch is to be trained, or recorded: ``max_steps`` may have ended it before an interrupt."""
         return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
 
-    def _fit_epoch(self, run: _Run, batches: Iterator[Batch | None]) -> None:
+    def _fit_epoch(self, run: _Run, batches: Iterator[list[Batch] | None]) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
         limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch
@@ -710,7 +710,7 @@ class Trainer:
     def _announce_compilation(self, group: list[Batch], listener: Epoch) -> Iterator[None]:
         """Tell the listener if the step is compiled in this block, as it is once for all batches of one shape."""
         shapes = tuple(tuple(leaf.shape) for leaf in tree.leaves(group[0]) if leaf is not None)
-        if not self._is_compiled or not self._is_traced or shapes in self._compiled_shapes:
+        if not self._is_compiled or not self._has_compiler or shapes in self._compiled_shapes:
             yield
             return
         with listener.compilation():
@@ -725,6 +725,7 @@ class Trainer:
         # Only lazy engines implement ``eval``.
         self._is_lazy = backend.implementation(operation_of(ops.eval)) is not None
         self._is_traced = has_compiler(backend)
+        self._has_compiler = can_compile(backend)
         self._is_measured = bool(self.metrics)
         with activate(backend):
             self._device = None if first is None else ops.get_device(first)

@@ -89,6 +89,11 @@ def has_compiler(home: Backend) -> bool:
     return hasattr(_backends.submodule(home.module, "transform"), "compiled")
 
 
+def can_compile(home: Backend) -> bool:
+    """Whether an engine has a compiler, of Python or of functions of tensors."""
+    return has_compiler(home) or hasattr(_backends.submodule(home.module, "transform"), "compiled_flat")
+
+
 def as_tensor(home: Backend, value: Any, like: Sequence[Any]) -> Any:
     """Tensor, host array or number as a tensor of ``home`` on the device of ``like[0]``; ``None`` for other values."""
     kinds: Any = home.kinds

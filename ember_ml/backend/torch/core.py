@@ -207,7 +207,7 @@ def cast_all(tensors: Sequence[Any], dtype: torch.dtype) -> Sequence[torch.Tenso
     """Tensors in another dtype, with a few kernels for all of them where a kernel for each would cost more."""
     if not tensors or torch.compiler.is_compiling() or peek_interpreter_stack() is not None or is_forward_mode():
         return [x.to(dtype) for x in tensors]
-    return _CastAll.apply(dtype, *tensors)  # type: ignore[no-any-return]
+    return _CastAll.apply(dtype, *tensors)
 
 
 def to_host(x: torch.Tensor) -> np.ndarray[Any, Any]:

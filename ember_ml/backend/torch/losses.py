@@ -80,7 +80,9 @@ def sparse_categorical_crossentropy(
     reduction: str = "mean",
 ) -> Tensor:
     place = axis_of(axis, y_pred.ndim)
-    if not from_logits or not 0 <= label_smoothing <= 1 or place not in (1, y_pred.ndim - 1):
+    # torch divides the smoothing by the number of classes, also if there are none.
+    is_fused = from_logits and 0 <= label_smoothing <= 1 and y_pred.shape[place] > 0
+    if not is_fused or place not in (1, y_pred.ndim - 1):
         return _by_definition(
             "sparse_categorical_crossentropy",
             y_true,

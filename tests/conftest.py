@@ -58,18 +58,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _settled(request: pytest.FixtureRequest) -> None:
-    """Make the device of the option the default one also where a test asks for no engine, and in its processes."""
-    from ember_ml.testing.plugin import settle  # a plugin, which pytest imports after this file
+    """Compute on the CPU wherever a test does not have an engine from the fixture, and in the processes of tests.
 
-    device = request.config.getoption("--device")
-    if device == "cpu":
-        os.environ[backends.DEVICE_VARIABLE] = device
-        return
-    # Engines that lack the device, on which tests compute what they expect, would refuse the variable.
-    os.environ.pop(backends.DEVICE_VARIABLE, None)
-    for name in ember_ml.get_available_backends():
-        settle(backends.load(name), device)
-    _keep_full_precision()
+    Such a test names its engine, and compares it with tensors that the engine creates on the CPU by itself.
+    """
+    os.environ[backends.DEVICE_VARIABLE] = "cpu"
+    if request.config.getoption("--device") != "cpu":
+        _keep_full_precision()
 
 
 def _keep_full_precision() -> None:

@@ -110,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     takes_json(actions.add_parser("show", help="the active backend and why (also without an action)"), _show)
     keep = actions.add_parser("set", help="keep a choice for later programs")
     keep.add_argument("name", metavar="NAME", help="a backend, such as numpy, torch or mlx")
-    keep.add_argument("--device", metavar="DEVICE", help="its default device, such as cpu or cuda:1 (default: the best)")
+    keep.add_argument(
+        "--device", metavar="DEVICE", help="its default device, such as cpu or cuda:1 (default: the best)"
+    )
     takes_json(keep, _set)
     takes_json(actions.add_parser("clear", help="remove the choice that was kept"), _clear)
 

@@ -26,22 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="NumPy and torch alone, and a sample of the contract")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C interrupt, which the shell disables for a suite that it runs in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("--device") == "lazy":
-        _add_lazy_device()
-
-
-def _add_lazy_device() -> None:
-    """Give torch a second device on any machine: ``lazy`` computes on the CPU, and refuses tensors of the CPU."""
-    from torch._lazy import ts_backend
-
-    ts_backend.init()
-    torch = backends.load("torch")
-    torch.core.devices = torch.devices = lambda: ["cpu", "lazy", "lazy:0"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

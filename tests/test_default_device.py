@@ -151,9 +151,7 @@ def test_persisting_keeps_the_device(best: Backend, home: Path) -> None:
     assert chosen() == ("meta", "detection")
 
 
-def test_an_absent_device_raises_and_says_who_asked(
-    best: Backend, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_absent_device_raises_and_says_who_asked(best: Backend, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = "device must be one of cpu, meta on the torch backend, got 'cuda'"
     with pytest.raises(DeviceNotFoundError, match=f"^set_backend: {listed}"):
         set_backend("torch", device="cuda")

@@ -318,3 +318,47 @@ def test_the_command_line_says_which_devices_there_are(
         assert f"environment variable EMBER_ML_DEVICE: {listed}\n" in capsys.readouterr().err
     cli.main(["backend", "set", "torch", "--device", "cpu"])
     assert capsys.readouterr().err == "ember-ml: note: EMBER_ML_DEVICE=cuda goes before that file\n"
+
+
+def test_mps_is_a_device_without_float64(best: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = best.core
+    monkeypatch.undo()
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(core, "_warned", set())
+    assert core.devices()[:3] == ["cpu", "mps", "mps:0"], "tensors on mps say that they are on mps:0"
+    mps = torch.device("mps")
+    with pytest.warns(ember_ml.errors.PrecisionWarning, match="no float64 on this device: .* becomes float32"):
+        assert core.narrower(torch.float64, mps) is torch.float32
+    assert core.narrower(torch.float64, mps) is torch.float32, "with one warning"
+    assert core.narrower(torch.float32, mps) is None
+    assert core.narrower(torch.float64, torch.device("cpu")) is None
+    refused = TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
+    assert core.error_class(refused) is ember_ml.UnsupportedError
+    best.choose_device(backends.DeviceChoice(mps, "a test"))
+    assert not best.has_float64()
+
+
+def test_engines_without_the_device_are_deselected(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        from ember_ml import backend
+        pytest_plugins = ["ember_ml.testing.plugin"]
+        torch = backend.load("torch")
+        torch.devices = torch.core.devices = lambda: ["cpu", "meta"]
+        """
+    )
+    pytester.makepyfile(
+        """
+        from ember_ml import ops
+
+        def test_of_an_engine(backend, device):
+            assert ops.get_device(ops.zeros(2)) == device == "meta"
+
+        def test_of_none():
+            pass
+        """
+    )
+    result = pytester.runpytest_subprocess("--device", "meta", "-p", "no:cacheprovider")
+    others = [name for name in ember_ml.get_available_backends() if name != "torch"]
+    result.assert_outcomes(passed=2, deselected=len(others))
+    result.stdout.fnmatch_lines([f"--device meta: {len(others)} tests of {', '.join(others)} are deselected"])

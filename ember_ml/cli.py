@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import ember_ml
 from ember_ml import backend as backends
+from ember_ml import ops
 from ember_ml.dtypes import default_float
-from ember_ml.errors import BackendNotFoundError, EmberError
+from ember_ml.errors import BackendNotFoundError, DeviceNotFoundError, EmberError
 from ember_ml.tools import UsageError
 from ember_ml.tools.console import (
     FAILED,
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PIPE_BROKEN
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (BackendNotFoundError, UsageError) as error:
+    except (BackendNotFoundError, DeviceNotFoundError, UsageError) as error:
         return complain(error, MISUSED)
     except (EmberError, OSError) as error:
         return complain(error, FAILED)
@@ -57,6 +58,8 @@ _EXAMPLES = """examples:
   ember-ml info                    what is installed, and which engine computes
   ember-ml info --json             the same for machines
   ember-ml backend set torch       make torch the default of your later programs
+  ember-ml backend set torch --device cpu
+                                   the same, on the CPU in place of the best device
   ember-ml backend clear           forget that
   ember-ml demo                    one program on every installed engine
   ember-ml ops list                every operation and who provides it
@@ -65,11 +68,16 @@ _EXAMPLES = """examples:
 
 _BACKEND = """The backend is the engine that computes. In order, these choose it:
 use_backend or set_backend in the program, the variable EMBER_ML_BACKEND,
-the file ~/.ember/backend (which 'set' writes and 'clear' removes), detection."""
+the file ~/.ember/backend (which 'set' writes and 'clear' removes), detection.
+
+Its default device is where tensors are created. In order, these choose it:
+use_backend(name, device=...), set_default_device or set_backend(name, device=...)
+in the program, the variable EMBER_ML_DEVICE, the file, the engine's best device."""
 
 _BACKEND_EXAMPLES = """examples:
   ember-ml backend show
   ember-ml backend set numpy
+  ember-ml backend set torch --device cuda:1
   ember-ml backend clear
 """
 
@@ -91,8 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=show_help(parser), json=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
-    info = commands.add_parser("info", help="engines, versions, devices, and the active backend and why")
-    described(info, "What is installed here, and which engine computes.", "")
+    info = commands.add_parser("info", help="engines, versions, devices; the active backend, its device, and why")
+    described(info, "What is installed here, which engine computes, and on which device.", "")
     takes_json(info, _info)
 
     backend = commands.add_parser("backend", help="show or change the default engine")
@@ -102,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     takes_json(actions.add_parser("show", help="the active backend and why (also without an action)"), _show)
     keep = actions.add_parser("set", help="keep a choice for later programs")
     keep.add_argument("name", metavar="NAME", help="a backend, such as numpy, torch or mlx")
+    keep.add_argument(
+        "--device", metavar="DEVICE", help="its default device, such as cpu or cuda:1 (default: the best)"
+    )
     takes_json(keep, _set)
     takes_json(actions.add_parser("clear", help="remove the choice that was kept"), _clear)
 
@@ -152,6 +163,7 @@ def _info(options: argparse.Namespace) -> int:
         "python": platform.python_version(),
         "platform": platform.platform(),
         **active,
+        **_device(active["backend"]),
         "default_dtype": default_float().name,
         "engines": _engines(active["backend"]),
     }
@@ -160,18 +172,43 @@ def _info(options: argparse.Namespace) -> int:
     else:
         print(f"Ember ML {facts['ember_ml']}, Python {facts['python']}, {facts['platform']}")
         print(_reason(active))
+        if facts["device"] is not None:
+            print(_device_reason(facts))
         print("default dtype:", facts["default_dtype"])
         print_rich(_engine_table(facts["engines"]))
     return complain(failure, MISUSED) if failure else 0
 
 
-def _active() -> tuple[dict[str, Any], BackendNotFoundError | None]:
-    """Active backend and the source of its choice, and the error if none can be loaded."""
+def _active() -> tuple[dict[str, Any], EmberError | None]:
+    """Active backend and the source of its choice, and the error if it or its device is not available."""
     try:
         name, source = backends.get_backend(), backends.choice_source()
-    except BackendNotFoundError as error:
+    except (BackendNotFoundError, DeviceNotFoundError) as error:
         return {"backend": None, "source": None}, error
+    try:
+        backends.current().device_choice()
+    except DeviceNotFoundError as error:
+        return {"backend": name, "source": source}, error
     return {"backend": name, "source": source}, None
+
+
+def _device(active: str | None) -> dict[str, Any]:
+    """Default device of the active backend and the source of its choice; ``None`` if it is not available."""
+    if active is None:
+        return {"device": None, "device_source": None}
+    try:
+        source = backends.current().device_choice().source
+    except DeviceNotFoundError:
+        return {"device": None, "device_source": None}
+    return {"device": ops.get_default_device(), "device_source": source}
+
+
+def _device_reason(facts: dict[str, Any]) -> str:
+    if facts["device_source"] != "detection":
+        return f"default device: {facts['device']}, by {facts['device_source']}"
+    if facts["backend"] == "numpy":
+        return f"default device: {facts['device']}, the only one of NumPy"
+    return f"default device: {facts['device']}, the best one of {facts['backend']}"
 
 
 def _reason(active: dict[str, Any]) -> str:
@@ -201,7 +238,7 @@ def _engines(active: str | None) -> list[dict[str, Any]]:
         if engine["installed"]:
             try:
                 engine["devices"] = backends.load(name).devices()
-            except BackendNotFoundError as error:
+            except (BackendNotFoundError, DeviceNotFoundError) as error:
                 engine["error"] = " ".join(str(error.__cause__ or error).split())
             engine["version"] = _version(home.engine)
         found.append(engine)
@@ -234,10 +271,13 @@ def _show(options: argparse.Namespace) -> int:
     name, source = backends.get_backend(), backends.choice_source()
     environment, path = os.environ.get(backends.VARIABLE, "").strip() or None, backends.choice_file()
     kept = _kept()
+    facts = {"backend": name, "source": source, "environment": environment, "file": str(path), "kept": kept}
+    facts |= {"device_source": backends.current().device_choice().source, "device": ops.get_default_device()}
     if options.json:
-        print_json({"backend": name, "source": source, "environment": environment, "file": str(path), "kept": kept})
+        print_json(facts)
         return 0
     print(_reason({"backend": name, "source": source}))
+    print(_device_reason(facts))
     table = table_of("place, in order", "says")
     for place, says in (
         ("use_backend", None),
@@ -255,21 +295,27 @@ def _show(options: argparse.Namespace) -> int:
 def _kept() -> str | None:
     """Choice stored in the file, if it can be read."""
     try:
-        return backends.kept_choice() or None
+        return str(backends.kept_choice()) or None
     except BackendNotFoundError:
         return None
 
 
 def _set(options: argparse.Namespace) -> int:
-    backends.load(options.name, "ember-ml backend set")
-    backends.set_backend(options.name, persist=True)
+    backend = backends.load(options.name, "ember-ml backend set")
+    if options.device is not None:
+        backend.place(options.device, "ember-ml backend set")
+    backends.set_backend(options.name, persist=True, device=options.device)
     path, environment = backends.choice_file(), os.environ.get(backends.VARIABLE, "").strip()
     if options.json:
-        print_json({"backend": options.name, "file": str(path)})
+        print_json({"backend": options.name, "device": options.device, "file": str(path)})
     else:
-        print(f"{options.name} is the default from now on ({path})")
+        place = f" on {options.device}" if options.device is not None else ""
+        print(f"{options.name}{place} is the default from now on ({path})")
     if environment and environment != options.name:
         print(f"ember-ml: note: {backends.VARIABLE}={environment} goes before that file", file=sys.stderr)
+    device = os.environ.get(backends.DEVICE_VARIABLE, "").strip()
+    if device and options.device is not None and device != options.device:
+        print(f"ember-ml: note: {backends.DEVICE_VARIABLE}={device} goes before that file", file=sys.stderr)
     return 0
 
 

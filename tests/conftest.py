@@ -26,22 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="NumPy and torch alone, and a sample of the contract")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C interrupt, which the shell disables for a suite that it runs in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if config.getoption("--device") == "lazy":
-        _add_lazy_device()
-
-
-def _add_lazy_device() -> None:
-    """Give torch a second device on any machine: ``lazy`` computes on the CPU, and refuses tensors of the CPU."""
-    from torch._lazy import ts_backend
-
-    ts_backend.init()
-    torch = backends.load("torch")
-    torch.core.devices = torch.devices = lambda: ["cpu", "lazy", "lazy:0"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -58,18 +46,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _settled(request: pytest.FixtureRequest) -> None:
-    """Make the device of the option the default one also where a test asks for no engine, and in its processes."""
-    from ember_ml.testing.plugin import settle  # a plugin, which pytest imports after this file
+    """Compute on the CPU wherever a test does not have an engine from the fixture, and in the processes of tests.
 
-    device = request.config.getoption("--device")
-    if device == "cpu":
-        os.environ[backends.DEVICE_VARIABLE] = device
-        return
-    # Engines that lack the device, on which tests compute what they expect, would refuse the variable.
-    os.environ.pop(backends.DEVICE_VARIABLE, None)
-    for name in ember_ml.get_available_backends():
-        settle(backends.load(name), device)
-    _keep_full_precision()
+    Such a test names its engine, and compares it with tensors that the engine creates on the CPU by itself.
+    """
+    os.environ[backends.DEVICE_VARIABLE] = "cpu"
+    if request.config.getoption("--device") != "cpu":
+        _keep_full_precision()
 
 
 def _keep_full_precision() -> None:

@@ -491,7 +491,7 @@ class Optimizer:
         if self.no_decay:
             self._find_decays([path for path in paths if path not in self._decays])
             decays = [self._decays[path] for path in paths]
-        groups = [(kind, [i for i, x in enumerate(decays) if x is kind]) for kind in dict.fromkeys(decays)]
+        is_mixed = len(set(decays)) > 1
         fused_rules = _fused_rules(values[0])
         is_traced = fused_rules is not None and fused_rules.is_traced()
         name = type(self).__name__
@@ -502,10 +502,11 @@ class Optimizer:
             new = fused_rules.allocate(values, holders)
 
             def write() -> None:
-                if len(groups) == 1:
+                if not is_mixed:
                     self._with_decay(decays[0], fused, self, new, values, gradients, states, steps, places, rate)
                     return
-                for is_decayed, chosen in groups:
+                for is_decayed in (True, False):
+                    chosen = [i for i, decay in enumerate(decays) if decay is is_decayed]
                     parts = [[some[i] for i in chosen] for some in (new, values, gradients, states)]
                     self._with_decay(is_decayed, fused, self, *parts, steps, [places[i] for i in chosen], rate)
 

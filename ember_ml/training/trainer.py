@@ -502,15 +502,20 @@ class Trainer:
         group = next(batches)
         if group is None:
             return None
-        for _, _, *weights in group:
-            self._check_weights(weights)
-        sizes = [_weight_of(x, *weights) for x, _, *weights in group]
-        with self._announce_compilation(group, listener):
-            if self.accumulate > 1:
-                self._take_parts(group, sizes)
-            else:
-                self._take_batch(group[0], sizes[0])
-        return sum(size_of(x) for x, *_ in group)
+        take = self._take_parts if self.accumulate > 1 else self._take_batch
+        shapes = self._uncompiled_shapes(group) if self._is_compiled else None
+        if shapes is None:
+            take(group)
+        else:
+            with listener.compilation():
+                take(group)
+            self._compiled_shapes.add(shapes)
+        return sum([size_of(x) for x, *_ in group])
+
+    def _uncompiled_shapes(self, group: list[Batch]) -> Any:
+        """Shapes of a batch if the step is compiled for them now; ``None`` otherwise."""
+        shapes = tuple([tuple(leaf.shape) for leaf in tree.leaves(group[0]) if leaf is not None])
+        return shapes if self._has_compiler and shapes not in self._compiled_shapes else None
 
     def _memory(self) -> int | None:
         """Number of bytes in use on the device of the model, at most so far if known; ``None`` on the CPU."""
@@ -519,9 +524,11 @@ class Trainer:
         found = ops.memory_info(self._device)
         return found["peak"] or found["allocated"]
 
-    def _take_batch(self, batch: Batch, size: Any) -> None:
+    def _take_batch(self, group: list[Batch]) -> None:
         """Train on one batch."""
-        x, y, *weights = batch
+        ((x, y, *weights),) = group
+        self._check_weights(weights)
+        size = _weight_of(x, *weights)
         if self._is_compiled:
             if self._is_unchecked:
                 self._check_prediction(self._forward(x))
@@ -540,14 +547,18 @@ class Trainer:
                     raise
                 self._count_step(loss, size)
         else:
-            (value, (loss, prediction)), grads = self._gradient(self.model, self.loss_scale, None, x, y, *weights)
+            (value, aux), grads = self._gradient(self.model, self.loss_scale, None, x, y, *weights)
+            loss, prediction = (value, aux) if self.loss_scale is None else aux
             if self._is_unchecked:
                 self._check_prediction(prediction)
             self._measure(prediction, y, *weights)
-            self._finish_step(value if loss is None else loss, size, grads)
+            self._finish_step(loss, size, grads)
 
-    def _take_parts(self, group: list[Batch], sizes: list[Any]) -> None:
+    def _take_parts(self, group: list[Batch]) -> None:
         """Train on several batches, with the gradient of the loss of all their examples."""
+        for _, _, *weights in group:
+            self._check_weights(weights)
+        sizes = [_weight_of(x, *weights) for x, _, *weights in group]
         run = self._compiled_part if self._is_compiled else self._add_gradients
         total = sum(sizes[1:], sizes[0])
         sums = {path: ops.zeros_like(x) for path, x in self.model.parameters().items()}
@@ -642,7 +653,7 @@ class Trainer:
         return model(x) if self.precision is None else self.precision.apply(model, x)
 
     def _objective(self, model: Any, scale: LossScale | None, share: Any, x: Any, y: Any, *weights: Any) -> Any:
-        """Value to differentiate, and the loss if it is another, with the prediction.
+        """Value to differentiate, and the prediction; with a scale, the loss and the prediction.
 
         Args:
             scale: factor of the loss; ``None`` for 1.
@@ -654,7 +665,7 @@ class Trainer:
             loss = ops.multiply(loss, ops.cast(share, ops.dtype(loss)))
         # Without metrics the prediction is not needed, so a compiler can drop it.
         needed = prediction if self._is_measured or self._is_unchecked else None
-        return (loss, (None, needed)) if scale is None else (scale.multiply(loss), (loss, needed))
+        return (loss, needed) if scale is None else (scale.multiply(loss), (loss, needed))
 
     def _train_step(
         self, model: Any, optimizer: Any, scale: LossScale | None, x: Any, y: Any, *weights: Any
@@ -663,19 +674,21 @@ class Trainer:
         before = None if scale is None else model.tensors()
         # Without a compiler this is ordinary Python, so Ctrl-C is allowed until the state changes.
         with nullcontext() if self._is_traced else interruptible():
-            (value, (loss, prediction)), grads = self._gradient(model, scale, None, x, y, *weights)
+            (value, aux), grads = self._gradient(model, scale, None, x, y, *weights)
         if scale is None:
             optimizer.update(model, grads)
-            return value, prediction, None
+            return value, aux, None
+        loss, prediction = aux
         return loss, prediction, scale.update(model, optimizer, grads, before)
 
     def _add_gradients(
         self, model: Any, scale: LossScale | None, share: Any, sums: dict[str, Any], x: Any, y: Any, *weights: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Loss and prediction of one of the batches of a step, and the sums of the gradients including its own."""
-        (value, (loss, prediction)), grads = self._gradient(model, scale, share, x, y, *weights)
+        (value, aux), grads = self._gradient(model, scale, share, x, y, *weights)
+        loss, prediction = (value, aux) if scale is None else aux
         added = {path: ops.add(sums[path], gradient) for path, gradient in grads.items()}
-        return value if loss is None else loss, prediction, added
+        return loss, prediction, added
 
     def _eval_step(self, result: Any, metrics: Sequence[Metric]) -> None:
         """Evaluate the results of a step on a lazy engine, so that its graph does not grow from step to step."""
@@ -705,17 +718,6 @@ class Trainer:
     def _call(self, name: str, *args: Any) -> None:
         for callback in self.callbacks:
             getattr(callback, name)(self, *args)
-
-    @contextmanager
-    def _announce_compilation(self, group: list[Batch], listener: Epoch) -> Iterator[None]:
-        """Tell the listener if the step is compiled in this block, as it is once for all batches of one shape."""
-        shapes = tuple(tuple(leaf.shape) for leaf in tree.leaves(group[0]) if leaf is not None)
-        if not self._is_compiled or not self._has_compiler or shapes in self._compiled_shapes:
-            yield
-            return
-        with listener.compilation():
-            yield
-        self._compiled_shapes.add(shapes)
 
     @contextmanager
     def _on_model_backend(self) -> Iterator[None]:

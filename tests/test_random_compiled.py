@@ -59,6 +59,16 @@ def test_keys_that_compiled_code_derives(backend: Backend) -> None:
         np.testing.assert_array_equal(host(draw(random.key(seed))), on_numpy(lambda s=seed: derived(random.key(s))))
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_numbers_that_a_transform_traces_are_folded_into_known_keys(backend: Backend, seed: int) -> None:
+    numbers = [0, 5, 2**35 + 1]
+    expected = [on_numpy(random.fold_in, seed, number) for number in numbers]
+    result = vmap(lambda number: random.fold_in(seed, number))(ops.asarray(numbers, dtype="int64"))
+    np.testing.assert_array_equal(host(result), expected)
+    fold = compiled(backend, lambda number: random.fold_in(seed, number))
+    np.testing.assert_array_equal(host(fold(ops.asarray(numbers[2], dtype="int64"))), expected[2])
+
+
 @pytest.mark.parametrize("name", ["bits", "uniform", "bernoulli", "permutation"])
 @pytest.mark.parametrize("is_compiled", [False, True])
 def test_keys_that_vmap_maps(backend: Backend, name: str, is_compiled: bool) -> None:

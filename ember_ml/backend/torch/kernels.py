@@ -18,7 +18,7 @@ _SIZE = 512
 
 
 @triton.jit
-def _four_rounds(x, y, a: tl.constexpr, b: tl.constexpr, c: tl.constexpr, d: tl.constexpr):  # type: ignore[no-untyped-def]
+def _four_rounds(x, y, a: tl.constexpr, b: tl.constexpr, c: tl.constexpr, d: tl.constexpr):
     x += y
     y = (y << a | y >> (32 - a)) ^ x
     x += y
@@ -32,7 +32,7 @@ def _four_rounds(x, y, a: tl.constexpr, b: tl.constexpr, c: tl.constexpr, d: tl.
 
 # Values of these arguments must not be constants of the kernel, which would be compiled again for others.
 @triton.jit(do_not_specialize=["first", "second", "start", "limit"])
-def _blocks(  # type: ignore[no-untyped-def]
+def _blocks(
     out, first, second, offset, start, limit, count, blocks, keys,
     has_tensors: tl.constexpr, has_offset: tl.constexpr, is_trial: tl.constexpr, size: tl.constexpr,
 ):  # fmt: skip

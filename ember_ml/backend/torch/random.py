@@ -179,7 +179,9 @@ def _run(name: str, key: tuple[Any, Any], device: torch.device | None, *args: An
     if not isinstance(first, int):
         # The numbers of a key are along the last axis.
         first, second = (x.squeeze(-1) if x.ndim else x for x in key)
-    elif torch.compiler.is_compiling():
+    elif torch.compiler.is_compiling() or isinstance(args[-1], torch.Tensor):
+        # The offset, which is the last argument, may be traced.
+        device = args[-1].device if isinstance(args[-1], torch.Tensor) else device
         first, second = (torch.full((), half, dtype=torch.int64, device=device) for half in (first, second))
     else:
         return _IMPLEMENTATIONS[name](first, second, *args, device=device)

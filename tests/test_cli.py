@@ -172,6 +172,7 @@ def test_backend_commands_for_machines(ember: Any, tmp_path: Path) -> None:
     assert json.loads(ember("backend", "set", "numpy", "--json").out) == said
     ember_ml.clear_backend()
     expected = {"backend": "numpy", "source": f"file {path}", "environment": None, "file": path, "kept": "numpy"}
+    expected |= {"device": "cpu", "device_source": "detection"}
     for arguments in (["backend", "show", "--json"], ["backend", "--json"], ["backend", "--json", "show"]):
         assert json.loads(ember(*arguments).out) == expected
     assert json.loads(ember("backend", "clear", "--json").out) == {"removed": True, "kept": "numpy", "file": path}

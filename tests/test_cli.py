@@ -168,9 +168,11 @@ def test_a_choice_is_kept_shown_and_cleared(ember: Any, tmp_path: Path) -> None:
 
 def test_backend_commands_for_machines(ember: Any, tmp_path: Path) -> None:
     path = str(tmp_path / ".ember" / "backend")
-    assert json.loads(ember("backend", "set", "numpy", "--json").out) == {"backend": "numpy", "file": path}
+    said = {"backend": "numpy", "device": None, "file": path}
+    assert json.loads(ember("backend", "set", "numpy", "--json").out) == said
     ember_ml.clear_backend()
     expected = {"backend": "numpy", "source": f"file {path}", "environment": None, "file": path, "kept": "numpy"}
+    expected |= {"device": "cpu", "device_source": "detection"}
     for arguments in (["backend", "show", "--json"], ["backend", "--json"], ["backend", "--json", "show"]):
         assert json.loads(ember(*arguments).out) == expected
     assert json.loads(ember("backend", "clear", "--json").out) == {"removed": True, "kept": "numpy", "file": path}

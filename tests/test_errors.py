@@ -19,6 +19,7 @@ from ember_ml.types import Tensor, TensorLike
 
 FAMILY = {
     "BackendNotFoundError": (ImportError, ValueError),
+    "DeviceNotFoundError": (ValueError,),
     "MissingOperationError": (NotImplementedError,),
     "UnsupportedError": (TypeError,),
     "AxisError": (ValueError, IndexError),

@@ -608,8 +608,9 @@ def _choose() -> Backend:
     with _state.lock:
         if _state.backend is None:
             name, source = _first_choice()
-            _activate(load(name, source), source)
-            _state.backend.usual_device = None
+            found = load(name, source)
+            _activate(found, source)
+            found.usual_device = None
         assert _state.backend is not None
         return _state.backend
 

@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _settled(request: pytest.FixtureRequest) -> None:
+def _settled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Compute on the CPU wherever a test does not have an engine from the fixture, and in the processes of tests.
 
     Such a test names its engine, and compares it with tensors that the engine creates on the CPU by itself.
@@ -53,6 +53,8 @@ def _settled(request: pytest.FixtureRequest) -> None:
     os.environ[backends.DEVICE_VARIABLE] = "cpu"
     if request.config.getoption("--device") != "cpu":
         _keep_full_precision()
+        # torch warns if it cannot keep the kernels that it compiles, which it does in the home folder otherwise.
+        os.environ["PYTORCH_KERNEL_CACHE_PATH"] = str(tmp_path_factory.mktemp("kernels"))
 
 
 def _keep_full_precision() -> None:

@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
-EXCEPTIONS: dict[tuple[str, str, str], str] = {}
+OLD_COMPILER = (
+    "PyTorch 2.11: the compiler cannot trace id() of code and tuples, nor attributes of views of dictionaries"
+)
+HAS_OLD_COMPILER = find_spec("torch") is not None and version("torch").startswith("2.11.")
+
+EXCEPTIONS: dict[tuple[str, str, str], str] = (
+    {("test_compilers_trace_it", "random_multivariate_normal", "torch"): OLD_COMPILER} if HAS_OLD_COMPILER else {}
+)
 
 
 class Difference(NamedTuple):

@@ -105,9 +105,9 @@ def test_falling_back_is_asked_for_and_warned_about_once(backend: Backend) -> No
 def test_the_preferred_device_is_the_first_that_exists(backend: Backend) -> None:
     assert ops.prefer_device("abacus", "cpu", "cuda") == "cpu"
     assert ops.prefer_device("cuda", "mps", "cpu") in ops.get_available_devices()
-    with pytest.raises(ValueError, match=r"prefer_device: one of the names must be a device that is here \(cpu\),"):
+    with pytest.raises(ValueError, match=r"prefer_device: one of the names must be a device that is here \(cpu.*\),"):
         ops.prefer_device("abacus", "slate")
-    with pytest.raises(ValueError, match=r"prefer_device: one of the names must be a device that is here \(cpu\),"):
+    with pytest.raises(ValueError, match=r"prefer_device: one of the names must be a device that is here \(cpu.*\),"):
         ops.prefer_device()
 
 

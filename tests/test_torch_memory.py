@@ -1,4 +1,7 @@
-"""Memory of training steps on torch: gradients and updates reuse memory that nothing else refers to."""
+"""Memory of training steps on torch: gradients and updates reuse memory that nothing else refers to.
+
+A compiled step runs in parts on accelerators; here, on the CPU too.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,16 @@ from torch.nn import functional  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_iter  # noqa: E402
 
+from ember_ml import backend as backends  # noqa: E402
 from ember_ml import nn, ops, optim, use_backend  # noqa: E402
+from ember_ml.backend.torch import transform as engine  # noqa: E402
+from ember_ml.ops import random  # noqa: E402
 from ember_ml.transform import compile, value_and_grad  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def _on_torch() -> Any:
+def _on_torch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(engine, "is_better_in_parts", lambda tensors: True)
     with use_backend("torch", device="cpu"):
         yield
 
@@ -144,3 +151,56 @@ def test_memory_of_another_library_is_not_changed() -> None:
     step = make_step(optim.AdamW(0.1).init(model))
     step(model, x)
     np.testing.assert_array_equal(array, 1.0)
+
+
+def test_the_state_of_an_optimizer_follows_its_model_to_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The device without memory is not one of those that can be chosen.
+    monkeypatch.setattr(backends.load("torch"), "find_device", torch.device)
+    model = nn.Linear(3, 2)
+    optimizer = optim.AdamW(0.1).init(model)
+    model.to("meta")
+    optimizer.update(model, {path: torch.ones_like(x) for path, x in model.parameters().items()})
+    assert {x.device.type for x in (*optimizer.tensors().values(), *model.tensors().values())} == {"meta"}
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        self.first, self.dropout, self.norm = nn.Linear(3, 8), nn.Dropout(0.5), nn.BatchNorm(8)
+        self.last = nn.Linear(8, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.norm(self.dropout(ops.relu(self.first(x)))))
+
+
+def curve(steps: int = 4) -> list[float]:
+    random.set_seed(3)
+    model = Network()
+    step = compile(make_step(optim.AdamW(0.01).init(model)))
+    losses = [float(step(model, ops.ones((16, 3)))) for _ in range(steps)]
+    return [*losses, float(ops.sum(model.norm.running_mean)), float(random.random_uniform(()))]
+
+
+def test_a_step_in_parts_draws_and_assigns_what_the_whole_step_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_parts = curve()
+    monkeypatch.setattr(engine, "is_better_in_parts", lambda tensors: False)
+    np.testing.assert_allclose(in_parts, curve(), rtol=1e-5)
+    with use_backend("numpy"):
+        np.testing.assert_allclose(in_parts, curve(), rtol=1e-4)
+
+
+def test_parts_are_compiled_once_for_functions_with_the_same_code() -> None:
+    traced = []
+
+    def step(model: Any, x: Any) -> Any:
+        def loss(model: Any) -> Any:
+            traced.append(torch.compiler.is_compiling())
+            return ops.sum(ops.square(model(x)))
+
+        value, _ = value_and_grad(loss)(model)
+        return value
+
+    model, run = nn.Linear(3, 2), compile(step)
+    for scale in (1.0, 2.0, 3.0):
+        x = torch.full((4, 3), scale)
+        torch.testing.assert_close(run(model, x), ops.sum(ops.square(model(x))))
+    assert all(traced)

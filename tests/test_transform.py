@@ -864,8 +864,8 @@ class TestCompile:
             compile(step)(model, optimizer, ops.asarray(X[:, :2]))
         notes = "\n".join(caught.value.__notes__)
         assert "Linear '0' of Sequential (weight float32[2, 3], bias float32[3]) given float32[" in notes
-        if backend.name in ("numpy", "torch"):
-            # The function runs as Python, up to where it fails; torch compiles what it differentiates.
+        if backend.name == "numpy" or (backend.name == "torch" and ops.get_device() != "cpu"):
+            # The function runs as Python, up to where it fails; torch compiles what it differentiates on a GPU.
             return
         after = {**model.tensors(), **{f"state {path}": x for path, x in optimizer.tensors().items()}}
         for path, x in after.items():

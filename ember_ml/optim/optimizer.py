@@ -444,6 +444,10 @@ class Optimizer:
         kinds = backend.kinds
         if not isinstance(self._step, kinds):
             self.to_backend(backend.chosen_as)
+        if getattr(values[0], "device", None) != getattr(self._step, "device", None):
+            # The model was moved.
+            device = ops.get_device(values[0])
+            self.assign({path: ops.to_device(x, device) for path, x in self.tensors().items()})
         names = self.state_names()
         for path, value in zip(paths, values, strict=True):
             old, shape, created = self._forms.get(path, (None, None, names))

@@ -31,9 +31,9 @@ def compile(f: F) -> F:
     torch does not specialize on them, so they are passed to it as Python numbers if they are integers or bools, and as
     tensors if they are floats.
 
-    On torch, a function that calls ``grad`` or ``value_and_grad`` runs as Python, and what it differentiates is compiled:
-    torch then decides which intermediate values to keep for the gradient and which to recompute, and ``update`` of an
-    optimizer is a few fused calls.
+    On an accelerator of torch, a function that calls ``grad`` or ``value_and_grad`` runs as Python, and what it
+    differentiates is compiled: torch then decides which intermediate values to keep for the gradient and which to
+    recompute, and ``update`` of an optimizer is a few fused calls.
 
     Models and optimizers may be arguments or captured; tensors that ``f`` assigns to them remain assigned after the
     call. Random functions inside ``f`` use a new key of the current stream in each call. Errors are the same as without

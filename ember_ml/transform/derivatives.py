@@ -46,7 +46,7 @@ def _value_and_grad(
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
         call = Call(name, f, args, kwargs, _from_front(name, positions, args), has_aux=has_aux)
-        call.f = parts.differentiated(f, call.engine)
+        call.f = parts.differentiated(f, call.engine, call.tensors)
         (value,), aux, gradients = call.engine.value_and_grad(call.scalar, call.tensors)
         call.close(aux)
         value = call.result((value,))

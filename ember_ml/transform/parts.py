@@ -1,13 +1,13 @@
-"""Compiled functions that differentiate: what they differentiate is one program, and the rest runs as Python.
+"""Compiled functions that differentiate on accelerators: what they differentiate is one program, the rest is Python.
 
-An engine whose compiler traces Python sees the forward pass of a program before its backward pass, and decides which
-intermediate values to keep and which to recompute. It cannot decide that for a program with the gradient in it.
+The compiler of an engine that traces Python sees the forward pass of such a program before its backward pass, and
+decides which intermediate values to keep and which to recompute. In a program with the gradient in it, all are kept.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,9 +49,9 @@ def compiled_by(compiled: Compiled | None) -> Iterator[None]:
         here.is_whole, here.compiled = before
 
 
-def differentiated(f: Callable[..., Any], engine: Any) -> Callable[..., Any]:
-    """``f``, which is to be differentiated: compiled, if it is a part of a compiled function."""
-    if here.is_whole and engine.is_tracing():
+def differentiated(f: Callable[..., Any], engine: Any, tensors: Sequence[Any]) -> Callable[..., Any]:
+    """``f``, which is to be differentiated with respect to ``tensors``: compiled, if it is a part of a function."""
+    if here.is_whole and engine.is_tracing() and engine.is_better_in_parts(tensors):
         engine.stop_compiler()
     if here.compiled is None or engine.is_differentiated():
         return f

@@ -179,7 +179,8 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def autocasts(x: torch.Tensor) -> bool:
     """Whether the caller is inside of ``torch.autocast`` for the device of ``x``."""
-    return torch.is_autocast_enabled(x.device.type)
+    kind = x.device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
 class _CastAll(torch.autograd.Function):

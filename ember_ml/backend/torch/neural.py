@@ -268,7 +268,13 @@ def group_normalization(
     if scale is None and offset is not None:
         # torch 2.13: the gradient fails for a bias without a weight.
         scale = torch.ones_like(offset)
-    return F.group_norm(x.movedim(place, 1), groups, scale, offset, epsilon).movedim(1, place)
+    if x.dtype.itemsize == 2 and not x.is_cpu:
+        # torch 2.13: the CUDA kernel rounds the factor and the summand of each channel to half precision.
+        scale, offset = (None if one is None else one.float() for one in (scale, offset))
+        made = F.group_norm(x.movedim(place, 1).float(), groups, scale, offset, epsilon).to(x.dtype)
+    else:
+        made = F.group_norm(x.movedim(place, 1), groups, scale, offset, epsilon)
+    return made.movedim(1, place)
 
 
 # torch 2.13: with fewer keys than this, the CPU kernel treats NaN scores as masked, and returns zero.

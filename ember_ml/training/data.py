@@ -58,8 +58,9 @@ class Arrays:
 
         begins = range(skip * self.batch_size, self.count, self.batch_size)
         parts = [slice(begin, begin + self.batch_size) for begin in begins]
-        with closing(prefetch(read, parts) if files else ([] for _ in parts)) as found:
-            for part, tensors in zip(parts, found, strict=True):
+        results: Generator[list[Any], None, None] = prefetch(read, parts) if files else ([] for _ in parts)
+        with closing(results):
+            for part, tensors in zip(parts, results, strict=True):
                 rest = iter(tensors)
                 yield tuple(self._batch(data, part, order, rest) for data in self.parts)
 

@@ -120,7 +120,7 @@ class _Traced:
             program = self.parts[code] = _TracedProgram(self.engine, self.home)
 
         def part(*args: Any, **kwargs: Any) -> Any:
-            block = threefry.here.block
+            block: Any = threefry.here.block
             with parts.compiled_by(None):
                 result, block.count = program(f, block.key, block.count, args, kwargs)
             return result
@@ -128,15 +128,16 @@ class _Traced:
         return part
 
 
-def _form(leaf: Any) -> Hashable:
+def _form(leaf: Any) -> Any:
     """What a leaf tells about the kind of a call: a switch such as ``train=False`` itself, otherwise its type."""
-    return leaf if type(leaf) in (bool, str) else type(leaf)
+    kind: Hashable = type(leaf)
+    return leaf if kind in (bool, str) else kind
 
 
 def _counted(f: Callable[..., Any], key: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Result of ``f``, whose draws use the key from number ``count`` on, and the number after its last draw."""
     with random.stream(key):
-        block = threefry.here.block
+        block: Any = threefry.here.block
         block.count = count
         return f(*args, **kwargs), block.count
 
@@ -158,7 +159,7 @@ class _TracedProgram:
 
     def __call__(
         self, f: Callable[..., Any], key: Sequence[int], count: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, int]:
+    ) -> Any:
         """``_counted`` of these arguments."""
         if self.is_plain:
             return _counted(f, key, count, args, kwargs)

@@ -40,6 +40,7 @@ AUTOCAST = frozenset(
     {
         "add",
         "conv",
+        "conv_transpose",
         "divide",
         "dot_product_attention",
         "einsum",

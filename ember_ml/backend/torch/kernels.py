@@ -116,7 +116,7 @@ _PART, _COLUMNS = 2048, 7
 
 
 @triton.jit
-def _adam_parts(  # type: ignore[no-untyped-def]
+def _adam_parts(
     table, parts, steps, rate, log_beta_1, log_beta_2, beta_1, beta_2, new_1, new_2, eps, weight_decay,
     decoupled: tl.constexpr, dtype: tl.constexpr, part: tl.constexpr, columns: tl.constexpr,
 ):  # fmt: skip

@@ -104,7 +104,7 @@ def sparse_categorical_crossentropy(
         # torch has the classes along the second axis.
         logits, labels = y_pred.reshape(y_true.numel(), classes), y_true.reshape(-1)
     if logits.numel() >= _LARGE and logits.ndim == 2 and not label_smoothing and is_last() and is_traced(logits):
-        losses = _Crossentropy.apply(logits, labels, reduction)  # type: ignore[no-untyped-call]
+        losses = _Crossentropy.apply(logits, labels, reduction)
     else:
         options: Any = {"ignore_index": _NO_CLASS, "label_smoothing": label_smoothing, "reduction": reduction}
         losses = functional.cross_entropy(logits, labels, **options)

@@ -295,7 +295,7 @@ def _owns_memory(x: torch.Tensor) -> bool:
     storage = x.untyped_storage()
     # The storage is referred to by the tensor and by the Python object made here. Memory of other libraries, such as
     # that of torch.from_numpy, cannot be resized.
-    return torch._C._storage_Use_Count(storage._cdata) == 2 and storage.resizable() and x.is_contiguous()  # type: ignore[attr-defined]
+    return torch._C._storage_Use_Count(storage._cdata) == 2 and storage.resizable() and x.is_contiguous()
 
 
 def _adam(

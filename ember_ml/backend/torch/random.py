@@ -217,7 +217,7 @@ def _threefry(
         return torch.from_numpy(made).to(torch.int64)
     kernels = kernels_for(device)
     if kernels is not None:
-        return kernels.words(first, second, start, count, offset, device)  # type: ignore[no-any-return]
+        return kernels.words(first, second, start, count, offset, device)
     # Sums of int64 wrap around, as those of counters do.
     counters = torch.arange((count + 1) // 2, device=device) + start
     if not isinstance(first, int):
@@ -236,7 +236,7 @@ def _trials(first: Any, second: Any, count: int, limit: int, device: torch.devic
         return torch.from_numpy(host.in_chunks(sampling.trials, key, count, [limit / 2.0**32]))
     kernels = kernels_for(device)
     if kernels is not None:
-        return kernels.trials(first, second, count, limit, device)  # type: ignore[no-any-return]
+        return kernels.trials(first, second, count, limit, device)
     return _threefry(first, second, 0, count, None, device) < limit
 
 

@@ -240,7 +240,7 @@ def is_transformed() -> bool:
 
 # The result is constant while a graph is traced. torch.compiler.assume_constant_result sets the same attribute, but
 # imports the compiler, which takes a second.
-is_transformed._dynamo_marked_constant = True  # type: ignore[attr-defined]
+is_transformed._dynamo_marked_constant = True
 
 
 def is_better_in_parts(tensors: Sequence[torch.Tensor]) -> bool:
@@ -261,7 +261,7 @@ def stop_compiler() -> None:
 
 
 # The compiler calls the function while it traces, because its result is constant.
-stop_compiler._dynamo_marked_constant = True  # type: ignore[attr-defined]
+stop_compiler._dynamo_marked_constant = True
 
 
 def was_stopped(error: Exception) -> bool:

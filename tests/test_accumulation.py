@@ -108,13 +108,11 @@ def test_a_run_goes_on_from_a_checkpoint(backend: Backend, tmp_path: Path, preci
             raise RuntimeError("stopped")
 
     first.callbacks.append(training.LambdaCallback(on_step_end=stop))
-    ops.random.set_seed(0)
-    trainer()
+    trainer()  # for the seed
     with pytest.raises(RuntimeError, match="stopped"):
         fit(first, 5, epochs=3, shuffle=True)
     first.save(tmp_path)
     found = fit(second, 5, epochs=3, shuffle=True, resume=tmp_path)
-    assert found.steps[:4] == first.history.steps[:4] or len(first.history.steps) == 3
     np.testing.assert_array_equal(found.steps, expected.steps)
 
 

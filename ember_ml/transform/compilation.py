@@ -130,8 +130,7 @@ class _Traced:
 
 def _form(leaf: Any) -> Any:
     """What a leaf tells about the kind of a call: a switch such as ``train=False`` itself, otherwise its type."""
-    kind: Hashable = type(leaf)
-    return leaf if kind in (bool, str) else kind
+    return leaf if type(leaf) in (bool, str) else type(leaf)
 
 
 def _counted(f: Callable[..., Any], key: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

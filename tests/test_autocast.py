@@ -149,7 +149,7 @@ def calls() -> dict[str, tuple[Any, ...]]:
     return {
         "add": pair,
         "conv": (image, draw((3, 3, 4, 2))),
-        "conv_transpose": (image, draw((3, 3, 4, 2))),
+        "conv_transpose": (image, draw((3, 3, 2, 4))),
         "divide": pair,
         "dot_product_attention": (heads, heads, draw((2, 6, 2, 4))),
         "einsum": ("ij,kj->ik", *pair),

@@ -1,10 +1,13 @@
 """Rewrite NumPy or torch code to ember operations.
 
+NumPy code becomes code for EmberTensors (``ember_ml.nn.tensor``), whose operators, methods and indexing are NumPy's on
+every engine. With ``--native``, and from torch, it becomes code for the engine's own tensors (``ember_ml.ops``).
+
 The fixes of the rules, unsafe ones included, are applied until nothing changes. Some rewrites are made only by a port:
 methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
-``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Then operators become operations where a
-tensor may meet a NumPy array of the caller. Code that is not understood stays unchanged, and the report lists it with
-its line, after the places whose behavior changes.
+``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. With native tensors, operators become
+operations where a tensor may meet a NumPy array of the caller. Code that is not understood stays unchanged, and the
+report lists it with its line, after the places whose behavior changes.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any, NamedTuple
 from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import chosen_codes
-from emberlint.config import Config
+from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
@@ -33,7 +36,8 @@ from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
 from emberlint.rewrite import methods, mixing
-from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_keys, tensor_results, unknown_types
+from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_results, unknown_types
+from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
@@ -94,7 +98,8 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
     before = data
     count: Counter[str] = Counter()
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
-    for checks in (_checks(origin), _mixing_checks()) if origin == "numpy" else (_checks(origin),):
+    second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
+    for checks in (_checks(origin), second) if origin == "numpy" else (_checks(origin),):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
             todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
@@ -115,15 +120,14 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
 
 def _noted(data: bytes, path: str, config: Config, module: str, package: str) -> Notes:
     """Notes about a ported file."""
-    behavior = Behavior()
+    behavior = Behavior(wrapped=config.namespace == EMBER_TENSORS)
     source = Source(data, path)
     tree = parse(source)
     checks = Checks(behavior.checks())
     state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
     linter.visit(state)
-    inputs = rejecting_functions(state)
-    changes = sorted([*behavior.findings(path), *tensor_keys(state)], key=lambda finding: finding.line)
-    return Notes(changes, unknown_types(state), inputs, tensor_results(state))
+    changes = sorted([*behavior.findings(path), *silent_differences(state)], key=lambda finding: finding.line)
+    return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
 
 
 def _read(
@@ -180,6 +184,7 @@ def _checks(origin: str) -> Checks:
     """Checks of a port from an engine."""
     found = [
         Subscription(ast.Expr, _filled),
+        Subscription(ast.Expr, _sorted),
         Subscription(ast.Expr, _written(origin)),
         Subscription(ast.Call, _special),
         Subscription(ast.Call, _method(origin)),
@@ -213,6 +218,41 @@ def _mixing_checks() -> Checks:
             Subscription(ast.Subscript, by(mixing.indexed, "call `ops.index_get`")),
         ]
     )
+
+
+def _ember_tensor_checks() -> Checks:
+    """Checks of what NumPy's numbers and views do, and EmberTensors do not."""
+    return Checks(
+        [
+            Subscription(ast.BinOp, _repeated),
+            Subscription(ast.Assign, _chained),
+            Subscription(ast.AugAssign, _chained),
+        ]
+    )
+
+
+def _chained(node: ast.Assign | ast.AugAssign, file: File) -> None:
+    """Rewrite ``x[i][j] = v``, which changes NumPy's ``x`` through the row ``x[i]``, to ``x[i, j] = v``."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Subscript):
+            continue
+        inner = target.value
+        array, row = file.value(inner.value), file.value(inner.slice)
+        if array is not None and array.is_array and row is not None and row.kind == SCALAR:
+            text = f"{file.text(inner.value)}[{file.text(inner.slice)}, {file.text(target.slice)}]"
+            fix = Fix((file.edit(target, text),), UNSAFE, "index once")
+            file.report(PORT, target, "chained indices", fix=fix)
+
+
+def _repeated(node: ast.BinOp, file: File) -> None:
+    """Rewrite ``[x] * n``: NumPy's integers repeat the list, tensors multiply its elements."""
+    if type(node.op) is not ast.Mult:
+        return
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        count = file.value(other)
+        if is_repeatable(one) and count is not None and count.is_tensor and count.dtype != "float":
+            fix = Fix((file.edit(other, f"int({file.text(other)})"),), UNSAFE, "convert the count to a Python number")
+            file.report(PORT, node, "`*` of a list", fix=fix)
 
 
 def _of(origin: str, check: Check) -> Check:
@@ -353,6 +393,21 @@ def _filled(node: ast.Expr, file: File) -> None:
     file.report(PORT, node, "`.fill()`", fix=Fix((file.edit(node, text),), UNSAFE, "assign to all elements"))
 
 
+def _sorted(node: ast.Expr, file: File) -> None:
+    """Rewrite the statement ``x.sort()``, which sorts NumPy's arrays in place, to an assignment."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "sort":
+        return
+    owner = file.value(call.func.value)
+    axes = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
+    if owner is None or not owner.is_array or len(axes) > 1 or len(call.args) + len(call.keywords) != len(axes):
+        return
+    bound, imports = import_name(file.config.namespace, file)
+    array = file.text(call.func.value)
+    text = f"{array}[...] = {bound}.sort({', '.join([array, *(f'axis={file.text(axis)}' for axis in axes)])})"
+    file.report(PORT, node, "`.sort()`", fix=Fix((*imports, file.edit(node, text)), UNSAFE, "assign to all elements"))
+
+
 def _written(origin: str) -> Check:
     """Check of statements that write into an array with ``out=``, which become assignments to all of its elements."""
 
@@ -430,7 +485,8 @@ def report(done: list[Ported]) -> str:
         for finding in (*one.notes.changes, *(left for left in one.left if left.code in _CHANGING))
     ]
     lines += _section(
-        f"Changes behavior ({len(behavior)}): results may differ between engines, without an error", behavior
+        f"Changes behavior ({len(behavior)}): results may differ from NumPy's or between engines, without an error",
+        behavior,
     )
     remaining: dict[str, list[str]] = {}
     for one in done:
@@ -481,12 +537,19 @@ def main(arguments: list[str] | None = None) -> int:
         choices=("numpy", "torch"),
         help="engine that the code is written for",
     )
+    add(
+        "--native",
+        action="store_true",
+        help="rewrite NumPy code to ember_ml.ops, whose results are the engine's own tensors, instead of EmberTensors",
+    )
     add("--diff", action="store_true", help="show what would change, without changing files")
     add("--tests", action="store_true", help="also port tests: files test_*.py and folders named tests")
     options = parser.parse_args(arguments)
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = configuration.load(folder)
+    if options.origin == "numpy" and not options.native and config.namespace == NAMESPACE:
+        config = config._replace(namespace=EMBER_TENSORS)
     unread: list[Unread] = []
     done = list(port(options.paths, options.origin, config, unread, tests=options.tests))
     for one in done:

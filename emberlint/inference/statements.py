@@ -94,6 +94,8 @@ def _assign(node: ast.Assign, state: State) -> None:
         state.env[first.id] = value
         if value is not None and (value.kind not in IRRELEVANT or value.path):
             state.interest.relevant.add(first.id.encode())
+        if state.lenient:
+            run_checks(node, state)  # a port notes the variables that hold views
         return
     for target in targets:
         bind(target, value, state)

@@ -182,13 +182,13 @@ class Behavior:
             place = _Place(node.lineno, node.col_offset, text, "changed", False)
             self.changed.setdefault((_scope(base, file), name), []).append(place)
         viewed = _viewed(base, file)
-        if viewed:
+        given = _converted_argument(base, file) if self.wrapped else ""
+        if given:
+            message = f"`{text}` changes the caller's `{given}` in NumPy if it is an array, and now changes a copy"
+            self.changes.append((node.lineno, node.col_offset, message))
+        elif viewed:
             engines = "in NumPy, but not with EmberTensors" if self.wrapped else "on NumPy and torch, but not on MLX"
             message = f"`{text}` writes through a view of `{viewed}`, which changes {engines}"
-            self.changes.append((node.lineno, node.col_offset, message))
-        given = _converted_argument(base, file)
-        if given and not viewed:
-            message = f"`{text}` changes the caller's `{given}` if it is a NumPy array, and now changes a copy"
             self.changes.append((node.lineno, node.col_offset, message))
 
     def _bind(self, name: str, node: ast.expr, file: File) -> None:

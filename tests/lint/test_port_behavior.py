@@ -319,7 +319,7 @@ def test_changes_of_behavior_are_the_first_part_of_the_report(
         "import numpy as np\n\n\ndef f(x: np.ndarray, c):\n    y = np.exp(x)\n    row = y[0]\n    row[0] = 1\n"
         "    c.fill(0)\n    x += 1\n    return np.roots(y)\n\n\ndef g(x):\n    return np.exp(x)\n"
     )
-    assert cli.main(["port", str(program), "--from", "numpy"]) == 0
+    assert cli.main(["port", str(program), "--from", "numpy", "--native"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("Changes behavior (2)")
     assert f"{program}:9: `row[0] = 1` writes through a view of `y`" in lines[3]

@@ -541,7 +541,7 @@ def _viewed(base: ast.expr, file: File) -> str:
         return shortened(file.text(node.value))
     if isinstance(node, ast.Call) and _is_view(node, file):
         inner = file.value(node.args[0])
-        if inner is not None and inner.is_array and _operation(node, file) != "asarray":
+        if _operation(node, file) != "asarray" and (inner is None or inner.is_array):
             return shortened(file.text(node.args[0]))
         if inner is not None and inner.is_array and inner.argument:
             return shortened(file.text(node.args[0]))

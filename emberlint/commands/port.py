@@ -29,6 +29,7 @@ from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
+from emberlint.inference.imports import Imports
 from emberlint.inference.state import State
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
@@ -94,14 +95,18 @@ class Notes(NamedTuple):
     results: list[Finding]
 
 
-def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
-    """File content rewritten from an engine to ember."""
+def ported(data: bytes, path: str, origin: str, config: Config, taken: frozenset[str] = frozenset()) -> Ported:
+    """File content rewritten from an engine to ember.
+
+    ``taken`` are the names that other files import from this one, whose imports stay; ``*`` stands for all names.
+    """
     module, package = module_of(path)
     before = data
     count: Counter[str] = Counter()
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
-    for checks in (_checks(origin), second) if origin == "numpy" else (_checks(origin),):
+    first = _checks(origin, taken)
+    for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
             todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
@@ -183,7 +188,7 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
-def _checks(origin: str) -> Checks:
+def _checks(origin: str, taken: frozenset[str]) -> Checks:
     """Checks of a port from an engine."""
     found = [
         Subscription(ast.Expr, _filled),
@@ -197,8 +202,22 @@ def _checks(origin: str) -> Checks:
     ]
     for code in FIXED:
         for one in rules.load(code).checks:
-            found.append(one._replace(check=_of(origin, one.check)) if code in _NAMED else one)
+            check = _of(origin, one.check) if code in _NAMED else _untaken(taken, one.check) if taken else one.check
+            found.append(one._replace(check=check))
     return Checks(found)
+
+
+def _untaken(taken: frozenset[str], check: Check) -> Check:
+    """Check that skips the imports of names that other files take from the file."""
+
+    def checked(node: Any, file: File) -> None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            if "*" in taken or bound & taken:
+                return
+        check(node, file)
+
+    return checked
 
 
 def _mixing_checks() -> Checks:
@@ -456,14 +475,31 @@ def port(
 
     Paths that cannot be read are added to ``unread``.
     """
+    found = {}
     for path in listing.files(paths, config, unread):
+        try:
+            found[path] = files.read(path)
+        except OSError as error:
+            unread.append(Unread(path, str(error.strerror)))
+    taken = _taken(found)
+    for path, data in found.items():
         if tests or not _is_test(path):
-            try:
-                data = files.read(path)
-            except OSError as error:
-                unread.append(Unread(path, str(error.strerror)))
-                continue
-            yield ported(data, path, origin, config)
+            yield ported(data, path, origin, config, frozenset(taken.get(module_of(path)[0], ())))
+
+
+def _taken(found: dict[str, bytes]) -> dict[str, set[str]]:
+    """Names that files import from modules, by module; ``*`` stands for all names."""
+    taken: dict[str, set[str]] = {}
+    for path, data in found.items():
+        try:
+            tree = parse(Source(data, path))
+        except PARSE_ERRORS:
+            continue  # it is reported when it is ported
+        imports = Imports(*module_of(path), NAMESPACE)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                taken.setdefault(imports.resolve(node), set()).update(alias.name for alias in node.names)
+    return taken
 
 
 def _is_test(path: str) -> bool:

@@ -168,3 +168,18 @@ def test_the_command_makes_ember_tensors(tmp_path: Path, capsys: pytest.CaptureF
 def test_the_axes_of_matrices_are_numpys() -> None:
     text = ported("def f(x: np.ndarray):\n    return np.trace(x), x.diagonal(), np.trace(x, 0, 1, 2)\n").after.decode()
     assert "tensor.trace(x, axis1=0, axis2=1), tensor.diagonal(x, axis1=0, axis2=1), tensor.trace(x, 0, 1, 2)" in text
+
+
+def test_imports_that_other_files_take_stay(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "types.py").write_text("import numpy as np\nfrom numpy.typing import DTypeLike\n")
+    (package / "names.py").write_text("import numpy as np\n\nX = np.zeros(3)\n")
+    (package / "a.py").write_text(
+        "from package.types import *\n\n\ndef f(x, dtype: DTypeLike = None):\n    return np.exp(x)\n"
+    )
+    (package / "b.py").write_text("from .names import np\n\nY = np.ones(3)\n")
+    assert cli.main(["port", str(package), "--from", "numpy"]) == 0
+    assert (package / "types.py").read_text() == "import numpy as np\nfrom numpy.typing import DTypeLike\n"
+    assert "import numpy as np" in (package / "names.py").read_text()

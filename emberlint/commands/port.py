@@ -17,7 +17,7 @@ import ast
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import starmap
 from typing import Any, NamedTuple
 
@@ -37,12 +37,20 @@ from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
 from emberlint.rewrite import methods, mixing
-from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_results, unknown_types
+from emberlint.rewrite.behavior import (
+    Behavior,
+    Parameters,
+    rejecting_functions,
+    tensor_results,
+    unknown_types,
+    written_parameters,
+)
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for
 from emberlint.rewrite.safety import is_unsupported
+from emberlint.rewrite.surroundings import callee
 from emberlint.rules import Rule
 from emberlint.source import files
 from emberlint.source.modules import module_of
@@ -95,17 +103,25 @@ class Notes(NamedTuple):
     results: list[Finding]
 
 
-def ported(data: bytes, path: str, origin: str, config: Config, taken: frozenset[str] = frozenset()) -> Ported:
-    """File content rewritten from an engine to ember.
+class Others(NamedTuple):
+    """What a file needs to know of the other files that are ported with it.
 
-    ``taken`` are the names that other files import from this one, whose imports stay; ``*`` stands for all names.
+    ``taken`` are the names that they import from it, whose imports stay; ``*`` stands for all names. ``written`` are
+    the parameters that their functions change in place, by the function's name.
     """
+
+    taken: frozenset[str] = frozenset()
+    written: Mapping[str, list[Parameters]] = {}
+
+
+def ported(data: bytes, path: str, origin: str, config: Config, others: Others = Others()) -> Ported:  # noqa: B008
+    """File content rewritten from an engine to ember."""
     module, package = module_of(path)
     before = data
     count: Counter[str] = Counter()
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
-    first = _checks(origin, taken)
+    first = _checks(origin, others.taken)
     for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
@@ -118,16 +134,16 @@ def ported(data: bytes, path: str, origin: str, config: Config, taken: frozenset
             data = text.encode(new)
             count.update(finding.code for finding in done)
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
-    notes = _noted(data, path, config, module, package) if data != before else Notes([], [], [], [])
+    notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
     sites = len(places[0]), len(places[1] | open_places)
     bound = len(needed[0]), len(needed[1] | open_places)
     return Ported(path, before, data, count, left[1], sites, bound, notes)
 
 
-def _noted(data: bytes, path: str, config: Config, module: str, package: str) -> Notes:
+def _noted(data: bytes, path: str, config: Config, module: str, package: str, others: Others) -> Notes:
     """Notes about a ported file."""
-    behavior = Behavior(wrapped=config.namespace == EMBER_TENSORS)
+    behavior = Behavior(wrapped=config.namespace == EMBER_TENSORS, written=others.written)
     source = Source(data, path)
     tree = parse(source)
     checks = Checks(behavior.checks())
@@ -299,13 +315,19 @@ def _passed(origin: str) -> Check:
         if engine_of(path) != origin or file.is_called(node) or _is_inner(node, file) or "numpy.random." in path:
             return
         operation = operation_for(path)
-        if operation and not differs(path):
+        if operation and not differs(path) and not _is_inspected(node, file):
             ops, imports = import_name(file.config.namespace, file)
             operation = "asarray" if operation == "array" else operation
             fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")
             file.report(PORT, node, f"`{file.text(node)}`", fix=fix)
 
     return check
+
+
+def _is_inspected(node: ast.expr, file: File) -> bool:
+    """Whether a function is passed to a function of ``inspect``, for its parameters or its source."""
+    name = callee(node, file)
+    return name.startswith("inspect.") or name.rpartition(".")[2] in ("signature", "getsource", "getfullargspec")
 
 
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
@@ -481,15 +503,16 @@ def port(
             found[path] = files.read(path)
         except OSError as error:
             unread.append(Unread(path, str(error.strerror)))
-    taken = _taken(found)
+    taken, written = _shared(found)
     for path, data in found.items():
         if tests or not _is_test(path):
-            yield ported(data, path, origin, config, frozenset(taken.get(module_of(path)[0], ())))
+            yield ported(data, path, origin, config, Others(frozenset(taken.get(module_of(path)[0], ())), written))
 
 
-def _taken(found: dict[str, bytes]) -> dict[str, set[str]]:
-    """Names that files import from modules, by module; ``*`` stands for all names."""
+def _shared(found: dict[str, bytes]) -> tuple[dict[str, set[str]], dict[str, list[Parameters]]]:
+    """Names that files import, by module, and the parameters that functions change in place, by name."""
     taken: dict[str, set[str]] = {}
+    written: dict[str, list[Parameters]] = {}
     for path, data in found.items():
         try:
             tree = parse(Source(data, path))
@@ -499,7 +522,9 @@ def _taken(found: dict[str, bytes]) -> dict[str, set[str]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 taken.setdefault(imports.resolve(node), set()).update(alias.name for alias in node.names)
-    return taken
+            elif isinstance(node, ast.FunctionDef) and (changed := written_parameters(node)).written:
+                written.setdefault(node.name, []).append(changed)
+    return taken, written
 
 
 def _is_test(path: str) -> bool:
@@ -552,6 +577,7 @@ def report(done: list[Ported]) -> str:
         lines.append(
             'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
         )
+        lines.append("Engines round differently in the last digits, and the messages of errors are not NumPy's.")
     return "\n".join(lines) + "\n"
 
 

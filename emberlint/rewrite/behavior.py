@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from emberlint.config import EMBER_TENSORS
@@ -18,7 +18,7 @@ from emberlint.findings import Finding
 from emberlint.inference.checks import Subscription
 from emberlint.inference.file import File
 from emberlint.inference.state import State
-from emberlint.inference.values import ELEMENT
+from emberlint.inference.values import ELEMENT, Value
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.returns import words
 from emberlint.knowledge.types import FUNCTION, INSTANCE, SCALAR, SEQUENCE
@@ -72,11 +72,23 @@ class _Bound(NamedTuple):
     function: ast.AST | None
 
 
-class Behavior:
-    """Notes about a ported file, made while it is visited; ``wrapped`` says that tensors are EmberTensors."""
+class Parameters(NamedTuple):
+    """Names of the parameters of a function, and of those whose arrays it changes in place."""
 
-    def __init__(self, wrapped: bool = False) -> None:
+    names: list[str]
+    written: set[str]
+
+
+class Behavior:
+    """Notes about a ported file, made while it is visited.
+
+    ``wrapped`` says that tensors are EmberTensors; ``written`` has the parameters that functions of other files change
+    in place.
+    """
+
+    def __init__(self, wrapped: bool = False, written: Mapping[str, list[Parameters]] | None = None) -> None:
         self.wrapped = wrapped
+        self.written = written or {}
         self.kept: dict[tuple[ast.AST | None, str], list[_Place]] = {}
         self.bound: dict[tuple[ast.AST | None, str], list[_Bound]] = {}
         self.changed: dict[tuple[ast.AST | None, str], list[_Place]] = {}
@@ -187,8 +199,7 @@ class Behavior:
             message = f"`{text}` changes the caller's `{given}` in NumPy if it is an array, and now changes a copy"
             self.changes.append((node.lineno, node.col_offset, message))
         elif viewed:
-            engines = "in NumPy, but not with EmberTensors" if self.wrapped else "on NumPy and torch, but not on MLX"
-            message = f"`{text}` writes through a view of `{viewed}`, which changes {engines}"
+            message = f"`{text}` writes through a view of `{viewed}`, which changes {self._engines()}"
             self.changes.append((node.lineno, node.col_offset, message))
 
     def _bind(self, name: str, node: ast.expr, file: File) -> None:
@@ -203,23 +214,29 @@ class Behavior:
             self.bound.setdefault((_scope(base, file), owner), []).append(_Bound(name, place, file.function))
 
     def _pass(self, node: ast.Call, file: File) -> None:
-        """Note that a view is passed to a function of the file that changes its argument in place."""
-        target = file.value(node.func)
-        if target is None or target.kind != FUNCTION or not isinstance(target.node, ast.FunctionDef):
+        """Note that a view is passed to a function that changes its argument in place."""
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        path = file.path(function)
+        if engine_of(path) or (path and path.partition(".")[0] in _STANDARD):
             return
-        names = [argument.arg for argument in (*target.node.args.posonlyargs, *target.node.args.args)]
-        names = names[1:] if isinstance(node.func, ast.Attribute) else names
-        given = [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
-        written = file.shared(f"written {target.node.lineno}", lambda: _written_names(target.node))
-        for name, argument in given:
-            viewed = _viewed(argument, file) if name in written and not isinstance(argument, ast.Name) else ""
-            if viewed:
-                text = shortened(file.text(node))
-                engines = (
-                    "in NumPy, but not with EmberTensors" if self.wrapped else "on NumPy and torch, but not on MLX"
-                )
-                message = f"`{text}` changes its argument `{name}` and with it `{viewed}` {engines}"
-                self.changes.append((node.lineno, node.col_offset, message))
+        target = file.value(function)
+        if target is not None and target.kind == FUNCTION and isinstance(target.node, ast.FunctionDef):
+            candidates = [written_parameters(target.node)]
+        else:
+            candidates = self.written.get(path.rpartition(".")[2] or name, [])
+        for names, written in candidates:
+            is_method = isinstance(function, ast.Attribute) and not path
+            given = [*zip(names[is_method:], node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
+            for parameter, argument in given:
+                viewed = "" if parameter not in written or isinstance(argument, ast.Name) else _viewed(argument, file)
+                if viewed:
+                    text = f"`{shortened(file.text(node))}` changes its argument `{parameter}` and with it `{viewed}`"
+                    self.changes.append((node.lineno, node.col_offset, f"{text} {self._engines()}"))
+
+    def _engines(self) -> str:
+        """Where a change of a view changes the array."""
+        return "in NumPy, but not with EmberTensors" if self.wrapped else "on NumPy and torch, but not on MLX"
 
     def _keep(self, node: ast.expr, how: str, file: File) -> None:
         """Note that an array, a view or an element of it is stored or returned."""
@@ -305,24 +322,20 @@ def _converted_argument(base: ast.expr, file: File) -> str:
     return file.text(argument) if is_parameter else ""
 
 
-def _written_names(function: ast.FunctionDef) -> set[str]:
-    """Names whose arrays a function changes in place."""
-    found = set()
+def written_parameters(function: ast.FunctionDef) -> Parameters:
+    """Parameters whose arrays a function changes in place."""
+    arguments = function.args
+    positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    names = {*positional, *(argument.arg for argument in arguments.kwonlyargs)}
+    written = set()
     for node in ast.walk(function):
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
-        )
-        for target in targets:
-            base = (
-                target.value
-                if isinstance(target, ast.Subscript)
-                else target
-                if isinstance(node, ast.AugAssign)
-                else None
-            )
-            if isinstance(base, ast.Name):
-                found.add(base.id)
-    return found
+        if isinstance(node, ast.AugAssign):
+            base = node.target.value if isinstance(node.target, ast.Subscript) else node.target
+            written |= {base.id} if isinstance(base, ast.Name) else set()
+        elif isinstance(node, ast.Assign):
+            bases = [target.value for target in node.targets if isinstance(target, ast.Subscript)]
+            written |= {base.id for base in bases if isinstance(base, ast.Name)}
+    return Parameters(positional, written & names)
 
 
 def _is_read(name: str, function: ast.AST | None, line: int) -> bool:
@@ -348,10 +361,13 @@ def unknown_types(state: State) -> list[Finding]:
         )
         for node in _inherited_calls(state.tree)
     ]
+    assigned: set[ast.AST] = set()
     for node in ast.walk(state.tree):
         message = ""
         if isinstance(node, ast.Call):
             message = _call_note(node, state)
+        elif isinstance(node, ast.Assign) and _is_wrapped(state):
+            message = _assignment_note(node, state, assigned)
         elif isinstance(node, ast.Attribute) and type(node.ctx) is ast.Load:
             message = _attribute_note(node, state)
         elif isinstance(node, ast.AugAssign) and not _is_wrapped(state) and may_reject(node, state):
@@ -359,6 +375,33 @@ def unknown_types(state: State) -> list[Finding]:
         if message:
             found.append(_finding(state.source.path, node.lineno, node.col_offset, message))  # type: ignore[attr-defined]
     return sorted(found, key=lambda finding: finding.line)
+
+
+# Operations whose results have the dtype of an argument.
+_KEPT = words(
+    """
+    abs asarray atleast_1d atleast_2d clip copy diag empty_like flip full full_like ones_like ravel reshape round sign
+    sort stack tile transpose where zeros_like
+    """
+)
+
+
+def _assignment_note(node: ast.Assign, state: State, assigned: set[ast.AST]) -> str:
+    """Note about the first assignment to elements of an array that may hold integers, of what may be floats."""
+    target, given = node.targets[0], state.value(node.value)
+    if not isinstance(target, ast.Subscript) or (given is not None and given.dtype in ("int", "bool")):
+        return ""
+    array = state.value(target.value)
+    created = array.node if array is not None else None
+    if array is None or not array.is_tensor or created is None or created in assigned:
+        return ""
+    is_kept = isinstance(created, ast.Call) and state.path(created.func).rpartition(".")[2] in _KEPT
+    has_dtype = isinstance(created, ast.Call) and any(keyword.arg == "dtype" for keyword in created.keywords)
+    if array.dtype not in ("int", "bool") and (array.dtype is not None or not is_kept or has_dtype):
+        return ""
+    assigned.add(created)
+    name = state.text(target.value)
+    return f"`{shortened(state.text(node))}` raises for floats if `{name}` holds integers, where NumPy truncates them"
 
 
 def _call_note(node: ast.Call, state: State) -> str:
@@ -482,10 +525,9 @@ def tensor_results(state: State) -> list[Finding]:
     classes = {node.name: node for node in ast.walk(state.tree) if isinstance(node, ast.ClassDef)}
     overriding = {node for klass in classes.values() if _has_outer_base(klass, classes) for node in klass.body}
     for node, value in state.functions.results.items():
-        if value is None or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
-        parts = value.items or (value.element,) if value.kind == SEQUENCE else (value,)
-        if any(part is not None and part.is_tensor for part in parts):
+        if any(_holds_tensors(one) for one in (value, *map(state.value, _returned(node)))):
             private = node.name.startswith("_")
             if private and node not in overriding:
                 continue
@@ -499,6 +541,25 @@ def tensor_results(state: State) -> list[Finding]:
             message = f"`{klass.node.name}` has attributes that hold {tensors}: {public}"
             found.append(_finding(state.source.path, klass.node.lineno, klass.node.col_offset, message))
     return sorted(found, key=lambda finding: finding.line)
+
+
+def _holds_tensors(value: Value | None) -> bool:
+    """Whether a value is a tensor, or a sequence with tensors."""
+    if value is None:
+        return False
+    parts = value.items or (value.element,) if value.kind == SEQUENCE else (value,)
+    return any(part is not None and part.is_tensor for part in parts)
+
+
+def _returned(function: ast.AST) -> Iterator[ast.expr]:
+    """Expressions that a function returns."""
+    stack = list(ast.iter_child_nodes(function))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            stack += ast.iter_child_nodes(node)
 
 
 def _finding(path: str, line: int, column: int, message: str) -> Finding:

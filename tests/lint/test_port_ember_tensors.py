@@ -183,3 +183,41 @@ def test_imports_that_other_files_take_stay(tmp_path: Path) -> None:
     assert cli.main(["port", str(package), "--from", "numpy"]) == 0
     assert (package / "types.py").read_text() == "import numpy as np\nfrom numpy.typing import DTypeLike\n"
     assert "import numpy as np" in (package / "names.py").read_text()
+
+
+def test_views_that_functions_of_other_files_change_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text(
+        "import numpy as np\n\n\ndef fill(x, out=None):\n    out = np.empty(3) if out is None else out\n"
+        "    out[0] = x\n    return out\n"
+    )
+    (package / "b.py").write_text(
+        "import numpy as np\nfrom package.a import fill\n\n\ndef f(x):\n    y = np.zeros((3, 3))\n"
+        "    fill(x, out=y[:, 0])\n    return y\n"
+    )
+    assert cli.main(["port", str(package), "--from", "numpy"]) == 0
+    printed = capsys.readouterr().out
+    assert (
+        f"{package / 'b.py'}:7: `fill(x, out=y[:, 0])` changes its argument `out` and with it `y` in NumPy" in printed
+    )
+
+
+def test_floats_that_are_assigned_to_what_may_be_integers_are_reported() -> None:
+    text = "def f(x, v):\n    y, z = np.where(x > 0, 1, -1), np.zeros(3)\n    y[0] = v\n    z[0] = v\n    return y, z\n"
+    assert [f"{one.line}: {one.message}" for one in ported(text).notes.unknown] == [
+        "4: `y[0] = v` raises for floats if `y` holds integers, where NumPy truncates them"
+    ]
+
+
+def test_functions_that_are_inspected_stay() -> None:
+    text = ported("import inspect\n\nX = inspect.signature(np.linalg.pinv), map(np.exp, [1])\n").after.decode()
+    assert "inspect.signature(np.linalg.pinv), map(tensor.exp, [1])" in text
+
+
+def test_functions_that_return_tensors_in_one_case_are_named() -> None:
+    done = ported("def f(x, g):\n    if g:\n        return g(x)\n    return np.exp(x)\n")
+    assert [one.message for one in done.notes.results] == ["`f` returns EmberTensors"]

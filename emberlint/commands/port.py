@@ -529,7 +529,8 @@ def _shared(found: dict[str, bytes]) -> tuple[dict[str, set[str]], dict[str, lis
 
 def _is_test(path: str) -> bool:
     *folders, name = path.replace(os.sep, "/").split("/")
-    return name.startswith("test_") or name == "conftest.py" or "tests" in folders or "test" in folders
+    named = name.startswith("test_") or name.endswith("_test.py") or name in ("conftest.py", "tests.py")
+    return named or "tests" in folders or "test" in folders
 
 
 def share(done: list[Ported], place: int) -> float:
@@ -608,7 +609,11 @@ def main(arguments: list[str] | None = None) -> int:
         help="rewrite NumPy code to ember_ml.ops, whose results are the engine's own tensors, instead of EmberTensors",
     )
     add("--diff", action="store_true", help="show what would change, without changing files")
-    add("--tests", action="store_true", help="also port tests: files test_*.py and folders named tests")
+    add(
+        "--tests",
+        action="store_true",
+        help="also port tests: files test_*.py, *_test.py and tests.py, and folders named tests",
+    )
     options = parser.parse_args(arguments)
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."

@@ -413,6 +413,10 @@ def _call_note(node: ast.Call, state: State) -> str:
     wrapped = _is_wrapped(state)
     if tensors and not wrapped and state.is_builtin(function, "round"):
         return f"`{shortened(state.text(node))}` raises for a tensor of torch or MLX; use `ops.round`"
+    if wrapped and path.startswith("math.") and None in values:
+        return (
+            f"`{shortened(state.text(node))}` raises for a tensor of one element that has an axis; NumPy's converts it"
+        )
     if tensors and _is_of_another_library(path, state):
         return f"`{text}()` of another library gets a tensor of the active backend"
     if not isinstance(function, ast.Attribute) or path:

@@ -46,6 +46,9 @@ def silent_differences(state: State) -> list[Finding]:
         **({ast.Attribute: _kind} if wrapped else {ast.Subscript: _key}),
     }
     found = []
+    raised = {part for node in ast.walk(state.tree) if isinstance(node, ast.Raise) for part in ast.walk(node)}
+    if wrapped:
+        describe[ast.FormattedValue] = lambda node, file: "" if node in raised else _text(node, file)
     for node in ast.walk(state.tree):
         if type(node) in describe and (message := describe[type(node)](node, state)):
             line, column = node.lineno, node.col_offset  # type: ignore[attr-defined]
@@ -67,6 +70,9 @@ def _call(node: ast.Call, file: File) -> str:
         return f"`{text}`: the signs of the vectors may differ between engines"
     if not node.args or _is_plain(file.value(node.args[0])):
         return ""
+    value = file.value(node.args[0])
+    if value is not None and value.is_tensor and not value.argument and file.is_builtin(node.func, "str", "repr"):
+        return f"`{text}` is `EmberTensor(...)`, and not NumPy's text"
     if path == "numpy.isscalar":
         return f"`{text}` is true for NumPy's numbers and false for elements of tensors; use `ndim`"
     if len(node.args) == 2 and file.is_builtin(node.func, "isinstance") and _names(node.args[1]) & _NUMBERS:
@@ -128,6 +134,13 @@ def _in_place(node: ast.Expr, file: File) -> str:
     if call.func.attr not in _IN_PLACE or (owner is not None and not owner.is_array):
         return ""
     return f"`{shortened(file.text(call))}` changes a NumPy array; of a tensor it returns a new one"
+
+
+def _text(node: ast.FormattedValue, file: File) -> str:
+    value = file.value(node.value)
+    if value is None or not value.is_tensor or value.argument or node.format_spec is not None:
+        return ""
+    return f"`{shortened(file.text(node.value))}` in a text is `EmberTensor(...)`, and not NumPy's text"
 
 
 def _kind(node: ast.Attribute, file: File) -> str:

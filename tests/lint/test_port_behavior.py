@@ -70,6 +70,8 @@ def test_calls_through_an_assigned_attribute_stay() -> None:
         ("np.zeros(n, dtype=object)", "objects"),
         ("np.empty(n, object)", "objects"),
         ("np.full(n, None)", "objects"),
+        ("np.array([tuple([slice(0, i)]) for i in range(n)])", "objects"),
+        ("np.array(x, dtype=[(str(i), object) for i in range(n)])", "records"),
         ("np.array([['a', 'b'], ['c', 'd']])", "text"),
         ("np.array(x, dtype=str)", "text"),
         ("np.array(x, dtype='U10')", "text"),

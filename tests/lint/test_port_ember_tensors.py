@@ -130,6 +130,8 @@ def run(check: str, engine: str, folder: Path) -> None:
         ("def f(x):\n    return np.isscalar(x), np.exp(x)\n", 4, "false for elements of tensors"),
         ("def f(x):\n    x.sort()\n    return np.exp(x)\n", 3, "of a tensor it returns a new one"),
         ("def f(x):\n    return np.exp(x) if x.dtype.kind == 'f' else x\n", 3, "'real floating'"),
+        ("def f(x):\n    return f'mean: {np.mean(x)}'\n", 3, "`tensor.mean(x)` in a text is `EmberTensor(...)`"),
+        ("def f(x):\n    return str(np.mean(x))\n", 3, "is `EmberTensor(...)`"),
         ("def f(v, x):\n    v = [v, v]\n    return v * np.sum(x)\n", 4, "repeats a list"),
     ],
 )
@@ -221,3 +223,8 @@ def test_functions_that_are_inspected_stay() -> None:
 def test_functions_that_return_tensors_in_one_case_are_named() -> None:
     done = ported("def f(x, g):\n    if g:\n        return g(x)\n    return np.exp(x)\n")
     assert [one.message for one in done.notes.results] == ["`f` returns EmberTensors"]
+
+
+def test_mathematics_of_values_of_unknown_types_is_reported() -> None:
+    done = ported("import math\n\n\ndef f(x):\n    return math.cos(x), math.sin(len(x)), np.zeros(3)\n")
+    assert ["math.cos(x)" in one.message for one in done.notes.unknown] == [True]

@@ -48,7 +48,7 @@ from emberlint.rewrite.behavior import (
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
-from emberlint.rewrite.names import differs, operation_for
+from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rewrite.safety import is_unsupported
 from emberlint.rewrite.surroundings import callee
 from emberlint.rules import Rule
@@ -149,6 +149,7 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str, ot
     checks = Checks(behavior.checks())
     state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
     linter.visit(state)
+    behavior.note_slices(state)
     changes = sorted([*behavior.findings(path), *silent_differences(state)], key=lambda finding: finding.line)
     return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
 
@@ -317,7 +318,7 @@ def _passed(origin: str) -> Check:
         operation = operation_for(path)
         if operation and not differs(path) and not _is_inspected(node, file):
             ops, imports = import_name(file.config.namespace, file)
-            operation = "asarray" if operation == "array" else operation
+            operation = "asarray" if operation == "array" else spelled(operation, file.config.namespace)
             fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")
             file.report(PORT, node, f"`{file.text(node)}`", fix=fix)
 

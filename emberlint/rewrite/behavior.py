@@ -92,6 +92,8 @@ class Behavior:
         self.kept: dict[tuple[ast.AST | None, str], list[_Place]] = {}
         self.bound: dict[tuple[ast.AST | None, str], list[_Bound]] = {}
         self.changed: dict[tuple[ast.AST | None, str], list[_Place]] = {}
+        # Variables that are slices of values of unknown types.
+        self.slices: dict[tuple[ast.AST | None, str], str] = {}
         self.changes: list[tuple[int, int, str]] = []
 
     def checks(self) -> list[Subscription]:
@@ -102,6 +104,20 @@ class Behavior:
             Subscription(ast.Return, self._returned),
             Subscription(ast.Call, self._called),
         ]
+
+    def note_slices(self, state: State) -> None:
+        """Note slices of values of unknown types that are passed to functions that change their arguments in place."""
+        for (function, name), owner in self.slices.items():
+            for node in ast.walk(function) if function is not None else ():
+                if not isinstance(node, ast.Call):
+                    continue
+                called = dotted(node.func).rpartition(".")[2]
+                for names, written in self.written.get(called, ()):
+                    given = zip(names[len(names) - len(node.args) :], node.args, strict=False)
+                    if any(part in written and isinstance(one, ast.Name) and one.id == name for part, one in given):
+                        text = f"`{shortened(state.text(node))}` changes `{name}`, a slice of `{owner}`"
+                        message = f"{text}; if that is a tensor, it does not change"
+                        self.changes.append((node.lineno, node.col_offset, message))
 
     def findings(self, path: str) -> list[Finding]:
         """Changes of behavior that were noted."""
@@ -187,6 +203,10 @@ class Behavior:
                 f"`{text}` changes a part of an array; if `{file.text(base.value)}` is a tensor, it does not change"  # type: ignore[attr-defined]
             )
             self.changes.append((node.lineno, node.col_offset, message))
+        sliced = self._sliced(base, file)
+        if value is None and sliced:
+            message = f"`{text}` changes a slice of `{sliced}`; if that is a tensor, it does not change"
+            self.changes.append((node.lineno, node.col_offset, message))
         if value is None or not value.is_array:
             return
         name = _named(base)
@@ -205,6 +225,8 @@ class Behavior:
     def _bind(self, name: str, node: ast.expr, file: File) -> None:
         """Note that a variable is a view or an element of an array."""
         value = file.value(node)
+        if self.wrapped and isinstance(node, ast.Subscript) and file.value(node.value) is None and _has_slice(node):
+            self.slices[file.function, name] = file.text(node.value)
         if value is None or not value.is_array or not (isinstance(node, ast.Subscript) or _is_view(node, file)):
             return
         base, element = _base(node, file)
@@ -233,6 +255,10 @@ class Behavior:
                 if viewed:
                     text = f"`{shortened(file.text(node))}` changes its argument `{parameter}` and with it `{viewed}`"
                     self.changes.append((node.lineno, node.col_offset, f"{text} {self._engines()}"))
+
+    def _sliced(self, node: ast.expr, file: File) -> str:
+        """Text of the value of unknown type that a variable is a slice of."""
+        return self.slices.get((file.function, node.id), "") if isinstance(node, ast.Name) else ""
 
     def _engines(self) -> str:
         """Where a change of a view changes the array."""
@@ -292,6 +318,16 @@ def _is_view_of(node: ast.expr, file: File) -> bool:
         else:
             node = node.args[0]  # type: ignore[attr-defined]
     return True
+
+
+def _has_slice(node: ast.Subscript) -> bool:
+    """Whether an index has a slice."""
+    return any(isinstance(part, ast.Slice) for part in _parts(node))
+
+
+def _parts(node: ast.Subscript) -> list[ast.expr]:
+    """Indices of a subscript."""
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _is_part(node: ast.expr, file: File) -> bool:
@@ -623,14 +659,12 @@ def _is_slice(node: ast.Subscript, file: File) -> bool:
     value = file.value(node.value)
     if value is None or not value.is_array:
         return False
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return all(isinstance(part, (ast.Slice, ast.Constant)) or _is_number(part, file) for part in parts)
+    return all(isinstance(part, (ast.Slice, ast.Constant)) or _is_number(part, file) for part in _parts(node))
 
 
 def _is_element(node: ast.Subscript, file: File) -> bool:
     """Whether a subscript has only numbers as indices, so that it may be one element."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return all(_is_number(part, file) for part in parts)
+    return all(_is_number(part, file) for part in _parts(node))
 
 
 def _is_number(node: ast.expr, file: File) -> bool:

@@ -132,6 +132,7 @@ def run(check: str, engine: str, folder: Path) -> None:
         ("def f(x):\n    return np.exp(x) if x.dtype.kind == 'f' else x\n", 3, "'real floating'"),
         ("def f(x):\n    return f'mean: {np.mean(x)}'\n", 3, "`tensor.mean(x)` in a text is `EmberTensor(...)`"),
         ("def f(x):\n    return str(np.mean(x))\n", 3, "is `EmberTensor(...)`"),
+        ("def f(x):\n    y = x[-3:]\n    y[0] = np.exp(x)\n", 4, "changes a slice of `x`; if that is a tensor"),
         ("def f(v, x):\n    v = [v, v]\n    return v * np.sum(x)\n", 4, "repeats a list"),
     ],
 )
@@ -199,13 +200,14 @@ def test_views_that_functions_of_other_files_change_are_reported(
     )
     (package / "b.py").write_text(
         "import numpy as np\nfrom package.a import fill\n\n\ndef f(x):\n    y = np.zeros((3, 3))\n"
-        "    fill(x, out=y[:, 0])\n    return y\n"
+        "    fill(x, out=y[:, 0])\n    return y\n\n\ndef g(x):\n    y = x[1:]\n    h(y)\n    return np.exp(x)\n\n\ndef h(y):\n    y[0] = 1\n"
     )
     assert cli.main(["port", str(package), "--from", "numpy"]) == 0
     printed = capsys.readouterr().out
     assert (
         f"{package / 'b.py'}:7: `fill(x, out=y[:, 0])` changes its argument `out` and with it `y` in NumPy" in printed
     )
+    assert f"{package / 'b.py'}:13: `h(y)` changes `y`, a slice of `x`" in printed
 
 
 def test_floats_that_are_assigned_to_what_may_be_integers_are_reported() -> None:
@@ -228,3 +230,9 @@ def test_functions_that_return_tensors_in_one_case_are_named() -> None:
 def test_mathematics_of_values_of_unknown_types_is_reported() -> None:
     done = ported("import math\n\n\ndef f(x):\n    return math.cos(x), math.sin(len(x)), np.zeros(3)\n")
     assert ["math.cos(x)" in one.message for one in done.notes.unknown] == [True]
+
+
+def test_the_transform_is_in_its_namespace() -> None:
+    """``ember_ml.nn.tensor.fft`` is the namespace of the array API standard, ``ember_ml.ops.fft`` also the function."""
+    text = ported("def f(x):\n    return np.fft.fft(x), np.fft.ifft(x), map(np.fft.fft, [x])\n").after.decode()
+    assert "tensor.fft.fft(x), tensor.ifft(x), map(tensor.fft.fft, [x])" in text

@@ -200,7 +200,8 @@ def test_views_that_functions_of_other_files_change_are_reported(
     )
     (package / "b.py").write_text(
         "import numpy as np\nfrom package.a import fill\n\n\ndef f(x):\n    y = np.zeros((3, 3))\n"
-        "    fill(x, out=y[:, 0])\n    return y\n\n\ndef g(x):\n    y = x[1:]\n    h(y)\n    return np.exp(x)\n\n\ndef h(y):\n    y[0] = 1\n"
+        "    fill(x, out=y[:, 0])\n    return y\n\n\ndef g(x):\n    y = x[1:]\n    h(y)\n    return np.exp(x)\n"
+        "\n\ndef h(y):\n    y[0] = 1\n"
     )
     assert cli.main(["port", str(package), "--from", "numpy"]) == 0
     printed = capsys.readouterr().out

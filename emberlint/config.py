@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from emberlint.codes import rule_modules
 
 NAMESPACE = "ember_ml.ops"
+# The namespace whose functions return EmberTensors.
+EMBER_TENSORS = "ember_ml.nn.tensor"
 ENGINES = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
 TARGETS = ("numpy", "torch", "mlx")
 

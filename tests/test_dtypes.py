@@ -175,6 +175,7 @@ def test_float_limits_are_those_of_the_oracle(name: str, backend: Backend) -> No
 
 def test_float_limits_of_complex_are_those_of_its_parts() -> None:
     assert ops.finfo("complex64") == ops.finfo("float32")
+    assert ops.finfo("float32").tiny == ops.finfo("float32").smallest_normal
     assert ops.finfo("complex128") == ops.finfo("float64")
 
 

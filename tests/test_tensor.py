@@ -295,8 +295,11 @@ def test_numpy_gives_way(home: Backend) -> None:
     with pytest.raises(TypeError, match=r"numpy\.add\.reduce: arguments must not be EmberTensors, got one; x\.num"):
         np.add.reduce(x)
     array = X.copy()
+    array += x
+    assert type(array) is np.ndarray
+    np.testing.assert_array_equal(array, X + X)
     with pytest.raises(TypeError, match="out"):
-        array += x
+        np.add(X, X, out=x)
     with pytest.raises(TypeError, match="spacing"):
         np.spacing(x)
 
@@ -466,6 +469,8 @@ def test_attributes(home: Backend) -> None:
     same(z.imag, np.ones_like(X))
     assert hash(x) == object.__hash__(x)
     assert len({x, on(home, X), x}) == 2
+    assert {on(home, X)[0, 1]: "found"}[on(home, X)[0, 1]] == "found"
+    assert hash(x[0, 1]) == hash(float(X[0, 1]))
     assert weakref.ref(x)() is x
 
 

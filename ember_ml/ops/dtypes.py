@@ -141,6 +141,11 @@ class FloatLimits(NamedTuple):
     smallest_normal: float
     dtype: EmberDType
 
+    @property
+    def tiny(self) -> float:
+        """NumPy's name of ``smallest_normal``."""
+        return self.smallest_normal
+
 
 class IntegerLimits(NamedTuple):
     """Limits of an integer dtype."""

@@ -1,10 +1,13 @@
 """Rewrite NumPy or torch code to ember operations.
 
+NumPy code becomes code for EmberTensors (``ember_ml.nn.tensor``), whose operators, methods and indexing are NumPy's on
+every engine. With ``--native``, and from torch, it becomes code for the engine's own tensors (``ember_ml.ops``).
+
 The fixes of the rules, unsafe ones included, are applied until nothing changes. Some rewrites are made only by a port:
 methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
-``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. Then operators become operations where a
-tensor may meet a NumPy array of the caller. Code that is not understood stays unchanged, and the report lists it with
-its line, after the places whose behavior changes.
+``ops.nonzero(c)``. Functions of Python numbers become those of ``math``. With native tensors, operators become
+operations where a tensor may meet a NumPy array of the caller. Code that is not understood stays unchanged, and the
+report lists it with its line, after the places whose behavior changes.
 """
 
 from __future__ import annotations
@@ -14,18 +17,19 @@ import ast
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import starmap
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import chosen_codes
-from emberlint.config import Config
+from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
+from emberlint.inference.imports import Imports
 from emberlint.inference.state import State
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
@@ -33,11 +37,20 @@ from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
 from emberlint.rewrite import methods, mixing
-from emberlint.rewrite.behavior import Behavior, rejecting_functions, tensor_keys, tensor_results, unknown_types
+from emberlint.rewrite.behavior import (
+    Behavior,
+    Parameters,
+    rejecting_functions,
+    tensor_results,
+    unknown_types,
+    written_parameters,
+)
+from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
-from emberlint.rewrite.names import differs, operation_for
+from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rewrite.safety import is_unsupported
+from emberlint.rewrite.surroundings import callee
 from emberlint.rules import Rule
 from emberlint.source import files
 from emberlint.source.modules import module_of
@@ -50,6 +63,8 @@ _NAMED = frozenset({"EMB102", "EMB103", "EMB104"})
 # Rules whose findings are reported for a manual decision. Default dtypes and devices are not part of a port.
 LEFT = ("EMB1", "EMB2", "EMB3", "EMB4")
 _UNDECIDED = frozenset({"EMB313", "EMB314"})
+# Rules about what EmberTensors do as NumPy's arrays do, on every engine, and about speed alone.
+_SETTLED = frozenset({"EMB202", "EMB205", "EMB209", "EMB301", "EMB302", "EMB305", "EMB306", "EMB309"})
 # Rules whose findings mark a site that depends on one engine.
 _BOUND = ("EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB107", "EMB108", "EMB109", "EMB3")
 
@@ -88,13 +103,26 @@ class Notes(NamedTuple):
     results: list[Finding]
 
 
-def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
+class Others(NamedTuple):
+    """What a file needs to know of the other files that are ported with it.
+
+    ``taken`` are the names that they import from it, whose imports stay; ``*`` stands for all names. ``written`` are
+    the parameters that their functions change in place, by the function's name.
+    """
+
+    taken: frozenset[str] = frozenset()
+    written: Mapping[str, list[Parameters]] = {}
+
+
+def ported(data: bytes, path: str, origin: str, config: Config, others: Others = Others()) -> Ported:  # noqa: B008
     """File content rewritten from an engine to ember."""
     module, package = module_of(path)
     before = data
     count: Counter[str] = Counter()
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
-    for checks in (_checks(origin), _mixing_checks()) if origin == "numpy" else (_checks(origin),):
+    second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
+    first = _checks(origin, others.taken)
+    for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
             todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
@@ -106,24 +134,24 @@ def ported(data: bytes, path: str, origin: str, config: Config) -> Ported:
             data = text.encode(new)
             count.update(finding.code for finding in done)
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
-    notes = _noted(data, path, config, module, package) if data != before else Notes([], [], [], [])
+    notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
     sites = len(places[0]), len(places[1] | open_places)
     bound = len(needed[0]), len(needed[1] | open_places)
     return Ported(path, before, data, count, left[1], sites, bound, notes)
 
 
-def _noted(data: bytes, path: str, config: Config, module: str, package: str) -> Notes:
+def _noted(data: bytes, path: str, config: Config, module: str, package: str, others: Others) -> Notes:
     """Notes about a ported file."""
-    behavior = Behavior()
+    behavior = Behavior(wrapped=config.namespace == EMBER_TENSORS, written=others.written)
     source = Source(data, path)
     tree = parse(source)
     checks = Checks(behavior.checks())
     state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
     linter.visit(state)
-    inputs = rejecting_functions(state)
-    changes = sorted([*behavior.findings(path), *tensor_keys(state)], key=lambda finding: finding.line)
-    return Notes(changes, unknown_types(state), inputs, tensor_results(state))
+    behavior.note_slices(state)
+    changes = sorted([*behavior.findings(path), *silent_differences(state)], key=lambda finding: finding.line)
+    return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
 
 
 def _read(
@@ -166,7 +194,8 @@ def _counted(
     checks = Checks([*subscriptions(about(codes, "")), *starmap(Subscription, counted)])
     config = config._replace(select=LEFT, ignore=())
     findings, _ = _read(data, path, config, checks, module, package)
-    findings = [finding for finding in findings if finding.code not in _UNDECIDED]
+    ignored = _UNDECIDED | _SETTLED if config.namespace == EMBER_TENSORS else _UNDECIDED
+    findings = [finding for finding in findings if finding.code not in ignored]
     bound = needed | {(f.line, f.column) for f in findings if f.code.startswith(_BOUND)}
     return places | bound, bound, findings
 
@@ -176,10 +205,11 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
-def _checks(origin: str) -> Checks:
+def _checks(origin: str, taken: frozenset[str]) -> Checks:
     """Checks of a port from an engine."""
     found = [
         Subscription(ast.Expr, _filled),
+        Subscription(ast.Expr, _sorted),
         Subscription(ast.Expr, _written(origin)),
         Subscription(ast.Call, _special),
         Subscription(ast.Call, _method(origin)),
@@ -189,8 +219,22 @@ def _checks(origin: str) -> Checks:
     ]
     for code in FIXED:
         for one in rules.load(code).checks:
-            found.append(one._replace(check=_of(origin, one.check)) if code in _NAMED else one)
+            check = _of(origin, one.check) if code in _NAMED else _untaken(taken, one.check) if taken else one.check
+            found.append(one._replace(check=check))
     return Checks(found)
+
+
+def _untaken(taken: frozenset[str], check: Check) -> Check:
+    """Check that skips the imports of names that other files take from the file."""
+
+    def checked(node: Any, file: File) -> None:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            if "*" in taken or bound & taken:
+                return
+        check(node, file)
+
+    return checked
 
 
 def _mixing_checks() -> Checks:
@@ -215,6 +259,41 @@ def _mixing_checks() -> Checks:
     )
 
 
+def _ember_tensor_checks() -> Checks:
+    """Checks of what NumPy's numbers and views do, and EmberTensors do not."""
+    return Checks(
+        [
+            Subscription(ast.BinOp, _repeated),
+            Subscription(ast.Assign, _chained),
+            Subscription(ast.AugAssign, _chained),
+        ]
+    )
+
+
+def _chained(node: ast.Assign | ast.AugAssign, file: File) -> None:
+    """Rewrite ``x[i][j] = v``, which changes NumPy's ``x`` through the row ``x[i]``, to ``x[i, j] = v``."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Subscript):
+            continue
+        inner = target.value
+        array, row = file.value(inner.value), file.value(inner.slice)
+        if array is not None and array.is_array and row is not None and row.kind == SCALAR:
+            text = f"{file.text(inner.value)}[{file.text(inner.slice)}, {file.text(target.slice)}]"
+            fix = Fix((file.edit(target, text),), UNSAFE, "index once")
+            file.report(PORT, target, "chained indices", fix=fix)
+
+
+def _repeated(node: ast.BinOp, file: File) -> None:
+    """Rewrite ``[x] * n``: NumPy's integers repeat the list, tensors multiply its elements."""
+    if type(node.op) is not ast.Mult:
+        return
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        count = file.value(other)
+        if is_repeatable(one) and count is not None and count.is_tensor and count.dtype != "float":
+            fix = Fix((file.edit(other, f"int({file.text(other)})"),), UNSAFE, "convert the count to a Python number")
+            file.report(PORT, node, "`*` of a list", fix=fix)
+
+
 def _of(origin: str, check: Check) -> Check:
     """Check restricted to the names of one engine, without the calls that only a port rewrites."""
 
@@ -237,13 +316,19 @@ def _passed(origin: str) -> Check:
         if engine_of(path) != origin or file.is_called(node) or _is_inner(node, file) or "numpy.random." in path:
             return
         operation = operation_for(path)
-        if operation and not differs(path):
+        if operation and not differs(path) and not _is_inspected(node, file):
             ops, imports = import_name(file.config.namespace, file)
-            operation = "asarray" if operation == "array" else operation
+            operation = "asarray" if operation == "array" else spelled(operation, file.config.namespace)
             fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")
             file.report(PORT, node, f"`{file.text(node)}`", fix=fix)
 
     return check
+
+
+def _is_inspected(node: ast.expr, file: File) -> bool:
+    """Whether a function is passed to a function of ``inspect``, for its parameters or its source."""
+    name = callee(node, file)
+    return name.startswith("inspect.") or name.rpartition(".")[2] in ("signature", "getsource", "getfullargspec")
 
 
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
@@ -353,6 +438,21 @@ def _filled(node: ast.Expr, file: File) -> None:
     file.report(PORT, node, "`.fill()`", fix=Fix((file.edit(node, text),), UNSAFE, "assign to all elements"))
 
 
+def _sorted(node: ast.Expr, file: File) -> None:
+    """Rewrite the statement ``x.sort()``, which sorts NumPy's arrays in place, to an assignment."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "sort":
+        return
+    owner = file.value(call.func.value)
+    axes = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
+    if owner is None or not owner.is_array or len(axes) > 1 or len(call.args) + len(call.keywords) != len(axes):
+        return
+    bound, imports = import_name(file.config.namespace, file)
+    array = file.text(call.func.value)
+    text = f"{array}[...] = {bound}.sort({', '.join([array, *(f'axis={file.text(axis)}' for axis in axes)])})"
+    file.report(PORT, node, "`.sort()`", fix=Fix((*imports, file.edit(node, text)), UNSAFE, "assign to all elements"))
+
+
 def _written(origin: str) -> Check:
     """Check of statements that write into an array with ``out=``, which become assignments to all of its elements."""
 
@@ -398,19 +498,40 @@ def port(
 
     Paths that cannot be read are added to ``unread``.
     """
+    found = {}
     for path in listing.files(paths, config, unread):
+        try:
+            found[path] = files.read(path)
+        except OSError as error:
+            unread.append(Unread(path, str(error.strerror)))
+    taken, written = _shared(found)
+    for path, data in found.items():
         if tests or not _is_test(path):
-            try:
-                data = files.read(path)
-            except OSError as error:
-                unread.append(Unread(path, str(error.strerror)))
-                continue
-            yield ported(data, path, origin, config)
+            yield ported(data, path, origin, config, Others(frozenset(taken.get(module_of(path)[0], ())), written))
+
+
+def _shared(found: dict[str, bytes]) -> tuple[dict[str, set[str]], dict[str, list[Parameters]]]:
+    """Names that files import, by module, and the parameters that functions change in place, by name."""
+    taken: dict[str, set[str]] = {}
+    written: dict[str, list[Parameters]] = {}
+    for path, data in found.items():
+        try:
+            tree = parse(Source(data, path))
+        except PARSE_ERRORS:
+            continue  # it is reported when it is ported
+        imports = Imports(*module_of(path), NAMESPACE)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                taken.setdefault(imports.resolve(node), set()).update(alias.name for alias in node.names)
+            elif isinstance(node, ast.FunctionDef) and (changed := written_parameters(node)).written:
+                written.setdefault(node.name, []).append(changed)
+    return taken, written
 
 
 def _is_test(path: str) -> bool:
     *folders, name = path.replace(os.sep, "/").split("/")
-    return name.startswith("test_") or name == "conftest.py" or "tests" in folders or "test" in folders
+    named = name.startswith("test_") or name.endswith("_test.py") or name in ("conftest.py", "tests.py")
+    return named or "tests" in folders or "test" in folders
 
 
 def share(done: list[Ported], place: int) -> float:
@@ -430,7 +551,8 @@ def report(done: list[Ported]) -> str:
         for finding in (*one.notes.changes, *(left for left in one.left if left.code in _CHANGING))
     ]
     lines += _section(
-        f"Changes behavior ({len(behavior)}): results may differ between engines, without an error", behavior
+        f"Changes behavior ({len(behavior)}): results may differ from NumPy's or between engines, without an error",
+        behavior,
     )
     remaining: dict[str, list[str]] = {}
     for one in done:
@@ -457,6 +579,7 @@ def report(done: list[Ported]) -> str:
         lines.append(
             'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
         )
+        lines.append("Engines round differently in the last digits, and the messages of errors are not NumPy's.")
     return "\n".join(lines) + "\n"
 
 
@@ -481,12 +604,23 @@ def main(arguments: list[str] | None = None) -> int:
         choices=("numpy", "torch"),
         help="engine that the code is written for",
     )
+    add(
+        "--native",
+        action="store_true",
+        help="rewrite NumPy code to ember_ml.ops, whose results are the engine's own tensors, instead of EmberTensors",
+    )
     add("--diff", action="store_true", help="show what would change, without changing files")
-    add("--tests", action="store_true", help="also port tests: files test_*.py and folders named tests")
+    add(
+        "--tests",
+        action="store_true",
+        help="also port tests: files test_*.py, *_test.py and tests.py, and folders named tests",
+    )
     options = parser.parse_args(arguments)
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = configuration.load(folder)
+    if options.origin == "numpy" and not options.native and config.namespace == NAMESPACE:
+        config = config._replace(namespace=EMBER_TENSORS)
     unread: list[Unread] = []
     done = list(port(options.paths, options.origin, config, unread, tests=options.tests))
     for one in done:

@@ -71,7 +71,7 @@ def created_elements(name: str, node: ast.Call, file: File) -> str:
 
 def dtype_elements(node: ast.expr, file: File) -> str:
     """What arrays of a dtype hold, if tensors cannot hold it; empty if they may."""
-    if isinstance(node, (ast.List, ast.Dict)):
+    if isinstance(node, (ast.List, ast.ListComp, ast.Dict)):
         return RECORDS
     if isinstance(node, ast.Tuple):
         return dtype_elements(node.elts[0], file) if node.elts else ""
@@ -108,8 +108,10 @@ def elements(node: ast.expr, file: File) -> str:
         return elements(node.left, file) or (elements(node.right, file) if isinstance(node.op, ast.Add) else "")
     if isinstance(node, (ast.Dict, ast.DictComp, ast.Set, ast.SetComp, ast.Lambda, ast.JoinedStr)):
         return TEXT if isinstance(node, ast.JoinedStr) else OBJECTS
-    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("Decimal", "Fraction"):
+    if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("Decimal", "Fraction", "slice"):
         return OBJECTS
+    if isinstance(node, ast.Call) and dotted(node.func) in ("list", "tuple") and node.args:
+        return elements(node.args[0], file)
     value = file.value(node)
     # A variable or attribute that is None here may hold an array later.
     return _held(value) if value is not None and value.kind != NONE else ""

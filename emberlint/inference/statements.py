@@ -14,7 +14,7 @@ from emberlint.inference.targets import bind
 from emberlint.inference.values import ANNOTATED, NOTHING, Value, reference
 from emberlint.inference.visitors import EVALUATE, evaluate, evaluate_if_relevant, executes, run_checks, truth
 from emberlint.knowledge.engines import engine_of
-from emberlint.knowledge.types import ARRAYS, IRRELEVANT
+from emberlint.knowledge.types import ARRAYS, IRRELEVANT, SEQUENCE
 
 
 @executes(ast.Import)
@@ -94,6 +94,8 @@ def _assign(node: ast.Assign, state: State) -> None:
         state.env[first.id] = value
         if value is not None and (value.kind not in IRRELEVANT or value.path):
             state.interest.relevant.add(first.id.encode())
+        if state.lenient:
+            run_checks(node, state)  # a port notes the variables that hold views
         return
     for target in targets:
         bind(target, value, state)
@@ -135,6 +137,8 @@ def _augmented(node: ast.AugAssign, state: State) -> None:
     after = combined(node, before, value)
     if after is not None and before is not None and before.kind in ARRAYS:
         after.argument = before.argument
+    if state.lenient and before is not None and before.kind == SEQUENCE and type(node.op) is ast.Add:
+        after = Value(SEQUENCE, node=before.node, reason=before.reason)  # a list is extended
     if isinstance(target, ast.Name):
         bind(target, after, state)
 

@@ -18,6 +18,9 @@ _KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "corr
 
 # Parameters with a different default: the value to write out, or an empty string if the call cannot be rewritten.
 _DEFAULTS = {
+    # NumPy's matrices are in the first two axes, those of the operations in the last two.
+    "numpy.diagonal": ("axis1", "0, axis2=1"),
+    "numpy.trace": ("axis1", "0, axis2=1"),
     "mlx.core.put_along_axis": ("axis", ""),
     "mlx.core.random.categorical": ("num_samples", ""),
     "mlx.core.softmax": ("axis", "None"),

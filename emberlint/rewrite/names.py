@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from emberlint.config import EMBER_TENSORS
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import engine_of
 from emberlint.knowledge.returns import words
@@ -114,6 +115,11 @@ def operation_for(path: str) -> str:
     if space in ("", "special", "nn.functional", "nn", "fast"):
         return last if catalogue.operation(last) is not None else ""
     return ""
+
+
+def spelled(operation: str, namespace: str) -> str:
+    """Name of an operation under a namespace; in ``ember_ml.nn.tensor``, ``fft`` is the namespace of transforms."""
+    return "fft.fft" if operation == "fft" and namespace == EMBER_TENSORS else operation
 
 
 def differs(path: str) -> bool:

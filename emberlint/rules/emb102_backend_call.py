@@ -55,7 +55,7 @@ from emberlint.knowledge.returns import result_of
 from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name
-from emberlint.rewrite.names import differs, operation_for
+from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function", fix="sometimes")
@@ -127,7 +127,7 @@ def check(node: ast.Call, file: File) -> None:
         imports: tuple[Edit, ...] = ()
     else:
         bound, imports = import_name(file.config.namespace, file)
-        portable, safety = f"{bound}.{operation}", found.safety
+        portable, safety = f"{bound}.{spelled(operation, file.config.namespace)}", found.safety
         note = "" if safety == SAFE else f"; {_NOTES.get(path, 'dtypes and errors may differ')}"
     fix = Fix((*imports, file.edit(node.func, portable), *found.edits), safety, f"call `{portable}`{note}")
     file.report(RULE, node.func, f"`{name}` runs on {engine} only; use `{portable}`", fix=fix)

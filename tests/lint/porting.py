@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 from emberlint.commands import port
-from emberlint.config import Config
+from emberlint.config import EMBER_TENSORS, Config
 
 PACKAGES = ("numpy_financial", "transforms3d", "skfuzzy")
-ENGINES = ("numpy", "torch")
+ENGINES = ("numpy", "torch", "mlx")
 PLUGIN = "from ember_ml import ops\n\nops.set_default_dtype('float64')\n"
 
 
@@ -56,7 +56,7 @@ def main() -> int:
         for package in PACKAGES:
             shutil.copytree(Path(source) / package, folder / package)
             before = passed(folder, package, "")
-            done = list(port.port([str(folder / package)], "numpy", Config(root=name), []))
+            done = list(port.port([str(folder / package)], "numpy", Config(root=name, namespace=EMBER_TENSORS), []))
             for one in done:
                 Path(one.path).write_bytes(one.after)
             changes = sum(one.rewritten.total() for one in done)

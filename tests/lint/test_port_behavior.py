@@ -70,6 +70,8 @@ def test_calls_through_an_assigned_attribute_stay() -> None:
         ("np.zeros(n, dtype=object)", "objects"),
         ("np.empty(n, object)", "objects"),
         ("np.full(n, None)", "objects"),
+        ("np.array([tuple([slice(0, i)]) for i in range(n)])", "objects"),
+        ("np.array(x, dtype=[(str(i), object) for i in range(n)])", "records"),
         ("np.array([['a', 'b'], ['c', 'd']])", "text"),
         ("np.array(x, dtype=str)", "text"),
         ("np.array(x, dtype='U10')", "text"),
@@ -319,7 +321,7 @@ def test_changes_of_behavior_are_the_first_part_of_the_report(
         "import numpy as np\n\n\ndef f(x: np.ndarray, c):\n    y = np.exp(x)\n    row = y[0]\n    row[0] = 1\n"
         "    c.fill(0)\n    x += 1\n    return np.roots(y)\n\n\ndef g(x):\n    return np.exp(x)\n"
     )
-    assert cli.main(["port", str(program), "--from", "numpy"]) == 0
+    assert cli.main(["port", str(program), "--from", "numpy", "--native"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("Changes behavior (2)")
     assert f"{program}:9: `row[0] = 1` writes through a view of `y`" in lines[3]

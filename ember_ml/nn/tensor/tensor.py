@@ -101,7 +101,9 @@ class EmberTensor:
     __lt__, __le__, __gt__, __ge__ = binary("less"), binary("less_equal"), binary("greater"), binary("greater_equal")
     __neg__, __pos__, __abs__, __invert__ = unary("negative"), unary("positive"), unary("abs"), unary("bitwise_invert")
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        # A 0-d tensor equals its number, so it must have the same hash to be found in a dict or a set.
+        return object.__hash__(self) if self.native.shape else hash(self._element())
 
     def __divmod__(self, other: Any) -> tuple[EmberTensor, EmberTensor]:
         quotient, rest = ops.divmod(self, other)
@@ -384,6 +386,15 @@ class EmberTensor:
         return self.home.to_host(self.native).__array__(dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        outs = options.get("out", ())
+        if (
+            method == "__call__"
+            and outs
+            and len(options) == 1
+            and not any(isinstance(out, EmberTensor) for out in outs)
+        ):
+            # ``array += x`` changes an array of NumPy, as ``array[...] = x`` does.
+            return ufunc(*(part.__array__() if isinstance(part, EmberTensor) else part for part in inputs), out=outs)
         operation = getattr(ops, _UFUNCS.get(ufunc.__name__, ufunc.__name__), None)
         if method != "__call__" or options or operation is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"

@@ -1,0 +1,239 @@
+"""A port of NumPy code to EmberTensors: what is rewritten for them, what stays, and what the report says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from ember_ml import get_available_backends
+from emberlint import cli
+from emberlint.commands import port
+from emberlint.config import EMBER_TENSORS, Config
+
+ENGINES = get_available_backends()
+CONFIG = Config(namespace=EMBER_TENSORS)
+
+
+def ported(text: str) -> port.Ported:
+    """A ported program that imports NumPy."""
+    data = ("import numpy as np\n" + textwrap.dedent(text)).encode()
+    done = port.ported(data, "program.py", "numpy", CONFIG)
+    assert port.ported(done.after, "program.py", "numpy", CONFIG).after == done.after
+    return done
+
+
+def changes(text: str) -> str:
+    """Reported changes of behavior."""
+    return "\n".join(f"{one.line}: {one.message}" for one in ported(text).notes.changes)
+
+
+PROGRAM = """
+    import collections
+
+
+    def levels(x, table):
+        x = np.asarray(x)
+        counts = collections.defaultdict(int)
+        for level in np.unique(x):
+            counts[level] += np.sum(x == level)
+        return counts
+
+
+    def spread(x, b):
+        rows = np.zeros((3, 2))
+        for i in range(3):
+            rows[i][1] = x[i]
+        order = np.argsort(x)
+        copies = [1] * np.sum(x > 1)
+        x = np.array(x)
+        x.sort()
+        x += b - np.exp(np.zeros(3))
+        return rows, order, copies, x, b @ np.eye(3), rows[rows > 1], np.mean(x) == 2
+"""
+
+
+def test_operators_and_indices_stay() -> None:
+    text = ported(PROGRAM).after.decode()
+    assert "from ember_ml.nn import tensor" in text
+    assert "counts[level] += tensor.sum(x == level)" in text
+    assert "x += b - tensor.exp(tensor.zeros(3))" in text
+    assert "b @ tensor.eye(3), rows[rows > 1]" in text
+
+
+def test_chained_indices_repeated_lists_and_sorting_in_place_are_rewritten() -> None:
+    text = ported(PROGRAM).after.decode()
+    assert "rows[i, 1] = x[i]" in text
+    assert "[1] * int(tensor.sum(x > 1))" in text
+    assert "x[...] = tensor.sort(x)" in text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_program_computes_the_same(engine: str, tmp_path: Path) -> None:
+    before = "import numpy as np\n" + textwrap.dedent(PROGRAM)
+    (tmp_path / "before.py").write_text(before)
+    (tmp_path / "program.py").write_bytes(ported(PROGRAM).after)
+    check = """
+        import numpy as np
+        from ember_ml import ops
+        ops.set_default_dtype("float64")
+        import before, program
+        x, b = np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 4.0])
+        assert {float(k): int(v) for k, v in program.levels([1, 2, 1, 3], None).items()} == {1.0: 2, 2.0: 1, 3.0: 1}
+        assert program.levels([1, 2, 1, 3], None)[2] == 1
+        for found, expected in zip(program.spread(x, b), before.spread(x, b), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected)
+    """
+    run(check, engine, tmp_path)
+
+
+def run(check: str, engine: str, folder: Path) -> None:
+    """Run a program with a folder on the path, on an engine."""
+    paths = os.pathsep.join([str(folder), *(path or os.getcwd() for path in sys.path)])
+    environment = {**os.environ, "EMBER_ML_BACKEND": engine, "PYTHONPATH": paths}
+    command = [sys.executable, "-c", textwrap.dedent(check)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("def f(n):\n    x = np.zeros((n, n))\n    row = x[0]\n    row[1] = 2.0\n    return x\n", 5, "a view of `x`"),
+        ("def f(n):\n    x = np.eye(n)\n    for row in x:\n        row[0] = 1\n    return x\n", 5, "a view of `x`"),
+        ("def f(x):\n    x.T[0] = np.exp(x)\n", 3, "a view of `x`"),
+        ("def f(x, i):\n    x[i][0] = np.exp(x)\n", 3, "`x` is a tensor, it does not change"),
+        ("def f(x):\n    x = np.asarray(x)\n    x[0] = 1\n    return x\n", 4, "changes the caller's `x` in NumPy"),
+        (
+            "def f(n):\n    x = np.zeros(n)\n    y = x[1:]\n    x[1] = 1\n    return x, y\n",
+            4,
+            "`y` is `x[1:]`, which is read after `x` is changed in place (line 5",
+        ),
+        (
+            "class A:\n    def f(self, n):\n        self.x = np.zeros(n)\n        self.y = self.x[1:]\n"
+            "        self.x[0] = 1\n",
+            5,
+            "`self.x[1:]` is stored",
+        ),
+        (
+            "def f(n):\n    x = np.eye(n)\n    g(x[:, 0])\n    return x\n\n\ndef g(v):\n    v[0] = 1\n",
+            4,
+            "changes its argument `v` and with it `x`",
+        ),
+        ("def f(x):\n    return np.corrcoef(x) != 1\n", 3, "compares the rounded results of `tensor.corrcoef`"),
+        ("def f(x):\n    return np.linalg.svd(x)\n", 3, "the signs of the vectors may differ"),
+        ("def f(x):\n    return isinstance(x, (int, float)), np.exp(x)\n", 3, "false for elements of tensors"),
+        ("def f(x):\n    return np.isscalar(x), np.exp(x)\n", 4, "false for elements of tensors"),
+        ("def f(x):\n    x.sort()\n    return np.exp(x)\n", 3, "of a tensor it returns a new one"),
+        ("def f(x):\n    return np.exp(x) if x.dtype.kind == 'f' else x\n", 3, "'real floating'"),
+        ("def f(x):\n    return f'mean: {np.mean(x)}'\n", 3, "`tensor.mean(x)` in a text is `EmberTensor(...)`"),
+        ("def f(x):\n    return str(np.mean(x))\n", 3, "is `EmberTensor(...)`"),
+        ("def f(x):\n    y = x[-3:]\n    y[0] = np.exp(x)\n", 4, "changes a slice of `x`; if that is a tensor"),
+        ("def f(v, x):\n    v = [v, v]\n    return v * np.sum(x)\n", 4, "repeats a list"),
+    ],
+)
+def test_differences_without_an_error_are_reported(text: str, line: int, words: str) -> None:
+    found = changes(text)
+    assert any(one.startswith(f"{line}: ") and words in one for one in found.splitlines()), found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(n):\n    x = np.zeros(n)\n    x[0] = 1.0\n    x += 1\n    return x\n",
+        "class A:\n    def f(self, n):\n        self.x = np.zeros(n)\n        self.x += n\n        return self.x\n",
+        "def f(n):\n    x = np.zeros(n)\n    a = x[0]\n    x[0] = 2\n    return a\n",
+        "def f(x):\n    x = np.array(x)\n    x[0] = 1\n    return x\n",
+        "def f(x, rng):\n    x = np.array(x)\n    rng.shuffle(x)\n    return x\n",
+        "def f(x, d):\n    for key in np.unique(x):\n        d[key] = key.copy(), round(key), key.size\n",
+        "def f(x):\n    return np.mean(x) == 0, np.sum(x > 1) == 2, np.max(x) == 1\n",
+    ],
+)
+def test_what_ember_tensors_do_as_arrays_is_not_reported(text: str) -> None:
+    done = ported(text)
+    assert [one.message for one in (*done.notes.changes, *done.notes.unknown)] == []
+
+
+def test_the_command_makes_ember_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import numpy as np\n\n\ndef f(x: np.ndarray):\n    x[0] = 1\n    return np.exp(x)\n")
+    assert cli.main(["port", str(program), "--from", "numpy"]) == 0
+    assert "return tensor.exp(x)" in program.read_text()
+    printed = capsys.readouterr().out
+    assert "EMB301" not in printed
+    assert "`f` returns EmberTensors" in printed
+
+
+def test_the_axes_of_matrices_are_numpys() -> None:
+    text = ported("def f(x: np.ndarray):\n    return np.trace(x), x.diagonal(), np.trace(x, 0, 1, 2)\n").after.decode()
+    assert "tensor.trace(x, axis1=0, axis2=1), tensor.diagonal(x, axis1=0, axis2=1), tensor.trace(x, 0, 1, 2)" in text
+
+
+def test_imports_that_other_files_take_stay(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "types.py").write_text("import numpy as np\nfrom numpy.typing import DTypeLike\n")
+    (package / "names.py").write_text("import numpy as np\n\nX = np.zeros(3)\n")
+    (package / "a.py").write_text(
+        "from package.types import *\n\n\ndef f(x, dtype: DTypeLike = None):\n    return np.exp(x)\n"
+    )
+    (package / "b.py").write_text("from .names import np\n\nY = np.ones(3)\n")
+    assert cli.main(["port", str(package), "--from", "numpy"]) == 0
+    assert (package / "types.py").read_text() == "import numpy as np\nfrom numpy.typing import DTypeLike\n"
+    assert "import numpy as np" in (package / "names.py").read_text()
+
+
+def test_views_that_functions_of_other_files_change_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "a.py").write_text(
+        "import numpy as np\n\n\ndef fill(x, out=None):\n    out = np.empty(3) if out is None else out\n"
+        "    out[0] = x\n    return out\n"
+    )
+    (package / "b.py").write_text(
+        "import numpy as np\nfrom package.a import fill\n\n\ndef f(x):\n    y = np.zeros((3, 3))\n"
+        "    fill(x, out=y[:, 0])\n    return y\n\n\ndef g(x):\n    y = x[1:]\n    h(y)\n    return np.exp(x)\n"
+        "\n\ndef h(y):\n    y[0] = 1\n"
+    )
+    assert cli.main(["port", str(package), "--from", "numpy"]) == 0
+    printed = capsys.readouterr().out
+    assert (
+        f"{package / 'b.py'}:7: `fill(x, out=y[:, 0])` changes its argument `out` and with it `y` in NumPy" in printed
+    )
+    assert f"{package / 'b.py'}:13: `h(y)` changes `y`, a slice of `x`" in printed
+
+
+def test_floats_that_are_assigned_to_what_may_be_integers_are_reported() -> None:
+    text = "def f(x, v):\n    y, z = np.where(x > 0, 1, -1), np.zeros(3)\n    y[0] = v\n    z[0] = v\n    return y, z\n"
+    assert [f"{one.line}: {one.message}" for one in ported(text).notes.unknown] == [
+        "4: `y[0] = v` raises for floats if `y` holds integers, where NumPy truncates them"
+    ]
+
+
+def test_functions_that_are_inspected_stay() -> None:
+    text = ported("import inspect\n\nX = inspect.signature(np.linalg.pinv), map(np.exp, [1])\n").after.decode()
+    assert "inspect.signature(np.linalg.pinv), map(tensor.exp, [1])" in text
+
+
+def test_functions_that_return_tensors_in_one_case_are_named() -> None:
+    done = ported("def f(x, g):\n    if g:\n        return g(x)\n    return np.exp(x)\n")
+    assert [one.message for one in done.notes.results] == ["`f` returns EmberTensors"]
+
+
+def test_mathematics_of_values_of_unknown_types_is_reported() -> None:
+    done = ported("import math\n\n\ndef f(x):\n    return math.cos(x), math.sin(len(x)), np.zeros(3)\n")
+    assert ["math.cos(x)" in one.message for one in done.notes.unknown] == [True]
+
+
+def test_the_transform_is_in_its_namespace() -> None:
+    """``ember_ml.nn.tensor.fft`` is the namespace of the array API standard, ``ember_ml.ops.fft`` also the function."""
+    text = ported("def f(x):\n    return np.fft.fft(x), np.fft.ifft(x), map(np.fft.fft, [x])\n").after.decode()
+    assert "tensor.fft.fft(x), tensor.ifft(x), map(tensor.fft.fft, [x])" in text

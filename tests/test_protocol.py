@@ -65,7 +65,7 @@ def test_the_protocol_of_random_is_what_is_used() -> None:
 
 def test_the_protocol_of_transform_is_what_is_used() -> None:
     options = used(r'[gh](?:et|as)attr\((?:self\.|call\.)?engine, "(\w+)"') | {"whole"}
-    known = used(r"\b(?<!optim\.)(?:call|self)\.engine\.(\w+)") | used(r"\bengine\.(compiled\w*)\(")
+    known = used(r"\b(?<!optim\.)(?:call|self)\.engine\.(\w+)") | used(r"\bengine\.((?:compiled|is_|stop_)\w*)\(")
     assert known | options == set(members(Transform)) | set(members(TransformOptions))
     assert set(members(Transform)) <= known
     assert set(members(Transform)).isdisjoint(options)

@@ -149,8 +149,10 @@ def test_torch_checks_the_operators() -> None:
     for shape in ((), (3,), (2, 3)):
         first, second = torch.full(shape, 5), torch.full(shape, 2**32 - 3)
         for offset in (None, torch.full(shape, 2**33)):
-            torch.library.opcheck(operators.threefry.default, (first, second, 2**33, 7, offset))
-        torch.library.opcheck(operators.trials.default, (first, second, 7, 2**31))
+            found = torch.library.opcheck(operators.threefry.default, (first, second, 2**33, 7, offset))
+            assert set(found.values()) == {"SUCCESS"}
+        found = torch.library.opcheck(operators.trials.default, (first, second, 7, 2**31))
+        assert set(found.values()) == {"SUCCESS"}
 
 
 def test_inductor_calls_the_operators() -> None:
@@ -208,7 +210,7 @@ def test_bits_of_the_kernel_by_the_interpreter_of_triton() -> None:
         "import torch, test_random_compiled; from ember_ml.backend.torch import kernels; "
         "test_random_compiled.check_words(kernels.words, kernels.trials, torch.device('cpu'))"
     )
-    run(code, TRITON_INTERPRET="1")
+    assert run(code, TRITON_INTERPRET="1") == 0
 
 
 def test_bits_of_the_kernel_on_cuda() -> None:
@@ -224,10 +226,11 @@ def test_bits_of_the_kernel_on_cuda() -> None:
             np.testing.assert_array_equal(host(result), on_numpy(lambda: random.bits((3, 1001), key=(5, 7))))
 
 
-def run(code: str, **environment: str) -> None:
-    """Run Python code in a new process that can import these tests."""
+def run(code: str, **environment: str) -> int:
+    """Exit status of Python code in a new process that can import these tests."""
     paths = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths, **environment})
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths, **environment})
+    return done.returncode
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="MLX does not support Windows")
@@ -248,7 +251,7 @@ mx.eval(mx.compile(draw)(random.key(3)))
     for sizes in ([10], [10, 7, 1000, 33, 2]):
         directory = tmp_path / str(len(sizes))
         directory.mkdir()
-        run(code.replace("SIZES", str(sizes)), TMPDIR=str(directory))
+        assert run(code.replace("SIZES", str(sizes)), TMPDIR=str(directory)) == 0
         counts.append(len(list(directory.rglob("*.cpp"))))
     # Four steps of two rounds, their start, and the shift that selects bits.
     assert counts == [6, 6]

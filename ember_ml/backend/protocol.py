@@ -288,7 +288,7 @@ class TransformOptions(Protocol):
     def compiled(self, f: Any, /) -> Callable[..., Any]:
         """``f`` compiled by a tracer of Python code, which supports models. Absent: ``compiled_flat`` is used.
 
-        Requires ``is_of_compiler``, ``uncompilable`` and ``aliased``.
+        Requires all members below up to ``was_stopped``.
         """
 
     def is_of_compiler(self, error: Exception, /) -> bool:
@@ -299,6 +299,21 @@ class TransformOptions(Protocol):
 
     def aliased(self, x: Tensor, /) -> Tensor:
         """Another tensor object with the same memory. Required by ``compiled``."""
+
+    def is_tracing(self) -> bool:
+        """Whether the compiler traces the caller, outside of other transforms. Required by ``compiled``."""
+
+    def is_differentiated(self) -> bool:
+        """Whether the caller is inside a gradient or another transform. Required by ``compiled``."""
+
+    def is_better_in_parts(self, tensors: Sequence[Tensor], /) -> bool:
+        """Whether to compile what a function differentiates, not the function itself. Required by ``compiled``."""
+
+    def stop_compiler(self) -> None:
+        """Make the compiler that traces the caller raise an error. Required by ``compiled``."""
+
+    def was_stopped(self, error: Exception, /) -> bool:
+        """Whether ``stop_compiler`` caused an error. Required by ``compiled``."""
 
     def whole(self, f: Callable[..., Any], /) -> Callable[..., Any]:
         """``f`` compiled as one graph, or an error. Absent: ``ember_ml.testing`` does not check tracing."""

@@ -219,6 +219,10 @@ def _subject(code: str) -> str:
 
 # Samples of operations without an independent call in the docstring, and of options that need special values.
 OPERATIONS: dict[str, tuple[str, ...]] = {
+    "linear_crossentropy": (
+        "ops.linear_crossentropy([0, 1], [[1.0]], [[1.0, 2.0]])",
+        "ops.linear_crossentropy([0], [[1.0]], [[1.0, 2.0]], chunk=0)",
+    ),
     "batch_standardization": ("ops.batch_standardization([[1.0, 2.0]], [0.0, 0.0], [1.0, 1.0], axis=9)",),
     "celu": ("ops.celu([1.0], alpha=0.0)",),
     "compute_interference_strength": ("ops.compute_interference_strength([0.0, 1.0], [1.0, 0.0], axis=9)",),

@@ -206,9 +206,8 @@ def _device(active: str | None) -> dict[str, Any]:
 def _device_reason(facts: dict[str, Any]) -> str:
     if facts["device_source"] != "detection":
         return f"default device: {facts['device']}, by {facts['device_source']}"
-    if facts["backend"] == "numpy":
-        return f"default device: {facts['device']}, the only one of NumPy"
-    return f"default device: {facts['device']}, the best one of {facts['backend']}"
+    which = "the only one" if len(backends.current().devices()) == 1 else "the best one"
+    return f"default device: {facts['device']}, {which} of {facts['backend']}"
 
 
 def _reason(active: dict[str, Any]) -> str:

@@ -300,7 +300,7 @@ def test_info_says_which_and_why(best: Backend, home: Path, capsys: pytest.Captu
         assert (facts["device"], facts["device_source"]) == ("cpu", f"file {path}")
     set_backend("numpy")
     assert cli.main(["info"]) == 0
-    assert "default device: cpu, the only one of NumPy\n" in capsys.readouterr().out
+    assert "default device: cpu, the only one of numpy\n" in capsys.readouterr().out
 
 
 def test_the_command_line_says_which_devices_there_are(

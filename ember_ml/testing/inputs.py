@@ -97,6 +97,7 @@ _VALUES: dict[str, list[Any]] = {
     "shape": [(), 6, (6,), (2, 3), (0,), (-1,), (3, -1), (7, 5)],
     "repetitions": [2, (2, 1), (1, 2, 1), 0],
     "pad_width": [1, (1, 2), ((1, 0),), -1],
+    "constant_values": [0, 2, -1, (1, 2)],
     "norm": ["backward", "ortho", "forward"],
     "reduction": ["mean", "sum", "none"],
     "padding": ["valid", "same", 1],

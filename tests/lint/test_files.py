@@ -265,7 +265,7 @@ def test_port_warns_as_well(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     printed = capsys.readouterr()
     assert printed.err == WARNING.format("a.py", "Not a regular file (FIFO)")
     assert "1 of 1 files rewritten" in printed.out
-    assert (folder / "bad.py").read_text(encoding="utf-8") == "from ember_ml import ops\nx = ops.pi\n"
+    assert (folder / "bad.py").read_text(encoding="utf-8") == "from ember_ml.nn import tensor\nx = tensor.pi\n"
 
 
 def test_fix_writes_the_writable_files(

@@ -64,7 +64,8 @@ def kernels(calls: Calls) -> Counter[str]:
 
 @pytest.fixture
 def on_torch() -> Any:
-    with ember_ml.use_backend("torch"):
+    """The CPU, whose calls are counted wherever the tests run."""
+    with ember_ml.use_backend("torch", device="cpu"):
         yield
 
 

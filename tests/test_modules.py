@@ -638,7 +638,7 @@ def test_torch_trains_a_model_by_itself() -> None:
     """The engine's own gradients and optimisers work on the tensors of a model."""
     with ember_ml.use_backend("torch"):
         model = Sequential(Linear(2, 4), nn.Tanh(), Linear(4, 1))
-        x = torch.randn(8, 2)
+        x = torch.randn(8, 2, device=ops.get_device())
         own = [tensor.requires_grad_() for tensor in model.parameters().values()]
         optimizer = torch.optim.SGD(own, 0.1)
         losses = []

@@ -54,6 +54,9 @@ AUTOCAST = frozenset(
     }
 )
 
+# The kinds of devices that torch.autocast knows; torch.compile cannot trace the question in every version.
+_AUTOCAST_DEVICES = frozenset(filter(torch.amp.is_autocast_available, ("cpu", "cuda", "mps", "xpu", "xla", "hpu")))
+
 DTYPES = {name: getattr(torch, name) for name in HOST_DTYPES}
 
 _HOST_OF = {DTYPES[name]: dtype for name, dtype in HOST_DTYPES.items()}
@@ -181,7 +184,7 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def autocasts(x: torch.Tensor) -> bool:
     """Whether the caller is inside of ``torch.autocast`` for the device of ``x``."""
     kind = x.device.type
-    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return kind in _AUTOCAST_DEVICES and torch.is_autocast_enabled(kind)
 
 
 class _CastAll(torch.autograd.Function):

@@ -377,6 +377,8 @@ class MLX:
 METERS: dict[str, Callable[[str], Any]] = {"torch": Torch, "mlx": MLX}
 STEPS_BY_ENGINE: dict[str, Callable[..., Step]] = {"torch": torch_step, "mlx": mlx_step}
 
+ACCELERATORS = {"torch": "cuda", "mlx": "gpu"}
+
 
 def measure(engine: str, mode: str, precision: str, device: str, size: Size, turns: int) -> dict[str, Any]:
     """Figures of both sides of a row."""
@@ -424,7 +426,7 @@ def run_row(engine: str, mode: str, precision: str, options: argparse.Namespace)
     """Figures of a row, measured in a process of its own; ``{"skipped": reason}`` if it fails."""
     size = ",".join(map(str, options.size))
     row = [sys.executable, __file__, "--row", engine, mode, precision, "--size", size]
-    row += ["--device", options.device, "--turns", str(options.turns)]
+    row += ["--device", options.device or ACCELERATORS[engine], "--turns", str(options.turns)]
     with tempfile.TemporaryDirectory() as folder:
         caches = {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": os.path.join(folder, "triton")}
         done = subprocess.run(row, capture_output=True, text=True, env={**os.environ, **caches})
@@ -437,32 +439,37 @@ def run_row(engine: str, mode: str, precision: str, options: argparse.Namespace)
     return result
 
 
+UNITS = {
+    "step": (1e3, "{:.1f}"),
+    "memory": (2.0**-30, "{:.2f}"),
+    "kernels": (1, "{:.0f}"),
+    "warm-up": (1, "{:.1f}"),
+}
+
+
+def cells_of(row: dict[str, Any]) -> list[str]:
+    """Cells of a row of the table: its name, then both sides and their ratio for each figure."""
+    cells = [f"{row['engine']} {row['mode']} {row['precision']}"]
+    if "skipped" in row:
+        return [*cells, "not measured"]
+    for figure, (factor, form) in UNITS.items():
+        native, ours = row[NATIVE][figure], row[EMBER][figure]
+        if native is None:
+            cells += ["-", ""]
+            continue
+        ratio, target = ours / native, TARGETS[figure].get(row["mode"])
+        text = times(ratio) if target is None or ratio <= target else f"[red]{times(ratio)}[/]"
+        cells += [f"{form.format(native * factor)} / {form.format(ours * factor)}", text]
+    return cells
+
+
 def shown(found: list[dict[str, Any]]) -> Any:
     """Table of all rows."""
     made = table("A training step, native / ember_ml and their ratio")
     for column in ("", "ms", "", "GiB", "", "kernels", "", "warm-up s", ""):
         made.add_column(column, justify="left" if not column else "right")
-    units = {
-        "step": (1e3, "{:.1f}"),
-        "memory": (2.0**-30, "{:.2f}"),
-        "kernels": (1, "{:.0f}"),
-        "warm-up": (1, "{:.1f}"),
-    }
     for row in found:
-        name = f"{row['engine']} {row['mode']} {row['precision']}"
-        if "skipped" in row:
-            made.add_row(name, "not measured")
-            continue
-        cells = []
-        for figure, (factor, form) in units.items():
-            native, ours = row[NATIVE][figure], row[EMBER][figure]
-            if native is None:
-                cells += ["-", ""]
-                continue
-            ratio, target = ours / native, TARGETS[figure].get(row["mode"])
-            text = times(ratio) if target is None or ratio <= target else f"[red]{times(ratio)}[/]"
-            cells += [f"{form.format(native * factor)} / {form.format(ours * factor)}", text]
-        made.add_row(name, *cells)
+        made.add_row(*cells_of(row))
     return made
 
 
@@ -476,7 +483,7 @@ def main(given: list[str] | None = None) -> None:
     add("--engines", nargs="+", choices=engines, default=engines, metavar="NAME", help=", ".join(engines))
     add("--modes", nargs="+", choices=MODES, default=MODES, metavar="MODE", help=", ".join(MODES))
     add("--precisions", nargs="+", choices=PRECISIONS, default=PRECISIONS, metavar="NAME", help=", ".join(PRECISIONS))
-    add("--device", default="cuda", help="the device, by default cuda; cpu runs a small --size for a test")
+    add("--device", help="the device, by default the GPU of the engine; cpu runs a small --size for a test")
     add("--turns", type=int, default=7, help="turns of three steps per side, by default 7")
     add("--json", metavar="PATH", help="write the figures to PATH, or to standard output for -")
     shape = "LAYERS,WIDTH,HEADS,VOCABULARY,BATCH,LENGTH"
@@ -498,6 +505,8 @@ def main(given: list[str] | None = None) -> None:
                 progress.print(f"{engine}, {mode}, {precision} ...", highlight=False)
                 row = run_row(engine, mode, precision, options)
                 found.append({"engine": engine, "mode": mode, "precision": precision, **row})
+                # A run that is stopped has shown what it measured.
+                progress.print("  ".join(cells_of(found[-1])[1:]), highlight=False)
     results.print(shown(found))
     for row in found:
         if "skipped" in row:

@@ -18,12 +18,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import chosen_codes
+from emberlint.commands.options import code_list
+from emberlint.commands.status import ERROR, FOUND
 from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
@@ -56,6 +59,11 @@ from emberlint.source import files
 from emberlint.source.modules import module_of
 from emberlint.source.text import Source
 from emberlint.source.tree import PARSE_ERRORS, parse
+from emberlint.trial.commands import EXAMPLE, parsed
+from emberlint.trial.errors import TrialError
+from emberlint.trial.projects import Project, project_of, revision
+from emberlint.trial.summaries import summary
+from emberlint.trial.trials import Result, trial
 
 # Rules whose fixes a port applies; those in _NAMED apply only to the names of the engine that is ported from.
 FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
@@ -540,8 +548,11 @@ def share(done: list[Ported], place: int) -> float:
     return 1 - sum(one.bound[place] for one in done) / sites if sites else 1.0
 
 
-def report(done: list[Ported]) -> str:
-    """Report of a port: rewritten files, remaining findings, and the fraction of portable sites before and after."""
+def report(done: list[Ported], tests: list[str] | None = None) -> str:
+    """Report of a port: rewritten files, remaining findings, and the fraction of portable sites before and after.
+
+    ``tests`` are the lines of the part about tests.
+    """
     changed = [one for one in done if one.before != one.after]
     total: Counter[str] = sum((one.rewritten for one in done), Counter())
     lines = [f"{len(changed)} of {len(done)} files rewritten, {total.total()} changes."]
@@ -580,6 +591,7 @@ def report(done: list[Ported]) -> str:
             'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
         )
         lines.append("Engines round differently in the last digits, and the messages of errors are not NumPy's.")
+    lines += tests or []
     return "\n".join(lines) + "\n"
 
 
@@ -592,9 +604,62 @@ def _section(title: str, places: list[str]) -> list[str]:
     return ["", f"{title}:", *(f"    {place}" for place in places)] if places else []
 
 
+def check(
+    paths: list[str], done: list[Ported], command: str, engines: list[str] | None, base: str = ""
+) -> tuple[Result, list[str]]:
+    """Result of a package's tests before and after its port, and the lines of the report about them.
+
+    ``base`` is the git revision with the code before the port; by default, the port has not been written yet.
+    """
+    words = parsed(command)
+    package = [one for one in done if not _is_test(one.path)]
+    if not any(one.before != one.after for one in package) and not base:
+        raise TrialError(
+            "--check: the port changes no file; if the files are ported already, name the revision of git "
+            "before that with --base"
+        )
+    project = project_of(paths, [one.path for one in package])
+    names = {project.relative(one.path): one for one in done}
+    original = {name: one.before for name, one in names.items()}
+    if base:
+        original = revision(project, base, list(original))
+    result = trial(project, words, original, {name: one.after for name, one in names.items()}, engines)
+    return result, summary(result, partial(_named, names, project))
+
+
+def _named(names: Mapping[str, Ported], project: Project, file: str, line: int) -> tuple[str, str]:
+    """Path of a file as the report has it, and what the report says about the statement at a line."""
+    one = names.get(file)
+    if one is None:
+        return os.path.relpath(os.path.join(project.root, file)), ""
+    lines = _statement(one.after, line)
+    for finding in (*one.notes.changes, *one.left, *one.notes.unknown, *one.notes.inputs):
+        if finding.line in lines:
+            return one.path, _line(finding)
+    return one.path, ""
+
+
+def _statement(data: bytes, line: int) -> range:
+    """Lines of the statement at a line; of a statement with a body, the line alone."""
+    try:
+        tree = ast.parse(data)
+    except PARSE_ERRORS:
+        return range(line, line + 1)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            end = node.end_lineno or node.lineno
+            if node.lineno <= line <= end:
+                return range(node.lineno, end + 1)
+    return range(line, line + 1)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = argparse.ArgumentParser(prog="emberlint port", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="emberlint port",
+        description=(__doc__ or "").partition("\n")[0],
+        epilog=f"example: emberlint port mypackage --from numpy --check {EXAMPLE}",
+    )
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="files and folders")
     add(
@@ -615,7 +680,27 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="also port tests: files test_*.py, *_test.py and tests.py, and folders named tests",
     )
+    add(
+        "--check",
+        metavar="COMMAND",
+        help="run this pytest command before and after the port, in copies of the project, and report the cause of "
+        "each test that no longer passes",
+    )
+    add(
+        "--engines",
+        type=code_list,
+        metavar="ENGINE,...",
+        help="engines to run the tests on, separated by commas (default: all that are installed)",
+    )
+    add(
+        "--base",
+        default="",
+        metavar="REVISION",
+        help="git revision before the port, for --check of files that are ported already",
+    )
     options = parser.parse_args(arguments)
+    if not options.check and (options.engines or options.base):
+        parser.error("--engines and --base are options of --check")
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = configuration.load(folder)
@@ -623,6 +708,14 @@ def main(arguments: list[str] | None = None) -> int:
         config = config._replace(namespace=EMBER_TENSORS)
     unread: list[Unread] = []
     done = list(port(options.paths, options.origin, config, unread, tests=options.tests))
+    result: Result | None = None
+    lines: list[str] = []
+    if options.check:
+        try:
+            result, lines = check(options.paths, done, options.check, options.engines, options.base)
+        except TrialError as error:
+            sys.stderr.write(f"emberlint port: {error}\nno file was changed\n")
+            return ERROR
     for one in done:
         if one.before == one.after:
             continue
@@ -630,10 +723,12 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(_diff(one))
         else:
             files.write(one.path, one.after)
-    sys.stdout.write(report(done))
+    sys.stdout.write(report(done, lines))
     if unread:
         sys.stderr.write("".join(path.warning() for path in unread))
-        return 2
+        return ERROR
+    if result is not None and result.failures:
+        return FOUND
     return int(any(finding.code == "EMB001" for one in done for finding in one.left))
 
 

@@ -1,0 +1,45 @@
+"""The part of a port's report that a trial adds: the tests that fail after the port, by their cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emberlint.trial.trials import Cause, Result
+
+
+def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> list[str]:
+    """Lines of the report.
+
+    ``named`` returns the path to print for a file and, if another part of the report has a line for the place, that
+    line; else an empty text.
+    """
+    counts = ", ".join(
+        f"{passed} of {result.before} on {engine} ({passed / result.before:.0%})"
+        for engine, passed in result.passed.items()
+    )
+    lines = ["", f"Tests that passed before and pass after the port, with float64 as the default: {counts}."]
+    if result.others:
+        lines.append(f"{result.others} other tests were skipped or failed before the port, and are not compared.")
+    if not result.failures:
+        return lines
+    groups: dict[tuple[str, int], list[tuple[Cause, str, list[str]]]] = {}
+    tests: dict[str, dict[str, Cause]] = {}
+    for failure in result.failures:
+        tests.setdefault(failure.test, {})[failure.engine] = failure.cause
+    for test, by_engine in tests.items():
+        places: dict[tuple[str, int], list[str]] = {}
+        for engine, cause in by_engine.items():
+            places.setdefault((cause.file, cause.line), []).append(engine)
+        for place, engines in places.items():
+            groups.setdefault(place, []).append((by_engine[engines[0]], test, engines))
+    lines += ["", f"Tests that fail after the port ({len(tests)}), by cause:"]
+    for (file, line), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        cause = group[0][0]
+        path, static = named(file, line) if file else ("", "")
+        lines.append(f"    {path}:{line}: {cause.text}" if file else f"    {cause.text}")
+        if static:
+            lines.append(f"        named above: {static}")
+        for other, test, engines in group:
+            lines.append(f"        {test} ({', '.join(engines)})")
+            lines += [f"            {fact}" for fact in other.facts]
+    return lines

@@ -49,6 +49,7 @@ from emberlint.rewrite.behavior import (
     written_parameters,
 )
 from emberlint.rewrite.differences import is_repeatable, silent_differences
+from emberlint.rewrite.elements import sequence_test
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for, spelled
@@ -272,6 +273,7 @@ def _ember_tensor_checks() -> Checks:
     return Checks(
         [
             Subscription(ast.BinOp, _repeated),
+            Subscription(ast.Call, _sequence_tests),
             Subscription(ast.Assign, _chained),
             Subscription(ast.AugAssign, _chained),
         ]
@@ -289,6 +291,11 @@ def _chained(node: ast.Assign | ast.AugAssign, file: File) -> None:
             text = f"{file.text(inner.value)}[{file.text(inner.slice)}, {file.text(target.slice)}]"
             fix = Fix((file.edit(target, text),), UNSAFE, "index once")
             file.report(PORT, target, "chained indices", fix=fix)
+
+
+def _sequence_tests(node: ast.Call, file: File) -> None:
+    if edits := sequence_test(node, file):
+        file.report(PORT, node, "a test for sequences", fix=Fix(edits, UNSAFE, "exclude tensors without axes"))
 
 
 def _repeated(node: ast.BinOp, file: File) -> None:

@@ -23,6 +23,10 @@ class Divergence(NamedTuple):
     difference: Difference
     tolerance: float
 
+    def raises(self) -> bool:
+        """Whether it is the call that raises an exception after the port; its traceback has the line."""
+        return bool(self.before["result"]["kind"] != "error" and self.after["result"]["kind"] == "error")
+
     def call(self, place: int) -> tuple[str, str, int]:
         """File, name and number of the call, before (0) or after (1) the port."""
         record = (self.before, self.after)[place]
@@ -72,6 +76,16 @@ def other_types(before: list[Record], after: list[Record]) -> Divergence | None:
         if found:
             last = Divergence(left, right, "type", found, 0.0)
     return last
+
+
+def stable(records: list[Record], again: list[Record]) -> list[Record]:
+    """Calls without those of functions whose result differs in a second run: an ``id``, a time, a random number."""
+    unstable = {
+        (one["file"], one["function"])
+        for one, other in aligned(records, again)
+        if difference(one["result"], other["result"], 0.0) and not _of_arguments(one, other, 0.0)
+    }
+    return [one for one in records if (one["file"], one["function"]) not in unstable]
 
 
 def _of_arguments(left: Record, right: Record, tolerance: float) -> tuple[str, Difference] | None:

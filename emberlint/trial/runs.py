@@ -77,15 +77,16 @@ class Runner(NamedTuple):
             # The port may crash the interpreter, or fail in conftest.py.
             collection.append({"collection": "", "error": "", "message": f"pytest ended: {output}", "frames": []})
             return Outcomes(tests, collection, None)
-        self._check_modules(copy, end["modules"], bool(tests))
-        return Outcomes(tests, collection, end["engines"])
+        found = Outcomes(tests, collection, end["engines"])
+        self._check_modules(copy, end["modules"], bool(found.passed()))
+        return found
 
     def recorded(self, copy: Copy, kind: str, tests: Mapping[str, list[Any]]) -> dict[str, list[Record]]:
         """What functions did in some tests: ``calls``, or the ``lines`` of the calls that ``tests`` names."""
         records, _ = self._run(copy, kind, tests, len(tests))
         return {record["test"]: record[kind] for record in records if kind in record}
 
-    def _check_modules(self, copy: Copy, modules: dict[str, str], ran: bool) -> None:
+    def _check_modules(self, copy: Copy, modules: dict[str, str], passed: bool) -> None:
         """Raise an error if the tests imported the package from elsewhere, or did not import it."""
         inside = os.path.realpath(copy.root) + os.sep
         for name, file in modules.items():
@@ -94,7 +95,7 @@ class Runner(NamedTuple):
                     f"the tests import {name} from {file}, not from the copy that is tested; uninstall it, or run them "
                     "in another environment"
                 )
-        if ran and not modules:
+        if passed and not modules:
             raise TrialError("the tests import none of the files that are ported, so they cannot check the port")
 
     def _run(
@@ -145,7 +146,7 @@ class Runner(NamedTuple):
         for path in given.get("PYTHONPATH", "").split(os.pathsep):
             inner = self.project.relative(path) if path else ".."
             paths += [os.path.join(copy.root, inner)] if not inner.startswith("..") else [path] if path else []
-        changes = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1", SETTINGS: settings}
+        changes = {"PYTHONPATH": os.pathsep.join(paths), SETTINGS: settings}
         if copy.engine:
             # Results are compared with those of NumPy, which computes in float64 on the CPU.
             changes |= {"EMBER_ML_BACKEND": copy.engine, "EMBER_ML_DEVICE": "cpu"}

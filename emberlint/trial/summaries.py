@@ -8,7 +8,7 @@ from emberlint.trial.trials import Cause, Result
 
 
 def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> list[str]:
-    """Lines of the report.
+    """Lines of the report. A fact that holds for several tests with one cause follows the first of them.
 
     ``named`` returns the path to print for a file and, if another part of the report has a line for the place, that
     line; else an empty text.
@@ -19,7 +19,8 @@ def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> lis
     )
     lines = ["", f"Tests that passed before and pass after the port, with float64 as the default: {counts}."]
     if result.others:
-        lines.append(f"{result.others} other tests were skipped or failed before the port, and are not compared.")
+        words = "other test was" if result.others == 1 else "other tests were"
+        lines.append(f"{result.others} {words} skipped or failed before the port, and not compared.")
     if not result.failures:
         return lines
     groups: dict[tuple[str, int], list[tuple[Cause, str, list[str]]]] = {}
@@ -39,7 +40,10 @@ def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> lis
         lines.append(f"    {path}:{line}: {cause.text}" if file else f"    {cause.text}")
         if static:
             lines.append(f"        named above: {static}")
+        said: set[str] = set()
         for other, test, engines in group:
-            lines.append(f"        {test} ({', '.join(engines)})")
-            lines += [f"            {fact}" for fact in other.facts]
+            at = f", fails at {other.test}" if other.test else ""
+            lines.append(f"        {test} ({', '.join(engines)}){at}")
+            lines += [f"            {fact}" for fact in other.facts if fact not in said]
+            said.update(other.facts)
     return lines

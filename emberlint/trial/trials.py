@@ -18,12 +18,16 @@ ENGINES = ("numpy", "torch", "mlx")
 
 
 class Cause(NamedTuple):
-    """The cause of a failure: a place, what happens there, and further facts. ``file`` is empty if none is known."""
+    """The cause of a failure: a place, what happens there, and further facts.
+
+    ``file`` is empty if no place is known. ``test`` is the place where the test fails, if that is another one.
+    """
 
     file: str
     line: int
     text: str
     facts: tuple[str, ...] = ()
+    test: str = ""
 
 
 class Failure(NamedTuple):
@@ -117,6 +121,8 @@ def _divergences(runner: Runner, first: Copy, root: str, failing: dict[str, list
     if not tests:
         return {}
     calls = runner.recorded(first, "calls", tests)
+    again = runner.recorded(first, "calls", tests)
+    calls = {test: causes.stable(records, again.get(test, [])) for test, records in calls.items()}
     found: dict[tuple[str, str], Found] = {}
     for engine, names in failing.items():
         after = runner.recorded(Copy(root, engine), "calls", {test: [] for test in names}) if names else {}
@@ -126,14 +132,16 @@ def _divergences(runner: Runner, first: Copy, root: str, failing: dict[str, list
             found[test, engine] = Found(known, None, causes.other_arguments(*pair), causes.other_types(*pair))
     chosen: dict[str, list[Any]] = {}
     for (test, _), one in found.items():
-        if one.divergence:
+        if one.divergence and not one.divergence.raises():
             chosen.setdefault(test, []).append(one.divergence.call(0))
     if not chosen:
         return found
     lines = runner.recorded(first, "lines", chosen)
     for engine in failing:
         wanted = {
-            test: [one.divergence.call(1)] for (test, name), one in found.items() if name == engine and one.divergence
+            test: [one.divergence.call(1)]
+            for (test, name), one in found.items()
+            if name == engine and one.divergence and test in chosen
         }
         after = runner.recorded(Copy(root, engine), "lines", wanted) if wanted else {}
         for test in wanted:
@@ -165,12 +173,12 @@ def _cause(test: str, outcomes: Outcomes, found: Found | None, project: Project,
     if known is not None and found is not None:
         place = _place(known, found.step, ported)
         if inside is None:
-            return Cause(*place, _failed(record, project))
-        if known.after["result"]["kind"] != "error" or known.before["result"]["kind"] == "error":
+            return Cause(*place, (), _failed(record, project))
+        if not known.raises():
             facts.append(f"first difference: {place[0]}:{place[1]}: {place[2]}")
     if inside is not None:
         file, line, _, text = inside
-        return Cause(file, line, f"`{text}` raises {_error(record)}", (*facts, *_failed(record, project)))
+        return Cause(file, line, f"`{text}` raises {_error(record)}", tuple(facts), _failed(record, project))
     return _in_test(record, found, project)
 
 
@@ -201,10 +209,10 @@ def _source(contents: Mapping[str, bytes], file: str, line: int) -> str:
     return text if len(text) <= 100 else text[:96] + " ..."
 
 
-def _failed(record: Record, project: Project) -> tuple[str, ...]:
-    """The line of the test that failed, as a fact."""
+def _failed(record: Record, project: Project) -> str:
+    """The place in the test where it failed."""
     frame = _deepest(record, project, inside=False)
-    return (f"the test fails at {frame[0]}:{frame[1]}: `{frame[3]}`",) if frame else ()
+    return f"{frame[0]}:{frame[1]}" if frame else ""
 
 
 def _in_test(record: Record, found: Found | None, project: Project) -> Cause:

@@ -258,10 +258,10 @@ class EmberTensor:
             raise
 
     def __bool__(self) -> bool:
-        if self.ndim:
+        if self.size != 1:
             raise ValueError(
-                f"bool: the tensor must be 0-d, got shape {list(self.shape)}; ops.all(x) and ops.any(x) return one "
-                "value"
+                f"bool: the tensor must have one element, got shape {list(self.shape)}; ops.all(x) and ops.any(x) "
+                "return one value"
             )
         return bool(self._element())
 

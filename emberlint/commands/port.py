@@ -142,6 +142,9 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
                 break
             data = text.encode(new)
             count.update(finding.code for finding in done)
+    if config.namespace == EMBER_TENSORS and origin == "numpy":
+        data, changes = _sequence_tests(data, path, config, module, package)
+        count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
     notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
@@ -273,7 +276,6 @@ def _ember_tensor_checks() -> Checks:
     return Checks(
         [
             Subscription(ast.BinOp, _repeated),
-            Subscription(ast.Call, _sequence_tests),
             Subscription(ast.Assign, _chained),
             Subscription(ast.AugAssign, _chained),
         ]
@@ -293,9 +295,23 @@ def _chained(node: ast.Assign | ast.AugAssign, file: File) -> None:
             file.report(PORT, target, "chained indices", fix=fix)
 
 
-def _sequence_tests(node: ast.Call, file: File) -> None:
-    if edits := sequence_test(node, file):
-        file.report(PORT, node, "a test for sequences", fix=Fix(edits, UNSAFE, "exclude tensors without axes"))
+def _sequence_tests(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[bytes, int]:
+    """Content of a file whose tests for sequences exclude elements of tensors, and the number of changes."""
+    try:
+        text = Source(data, path)
+        tree = parse(text)
+    except PARSE_ERRORS:
+        return data, 0
+    # A pass with checks visits only calls that involve arrays.
+    state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
+    linter.visit(state)
+    todo = [
+        Finding(PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, ""))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and (edits := sequence_test(node, state))
+    ]
+    new, done = fixes.applied(text, todo)
+    return text.encode(new), len(done)
 
 
 def _repeated(node: ast.BinOp, file: File) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 Description = dict[str, Any]
@@ -16,42 +17,46 @@ Description = dict[str, Any]
 ELEMENTS = 64
 MEMBERS = 16
 DEPTH = 4
+PARTS = 100
 TEXT = 200
 # Arrays up to this size are read whole; of larger ones, only the sample is.
 SUMMED = 200_000
 _NUMBERS = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
-def described(value: object, depth: int = DEPTH) -> Description:
+def described(value: object) -> Description:
     """Description of a value."""
+    return _described(value, DEPTH, [PARTS])
+
+
+def _described(value: object, depth: int, budget: list[int]) -> Description:
+    """Description of a part of a value. ``budget`` holds the number of parts that may still be described."""
     kind = type(value)
     if kind in _NUMBERS:
         return _array(kind.__name__, _NUMBERS[kind], [], [value])
     if isinstance(value, str):
         return {"kind": "text", "type": kind.__name__, "text": value[:TEXT]}
-    if value is None or isinstance(value, (bytes, type)) or (callable(value) and not hasattr(value, "__dict__")):
-        return {"kind": "other", "type": kind.__name__, "text": repr(value)[:TEXT] if value is None else ""}
+    if value is None or isinstance(value, (bytes, type)) or hasattr(value, "__code__") or isinstance(value, Iterator):
+        text = "None" if value is None else getattr(value, "__qualname__", "")
+        return {"kind": "other", "type": kind.__name__, "text": text}
     try:
         if hasattr(value, "shape") and hasattr(value, "dtype") and hasattr(value, "tolist"):
-            return _described_array(value, depth)
+            return _described_array(value, depth, budget)
         if isinstance(value, (list, tuple)):
-            return _sequence(kind.__name__, value, len(value), depth)
+            return _sequence(kind.__name__, value, len(value), depth, budget)
         if isinstance(value, Mapping):
-            return _mapping(kind.__name__, value.items(), len(value), depth)
+            return _mapping(kind.__name__, value.items(), len(value), depth, budget)
         if isinstance(value, (set, frozenset)):
-            return _sequence(kind.__name__, sorted(value, key=repr), len(value), depth)
+            return _sequence(kind.__name__, sorted(value, key=repr), len(value), depth, budget)
     except Exception as error:  # a value of the user's classes may raise anything
         return {"kind": "other", "type": kind.__name__, "text": f"not readable: {type(error).__name__}"}
-    if hasattr(value, "__code__") or isinstance(value, Iterator):
-        return {"kind": "other", "type": kind.__name__, "text": getattr(value, "__qualname__", "")}
     state = getattr(value, "__dict__", None)
     if not isinstance(state, dict) or kind.__name__ == "module":
         return {"kind": "other", "type": kind.__name__, "text": ""}
-    described_state = _mapping(kind.__name__, list(state.items()), len(state), depth)
-    return {**described_state, "kind": "object"}
+    return {**_mapping(kind.__name__, list(state.items()), len(state), depth, budget), "kind": "object"}
 
 
-def _described_array(value: Any, depth: int) -> Description:
+def _described_array(value: Any, depth: int, budget: list[int]) -> Description:
     shape = [int(size) for size in value.shape]
     size = math.prod(shape)
     dtype = str(value.dtype).rpartition(".")[2]
@@ -60,9 +65,7 @@ def _described_array(value: Any, depth: int) -> Description:
     flat = value if not shape else value.reshape(-1)
     numbers = [flat.tolist()] if not shape else (flat if whole else flat[::step]).tolist()
     if not all(type(number) in _NUMBERS for number in numbers):
-        if depth <= 0:
-            return {"kind": "other", "type": type(value).__name__, "text": dtype}
-        return _sequence(f"{type(value).__name__} of {dtype}", numbers, size, depth)
+        return _sequence(f"{type(value).__name__} of {dtype}", numbers, size, depth, budget)
     found = _array(type(value).__name__, dtype, shape, numbers[::step] if whole else numbers)
     if step > 1 and whole:
         found["sums"] = _parts([sum(numbers), sum(number * i for i, number in enumerate(numbers)) / size])
@@ -78,17 +81,21 @@ def _parts(numbers: Iterable[Any]) -> list[Any]:
     return [[number.real, number.imag] if isinstance(number, complex) else number for number in numbers]
 
 
-def _sequence(kind: str, values: Iterable[Any], size: int, depth: int) -> Description:
-    members = [described(value, depth - 1) for value, _ in zip(values, range(MEMBERS), strict=False)] if depth else []
+def _sequence(kind: str, values: Iterable[Any], size: int, depth: int, budget: list[int]) -> Description:
+    members = [_described(value, depth - 1, budget) for value in _some(values, depth, budget)]
     return {"kind": "sequence", "type": kind, "size": size, "members": members}
 
 
-def _mapping(kind: str, items: Iterable[tuple[Any, Any]], size: int, depth: int) -> Description:
-    members = {}
-    if depth:
-        for (key, value), _ in zip(items, range(MEMBERS), strict=False):
-            members[_key(key)] = described(value, depth - 1)
+def _mapping(kind: str, items: Iterable[tuple[Any, Any]], size: int, depth: int, budget: list[int]) -> Description:
+    members = {_key(key): _described(value, depth - 1, budget) for key, value in _some(items, depth, budget)}
     return {"kind": "mapping", "type": kind, "size": size, "members": members}
+
+
+def _some(values: Iterable[Any], depth: int, budget: list[int]) -> list[Any]:
+    """The first of some values, as many as may still be described."""
+    found = list(islice(values, min(MEMBERS, budget[0]) if depth else 0))
+    budget[0] -= len(found)
+    return found
 
 
 def _key(key: object) -> str:

@@ -26,9 +26,7 @@ def difference(before: Description, after: Description, tolerance: float, part: 
     if kinds == ("array", "array"):
         return _of_arrays(before, after, tolerance, part)
     if kinds[0] != kinds[1] and all(kind in _SEQUENCES for kind in kinds):
-        left, right = _as_array(before), _as_array(after)
-        found = left is None or right is None or _of_arrays(left, right, tolerance, part)
-        return Difference(part, shown(before), shown(after)) if found else None
+        return Difference(part, shown(before), shown(after)) if _differ(before, after, tolerance) else None
     if kinds[0] != kinds[1]:
         return Difference(part, _with_type(before), _with_type(after))
     if kinds[0] == "sequence":
@@ -44,6 +42,15 @@ def difference(before: Description, after: Description, tolerance: float, part: 
     if before.get("text") != after.get("text") and kinds[0] == "text":
         return Difference(part, shown(before), shown(after))
     return None
+
+
+def _differ(before: Description, after: Description, tolerance: float) -> bool:
+    """Whether an array and a sequence differ; of a sequence that is not described whole, the length is compared."""
+    left, right = _as_array(before), _as_array(after)
+    if left is not None and right is not None:
+        return _of_arrays(left, right, tolerance, "") is not None
+    sequence, array = (before, after) if before["kind"] == "sequence" else (after, before)
+    return len(sequence["members"]) == sequence["size"] or [sequence["size"]] != array["shape"][:1]
 
 
 def _of_members(before: Description, after: Description, tolerance: float, part: str) -> Difference | None:

@@ -14,12 +14,15 @@ from emberlint.trial.descriptions import described
 
 CALLS = 3000
 LINES = 400
-SECONDS = 60.0
+SECONDS = 15.0
 # Their inputs are the variables of the function around them, in which a difference is found.
 _INNER = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>")
 _RETURNING = {
     dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST", "YIELD_VALUE", "RETURN_GENERATOR") if name in dis.opmap
 }
+
+# Values of these kinds do not change in a call.
+_CONSTANT = ("text", "other")
 
 Record = dict[str, Any]
 
@@ -80,7 +83,7 @@ class Calls:
         elif opened := self._open.pop(frame, None):
             index, given, before = opened
             raised = value is None and code.co_code[frame.f_lasti] not in _RETURNING
-            after = {key: described(one) for key, one in given.items()}
+            after = {key: described(one) for key, one in given.items() if before[key]["kind"] not in _CONSTANT}
             self.records.append(
                 {
                     "file": name,

@@ -14,6 +14,7 @@ from ember_ml.dtypes import EmberDType
 from ember_ml.extend import Backend, backend_of, current_backend, load_backend, register_wrapper, rename_error
 from ember_ml.extend import unwrap as unwrap_tree
 from ember_ml.nn.tensor import operators
+from ember_ml.nn.tensor.flat import Flat
 from ember_ml.nn.tensor.keys import is_plain
 from ember_ml.nn.tensor.methods import methods
 from ember_ml.nn.tensor.operators import binary, in_place, reflected, unary
@@ -155,6 +156,11 @@ class EmberTensor:
     def backend(self) -> str:
         """Name of the engine of the tensor."""
         return self.home.chosen_as
+
+    @property
+    def flat(self) -> Flat:
+        """Elements in row-major order, which are read and assigned by one index: ``x.flat[3]``."""
+        return Flat(self)
 
     @property
     def T(self) -> EmberTensor:  # noqa: N802 - as in NumPy and the standard

@@ -50,7 +50,7 @@ def _differ(before: Description, after: Description, tolerance: float) -> bool:
     if left is not None and right is not None:
         return _of_arrays(left, right, tolerance, "") is not None
     sequence, array = (before, after) if before["kind"] == "sequence" else (after, before)
-    return len(sequence["members"]) == sequence["size"] or [sequence["size"]] != array["shape"][:1]
+    return bool(len(sequence["members"]) == sequence["size"] or [sequence["size"]] != array["shape"][:1])
 
 
 def _of_members(before: Description, after: Description, tolerance: float, part: str) -> Difference | None:

@@ -14,7 +14,7 @@ from emberlint.trial.descriptions import described
 
 CALLS = 3000
 LINES = 400
-SECONDS = 15.0
+SECONDS = 10.0
 # Their inputs are the variables of the function around them, in which a difference is found.
 _INNER = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>")
 _RETURNING = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ from emberlint.trial.errors import TrialError
 from emberlint.trial.projects import Project, copied
 from emberlint.trial.runs import Copy, Outcomes, Record, Runner
 
-ENGINES = ("numpy", "torch", "mlx")
+# Number of tests that raise at one line whose calls are recorded.
+ALIKE = 4
 
 
 class Cause(NamedTuple):
@@ -69,8 +71,8 @@ def trial(
         root = copied(project, os.path.join(folder, "port"), ported)
         after = {engine: runner.outcomes(Copy(root, engine), len(before.tests)) for engine in chosen}
         failing = {engine: sorted(good - outcomes.passed()) for engine, outcomes in after.items()}
-        ran = {engine: [test for test in tests if test in after[engine].tests] for engine, tests in failing.items()}
-        found = _divergences(runner, first, root, ran)
+        recorded = {engine: _recorded(tests, after[engine], project) for engine, tests in failing.items()}
+        found = _divergences(runner, first, root, recorded)
         failures = [
             Failure(test, engine, _cause(test, after[engine], found.get((test, engine)), project, ported))
             for engine in chosen
@@ -113,6 +115,22 @@ class Found(NamedTuple):
     step: causes.Step | None
     arguments: Divergence | None
     types: Divergence | None
+
+
+def _recorded(tests: list[str], outcomes: Outcomes, project: Project) -> list[str]:
+    """Tests to record: those that ran, but only some of those that fail at the same line of the package."""
+    counts: Counter[tuple[str, int]] = Counter()
+    found = []
+    for test in tests:
+        record = outcomes.tests.get(test)
+        if record is None or record["outcome"] != "failed":
+            continue
+        frame = _deepest(record, project, inside=True)
+        if frame is not None:
+            counts[frame[:2]] += 1
+        if frame is None or counts[frame[:2]] <= ALIKE:
+            found.append(test)
+    return found
 
 
 def _divergences(runner: Runner, first: Copy, root: str, failing: dict[str, list[str]]) -> dict[tuple[str, str], Found]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 class Flat:
     """The elements of a tensor in row-major order, as NumPy's ``x.flat``; assignments change the tensor.
 
+    >>> from ember_ml.nn.tensor import EmberTensor
     >>> x = EmberTensor([[1, 2], [3, 4]])
     >>> x.flat[2].item(), len(x.flat), [element.item() for element in x.flat]
     (3, 4, [1, 2, 3, 4])

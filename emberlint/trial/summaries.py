@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emberlint.trial.trials import Cause, Result
+from emberlint.trial.explanations import Cause
+from emberlint.trial.trials import Result
 
 
 def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> list[str]:

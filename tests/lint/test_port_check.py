@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,11 @@ from emberlint import cli
 from emberlint.trial.commands import parsed
 from emberlint.trial.descriptions import described
 from emberlint.trial.differences import difference, type_difference
+from emberlint.trial.divergences import divergence, other_arguments, stable
 from emberlint.trial.errors import TrialError
+from emberlint.trial.explanations import Found, cause
+from emberlint.trial.projects import Project
+from emberlint.trial.runs import Outcomes
 
 ENGINES = get_available_backends()
 PYTHON = shlex.quote(sys.executable)
@@ -298,3 +303,46 @@ def test_numbers_and_tensors_are_compared_by_value(backend: str) -> None:
             (None, tensor.asarray(1.0)),
         ):
             assert difference(described(one), described(other), 1e-5) is not None
+
+
+def call(result: object, **given: object) -> dict[str, Any]:
+    """Record of a call of one function of a package by a test."""
+    return {
+        "file": "tiny/core.py",
+        "function": "f",
+        "start": 3,
+        "line": 4,
+        "index": 0,
+        "outer": True,
+        "given": {name: described(value) for name, value in given.items()},
+        "changed": {},
+        "result": described(result),
+    }
+
+
+@pytest.mark.parametrize(("result", "place"), [(1 + 1e-13, "tests/test_core.py"), (1.1, "tiny/core.py")])
+def test_differences_of_the_last_digits_do_not_hide_what_the_test_checks(result: float, place: str) -> None:
+    known = divergence([call(1.0, x=2)], [call(result, x=2)])
+    assert known is not None
+    assert known.is_rounding() == (place != "tiny/core.py")
+    frames = [["tests/test_core.py", 9, "test_f", "assert type(core.f(2)) is float"]]
+    record = {"outcome": "failed", "error": "AssertionError", "message": "", "frames": frames, "context": None}
+    outcomes = Outcomes({"test_f": record}, [], None)
+    project = Project("", {"tiny/core.py": "tiny.core"})
+    found = cause(
+        "test_f", outcomes, Found(known, None, None, None), project, {"tiny/core.py": b"\n\ndef f(x):\n  1\n"}
+    )
+    assert found.file == place
+    assert "the result of `f` differs" in " ".join([found.text, *found.facts])
+
+
+def test_a_function_is_not_blamed_for_other_arguments_or_unstable_results() -> None:
+    before, after = [call(1.0, x=1), call(5.0, x=3)], [call(2.0, x=2), call(6.0, x=3)]
+    known = divergence(before, after)
+    assert known is not None
+    assert known.after is after[1]
+    assert divergence(stable(before, [call(1.0, x=1), call(7.0, x=3)]), after) is None
+    assert divergence(before, [after[0]]) is None
+    other = other_arguments(before, after)
+    assert other is not None
+    assert other.what == "x"

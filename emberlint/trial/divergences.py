@@ -1,4 +1,4 @@
-"""The cause of a test's failure, from what the functions of a package did before and after the port."""
+"""Where the calls of a test, before and after a port, diverge."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class Divergence(NamedTuple):
     what: str
     difference: Difference
     tolerance: float
+
+    def is_rounding(self) -> bool:
+        """Whether the values differ only in their last digits."""
+        return self.tolerance == TOLERANCES[-1]
 
     def raises(self) -> bool:
         """Whether it is the call that raises an exception after the port; its traceback has the line."""

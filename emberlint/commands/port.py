@@ -54,7 +54,8 @@ from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rewrite.safety import is_unsupported
-from emberlint.rewrite.surroundings import callee
+from emberlint.rewrite.subclasses import class_view
+from emberlint.rewrite.surroundings import callee, is_viewed
 from emberlint.rules import Rule
 from emberlint.source import files
 from emberlint.source.modules import module_of
@@ -131,6 +132,9 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
     first = _checks(origin, others.taken)
+    if config.namespace == EMBER_TENSORS and origin == "numpy":
+        data, changes = _walked(data, path, config, module, package, class_view)
+        count.update({PORT.code: changes} if changes else {})
     for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
@@ -143,7 +147,7 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             data = text.encode(new)
             count.update(finding.code for finding in done)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
-        data, changes = _sequence_tests(data, path, config, module, package)
+        data, changes = _walked(data, path, config, module, package, sequence_test)
         count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
     notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
@@ -295,8 +299,15 @@ def _chained(node: ast.Assign | ast.AugAssign, file: File) -> None:
             file.report(PORT, target, "chained indices", fix=fix)
 
 
-def _sequence_tests(data: bytes, path: str, config: Config, module: str, package: str) -> tuple[bytes, int]:
-    """Content of a file whose tests for sequences exclude elements of tensors, and the number of changes."""
+def _walked(
+    data: bytes,
+    path: str,
+    config: Config,
+    module: str,
+    package: str,
+    rewrite: Callable[[ast.Call, File], tuple[Edit, ...]],
+) -> tuple[bytes, int]:
+    """Content of a file after a rewrite of calls, whatever is known of their arguments, and the number of changes."""
     try:
         text = Source(data, path)
         tree = parse(text)
@@ -308,7 +319,7 @@ def _sequence_tests(data: bytes, path: str, config: Config, module: str, package
     todo = [
         Finding(PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, ""))
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (edits := sequence_test(node, state))
+        if isinstance(node, ast.Call) and (edits := rewrite(node, state))
     ]
     new, done = fixes.applied(text, todo)
     return text.encode(new), len(done)
@@ -333,7 +344,7 @@ def _of(origin: str, check: Check) -> Check:
         # NumPy's generator has a state that the program or its tests may seed; EMB312 reports these calls.
         if engine_of(path) != origin or path.startswith("numpy.random."):
             return
-        if not (isinstance(node, ast.Call) and _rewriting(node, path)):
+        if not (isinstance(node, ast.Call) and (_rewriting(node, path) or _is_viewed(node, path, file))):
             check(node, file)
 
     return checked
@@ -362,6 +373,11 @@ def _is_inspected(node: ast.expr, file: File) -> bool:
     return name.startswith("inspect.") or name.rpartition(".")[2] in ("signature", "getsource", "getfullargspec")
 
 
+def _is_viewed(node: ast.Call, path: str, file: File) -> bool:
+    """Whether an array of NumPy is viewed as a class or a dtype, which tensors cannot be."""
+    return engine_of(path) == "numpy" and is_viewed(node, file)
+
+
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
     """Rewrite of a call that only a port makes, if there is one."""
     if path == "numpy.array":
@@ -373,7 +389,7 @@ def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | No
 
 def _special(node: ast.Call, file: File) -> None:
     path = file.path(node.func)
-    rewrite = _rewriting(node, path) if path else None
+    rewrite = _rewriting(node, path) if path and not _is_viewed(node, path, file) else None
     if rewrite is not None:
         file.report(PORT, node, f"`{file.text(node.func)}`", fix=rewrite(node, file))
 

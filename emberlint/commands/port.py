@@ -50,6 +50,7 @@ from emberlint.rewrite.behavior import (
 )
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.elements import sequence_test
+from emberlint.rewrite.foreign import special_function
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for, spelled
@@ -147,8 +148,9 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             data = text.encode(new)
             count.update(finding.code for finding in done)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
-        data, changes = _walked(data, path, config, module, package, sequence_test)
-        count.update({PORT.code: changes} if changes else {})
+        for rewrite in (sequence_test, special_function):
+            data, changes = _walked(data, path, config, module, package, rewrite)
+            count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
     notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
@@ -308,21 +310,29 @@ def _walked(
     rewrite: Callable[[ast.Call, File], tuple[Edit, ...]],
 ) -> tuple[bytes, int]:
     """Content of a file after a rewrite of calls, whatever is known of their arguments, and the number of changes."""
-    try:
-        text = Source(data, path)
-        tree = parse(text)
-    except PARSE_ERRORS:
-        return data, 0
-    # A pass with checks visits only calls that involve arrays.
-    state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
-    linter.visit(state)
-    todo = [
-        Finding(PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, ""))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (edits := rewrite(node, state))
-    ]
-    new, done = fixes.applied(text, todo)
-    return text.encode(new), len(done)
+    count = 0
+    for _ in range(fixes.ROUNDS):
+        try:
+            text = Source(data, path)
+            tree = parse(text)
+        except PARSE_ERRORS:
+            break
+        # A pass with checks visits only calls that involve arrays.
+        state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
+        linter.visit(state)
+        todo = [
+            Finding(
+                PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, "")
+            )
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and (edits := rewrite(node, state))
+        ]
+        new, done = fixes.applied(text, todo)
+        if not done:
+            break
+        data = text.encode(new)
+        count += len(done)
+    return data, count
 
 
 def _repeated(node: ast.BinOp, file: File) -> None:

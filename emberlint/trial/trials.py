@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from emberlint.trial.explanations import Cause, Found, cause, deepest_frame, err
 from emberlint.trial.projects import Project, copied
 from emberlint.trial.runs import Copy, Outcomes, Record, Runner
 
-# Number of tests that raise at one line whose calls are recorded.
+# Number of tests that fail at one line whose calls are recorded.
 ALIKE = 4
 
 
@@ -58,10 +57,15 @@ def trial(
         root = copied(project, os.path.join(folder, "port"), ported)
         after = {engine: runner.outcomes(Copy(root, engine), len(before.tests)) for engine in chosen}
         failing = {engine: sorted(good - outcomes.passed()) for engine, outcomes in after.items()}
-        recorded = {engine: _recorded(tests, after[engine], project) for engine, tests in failing.items()}
+        models = {engine: _models(tests, after[engine], project) for engine, tests in failing.items()}
+        recorded = {engine: sorted(set(model.values())) for engine, model in models.items()}
         found = _divergences(runner, first, root, recorded)
         failures = [
-            Failure(test, engine, cause(test, after[engine], found.get((test, engine)), project, ported))
+            Failure(
+                test,
+                engine,
+                cause(test, after[engine], found.get((models[engine].get(test, test), engine)), project, ported),
+            )
             for engine in chosen
             for test in failing[engine]
         ]
@@ -95,19 +99,22 @@ def _check_passed(before: Outcomes, good: set[str]) -> None:
     )
 
 
-def _recorded(tests: list[str], outcomes: Outcomes, project: Project) -> list[str]:
-    """Tests to record: those that ran, but only some of those that fail at the same line of the package."""
-    counts: Counter[tuple[str, int]] = Counter()
-    found = []
+def _models(tests: list[str], outcomes: Outcomes, project: Project) -> dict[str, str]:
+    """The tests to record, as values: of each test that ran, itself or an earlier one that fails at the same line.
+
+    Parametrized tests often fail at one line, and recording takes long. Each of the first ``ALIKE`` is recorded.
+    """
+    known: dict[object, list[str]] = {}
+    found = {}
     for test in tests:
         record = outcomes.tests.get(test)
         if record is None or record["outcome"] != "failed":
             continue
-        frame = deepest_frame(record, project, inside=True)
-        if frame is not None:
-            counts[frame[:2]] += 1
-        if frame is None or counts[frame[:2]] <= ALIKE:
-            found.append(test)
+        frame = deepest_frame(record, project, inside=True) or deepest_frame(record, project, inside=False)
+        alike = known.setdefault((frame[:2] if frame else test, record["error"]), [])
+        if len(alike) < ALIKE:
+            alike.append(test)
+        found[test] = alike[0] if test not in alike else test
     return found
 
 

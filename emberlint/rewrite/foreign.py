@@ -6,18 +6,30 @@ import ast
 
 from emberlint.findings import Edit
 from emberlint.inference.file import File
+from emberlint.knowledge.returns import words
 from emberlint.knowledge.types import INSTANCE, NONE, SCALAR, STRING
 from emberlint.rewrite.imports import import_name
 
+# Ufuncs of scipy.special with one result. Its other functions want Python numbers, or return several arrays.
+_UFUNCS = words(
+    """
+    beta betainc betaincinv betaln binom boxcox cbrt dawsn digamma ellipe ellipeinc ellipk ellipkinc entr erf erfc
+    erfcinv erfcx erfi erfinv exp1 expi expit expn exprel gamma gammainc gammaincc gammainccinv gammaincinv gammaln
+    hankel1 hankel2 huber hyp1f1 hyp2f1 i0 i0e i1 i1e inv_boxcox iv ive j0 j1 jn jv jve k0 k0e k1 k1e kl_div kn kv kve
+    lambertw log_expit log_ndtr loggamma logit ndtr ndtri poch psi rel_entr rgamma spence stdtr struve wofz xlog1py
+    xlogy y0 y1 yn yv yve zeta
+    """
+)
 _CONSTANT = frozenset({SCALAR, STRING, NONE, INSTANCE})
 
 
 def special_function(node: ast.Call, file: File) -> tuple[Edit, ...]:
     """Edits of ``scipy.special.j0(x)`` to ``tensor.asarray(scipy.special.j0(tensor.to_numpy(x)))``.
 
-    Its functions are ufuncs, which reject EmberTensors. Arguments that are numbers stay as they are.
+    Ufuncs of other libraries reject EmberTensors. Arguments that are numbers stay as they are.
     """
-    if not file.path(node.func).startswith("scipy.special.") or any(isinstance(one, ast.Starred) for one in node.args):
+    space, _, function = file.path(node.func).rpartition(".")
+    if space != "scipy.special" or function not in _UFUNCS or any(isinstance(one, ast.Starred) for one in node.args):
         return ()
     arrays = [argument for argument in node.args if _may_be_tensor(argument, file)]
     if not arrays or b"ember_ml" not in file.source.data:

@@ -15,7 +15,7 @@ CONFIG = Config(namespace=EMBER_TENSORS)
 PROGRAM = """
     import numpy as np
     from scipy import special
-    from scipy.special import gamma, j0, jv
+    from scipy.special import gamma, j0, jn_zeros, jv
 
 
     def bessel(x, order):
@@ -27,7 +27,7 @@ PROGRAM = """
 
 
     def constant():
-        return gamma(5), jv(1, -2.0)
+        return gamma(5), jv(1, -2.0), jn_zeros(int(1), 2).tolist()
 """
 
 
@@ -51,7 +51,7 @@ def test_ufuncs_of_scipy_get_arrays(backend: Backend) -> None:
 
 def test_numbers_stay() -> None:
     text = ported(PROGRAM)
-    assert "return gamma(5), jv(1, -2.0)" in text
+    assert "return gamma(5), jv(1, -2.0), jn_zeros(int(1), 2).tolist()" in text
     assert "tensor.asarray(j0(tensor.to_numpy(x)))" in text
 
 

@@ -402,6 +402,9 @@ class EmberTensor:
             # ``array += x`` changes an array of NumPy, as ``array[...] = x`` does.
             return ufunc(*(part.__array__() if isinstance(part, EmberTensor) else part for part in inputs), out=outs)
         operation = getattr(ops, _UFUNCS.get(ufunc.__name__, ufunc.__name__), None)
+        if method == "outer" and not options and operation is not None:
+            x, y = inputs
+            return operation(ops.reshape(x, (*ops.shape(x), *(1,) * ops.ndim(y))), y)
         if method != "__call__" or options or operation is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             given = f" with {', '.join(options)}" if options else ""

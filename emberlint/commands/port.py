@@ -50,7 +50,7 @@ from emberlint.rewrite.behavior import (
 )
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.elements import sequence_test
-from emberlint.rewrite.foreign import special_function
+from emberlint.rewrite.foreign import scipy_function
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.names import differs, operation_for, spelled
@@ -148,7 +148,7 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             data = text.encode(new)
             count.update(finding.code for finding in done)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
-        for rewrite in (sequence_test, special_function):
+        for rewrite in (sequence_test, scipy_function):
             data, changes = _walked(data, path, config, module, package, rewrite)
             count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)

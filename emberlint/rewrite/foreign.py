@@ -20,24 +20,33 @@ _UFUNCS = words(
     xlogy y0 y1 yn yv yve zeta
     """
 )
+# Functions of scipy.fft and scipy.fftpack, which read NumPy's attributes of the first argument.
+_TRANSFORMS = words("dct dst fft fft2 fftn fftshift hilbert idct idst ifft ifft2 ifftn ifftshift irfft rfft")
 _CONSTANT = frozenset({SCALAR, STRING, NONE, INSTANCE})
 
 
-def special_function(node: ast.Call, file: File) -> tuple[Edit, ...]:
+def scipy_function(node: ast.Call, file: File) -> tuple[Edit, ...]:
     """Edits of ``scipy.special.j0(x)`` to ``tensor.asarray(scipy.special.j0(tensor.to_numpy(x)))``.
 
     Ufuncs of other libraries reject EmberTensors. Arguments that are numbers stay as they are.
     """
-    space, _, function = file.path(node.func).rpartition(".")
-    if space != "scipy.special" or function not in _UFUNCS or any(isinstance(one, ast.Starred) for one in node.args):
+    if any(isinstance(argument, ast.Starred) for argument in node.args):
         return ()
-    arrays = [argument for argument in node.args if _may_be_tensor(argument, file)]
+    arrays = [argument for argument in _array_arguments(node, file) if _may_be_tensor(argument, file)]
     if not arrays or b"ember_ml" not in file.source.data:
         return ()
     name, imports = import_name(file.config.namespace, file)
     edits = [file.edit(argument, f"{name}.to_numpy({file.text(argument)})") for argument in arrays]
     start, end = file.span(node)
     return (*imports, Edit(start, start, f"{name}.asarray("), *edits, Edit(end, end, ")"))
+
+
+def _array_arguments(node: ast.Call, file: File) -> list[ast.expr]:
+    """Arguments of a call that are arrays, if it is one of these functions."""
+    space, _, function = file.path(node.func).rpartition(".")
+    if space == "scipy.special" and function in _UFUNCS:
+        return node.args
+    return node.args[:1] if space in ("scipy.fft", "scipy.fftpack") and function in _TRANSFORMS else []
 
 
 def _may_be_tensor(node: ast.expr, file: File) -> bool:

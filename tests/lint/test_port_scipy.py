@@ -1,4 +1,4 @@
-"""A port to EmberTensors of code that calls ufuncs of SciPy."""
+"""A port to EmberTensors of code that calls functions of SciPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emberlint.config import EMBER_TENSORS, Config
 CONFIG = Config(namespace=EMBER_TENSORS)
 PROGRAM = """
     import numpy as np
-    from scipy import special
+    from scipy import fftpack, special
     from scipy.special import gamma, j0, jn_zeros, jv
 
 
@@ -24,6 +24,10 @@ PROGRAM = """
 
     def nested(x):
         return special.gammaln(gamma(np.asarray(x)))
+
+
+    def spectrum(x):
+        return fftpack.fftshift(fftpack.fft(2j * np.asarray(x), 2))
 
 
     def constant():
@@ -38,7 +42,7 @@ def ported(text: str) -> str:
     return done.after.decode()
 
 
-def test_ufuncs_of_scipy_get_arrays(backend: Backend) -> None:
+def test_functions_of_scipy_get_arrays(backend: Backend) -> None:
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     exec(textwrap.dedent(PROGRAM), before)
@@ -46,6 +50,7 @@ def test_ufuncs_of_scipy_get_arrays(backend: Backend) -> None:
     x = after["tensor"].asarray([1.0, 2.5], dtype="float64")
     assert np.allclose(after["bessel"](x, 2).numpy(), before["bessel"](np.asarray([1.0, 2.5]), 2))
     assert np.allclose(after["nested"](x).numpy(), before["nested"]([1.0, 2.5]))
+    assert np.allclose(after["spectrum"]([1, 2]).numpy(), before["spectrum"]([1, 2]))
     assert after["constant"]() == before["constant"]()
 
 

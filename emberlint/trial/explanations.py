@@ -14,6 +14,7 @@ class Cause(NamedTuple):
     """The cause of a failure: a place, what happens there, and further facts.
 
     ``file`` is empty if no place is known. ``test`` is the place where the test fails, if that is another one.
+    ``error`` is the class of an exception that is raised there.
     """
 
     file: str
@@ -21,6 +22,11 @@ class Cause(NamedTuple):
     text: str
     facts: tuple[str, ...] = ()
     test: str = ""
+    error: str = ""
+
+    def key(self) -> tuple[str, int, str]:
+        """What causes that are one have in common."""
+        return self.file, self.line, self.error if self.file else self.text
 
 
 class Found(NamedTuple):
@@ -49,7 +55,8 @@ def cause(test: str, outcomes: Outcomes, found: Found | None, project: Project, 
             facts.append(f"first difference: {place[0]}:{place[1]}: {place[2]}")
     if inside is not None:
         file, line, _, text = inside
-        return Cause(file, line, f"`{text}` raises {error_text(record)}", tuple(facts), _failed(record, project))
+        message = f"`{text}` raises {error_text(record)}"
+        return Cause(file, line, message, tuple(facts), _failed(record, project), record["error"])
     return _in_test(record, found, project, facts)
 
 

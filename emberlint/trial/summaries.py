@@ -24,18 +24,18 @@ def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> lis
         lines.append(f"{result.others} {words} skipped or failed before the port, and not compared.")
     if not result.failures:
         return lines
-    groups: dict[tuple[str, int], list[tuple[Cause, str, list[str]]]] = {}
+    groups: dict[tuple[str, int, str], list[tuple[Cause, str, list[str]]]] = {}
     tests: dict[str, dict[str, Cause]] = {}
     for failure in result.failures:
         tests.setdefault(failure.test, {})[failure.engine] = failure.cause
     for test, by_engine in tests.items():
-        places: dict[tuple[str, int], list[str]] = {}
+        keys: dict[tuple[str, int, str], list[str]] = {}
         for engine, cause in by_engine.items():
-            places.setdefault((cause.file, cause.line), []).append(engine)
-        for place, engines in places.items():
-            groups.setdefault(place, []).append((by_engine[engines[0]], test, engines))
+            keys.setdefault(cause.key(), []).append(engine)
+        for key, engines in keys.items():
+            groups.setdefault(key, []).append((by_engine[engines[0]], test, engines))
     lines += ["", f"Tests that fail after the port ({len(tests)}), by cause:"]
-    for (file, line), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+    for (file, line, _), group in sorted(groups.items(), key=lambda item: -len(item[1])):
         cause = group[0][0]
         path, static = named(file, line) if file else ("", "")
         lines.append(f"    {path}:{line}: {cause.text}" if file else f"    {cause.text}")

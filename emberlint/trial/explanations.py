@@ -140,6 +140,7 @@ def deepest_frame(record: Record, project: Project, *, inside: bool) -> tuple[st
 
 
 def error_text(record: Record) -> str:
+    """Class and message of an error; the middle of a long message is left out."""
     message = " ".join(record["message"].split())
-    message = message if len(message) <= 200 else message[:196] + " ..."
+    message = message if len(message) <= 240 else f"{message[:160]} ... {message[-75:]}"
     return f"{record['error']}: {message}" if record["error"] else message

@@ -654,7 +654,13 @@ def _section(title: str, places: list[str]) -> list[str]:
 
 
 def check(
-    paths: list[str], done: list[Ported], command: str, engines: list[str] | None, base: str = ""
+    paths: list[str],
+    done: list[Ported],
+    command: str,
+    engines: list[str] | None = None,
+    *,
+    origin: str = "numpy",
+    base: str = "",
 ) -> tuple[Result, list[str]]:
     """Result of a package's tests before and after its port, and the lines of the report about them.
 
@@ -672,7 +678,8 @@ def check(
     original = {name: one.before for name, one in names.items()}
     if base:
         original = revision(project, base, list(original))
-    result = trial(project, words, original, {name: one.after for name, one in names.items()}, engines)
+    dtype = "float64" if origin == "numpy" else "float32"
+    result = trial(project, words, original, {name: one.after for name, one in names.items()}, engines, dtype)
     return result, summary(result, partial(_named, names, project))
 
 
@@ -761,7 +768,9 @@ def main(arguments: list[str] | None = None) -> int:
     lines: list[str] = []
     if options.check:
         try:
-            result, lines = check(options.paths, done, options.check, options.engines, options.base)
+            result, lines = check(
+                options.paths, done, options.check, options.engines, origin=options.origin, base=options.base
+            )
         except TrialError as error:
             sys.stderr.write(f"emberlint port: {error}\nno file was changed\n")
             return ERROR

@@ -176,7 +176,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
         import ember_ml
 
         ember_ml.set_backend(settings["engine"])
-        ember_ml.ops.set_default_dtype("float64")
+        ember_ml.ops.set_default_dtype(settings["dtype"])
     trial = Trial(settings)
     early_config.pluginmanager.register(trial, "emberlint-trial")
     outcome: Any = yield

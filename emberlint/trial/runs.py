@@ -44,11 +44,15 @@ class Outcomes(NamedTuple):
 
 
 class Runner(NamedTuple):
-    """What the runs of a trial share. ``scratch`` is a folder for files, ``limits`` are seconds by test."""
+    """What the runs of a trial share.
+
+    ``scratch`` is a folder for files, ``dtype`` the default dtype of the port, ``limits`` are seconds by test.
+    """
 
     command: Command
     project: Project
     scratch: str
+    dtype: str
     limits: dict[str, float]
 
     def limit(self, before: Outcomes) -> Runner:
@@ -112,6 +116,7 @@ class Runner(NamedTuple):
                     "files": list(self.project.modules),
                     "modules": list(self.project.modules.values()),
                     "engine": copy.engine,
+                    "dtype": self.dtype,
                     "recorded": kind,
                     "tests": tests,
                     "limits": self.limits,
@@ -148,7 +153,7 @@ class Runner(NamedTuple):
             paths += [os.path.join(copy.root, inner)] if not inner.startswith("..") else [path] if path else []
         changes = {"PYTHONPATH": os.pathsep.join(paths), SETTINGS: settings}
         if copy.engine:
-            # Results are compared with those of NumPy, which computes in float64 on the CPU.
+            # The original of NumPy computes on the CPU, where every engine has float64.
             changes |= {"EMBER_ML_BACKEND": copy.engine, "EMBER_ML_DEVICE": "cpu"}
         return {**given, **changes}
 
@@ -161,7 +166,7 @@ def _follow(process: subprocess.Popen[bytes], records: str, title: str, total: i
     shown = sys.stderr.isatty()
     of = f" of {total}" if total else ""
     if not shown:
-        sys.stderr.write(f"{title}{of and f' ({total})'}\n")
+        sys.stderr.write(f"{title} ({total} test{'s' * (total > 1)})\n" if total else f"{title}\n")
     sys.stderr.flush()
     start = time.monotonic()
     done = 0

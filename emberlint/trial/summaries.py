@@ -18,7 +18,7 @@ def summary(result: Result, named: Callable[[str, int], tuple[str, str]]) -> lis
         f"{passed} of {result.before} on {engine} ({passed / result.before:.0%})"
         for engine, passed in result.passed.items()
     )
-    lines = ["", f"Tests that passed before and pass after the port, with float64 as the default: {counts}."]
+    lines = ["", f"Tests that passed before and pass after the port, with {result.dtype} as the default: {counts}."]
     if result.others:
         words = "other test was" if result.others == 1 else "other tests were"
         lines.append(f"{result.others} {words} skipped or failed before the port, and not compared.")

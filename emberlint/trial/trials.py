@@ -33,6 +33,7 @@ class Result(NamedTuple):
     others: int
     passed: dict[str, int]
     failures: list[Failure]
+    dtype: str
 
 
 def trial(
@@ -41,13 +42,14 @@ def trial(
     original: Mapping[str, bytes],
     ported: Mapping[str, bytes],
     engines: list[str] | None = None,
+    dtype: str = "float64",
 ) -> Result:
     """Run a test command on the original and on the port; the contents of files are by path in the project.
 
-    The default of ``engines`` is every installed one.
+    The default of ``engines`` is every installed one. ``dtype`` is the default dtype of the port.
     """
     with tempfile.TemporaryDirectory(prefix="emberlint-") as folder:
-        runner = Runner(command, project, folder, {})
+        runner = Runner(command, project, folder, dtype, {})
         first = Copy(copied(project, os.path.join(folder, "original"), original), "")
         before = runner.outcomes(first)
         chosen = _engines(before, engines)
@@ -70,7 +72,7 @@ def trial(
             for test in failing[engine]
         ]
         passed = {engine: len(good) - len(tests) for engine, tests in failing.items()}
-        return Result(len(good), len(before.tests) - len(good), passed, failures)
+        return Result(len(good), len(before.tests) - len(good), passed, failures, dtype)
 
 
 def _engines(before: Outcomes, engines: list[str] | None) -> list[str]:

@@ -147,7 +147,7 @@ def test_counts(checked: tuple[Path, int, str, str]) -> None:
     assert "1 other test was skipped or failed before the port" in report
     assert "test_doubled" not in report
     assert "running the tests of the original" in messages
-    assert "running the tests of the port on numpy (6)" in messages
+    assert "running the tests of the port on numpy (6 tests)" in messages
 
 
 def test_every_installed_engine_is_the_default(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_every_installed_engine_is_the_default(tmp_path: Path) -> None:
     status, report, messages = port(tmp_path, command=f"{COMMAND} -k doubled")
     assert status == 0
     assert f"default: {', '.join(f'1 of 1 on {engine} (100%)' for engine in ENGINES)}." in report
-    assert all(f"running the tests of the port on {engine} (1)" in messages for engine in ENGINES)
+    assert all(f"running the tests of the port on {engine} (1 test)" in messages for engine in ENGINES)
     assert "tensor" in (tmp_path / "tiny/core.py").read_text()
 
 

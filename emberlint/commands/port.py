@@ -49,7 +49,7 @@ from emberlint.rewrite.behavior import (
     written_parameters,
 )
 from emberlint.rewrite.differences import is_repeatable, silent_differences
-from emberlint.rewrite.elements import sequence_test
+from emberlint.rewrite.elements import classes, dtype_test, sequence_test
 from emberlint.rewrite.foreign import scipy_function
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
@@ -134,8 +134,9 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
     first = _checks(origin, others.taken)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
-        data, changes = _walked(data, path, config, module, package, class_view)
-        count.update({PORT.code: changes} if changes else {})
+        for rewrite in (class_view, dtype_test):
+            data, changes = _walked(data, path, config, module, package, rewrite)
+            count.update({PORT.code: changes} if changes else {})
     for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
@@ -352,7 +353,7 @@ def _of(origin: str, check: Check) -> Check:
     def checked(node: Any, file: File) -> None:
         path = file.path(node.func if isinstance(node, ast.Call) else node)
         # NumPy's generator has a state that the program or its tests may seed; EMB312 reports these calls.
-        if engine_of(path) != origin or path.startswith("numpy.random."):
+        if engine_of(path) != origin or path.startswith("numpy.random.") or node in classes(file):
             return
         if not (isinstance(node, ast.Call) and (_rewriting(node, path) or _is_viewed(node, path, file))):
             check(node, file)

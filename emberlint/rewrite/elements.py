@@ -10,6 +10,7 @@ import ast
 from emberlint.findings import Edit
 from emberlint.inference.file import File
 from emberlint.knowledge.returns import words
+from emberlint.source.tree import dotted
 
 _CLASSES = words("Collection Container Iterable Sized")
 _METHODS = frozenset({"__getitem__", "__iter__", "__len__"})
@@ -30,6 +31,40 @@ def sequence_test(node: ast.Call, file: File) -> tuple[Edit, ...]:
     if file.source.data[file.span(node)[1] :].startswith(axes.encode()):
         return ()
     return (file.edit(node, f"({file.text(node)}{axes})"),)
+
+
+def dtype_test(node: ast.Call, file: File) -> tuple[Edit, ...]:
+    """Edits of ``issubclass(x.dtype.type, np.number)`` to ``np.issubdtype(x.dtype, np.number)``.
+
+    NumPy's dtypes have a class; those of tensors do not, and ``np.issubdtype`` accepts both.
+    """
+    if len(node.args) != 2 or not file.is_builtin(node.func, "issubclass"):
+        return ()
+    kind, group = node.args
+    named = dotted(group).partition(".")[0]
+    if (
+        not dotted(kind).endswith(".dtype.type")
+        or not file.path(group).startswith("numpy.")
+        or "." not in dotted(group)
+    ):
+        return ()
+    dtype = file.text(kind).removesuffix(".type")
+    return (file.edit(node, f"{named}.issubdtype({dtype}, {file.text(group)})"),)
+
+
+def classes(file: File) -> frozenset[ast.AST]:
+    """Expressions in the second argument of ``isinstance`` and ``issubclass``, which are classes and no dtypes."""
+
+    def search() -> frozenset[ast.AST]:
+        return frozenset(
+            part
+            for node in ast.walk(file.tree)
+            if isinstance(node, ast.Call) and dotted(node.func) in ("isinstance", "issubclass") and len(node.args) == 2
+            for part in ast.walk(node.args[1])
+        )
+
+    found: frozenset[ast.AST] = file.shared("classes", search)
+    return found
 
 
 def _is_sequence_test(node: ast.Call, file: File) -> bool:

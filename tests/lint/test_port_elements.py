@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ember_ml.backend import Backend
@@ -57,3 +58,22 @@ def test_sequence_tests_exclude_elements(backend: Backend) -> None:
 )
 def test_other_tests_stay(text: str) -> None:
     assert text.rpartition("return")[2] in ported(text)
+
+
+def test_classes_of_numpy_stay_classes(backend: Backend) -> None:
+    text = """
+        import numpy as np
+
+
+        def kinds(x, value):
+            x = np.asarray(x)
+            numbers = isinstance(value, (int, np.int_)) or isinstance(value, np.float64)
+            return issubclass(x.dtype.type, np.integer), issubclass(x.dtype.type, np.number), numbers
+    """
+    after = ported(text)
+    assert "isinstance(value, (int, np.int_)) or isinstance(value, np.float64)" in after
+    spaces: list[dict[str, Any]] = [{}, {}]
+    for source, space in zip((textwrap.dedent(text), after), spaces, strict=True):
+        exec(source, space)
+    for x, value in (([1, 2], 3), ([1.5], np.float64(2.0)), ([True], "text")):
+        assert spaces[1]["kinds"](x, value) == spaces[0]["kinds"](x, value)

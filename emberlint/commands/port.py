@@ -53,6 +53,7 @@ from emberlint.rewrite.elements import classes, dtype_test, sequence_test
 from emberlint.rewrite.foreign import scipy_function
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.layouts import ordered_copy
 from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rewrite.safety import is_unsupported
 from emberlint.rewrite.subclasses import class_view
@@ -149,7 +150,7 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             data = text.encode(new)
             count.update(finding.code for finding in done)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
-        for rewrite in (sequence_test, scipy_function):
+        for rewrite in (sequence_test, scipy_function, ordered_copy):
             data, changes = _walked(data, path, config, module, package, rewrite)
             count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)

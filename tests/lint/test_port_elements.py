@@ -77,3 +77,25 @@ def test_classes_of_numpy_stay_classes(backend: Backend) -> None:
         exec(source, space)
     for x, value in (([1, 2], 3), ([1.5], np.float64(2.0)), ([True], "text")):
         assert spaces[1]["kinds"](x, value) == spaces[0]["kinds"](x, value)
+
+
+def test_copies_have_no_order(backend: Backend) -> None:
+    text = """
+        import copy
+
+        import numpy as np
+
+
+        def copies(x, names):
+            x = g(np.asarray(x))
+            return x.copy("K"), x.copy(order="F"), copy.copy("C"), names.copy()
+
+
+        def g(x):
+            return x
+    """
+    space: dict[str, Any] = {}
+    exec(ported(text), space)
+    first, second, third, fourth = space["copies"]([1, 2], {"a": 1})
+    assert first.tolist() == second.tolist() == [1, 2]
+    assert (third, fourth) == ("C", {"a": 1})

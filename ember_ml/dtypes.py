@@ -234,7 +234,7 @@ def adapt(dtype: EmberDType, number: type) -> EmberDType:
         return dtype if dtype.kind in KINDS["floating"] else default_float()
     if dtype.kind == "complex floating":
         return dtype
-    return complex128 if dtype is float64 else complex64
+    return complex128 if float_of(dtype) is float64 else complex64
 
 
 def holds(dtype: EmberDType, number: float) -> builtins.bool:

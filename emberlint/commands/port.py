@@ -18,12 +18,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import starmap
 from typing import Any, NamedTuple
 
 from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import chosen_codes
+from emberlint.commands.options import code_list
+from emberlint.commands.status import ERROR, FOUND
 from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
 from emberlint.inference.callees import called
@@ -46,16 +49,25 @@ from emberlint.rewrite.behavior import (
     written_parameters,
 )
 from emberlint.rewrite.differences import is_repeatable, silent_differences
+from emberlint.rewrite.elements import classes, dtype_test, sequence_test
+from emberlint.rewrite.foreign import scipy_function
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.layouts import ordered_copy
 from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rewrite.safety import is_unsupported
-from emberlint.rewrite.surroundings import callee
+from emberlint.rewrite.subclasses import class_view
+from emberlint.rewrite.surroundings import callee, is_viewed
 from emberlint.rules import Rule
 from emberlint.source import files
 from emberlint.source.modules import module_of
 from emberlint.source.text import Source
 from emberlint.source.tree import PARSE_ERRORS, parse
+from emberlint.trial.commands import EXAMPLE, parsed
+from emberlint.trial.errors import TrialError
+from emberlint.trial.projects import Project, project_of, revision
+from emberlint.trial.summaries import summary
+from emberlint.trial.trials import Result, trial
 
 # Rules whose fixes a port applies; those in _NAMED apply only to the names of the engine that is ported from.
 FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "EMB307", "EMB310")
@@ -122,6 +134,10 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
     first = _checks(origin, others.taken)
+    if config.namespace == EMBER_TENSORS and origin == "numpy":
+        for rewrite in (class_view, dtype_test):
+            data, changes = _walked(data, path, config, module, package, rewrite)
+            count.update({PORT.code: changes} if changes else {})
     for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
@@ -133,6 +149,10 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
                 break
             data = text.encode(new)
             count.update(finding.code for finding in done)
+    if config.namespace == EMBER_TENSORS and origin == "numpy":
+        for rewrite in (sequence_test, scipy_function, ordered_copy):
+            data, changes = _walked(data, path, config, module, package, rewrite)
+            count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
     notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
@@ -283,6 +303,40 @@ def _chained(node: ast.Assign | ast.AugAssign, file: File) -> None:
             file.report(PORT, target, "chained indices", fix=fix)
 
 
+def _walked(
+    data: bytes,
+    path: str,
+    config: Config,
+    module: str,
+    package: str,
+    rewrite: Callable[[ast.Call, File], tuple[Edit, ...]],
+) -> tuple[bytes, int]:
+    """Content of a file after a rewrite of calls, whatever is known of their arguments, and the number of changes."""
+    count = 0
+    for _ in range(fixes.ROUNDS):
+        try:
+            text = Source(data, path)
+            tree = parse(text)
+        except PARSE_ERRORS:
+            break
+        # A pass with checks visits only calls that involve arrays.
+        state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
+        linter.visit(state)
+        todo = [
+            Finding(
+                PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, "")
+            )
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and (edits := rewrite(node, state))
+        ]
+        new, done = fixes.applied(text, todo)
+        if not done:
+            break
+        data = text.encode(new)
+        count += len(done)
+    return data, count
+
+
 def _repeated(node: ast.BinOp, file: File) -> None:
     """Rewrite ``[x] * n``: NumPy's integers repeat the list, tensors multiply its elements."""
     if type(node.op) is not ast.Mult:
@@ -300,9 +354,9 @@ def _of(origin: str, check: Check) -> Check:
     def checked(node: Any, file: File) -> None:
         path = file.path(node.func if isinstance(node, ast.Call) else node)
         # NumPy's generator has a state that the program or its tests may seed; EMB312 reports these calls.
-        if engine_of(path) != origin or path.startswith("numpy.random."):
+        if engine_of(path) != origin or path.startswith("numpy.random.") or node in classes(file):
             return
-        if not (isinstance(node, ast.Call) and _rewriting(node, path)):
+        if not (isinstance(node, ast.Call) and (_rewriting(node, path) or _is_viewed(node, path, file))):
             check(node, file)
 
     return checked
@@ -331,6 +385,11 @@ def _is_inspected(node: ast.expr, file: File) -> bool:
     return name.startswith("inspect.") or name.rpartition(".")[2] in ("signature", "getsource", "getfullargspec")
 
 
+def _is_viewed(node: ast.Call, path: str, file: File) -> bool:
+    """Whether an array of NumPy is viewed as a class or a dtype, which tensors cannot be."""
+    return engine_of(path) == "numpy" and is_viewed(node, file)
+
+
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
     """Rewrite of a call that only a port makes, if there is one."""
     if path == "numpy.array":
@@ -342,7 +401,7 @@ def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | No
 
 def _special(node: ast.Call, file: File) -> None:
     path = file.path(node.func)
-    rewrite = _rewriting(node, path) if path else None
+    rewrite = _rewriting(node, path) if path and not _is_viewed(node, path, file) else None
     if rewrite is not None:
         file.report(PORT, node, f"`{file.text(node.func)}`", fix=rewrite(node, file))
 
@@ -540,8 +599,11 @@ def share(done: list[Ported], place: int) -> float:
     return 1 - sum(one.bound[place] for one in done) / sites if sites else 1.0
 
 
-def report(done: list[Ported]) -> str:
-    """Report of a port: rewritten files, remaining findings, and the fraction of portable sites before and after."""
+def report(done: list[Ported], tests: list[str] | None = None) -> str:
+    """Report of a port: rewritten files, remaining findings, and the fraction of portable sites before and after.
+
+    ``tests`` are the lines of the part about tests.
+    """
     changed = [one for one in done if one.before != one.after]
     total: Counter[str] = sum((one.rewritten for one in done), Counter())
     lines = [f"{len(changed)} of {len(done)} files rewritten, {total.total()} changes."]
@@ -580,6 +642,7 @@ def report(done: list[Ported]) -> str:
             'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
         )
         lines.append("Engines round differently in the last digits, and the messages of errors are not NumPy's.")
+    lines += tests or []
     return "\n".join(lines) + "\n"
 
 
@@ -592,9 +655,69 @@ def _section(title: str, places: list[str]) -> list[str]:
     return ["", f"{title}:", *(f"    {place}" for place in places)] if places else []
 
 
+def check(
+    paths: list[str],
+    done: list[Ported],
+    command: str,
+    engines: list[str] | None = None,
+    *,
+    origin: str = "numpy",
+    base: str = "",
+) -> tuple[Result, list[str]]:
+    """Result of a package's tests before and after its port, and the lines of the report about them.
+
+    ``base`` is the git revision with the code before the port; by default, the port has not been written yet.
+    """
+    words = parsed(command)
+    package = [one for one in done if not _is_test(one.path)]
+    if not any(one.before != one.after for one in package) and not base:
+        raise TrialError(
+            "--check: the port changes no file; if the files are ported already, name the revision of git "
+            "before that with --base"
+        )
+    project = project_of(paths, [one.path for one in package])
+    names = {project.relative(one.path): one for one in done}
+    original = {name: one.before for name, one in names.items()}
+    if base:
+        original = revision(project, base, list(original))
+    dtype = "float64" if origin == "numpy" else "float32"
+    result = trial(project, words, original, {name: one.after for name, one in names.items()}, engines, dtype)
+    return result, summary(result, partial(_named, names, project))
+
+
+def _named(names: Mapping[str, Ported], project: Project, file: str, line: int) -> tuple[str, str]:
+    """Path of a file as the report has it, and what the report says about the statement at a line."""
+    one = names.get(file)
+    if one is None:
+        return os.path.relpath(os.path.join(project.root, file)), ""
+    lines = _statement(one.after, line)
+    for finding in (*one.notes.changes, *one.left, *one.notes.unknown, *one.notes.inputs):
+        if finding.line in lines:
+            return one.path, _line(finding)
+    return one.path, ""
+
+
+def _statement(data: bytes, line: int) -> range:
+    """Lines of the statement at a line; of a statement with a body, the line alone."""
+    try:
+        tree = ast.parse(data)
+    except PARSE_ERRORS:
+        return range(line, line + 1)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
+            end = node.end_lineno or node.lineno
+            if node.lineno <= line <= end:
+                return range(node.lineno, end + 1)
+    return range(line, line + 1)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = argparse.ArgumentParser(prog="emberlint port", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="emberlint port",
+        description=(__doc__ or "").partition("\n")[0],
+        epilog=f"example: emberlint port mypackage --from numpy --check {EXAMPLE}",
+    )
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="files and folders")
     add(
@@ -615,7 +738,27 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="also port tests: files test_*.py, *_test.py and tests.py, and folders named tests",
     )
+    add(
+        "--check",
+        metavar="COMMAND",
+        help="run this pytest command before and after the port, in copies of the project, and report the cause of "
+        "each test that no longer passes",
+    )
+    add(
+        "--engines",
+        type=code_list,
+        metavar="ENGINE,...",
+        help="engines to run the tests on, separated by commas (default: all that are installed)",
+    )
+    add(
+        "--base",
+        default="",
+        metavar="REVISION",
+        help="git revision before the port, for --check of files that are ported already",
+    )
     options = parser.parse_args(arguments)
+    if not options.check and (options.engines or options.base):
+        parser.error("--engines and --base are options of --check")
     first = options.paths[0]
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = configuration.load(folder)
@@ -623,6 +766,16 @@ def main(arguments: list[str] | None = None) -> int:
         config = config._replace(namespace=EMBER_TENSORS)
     unread: list[Unread] = []
     done = list(port(options.paths, options.origin, config, unread, tests=options.tests))
+    result: Result | None = None
+    lines: list[str] = []
+    if options.check:
+        try:
+            result, lines = check(
+                options.paths, done, options.check, options.engines, origin=options.origin, base=options.base
+            )
+        except TrialError as error:
+            sys.stderr.write(f"emberlint port: {error}\nno file was changed\n")
+            return ERROR
     for one in done:
         if one.before == one.after:
             continue
@@ -630,10 +783,12 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(_diff(one))
         else:
             files.write(one.path, one.after)
-    sys.stdout.write(report(done))
+    sys.stdout.write(report(done, lines))
     if unread:
         sys.stderr.write("".join(path.warning() for path in unread))
-        return 2
+        return ERROR
+    if result is not None and result.failures:
+        return FOUND
     return int(any(finding.code == "EMB001" for one in done for finding in one.left))
 
 

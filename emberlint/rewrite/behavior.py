@@ -545,7 +545,7 @@ def _may_be_object(node: ast.expr, state: State) -> bool:
 
 
 def _attribute_note(node: ast.Attribute, state: State) -> str:
-    if node.attr in _ATTRIBUTES and not state.path(node):
+    if node.attr in _ATTRIBUTES and not state.path(node) and not (node.attr == "flat" and _is_wrapped(state)):
         return f"`{shortened(state.text(node))}`: tensors of other engines have no `.{node.attr}`"
     of_dtype = isinstance(node.value, ast.Attribute) and node.value.attr == "dtype"
     if node.attr in _DTYPE_ATTRIBUTES and of_dtype and not (node.attr == "kind" and _is_wrapped(state)):

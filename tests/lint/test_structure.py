@@ -24,6 +24,7 @@ LAYERS = (
     {"rules"},
     {"report"},
     {"lint"},
+    {"trial"},
     {"commands"},
     {"cli", "flake8", "generate"},
     {"__main__"},

@@ -14,6 +14,7 @@ from ember_ml.dtypes import EmberDType
 from ember_ml.extend import Backend, backend_of, current_backend, load_backend, register_wrapper, rename_error
 from ember_ml.extend import unwrap as unwrap_tree
 from ember_ml.nn.tensor import operators
+from ember_ml.nn.tensor.flat import Flat
 from ember_ml.nn.tensor.keys import is_plain
 from ember_ml.nn.tensor.methods import methods
 from ember_ml.nn.tensor.operators import binary, in_place, reflected, unary
@@ -157,6 +158,11 @@ class EmberTensor:
         return self.home.chosen_as
 
     @property
+    def flat(self) -> Flat:
+        """Elements in row-major order, which are read and assigned by one index: ``x.flat[3]``."""
+        return Flat(self)
+
+    @property
     def T(self) -> EmberTensor:  # noqa: N802 - as in NumPy and the standard
         """Tensor with its axes in reverse order."""
         return _as_ember_tensor(ops.transpose(self))
@@ -258,10 +264,10 @@ class EmberTensor:
             raise
 
     def __bool__(self) -> bool:
-        if self.ndim:
+        if self.size != 1:
             raise ValueError(
-                f"bool: the tensor must be 0-d, got shape {list(self.shape)}; ops.all(x) and ops.any(x) return one "
-                "value"
+                f"bool: the tensor must have one element, got shape {list(self.shape)}; ops.all(x) and ops.any(x) "
+                "return one value"
             )
         return bool(self._element())
 
@@ -396,6 +402,9 @@ class EmberTensor:
             # ``array += x`` changes an array of NumPy, as ``array[...] = x`` does.
             return ufunc(*(part.__array__() if isinstance(part, EmberTensor) else part for part in inputs), out=outs)
         operation = getattr(ops, _UFUNCS.get(ufunc.__name__, ufunc.__name__), None)
+        if method == "outer" and not options and operation is not None:
+            x, y = inputs
+            return operation(ops.reshape(x, (*ops.shape(x), *(1,) * ops.ndim(y))), y)
         if method != "__call__" or options or operation is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             given = f" with {', '.join(options)}" if options else ""

@@ -7,6 +7,9 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 
+# One thread per process, since the suite runs as many processes as there are cores. Engines read this when imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from exceptions import EXCEPTIONS
 

@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 class Trial:
-    """The plugin: ``settings`` are those of ``runs.Settings``, as a dictionary."""
+    """The plugin; ``runs.Runner`` writes its settings."""
 
     def __init__(self, settings: Record) -> None:
         self._settings = settings

@@ -6,6 +6,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 # One thread per process, since the suite runs as many processes as there are cores. Engines read this when imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -87,6 +88,15 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """No test sees, or writes, the choice of the person who runs it."""
     monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "home"))
     monkeypatch.delenv("EMBER_ML_BACKEND", raising=False)
+
+
+@pytest.fixture
+def traced_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let torch trace what is compiled and run the trace, for tests of many programs: generating code takes seconds."""
+    if "torch" in ember_ml.get_available_backends():
+        import torch
+
+        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
 
 
 @pytest.fixture(autouse=True)

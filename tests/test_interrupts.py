@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import doctest
-import importlib
 import signal
 import threading
 from collections.abc import Iterator
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -250,13 +248,12 @@ class _Nowhere(Lines):
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "later"])
 @pytest.mark.parametrize("given", ["argument", "closure"])
 def test_a_compiled_update_is_whole_whenever_a_signal_comes(
-    backend: Backend, is_first: bool, given: str, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, is_first: bool, given: str, request: pytest.FixtureRequest
 ) -> None:
     """The first call, which compiles it, and those after it; also of a model that the function finds by its name."""
-    if backend.name == "torch" and is_first:
-        torch = importlib.import_module("torch")
-        # Each place needs its own program, for which torch takes seconds.
-        monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    if is_first:
+        # Each place needs its own program.
+        request.getfixturevalue("traced_only")
     ops.random.set_seed(0)
     # NumPy runs the function itself, and what that assigns before the update is assigned.
     model = modules.Sequential(modules.Linear(2, 3), ops.tanh if backend.name == "numpy" else modules.BatchNorm(3))

@@ -184,6 +184,7 @@ def test_each_parameter_counts_its_own_updates(backend: Backend, case: str, is_r
     assert optimizer.step == 30
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize("case", ["sgd dampened", "adam", "adamw amsgrad", "adagrad decayed", "adafactor"])
 def test_counts_of_their_own_in_compiled_code(backend: Backend, case: str) -> None:
     """One layer trains, then both, then the other: compiled updates are the same as eager ones."""
@@ -889,6 +890,7 @@ RAISED: dict[str, tuple[Any, dict[str, Any], set[str]]] = {
 }
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("case", RAISED)
 def test_an_option_that_needs_memory_begins_it_at_zeros(backend: Backend, case: str, is_compiled: bool) -> None:

@@ -41,6 +41,7 @@ class Matrices(nn.Module):
 COMPILED = ("AdamW", "SGD", "Lion")
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize(
     ("name", "compile"), [(name, False) for name in OPTIMIZERS] + [(name, True) for name in COMPILED]
 )

@@ -12,6 +12,7 @@ import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
+import programs
 import pytest
 
 from ember_ml import get_available_backends
@@ -24,10 +25,7 @@ ENGINES = get_available_backends()
 
 def ported(text: str) -> port.Ported:
     """A ported program that imports NumPy."""
-    data = ("import numpy as np\n" + textwrap.dedent(text)).encode()
-    done = port.ported(data, "program.py", "numpy", Config())
-    assert port.ported(done.after, "program.py", "numpy", Config()).after == done.after
-    return done
+    return programs.ported(text, Config(), imports="import numpy as np\n")
 
 
 def body(text: str) -> str:

@@ -6,20 +6,14 @@ import textwrap
 from typing import Any
 
 import numpy as np
+import programs
 import pytest
 
 from ember_ml.backend import Backend
-from emberlint.commands import port
-from emberlint.config import EMBER_TENSORS, Config
-
-CONFIG = Config(namespace=EMBER_TENSORS)
 
 
 def ported(text: str) -> str:
-    data = textwrap.dedent(text).encode()
-    done = port.ported(data, "program.py", "numpy", CONFIG)
-    assert port.ported(done.after, "program.py", "numpy", CONFIG).after == done.after
-    return done.after.decode()
+    return programs.ported(text).after.decode()
 
 
 PROGRAM = """

@@ -8,23 +8,19 @@ import sys
 import textwrap
 from pathlib import Path
 
+import programs
 import pytest
 
 from ember_ml import get_available_backends
 from emberlint import cli
 from emberlint.commands import port
-from emberlint.config import EMBER_TENSORS, Config
 
 ENGINES = get_available_backends()
-CONFIG = Config(namespace=EMBER_TENSORS)
 
 
 def ported(text: str) -> port.Ported:
     """A ported program that imports NumPy."""
-    data = ("import numpy as np\n" + textwrap.dedent(text)).encode()
-    done = port.ported(data, "program.py", "numpy", CONFIG)
-    assert port.ported(done.after, "program.py", "numpy", CONFIG).after == done.after
-    return done
+    return programs.ported(text, imports="import numpy as np\n")
 
 
 def changes(text: str) -> str:

@@ -6,12 +6,10 @@ import textwrap
 from typing import Any
 
 import numpy as np
+import programs
 
 from ember_ml.backend import Backend
-from emberlint.commands import port
-from emberlint.config import EMBER_TENSORS, Config
 
-CONFIG = Config(namespace=EMBER_TENSORS)
 PROGRAM = """
     import numpy as np
     from scipy import fftpack, special
@@ -36,10 +34,7 @@ PROGRAM = """
 
 
 def ported(text: str) -> str:
-    data = textwrap.dedent(text).encode()
-    done = port.ported(data, "program.py", "numpy", CONFIG)
-    assert port.ported(done.after, "program.py", "numpy", CONFIG).after == done.after
-    return done.after.decode()
+    return programs.ported(text).after.decode()
 
 
 def test_functions_of_scipy_get_arrays(backend: Backend) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import numpy as np
+import programs
 
 from ember_ml.backend import Backend
-from emberlint.commands import port
-from emberlint.config import EMBER_TENSORS, Config
 
-CONFIG = Config(namespace=EMBER_TENSORS)
 PROGRAM = """
     import numpy as np
 
@@ -36,10 +33,7 @@ PROGRAM = """
 
 
 def ported() -> str:
-    data = textwrap.dedent(PROGRAM).encode()
-    done = port.ported(data, "program.py", "numpy", CONFIG)
-    assert port.ported(done.after, "program.py", "numpy", CONFIG).after == done.after
-    return done.after.decode()
+    return programs.ported(PROGRAM).after.decode()
 
 
 def test_instances_stay_arrays(backend: Backend) -> None:

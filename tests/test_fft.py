@@ -90,8 +90,9 @@ def test_integers_follow_the_default_float() -> None:
             with ember_ml.use_backend(engine):
                 assert dtype_name(ops.fft([1, 2, 3])) == "complex128"
                 assert dtype_name(ops.fftfreq(4)) == "float64"
-        with ember_ml.use_backend("mlx"), pytest.raises(UnsupportedError):
-            ops.fft([1, 2, 3])
+        if "mlx" in ember_ml.get_available_backends():
+            with ember_ml.use_backend("mlx"), pytest.raises(UnsupportedError):
+                ops.fft([1, 2, 3])
     finally:
         ops.set_default_dtype("float32")
         ember_ml.set_backend("numpy")

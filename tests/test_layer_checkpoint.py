@@ -41,7 +41,8 @@ def test_gradients_are_equal_and_layers_are_computed_twice(backend: Backend, pre
     for checkpoint in (False, True):
         Counted.calls = 0
         found.append(gradients(Stack, DRAWN[0], checkpoint=checkpoint, precision=precision, is_causal=True))
-        assert Counted.calls == (6 if checkpoint else 3)
+        # JAX traces a layer once, and computes it twice.
+        assert Counted.calls == (6 if checkpoint and backend.name != "jax" else 3)
     (value, expected), (other, grads) = found
     assert float(value) == float(other)
     for path, x in expected.items():

@@ -125,7 +125,9 @@ def from_host(array: np.ndarray[Any, Any], device: torch.device | None) -> torch
 
 def to_device(x: torch.Tensor, device: torch.device | None) -> torch.Tensor:
     """New tensor in host memory on a device, without waiting for what the device computes at the moment."""
-    if device is not None and device.type == "cuda" and x.numel() <= _LARGEST_PINNED:
+    is_small_on_cuda = device is not None and device.type == "cuda" and x.numel() <= _LARGEST_PINNED
+    # PyTorch 2.11: the compiler cannot trace pin_memory.
+    if is_small_on_cuda and not torch.compiler.is_compiling():
         return x.pin_memory().to(device, non_blocking=True)
     return x.to(device)
 

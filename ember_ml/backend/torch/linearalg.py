@@ -37,7 +37,7 @@ def _integer_matmul(x1: Tensor, x2: Tensor) -> Tensor:
     """Matrix product of integers as a sum of products, for devices without a kernel for it."""
     rows = x1[None, :] if x1.ndim == 1 else x1
     columns = x2[:, None] if x2.ndim == 1 else x2
-    if rows.shape[-1] != columns.shape[-2]:
+    if not (x1.ndim and x2.ndim) or rows.shape[-1] != columns.shape[-2]:
         raise ValueError(
             f"the shapes of x1 and x2 must fit for a matrix product, got {list(x1.shape)} and {list(x2.shape)}"
         )
@@ -188,7 +188,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     u, s, vh = linalg.svd(_wide(x), full_matrices)
-    _check_converged(s)
+    _check_converged(x, s)
     if x.numel():
         k = s.shape[-1]
         phase = _phases(u)
@@ -201,16 +201,20 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
 def svdvals(x: Tensor, /) -> Tensor:
     values = linalg.svdvals(_wide(x))
-    _check_converged(values)
+    _check_converged(x, values)
     return _narrow(values, x)
 
 
-def _check_converged(values: Tensor) -> None:
+def _check_converged(x: Tensor, values: Tensor) -> None:
     """Raise if the decomposition failed.
 
-    torch 2.13 does not always report it, and on CUDA infinities reach the singular values.
+    torch 2.13 does not always report it, and on CUDA infinities reach the singular values. On CUDA, PyTorch 2.11
+    computes finite ones for some matrices that hold NaN or infinities.
     """
-    if _can_read_values() and _is_true((~values.isfinite() if values.is_cuda else values.isnan()).any()):
+    if not _can_read_values():
+        return
+    failed = ~(values.isfinite().all() & x.isfinite().all()) if values.is_cuda else values.isnan().any()
+    if _is_true(failed):
         raise LinAlgError("x must be finite, got NaN or infinities, for which the singular values did not converge")
 
 

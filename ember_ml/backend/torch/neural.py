@@ -268,7 +268,11 @@ def group_normalization(
     if scale is None and offset is not None:
         # torch 2.13: the gradient fails for a bias without a weight.
         scale = torch.ones_like(offset)
-    if x.dtype.itemsize == 2 and not x.is_cpu:
+    if x.is_cuda and not x.numel():
+        # PyTorch 2.11: the CUDA kernel raises for empty tensors.
+        scale, offset = (None if one is None else one.cpu() for one in (scale, offset))
+        made = F.group_norm(x.movedim(place, 1).cpu(), groups, scale, offset, epsilon).to(x.device)
+    elif x.dtype.itemsize == 2 and not x.is_cpu:
         # torch 2.13: the CUDA kernel rounds the factor and the summand of each channel to half precision.
         scale, offset = (None if one is None else one.float() for one in (scale, offset))
         made = F.group_norm(x.movedim(place, 1).float(), groups, scale, offset, epsilon).to(x.dtype)
@@ -478,8 +482,10 @@ def resize(
     if interpolation == "nearest":
         return _nearest(images, size, images.ndim - (3 if is_last(data_format) else 2))
     inner = _channels_first(images if images.ndim == 4 else images[None], data_format)
+    # PyTorch 2.11: the CUDA kernels raise for empty images.
+    inner = inner.cpu() if inner.is_cuda and not inner.numel() else inner
     inner = F.interpolate(inner, tuple(size), mode=interpolation, align_corners=False, antialias=antialias)
-    result = _to_data_format(inner, data_format)
+    result = _to_data_format(inner.to(images.device), data_format)
     return result if images.ndim == 4 else result[0]
 
 

@@ -59,11 +59,25 @@ def is_traced(x: torch.Tensor) -> bool:
     return x.requires_grad and torch.is_grad_enabled()
 
 
+class _Whole:
+    """Block that the compiler either traces to its end or leaves to Python, since it cannot stop and go on inside.
+
+    PyTorch 2.11: where the compiler runs ``torch.func.vjp`` in Python and traces the pullback, the gradients are zero.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
 def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Sequence[torch.Tensor]]:
     """Single output of ``f``, its auxiliary outputs, and the gradient for each tensor."""
     if _functional():
-        (value,), pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
-        return (value,), aux, pull((torch.ones_like(value),))
+        with _Whole():
+            (value,), pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
+            return (value,), aux, pull((torch.ones_like(value),))
     nested = _depth.value > 0 or _any_needed(tensors)
     outputs, aux, leaves = _record(f, tensors, nested, is_last=not nested)
     gradients = _backward(outputs, leaves, None, nested, nested)
@@ -73,8 +87,17 @@ def value_and_grad(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, T
 def vjp(f: Flat, tensors: Sequence[torch.Tensor]) -> tuple[Tensors, Tensors, Callable[..., Sequence[torch.Tensor]]]:
     """Outputs of ``f``, its auxiliary outputs, and the function from cotangents to gradients."""
     if _functional():
-        outputs, pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
-        return outputs, aux, lambda cotangents: pull(tuple(cotangents))
+        with _Whole():
+            outputs, pull, aux = torch.func.vjp(f, *tensors, has_aux=True)  # type: ignore[misc]
+        is_part_of_graph = torch.compiler.is_compiling()
+
+        def pulled_back(cotangents: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+            if torch.compiler.is_compiling() and not is_part_of_graph:
+                with _Whole():
+                    torch._dynamo.graph_break()
+            return pull(tuple(cotangents))
+
+        return outputs, aux, pulled_back
     nested = _depth.value > 0 or _any_needed(tensors)
     outputs, aux, leaves = _record(f, tensors, nested)
 
@@ -265,8 +288,8 @@ stop_compiler._dynamo_marked_constant = True
 
 
 def was_stopped(error: Exception) -> bool:
-    """Whether ``stop_compiler`` caused the error of the compiler."""
-    return is_of_compiler(error) and str(error).startswith(_StoppedError.__name__)
+    """Whether ``stop_compiler`` caused the error, of the compiler or in a function that it left to Python."""
+    return isinstance(error, _StoppedError) or (is_of_compiler(error) and str(error).startswith(_StoppedError.__name__))
 
 
 def aliased(x: torch.Tensor) -> torch.Tensor:

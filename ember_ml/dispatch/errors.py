@@ -261,6 +261,7 @@ def _vdot_text(shapes: list[tuple[int, ...]], given: dict[str, Any]) -> str | No
 _EXPLAINED: dict[str, Callable[[list[tuple[int, ...]], dict[str, Any]], str | None]] = {
     "celu": _celu_text,
     "concat": _concat_text,
+    "dot": _matmul_text,
     "glu": _glu_text,
     "hard_tanh": _hard_tanh_text,
     "inner": _inner_text,

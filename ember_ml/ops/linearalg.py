@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import accumulated, floating, free, indexed, kept, measured, promoted
-from ember_ml.dtypes import written as _written
 from ember_ml.ops import _forms, comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.ops import random as _random
 from ember_ml.ops._halves import dtype_of as _dtype
@@ -31,6 +30,9 @@ from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.shapes.linearalg import check_matrix as _check_matrix
 from ember_ml.shapes.linearalg import check_square as _check_square
+from ember_ml.shapes.linearalg import paired_axes as _paired_axes
+from ember_ml.shapes.linearalg import sizes_of as _sizes_of
+from ember_ml.shapes.linearalg import terms_of as _terms_of
 from ember_ml.shapes.linearalg import uses_matmul
 from ember_ml.types import Axis, DTypeLike, Shape, Tensor, TensorLike
 
@@ -194,21 +196,6 @@ def tensordot(
     return manipulation.reshape(matmul(a, b), shape)
 
 
-def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
-    """The summed axes of each tensor, as nonnegative numbers."""
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(x1.ndim, x2.ndim):
-            raise ValueError(
-                f"axes must be from 0 to the number of axes of both tensors, got {axes} for shapes {list(x1.shape)} "
-                f"and {list(x2.shape)}"
-            )
-        return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
-    left, right = ([one] if isinstance(one, int) else list(one) for one in axes)
-    if len(left) != len(right):
-        raise ValueError(f"axes must name as many axes of x1 as of x2, got {axes}")
-    return [_axis(i, x1.ndim) for i in left], [_axis(i, x2.ndim) for i in right]
-
-
 @op(promoted, kinds="numeric", engine="equation, operands", form=_forms.einsum)
 def einsum(equation: str, /, *operands: TensorLike, optimize: object = None) -> Tensor:
     """Sum of products in Einstein notation.
@@ -224,8 +211,8 @@ def einsum(equation: str, /, *operands: TensorLike, optimize: object = None) -> 
     >>> einsum("ii", [[1, 2], [3, 4]]).tolist()
     5
     """
-    terms, output = _terms(equation, operands)
-    sizes = _sizes(terms, operands)
+    terms, output = _terms_of(equation, operands)
+    sizes = _sizes_of(terms, operands)
     parts = [_unstretched(labels, x, sizes) for labels, x in zip(terms, operands, strict=True)]
     for places in _order(tuple(labels for labels, _ in parts), output, tuple(sizes.items())):
         chosen = [parts[i] for i in places]
@@ -238,50 +225,6 @@ def einsum(equation: str, /, *operands: TensorLike, optimize: object = None) -> 
         parts.append(merged)
     labels, x = _summed(*parts[0], set(output))
     return manipulation.permute_dims(x, [labels.index(one) for one in output]) if labels != output else x
-
-
-def _terms(equation: str, operands: Sequence[Any]) -> tuple[list[str], str]:
-    """Labels of each operand and of the result, with a separate label for each axis covered by ``...``."""
-    if not isinstance(equation, str):
-        raise TypeError(f"equation must be a string like 'ij,jk->ik', got {_written(equation)}")
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands):
-        raise TypeError(
-            f"operands must be as many as equation names, {len(terms)} in {equation!r}, got {len(operands)}"
-        )
-    named = [term.replace("...", "") for term in terms]
-    letters = "".join(named) + right.replace("...", "")
-    if not letters.isalpha() and letters:
-        raise ValueError(f"equation must name axes by letters, got {equation!r}")
-    extra = [x.ndim - len(name) if "..." in term else 0 for term, name, x in zip(terms, named, operands, strict=True)]
-    # These characters are not letters, so they cannot occur in an equation.
-    dots = "".join(chr(0x2460 + i) for i in range(max(extra, default=0)))
-    found = [term.replace("...", dots[len(dots) - n :]) for term, n in zip(terms, extra, strict=True)]
-    for term, labels, n, x in zip(terms, found, extra, operands, strict=True):
-        if n < 0 or len(labels) != x.ndim:
-            raise ValueError(f"equation must name every axis of an operand, got {term!r} for shape {list(x.shape)}")
-    if not arrow:
-        once = "".join(sorted(one for one in set(letters) if letters.count(one) == 1))
-        return found, dots + once
-    output = right.replace("...", dots)
-    if len(set(output)) < len(output) or not set(output) <= set("".join(found)):
-        raise ValueError(f"equation must name each axis of the result once, and as an operand does, got {equation!r}")
-    return found, output
-
-
-def _sizes(terms: Sequence[str], operands: Sequence[Any]) -> dict[str, int]:
-    """Length of each labeled axis; length 1 broadcasts."""
-    sizes: dict[str, int] = {}
-    for labels, x in zip(terms, operands, strict=True):
-        for label, size in zip(labels, x.shape, strict=True):
-            if sizes.setdefault(label, size) != size and 1 not in (size, sizes[label]):
-                raise ValueError(
-                    f"equation must name axes of one length by one letter, got lengths {sizes[label]} and {size}"
-                )
-            if sizes[label] == 1:
-                sizes[label] = size
-    return sizes
 
 
 def _unstretched(labels: str, x: Any, sizes: dict[str, int]) -> tuple[str, Any]:

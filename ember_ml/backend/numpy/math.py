@@ -166,6 +166,9 @@ def erf(x: Any, /) -> Any:
 def interp(
     x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Any:
+    if not xp.size:
+        # NumPy 2.5: interp of an empty x raises no error.
+        raise ValueError("xp and fp must have at least 1 element, got 0")
     x64, xp64, fp64 = (a.astype(np.float64) for a in (x, xp, fp))
     return np.interp(x64, xp64, fp64, left, right, period).astype(x.dtype)
 

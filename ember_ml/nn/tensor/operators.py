@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_new = object.__new__
-
 # Type of the results, also for operators that a subclass inherits.
 _tensor_type: type[Any] = object
 
@@ -39,7 +37,7 @@ def unary(name: str) -> Callable[[EmberTensor], EmberTensor]:
         home = self.home
         if home.is_host and process_backend() is not home:
             return operation(self)
-        result = _new(_tensor_type)
+        result = object.__new__(_tensor_type)
         result.home, result.native = home, operation(self.native)
         return result
 
@@ -61,7 +59,7 @@ def binary(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             return operation(self, other) if is_tensor_like(other_type) else NotImplemented
         if home.is_host and process_backend() is not home:
             return operation(self, other)
-        result = _new(_tensor_type)
+        result = object.__new__(_tensor_type)
         result.home, result.native = home, operation(self.native, other)
         return result
 
@@ -80,7 +78,7 @@ def reflected(name: str) -> Callable[[EmberTensor, Any], EmberTensor]:
             home, x = self.home, self.native
             engine = ENGINES[home.name]
             run = _RUNS[name][home.name]
-            result = _new(_tensor_type)
+            result = object.__new__(_tensor_type)
             # With a floating-point tensor, no dtype rule requires a cast.
             if x.dtype in engine.numbers[float] and type(run) is not FunctionType:
                 number = other if home.raw_numbers is None else engine.scalar_like(other, x)

@@ -28,6 +28,7 @@ from ember_ml.dtypes import DTYPES, EmberDType, as_dtype, of_kind
 from ember_ml.errors import (
     BackendNotFoundError,
     DeviceNotFoundError,
+    ForkError,
     MissingOperationError,
     UnsupportedError,
     warn,
@@ -93,6 +94,7 @@ OWN: dict[str, Home] = dict(
         _own("numpy", "numpy", "pip install numpy"),
         _own("torch", "torch", "pip install 'ember-ml[torch]'"),
         _own("mlx", "mlx", "pip install 'ember-ml[mlx]'"),
+        _own("jax", "jax", "pip install 'ember-ml[jax]'"),
     ]
 )
 
@@ -143,18 +145,21 @@ class Backend:
 
     - ``SCALARS``: types of values that are equivalent to 0-d tensors;
     - ``STABLE_DTYPES``: False if dtype objects are created on each access;
+    - ``LAZY``: True if functions record computations, which ``eval`` runs;
     - ``RAW_NUMBERS``: names of the operations whose native function should receive Python numbers unchanged; all by
       default;
     - ``has_float64``: whether the default device supports float64;
     - ``AUTOCAST`` and ``autocasts``: names of the operations whose tensors the engine itself casts at the moment;
     - ``cast_all``: casts many tensors at once;
+    - ``settings``: settings of the engine that matter for results, in words;
     - ``own_device``: the default device that the user set with the engine's own function;
     - ``compute_on``: makes a device the default device of the engine itself;
     - ``forwards``: copies a tensor with negative strides, which some readers of DLPack do not support;
     - ``GUESTS``: tensor types of another engine that its functions accept;
     - ``opaque``: calls a function that NumPy computes, invisible to the gradients of the engine;
     - ``substitute``: sets the Python function that the compiler of the engine traces in place of another;
-    - ``implementation``: function that implements an operation, in place of the lookup by name.
+    - ``implementation``: function that implements an operation, in place of the lookup by name;
+    - ``define``: function that runs the body of an operation, such as a compiled one.
 
     ``protocol.py`` says what the module has to hold, and what it may.
     Operations are looked up by name in the submodule of their category, or in the module itself.
@@ -175,6 +180,7 @@ class Backend:
         self.dtypes: dict[str, Any] = core.DTYPES
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
+        self.is_lazy: bool = getattr(core, "LAZY", False)
         self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
         self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: "float64" in core.DTYPES)
         self.convert: Callable[..., Any] = core.convert
@@ -193,12 +199,14 @@ class Backend:
         self.substitute: Callable[..., None] | None = getattr(core, "substitute", None)
         self.control: Any = submodule(module, "control")
         self.random: Any = self._random_part()
+        self.settings: Callable[[], list[str]] = getattr(core, "settings", list)
         self.own_device: Callable[[], Any] = getattr(core, "own_device", _no_device)
         self.compute_on: Callable[[Any], None] | None = getattr(core, "compute_on", None)
         # What set_default_device or set_backend chose, and what is used if they chose nothing, once it is known.
         self.chosen_device: DeviceChoice | None = None
         self.usual_device: DeviceChoice | None = None
         self.refusal: Refusal | None = None
+        self.define: Callable[..., Callable[..., Any]] = getattr(core, "define", lambda operation, body: body)
         if hasattr(core, "implementation"):
             self.implementation = core.implementation  # type: ignore[method-assign]
 
@@ -517,6 +525,19 @@ def close(name: str, explain: Callable[[], Exception]) -> None:
         for hook in _state.close_hooks:
             hook(backend, refusal)
         backend.close(refusal)
+
+
+def close_forked(name: str) -> None:
+    """Close a backend that computes in threads, in a process that was forked and does not have them."""
+    close(
+        name,
+        lambda: ForkError(
+            f"the {name} backend cannot compute in a process that was forked from one that has used it; start "
+            "processes with the 'spawn' method (multiprocessing.get_context('spawn'), "
+            "DataLoader(multiprocessing_context='spawn')), or choose another engine in this one, such as "
+            "ember_ml.set_backend('numpy')"
+        ),
+    )
 
 
 def loaded_as(name: str) -> Backend:
@@ -892,21 +913,22 @@ def leave(block: Block) -> None:
 def auto_select_backend() -> tuple[str, str]:
     """Preferred backend on this machine and its device.
 
-    torch with CUDA, MPS or the CPU comes first, then MLX on macOS, then NumPy.
+    torch with CUDA, MPS or the CPU comes first, then MLX on macOS, then JAX with an accelerator, then NumPy.
 
     >>> name, device = auto_select_backend()
     >>> name in get_available_backends()
     True
     """
     available = get_available_backends()
-    for name in ("torch", "mlx"):
+    for name in ("torch", "mlx", "jax"):
         if name not in available or (name == "mlx" and sys.platform != "darwin"):
             continue
         try:
-            devices = load(name, "detection").devices()
+            device = best_device(load(name, "detection").devices())
         except BackendNotFoundError:
             continue
-        return name, best_device(devices)
+        if name != "jax" or device != "cpu":
+            return name, device
     return "numpy", "cpu"
 
 

@@ -95,6 +95,10 @@ class CoreOptions(Protocol):
         """Whether each dtype is one object for the lifetime of the process. Absent: true."""
 
     @property
+    def LAZY(self) -> bool:  # noqa: N802
+        """Whether functions record computations, which run when values are read or evaluated. Absent: false."""
+
+    @property
     def RAW_NUMBERS(self) -> frozenset[str]:  # noqa: N802
         """Operations whose native functions receive Python numbers without conversion. Absent: all operations."""
 
@@ -110,6 +114,9 @@ class CoreOptions(Protocol):
 
     def cast_all(self, tensors: Sequence[Tensor], dtype: DType, /) -> Sequence[Tensor]:
         """Tensors in another dtype, with gradients. Absent: each is cast with ``cast``."""
+
+    def settings(self) -> list[str]:
+        """Settings of the engine that matter for results, in words, for ``ember-ml info``. Absent: none."""
 
     def own_device(self) -> Device | None:
         """Default device that the user set with the engine's own function, if any. Absent: none."""
@@ -131,6 +138,9 @@ class CoreOptions(Protocol):
 
     def implementation(self, operation: Any, /) -> Callable[..., Any] | None:
         """Function that computes an operation. Absent: the function of its name in the module of its category."""
+
+    def define(self, operation: Any, definition: Callable[..., Any], /) -> Callable[..., Any]:
+        """Function that computes an operation by its body, for example compiled. Absent: the body itself."""
 
 
 class HostRandom(Protocol):
@@ -274,6 +284,13 @@ class Transform(Protocol):
 class TransformOptions(Protocol):
     """Optional members of ``transform``."""
 
+    @property
+    def EXPIRES(self) -> bool:  # noqa: N802
+        """Whether what a transform traces must not be used after it, not even what the function assigned to a model.
+
+        Absent: false.
+        """
+
     def is_traced(self, x: Tensor, /) -> bool:
         """Whether operations on ``x`` are recorded. Absent: the library keeps track of differentiated tensors."""
 
@@ -282,8 +299,12 @@ class TransformOptions(Protocol):
     ) -> tuple[Tensor, ...]:
         """Outputs of ``f`` for each slice of the tensors, stacked. Absent: ``vmap`` is a loop."""
 
-    def compiled_flat(self, f: Callable[..., Any], /) -> Callable[..., Any]:
-        """Compiled ``f``, a function from tensors to a tuple. Absent, like ``compiled``: nothing is compiled."""
+    def compiled_flat(self, f: Callable[..., Any], replaced: Callable[[], list[int]] | None, /) -> Callable[..., Any]:
+        """Compiled ``f``, a function from tensors to a tuple. Absent, like ``compiled``: nothing is compiled.
+
+        ``replaced``, if there are models, returns the places of the tensors that the caller does not use again, after
+        ``f`` was traced. Each is held twice: by the sequence that the caller calls with, and by a model.
+        """
 
     def compiled(self, f: Any, /) -> Callable[..., Any]:
         """``f`` compiled by a tracer of Python code, which supports models. Absent: ``compiled_flat`` is used.
@@ -368,6 +389,10 @@ def lacking(module: ModuleType, protocol: type) -> list[str]:
 
 if TYPE_CHECKING:
     # The type checker checks the included engines against the protocols.
+    from ember_ml.backend.jax import control as _jax_control
+    from ember_ml.backend.jax import core as _jax_core
+    from ember_ml.backend.jax import random as _jax_random
+    from ember_ml.backend.jax import transform as _jax_transform
     from ember_ml.backend.mlx import core as _mlx_core
     from ember_ml.backend.mlx import random as _mlx_random
     from ember_ml.backend.mlx import transform as _mlx_transform
@@ -384,12 +409,16 @@ if TYPE_CHECKING:
     _core: Core = _numpy_core
     _core = _torch_core
     _core = _mlx_core
+    _core = _jax_core
     _host: HostRandom = _numpy_random
     _random: Random = _torch_random
     _random = _mlx_random
+    _random = _jax_random
     _transform: Transform = _numpy_transform
     _transform = _torch_transform
     _transform = _mlx_transform
+    _transform = _jax_transform
     _control: Control = _torch_control
+    _control = _jax_control
     _optim: Optim = _numpy_optim
     _optim = _torch_optim

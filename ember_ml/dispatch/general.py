@@ -497,11 +497,11 @@ def _flag(value: Any) -> Any:
 
 
 def _integers(value: Any) -> Any:
-    """A range, or a one-dimensional tensor of integers, as a tuple; other values are passed to ``_plain``."""
+    """A range, a list, or a one-dimensional tensor of integers, as a tuple; other values are passed to ``_plain``."""
     backend = backend_of(value)
     if backend is not None and len(value.shape) == 1 and backend.dtype_of(value).kind in KINDS["integral"]:
         return _read(lambda x: tuple(x.tolist()), value)
-    return tuple(value) if isinstance(value, range) else _plain(value)
+    return _plain(tuple(value) if isinstance(value, (range, list)) else value)
 
 
 # How to simplify a value, by role, after the engine rejected it.

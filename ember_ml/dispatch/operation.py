@@ -93,7 +93,9 @@ class Operation:
         run = backend.implementation(self)
         if run is not None:
             return run
-        return _missing(self, backend) if self.definition is None else within(backend.name, self.definition)
+        if self.definition is None:
+            return _missing(self, backend)
+        return backend.define(self, within(backend.name, self.definition))
 
     def bind(self, backend: Backend, run: Callable[..., Any]) -> None:
         """Use ``run`` to compute the operation on tensors of ``backend``."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import ops, transform, tree
 from ember_ml.dtypes import written
-from ember_ml.extend import activate, backend_of, current_backend, operation_of
+from ember_ml.extend import activate, backend_of, current_backend
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.nn.precision import LossScale, Precision
 from ember_ml.optim import get_optimizer
@@ -724,8 +724,7 @@ class Trainer:
         """Activate the engine of the model, and note its properties and the device of the model."""
         first = next(iter(self.model.tensors().values()), None)
         backend = backend_of(first) or current_backend()
-        # Only lazy engines implement ``eval``.
-        self._is_lazy = backend.implementation(operation_of(ops.eval)) is not None
+        self._is_lazy = backend.is_lazy
         self._is_traced = has_compiler(backend)
         self._has_compiler = can_compile(backend)
         self._is_measured = bool(self.metrics)

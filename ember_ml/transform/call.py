@@ -93,16 +93,14 @@ class Call:
         self.places: list[Any] = []
         self.tensors: list[Any] = []
         self.structure: Any = None
-        self.states = states((args, kwargs))
-        if name in _REPEATED and not is_compiled():
-            self.states += captures_of(
-                f, (args, kwargs), find_backend(name, [args[i] for i in chosen], (args, kwargs))
-            )[0]
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
         # Position in the random stream at which the first run began.
         self.draws: tuple[Any, int] | None = None
         self.home = find_backend(name, [args[i] for i in chosen], (args, kwargs))
         self.engine = engine_of(self.home, name)
+        self.states = states((args, kwargs))
+        if (name in _REPEATED and not is_compiled()) or getattr(self.engine, "EXPIRES", False):
+            self.states += captures_of(f, (args, kwargs), self.home)[0]
         for i in chosen:
             for leaf in _tree.leaves(args[i]):
                 self._add_leaf(leaf, i, strict)

@@ -18,13 +18,13 @@ from ember_ml.ops import random
 from ember_ml.random import threefry
 from ember_ml.transform import parts
 from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
-from ember_ml.transform.call import STATIC, Call, F, is_compiled, named
+from ember_ml.transform.call import STATIC, Call, F, is_compiled, is_mark, named
 from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
 from ember_ml.transform.leaves import as_tensor, engine_of, find_backend, is_writing, states
 
 
 def compile(f: F) -> F:
-    """``f`` compiled by the engine of its tensors: ``torch.compile`` or ``mx.compile``. NumPy runs ``f`` unchanged.
+    """``f`` compiled by the engine of its tensors: ``torch.compile``, ``mx.compile`` or ``jax.jit``. NumPy runs ``f``.
 
     Tensors are inputs of the program. Numbers, strings and other Python values are constants: ``f`` is compiled again
     for other values. NumPy scalars and zero-dimensional arrays are constants too, unless NumPy is the active engine.
@@ -340,7 +340,7 @@ class _Entry:
 
     def __init__(self, call: Call, engine: Any) -> None:
         self.call = call
-        self.run = engine.compiled_flat(self.traced)
+        self.run = engine.compiled_flat(self.traced, self.replaced if call.states else None)
         self.is_traced = self.is_known = False
         self.before: Attributes = []
         self.changes: Attributes = []
@@ -354,6 +354,20 @@ class _Entry:
         found = self.call.joined(*tensors)
         self.changes = changed(self.before, attributes(self.call.states))
         self.is_traced = True
+        return found
+
+    def replaced(self) -> list[int]:
+        """Places of the input tensors in whose stead the function, which was traced, assigned others to their model."""
+        new = {id(state): assigned for state, assigned in self.call.assigned}
+        found: list[int] = []
+        count = 0
+        for place in self.call.places:
+            if is_mark(place):
+                count += 1
+            elif place is not STATIC:
+                state, paths = place
+                found += [count + i for i, path in enumerate(paths) if path in new.get(id(state), ())]
+                count += len(paths)
         return found
 
     def __call__(self, tensors: Sequence[Any]) -> Any:

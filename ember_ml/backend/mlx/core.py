@@ -17,7 +17,7 @@ from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.backend.numpy.sequences import assembled, held
 from ember_ml.dtypes import default_dtype
-from ember_ml.errors import AxisError, ForkError, PrecisionWarning, warn
+from ember_ml.errors import AxisError, PrecisionWarning, warn
 
 # Memory of the constants that loading this backend creates.
 _CONSTANT_BYTES = 4
@@ -33,15 +33,7 @@ def _record_use() -> None:
 
 def _close_if_used() -> None:
     if _is_used:
-        backends.close("mlx", _fork_error)
-
-
-def _fork_error() -> ForkError:
-    return ForkError(
-        "the mlx backend cannot compute in a process that was forked from one that has used it; start processes with "
-        "the 'spawn' method (multiprocessing.get_context('spawn'), DataLoader(multiprocessing_context='spawn')), or "
-        "choose another engine in this one, such as ember_ml.set_backend('numpy')"
-    )
+        backends.close_forked("mlx")
 
 
 # MLX 0.32: computation runs in threads that a forked process does not have, so it would wait for them forever. For GPUs
@@ -51,6 +43,7 @@ if hasattr(os, "register_at_fork"):
 
 TENSORS = (mx.array,)
 STABLE_DTYPES = False
+LAZY = True
 
 DTYPES = {name: getattr(mx, "bool_" if name == "bool" else name) for name in HOST_DTYPES if name != "complex128"}
 

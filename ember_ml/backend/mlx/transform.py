@@ -93,7 +93,7 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[mx.array]) ->
     return tuple(mapping.custom(lambda *xs: tuple(_distinct(f(*xs)[0])), pulled)(*tensors))
 
 
-def compiled_flat(f: Callable[..., Any]) -> Callable[..., Any]:
+def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | None) -> Callable[..., Any]:
     """``f``, from arrays to a tuple of arrays, traced once for each set of shapes and dtypes."""
 
     def annotated(*xs: mx.array) -> Any:

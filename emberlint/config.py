@@ -13,7 +13,7 @@ NAMESPACE = "ember_ml.ops"
 # The namespace whose functions return EmberTensors.
 EMBER_TENSORS = "ember_ml.nn.tensor"
 ENGINES = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
-TARGETS = ("numpy", "torch", "mlx")
+TARGETS = ("numpy", "torch", "mlx", "jax")
 
 
 class ConfigError(Exception):

@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,22 @@ NAMESPACES = {
     "numpy": ("numpy", "numpy.linalg", "numpy.fft", "numpy.random"),
     "torch": ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional", "torch.nn.init"),
     "mlx": ("mlx.core", "mlx.core.linalg", "mlx.core.fft", "mlx.core.random", "mlx.core.fast", "mlx.nn"),
+    "jax": (
+        "jax.numpy",
+        "jax.numpy.linalg",
+        "jax.numpy.fft",
+        "jax.nn",
+        "jax.lax",
+        "jax.scipy.special",
+        "jax.random",
+    ),
+}
+# Array type of each engine. ``jax.Array`` is abstract and lacks some methods, so there it is the type of a result.
+_ARRAYS = {
+    "numpy": ("numpy", "ndarray"),
+    "torch": ("torch", "Tensor"),
+    "mlx": ("mlx.core", "array"),
+    "jax": ("jax.numpy", "zeros"),
 }
 _CODES = {
     inspect.Parameter.POSITIONAL_ONLY: "P",
@@ -92,16 +109,23 @@ def engines() -> dict[str, Any]:
                     value = getattr(module, name)
                 except AttributeError:
                     continue
-                if callable(value) and not inspect.isclass(value):
+                if callable(value) and not inspect.isclass(value) and not _is_alias(value):
                     found[engine]["functions"][f"{namespace}.{name}"] = _describe(value)
     return found
 
 
 def methods(engine: str) -> list[str]:
     """Methods and properties of an engine's arrays."""
-    place, name = {"numpy": ("numpy", "ndarray"), "torch": ("torch", "Tensor"), "mlx": ("mlx.core", "array")}[engine]
+    place, name = _ARRAYS[engine]
     array = getattr(importlib.import_module(place), name)
+    if not inspect.isclass(array):
+        array = type(array(()))
     return sorted(name for name in dir(array) if not name.startswith("_"))
+
+
+def _is_alias(value: object) -> bool:
+    """Whether a callable is a type for annotations, such as ``jax.lax.PrecisionLike``."""
+    return typing.get_origin(value) is not None
 
 
 def _version(engine: str) -> str:

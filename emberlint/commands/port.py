@@ -1,7 +1,8 @@
-"""Rewrite NumPy or torch code to ember operations.
+"""Rewrite NumPy, torch or JAX code to ember operations.
 
 NumPy code becomes code for EmberTensors (``ember_ml.nn.tensor``), whose operators, methods and indexing are NumPy's on
-every engine. With ``--native``, and from torch, it becomes code for the engine's own tensors (``ember_ml.ops``).
+every engine. With ``--native``, and from torch and JAX, it becomes code for the engine's own tensors
+(``ember_ml.ops``).
 
 The fixes of the rules, unsafe ones included, are applied until nothing changes. Some rewrites are made only by a port:
 methods become operations (``x.sum()``, ``ops.sum(x)``), ``np.array`` keeps making a copy, ``np.where(c)`` becomes
@@ -35,11 +36,12 @@ from emberlint.inference.file import File
 from emberlint.inference.imports import Imports
 from emberlint.inference.state import State
 from emberlint.knowledge.engines import EMBER, engine_of
+from emberlint.knowledge.operators import BINARY
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
 from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
-from emberlint.rewrite import methods, mixing
+from emberlint.rewrite import jax, methods, mixing
 from emberlint.rewrite.behavior import (
     Behavior,
     Parameters,
@@ -138,6 +140,9 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
         for rewrite in (class_view, dtype_test):
             data, changes = _walked(data, path, config, module, package, rewrite)
             count.update({PORT.code: changes} if changes else {})
+    if origin == "jax":
+        data, changes = _walked(data, path, config, module, package, jax.rewritten_node, jax.NODES)
+        count.update({PORT.code: changes} if changes else {})
     for checks in (first, second) if origin == "numpy" else (first,):
         for _ in range(fixes.ROUNDS):
             findings, text = _read(data, path, config, checks, module, package)
@@ -154,14 +159,33 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             data, changes = _walked(data, path, config, module, package, rewrite)
             count.update({PORT.code: changes} if changes else {})
     places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
-    notes = _noted(data, path, config, module, package, others) if data != before else Notes([], [], [], [])
+    notes = _noted(data, path, config, module, package, others, origin) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
     sites = len(places[0]), len(places[1] | open_places)
     bound = len(needed[0]), len(needed[1] | open_places)
-    return Ported(path, before, data, count, left[1], sites, bound, notes)
+    remaining = [*left[1], *_remaining(data, path, config, module, package, left[1])] if origin == "jax" else left[1]
+    return Ported(path, before, data, count, remaining, sites, bound, notes)
 
 
-def _noted(data: bytes, path: str, config: Config, module: str, package: str, others: Others) -> Notes:
+def _remaining(
+    data: bytes, path: str, config: Config, module: str, package: str, left: list[Finding]
+) -> Iterator[Finding]:
+    """Findings about what is left of JAX in a file, besides those of the rules."""
+    try:
+        source = Source(data, path)
+        tree = parse(source)
+    except PARSE_ERRORS:
+        return
+    state = State(source, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
+    linter.visit(state)
+    known = {(finding.line, finding.column) for finding in left}
+    for node, message in jax.remaining(state):
+        line, column = node.lineno, node.col_offset
+        if (line, column) not in known:
+            yield Finding(PORT.code, message, path, line, column, line, column)
+
+
+def _noted(data: bytes, path: str, config: Config, module: str, package: str, others: Others, origin: str) -> Notes:
     """Notes about a ported file."""
     behavior = Behavior(wrapped=config.namespace == EMBER_TENSORS, written=others.written)
     source = Source(data, path)
@@ -169,6 +193,9 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str, ot
     checks = Checks(behavior.checks())
     state = State(source, tree, config, checks, module=module, package=package, thorough=True, lenient=True)
     linter.visit(state)
+    if origin == "jax":
+        # JAX's arrays have no views and are not changed, its elements are arrays, and it rejects objects too.
+        return Notes(jax.silent_differences(state), unknown_types(state), [], tensor_results(state))
     behavior.note_slices(state)
     changes = sorted([*behavior.findings(path), *silent_differences(state)], key=lambda finding: finding.line)
     return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
@@ -227,10 +254,9 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
 
 def _checks(origin: str, taken: frozenset[str]) -> Checks:
     """Checks of a port from an engine."""
+    in_place = [Subscription(ast.Expr, check) for check in (_filled, _sorted, _written(origin))]
     found = [
-        Subscription(ast.Expr, _filled),
-        Subscription(ast.Expr, _sorted),
-        Subscription(ast.Expr, _written(origin)),
+        *([Subscription(ast.AugAssign, _rebound)] if origin == "jax" else in_place),
         Subscription(ast.Call, _special),
         Subscription(ast.Call, _method(origin)),
         Subscription(ast.Attribute, _property),
@@ -309,9 +335,10 @@ def _walked(
     config: Config,
     module: str,
     package: str,
-    rewrite: Callable[[ast.Call, File], tuple[Edit, ...]],
+    rewrite: Callable[[Any, File], tuple[Edit, ...]],
+    kinds: tuple[type[ast.AST], ...] = (ast.Call,),
 ) -> tuple[bytes, int]:
-    """Content of a file after a rewrite of calls, whatever is known of their arguments, and the number of changes."""
+    """Content of a file after a rewrite of nodes, whatever is known of their parts, and the number of changes."""
     count = 0
     for _ in range(fixes.ROUNDS):
         try:
@@ -322,12 +349,13 @@ def _walked(
         # A pass with checks visits only calls that involve arrays.
         state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
         linter.visit(state)
+        nodes: list[Any] = [node for node in ast.walk(tree) if isinstance(node, kinds)]
         todo = [
             Finding(
                 PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, "")
             )
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and (edits := rewrite(node, state))
+            for node in nodes
+            if (edits := rewrite(node, state))
         ]
         new, done = fixes.applied(text, todo)
         if not done:
@@ -392,9 +420,9 @@ def _is_viewed(node: ast.Call, path: str, file: File) -> bool:
 
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
     """Rewrite of a call that only a port makes, if there is one."""
-    if path == "numpy.array":
+    if path in ("numpy.array", "jax.numpy.array"):
         return _array
-    if path == "numpy.where" and len(node.args) == 1 and not node.keywords:
+    if path in ("numpy.where", "jax.numpy.where") and len(node.args) == 1 and not node.keywords:
         return _nonzero
     return None
 
@@ -483,6 +511,17 @@ def _property(node: ast.Attribute, file: File) -> None:
     file.report(
         PORT, node, f"`.{node.attr}`", fix=Fix(methods.rewritten_property(node, file), UNSAFE, "call the operation")
     )
+
+
+def _rebound(node: ast.AugAssign, file: File) -> None:
+    """Rewrite ``x += v``, which makes a new array in JAX and changes those of NumPy and torch, to ``x = x + v``."""
+    value = file.value(node.target)
+    if isinstance(node.target, ast.Subscript) or value is None or not value.is_array:
+        return
+    target, given = file.text(node.target), file.text(node.value)
+    plain = isinstance(node.value, (ast.Name, ast.Attribute, ast.Call, ast.Constant, ast.Subscript))
+    text = f"{target} = {target} {BINARY[type(node.op)].sign} {given if plain else f'({given})'}"
+    file.report(PORT, node, "augmented assignment", fix=Fix((file.edit(node, text),), UNSAFE, "assign"))
 
 
 def _filled(node: ast.Expr, file: File) -> None:
@@ -599,11 +638,23 @@ def share(done: list[Ported], place: int) -> float:
     return 1 - sum(one.bound[place] for one in done) / sites if sites else 1.0
 
 
-def report(done: list[Ported], tests: list[str] | None = None) -> str:
+# The library that a port is from, as the report names it, and what holds for all of a ported program.
+_LIBRARIES = {"numpy": "NumPy", "torch": "torch", "jax": "JAX"}
+_CLOSING = {
+    "numpy": ('Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.',),
+    "jax": (
+        "Python integers are int64 in ember, and int32 in JAX by default.",
+        "An index that is out of bounds raises IndexError, where JAX moves it to the last element or drops the update.",
+    ),
+}
+
+
+def report(done: list[Ported], tests: list[str] | None = None, origin: str = "numpy") -> str:
     """Report of a port: rewritten files, remaining findings, and the fraction of portable sites before and after.
 
     ``tests`` are the lines of the part about tests.
     """
+    library = _LIBRARIES[origin]
     changed = [one for one in done if one.before != one.after]
     total: Counter[str] = sum((one.rewritten for one in done), Counter())
     lines = [f"{len(changed)} of {len(done)} files rewritten, {total.total()} changes."]
@@ -613,7 +664,7 @@ def report(done: list[Ported], tests: list[str] | None = None) -> str:
         for finding in (*one.notes.changes, *(left for left in one.left if left.code in _CHANGING))
     ]
     lines += _section(
-        f"Changes behavior ({len(behavior)}): results may differ from NumPy's or between engines, without an error",
+        f"Changes behavior ({len(behavior)}): results may differ from {library}'s or between engines, without an error",
         behavior,
     )
     remaining: dict[str, list[str]] = {}
@@ -638,10 +689,8 @@ def report(done: list[Ported], tests: list[str] | None = None) -> str:
     sites = sum(one.sites[1] for one in done)
     lines += ["", f"Estimated portable sites: {before:.0%} before, {after:.0%} after ({sites} sites)."]
     if total:
-        lines.append(
-            'Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.'
-        )
-        lines.append("Engines round differently in the last digits, and the messages of errors are not NumPy's.")
+        lines += _CLOSING.get(origin, ())
+        lines.append(f"Engines round differently in the last digits, and the messages of errors are not {library}'s.")
     lines += tests or []
     return "\n".join(lines) + "\n"
 
@@ -724,7 +773,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--from",
         dest="origin",
         required=True,
-        choices=("numpy", "torch"),
+        choices=("numpy", "torch", "jax"),
         help="engine that the code is written for",
     )
     add(
@@ -783,7 +832,7 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(_diff(one))
         else:
             files.write(one.path, one.after)
-    sys.stdout.write(report(done, lines))
+    sys.stdout.write(report(done, lines, options.origin))
     if unread:
         sys.stderr.write("".join(path.warning() for path in unread))
         return ERROR

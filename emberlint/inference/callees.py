@@ -30,7 +30,7 @@ class Called(NamedTuple):
         """Record of the callee in the catalogue."""
         if self.engine == EMBER:
             return catalogue.operation(self.name)
-        root = {"mlx": "mlx.core", "jax": "numpy"}.get(self.engine, self.engine)
+        root = {"mlx": "mlx.core", "jax": "jax.numpy"}.get(self.engine, self.engine)
         return catalogue.function(f"{root}.{self.name}")
 
     def shown(self) -> str:

@@ -23,6 +23,7 @@ from emberlint.inference.results import (
 )
 from emberlint.inference.state import State
 from emberlint.inference.values import (
+    AT,
     CALL,
     CONSTANTS,
     DIMENSIONS,
@@ -227,6 +228,8 @@ def _method(owner: Value, name: str, node: ast.Call, arguments: list[Value | Non
             return TEXT if name in ("join", "format", "lower", "upper", "strip", "replace") else None
         if kind == INSTANCE and owner.path == "numpy.random.Generator":
             return Value(HOST, "numpy", node, METHOD) if name not in ("shuffle", "bytes") else None
+        if kind == INSTANCE and owner.path == AT and owner.source is not None:
+            return Value(TENSOR, owner.engine, node, METHOD, owner.source, dtype=owner.source.dtype)
         return None
     word = METHODS.get(name)
     if word is None:

@@ -14,6 +14,7 @@ from emberlint.inference.results import PLAIN, combined, element_of, first_array
 from emberlint.inference.state import State
 from emberlint.inference.targets import bind
 from emberlint.inference.values import (
+    AT,
     ATTRIBUTE,
     BOOL,
     CALL,
@@ -111,6 +112,8 @@ def _property(owner: Value, node: ast.Attribute) -> Value | None:
     name = node.attr
     word = ATTRIBUTES.get(name)
     if word is None:
+        if name == "at" and owner.kind == TENSOR and owner.engine != "torch":
+            return Value(INSTANCE, owner.engine, node, ATTRIBUTE, owner, path=AT)
         return Value(STRING, node=node, path="get_backend") if name == "backend" else None
     if word == "same" or word == owner.engine:
         return Value(owner.kind, owner.engine, node, ATTRIBUTE, owner, dtype=owner.dtype)
@@ -218,6 +221,8 @@ def _part(owner: Value, index: Value | None, node: ast.Subscript) -> Value | Non
         if index is not None and index.kind == STRING:
             return None  # a field of a structured array, which is not a tensor
         return Value(kind, owner.engine, node, ELEMENT, owner, dtype=owner.dtype)
+    if kind == INSTANCE:
+        return owner if owner.path == AT else None
     if kind == REFERENCE:
         return Value(HOST, "numpy", node, CALL) if owner.path in ("numpy.r_", "numpy.c_", "numpy.mgrid") else None
     if kind == SHAPE:

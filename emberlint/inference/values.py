@@ -37,6 +37,8 @@ BOUND = "is assigned here"
 CHECKED = "is tested here"
 ATTRIBUTE = "is an attribute of a tensor"
 MEMBER = "is assigned to the attribute"
+# Path of ``x.at`` and ``x.at[i]``, whose methods return the updated array.
+AT = "x.at"
 
 
 class Value:

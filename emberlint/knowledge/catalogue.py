@@ -71,8 +71,8 @@ def engines() -> tuple[str, ...]:
 
 @cache
 def methods(engine: str) -> frozenset[str]:
-    """Methods and properties of an engine's arrays."""
-    return frozenset(load()["engines"][engine]["methods"])
+    """Methods and properties of an engine's arrays; none for an engine that is not in the catalogue."""
+    return frozenset(load()["engines"].get(engine, {}).get("methods", ()))
 
 
 @cache

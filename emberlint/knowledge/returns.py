@@ -14,7 +14,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# NumPy and jax.numpy do not document return types; functions that are not listed here return an array.
+# NumPy does not document return types; functions that are not listed here return an array.
 _NUMPY_RESULTS = {
     "bool": """
         allclose array_equal array_equiv can_cast iscomplexobj isrealobj isdtype isfortran isscalar issubdtype
@@ -61,9 +61,7 @@ def result_of(path: str) -> tuple[str, str] | None:
     if root == "numpy":
         return _numpy(path, rest, HOST, "numpy")
     if root == "jax":
-        if rest.startswith(("numpy.", "nn.", "random.", "lax.", "scipy.")):
-            return _jax(rest)
-        return (TENSOR, "jax") if rest == "device_put" else None
+        return (TENSOR, "jax") if rest == "device_put" else _jax(path)
     if root == "torch" or root == "mlx":
         return _documented(path, root)
     if root == "ember_ml":
@@ -82,29 +80,17 @@ def _numpy(path: str, name: str, kind: str, engine: str) -> tuple[str, str] | No
     return kind, engine
 
 
-def _jax(rest: str) -> tuple[str, str] | None:
-    space, _, name = rest.partition(".")
-    if space == "numpy":
-        return _numpy(f"numpy.{name}", name, TENSOR, "jax") or (
-            (TENSOR, "jax") if name in ("float32", "int32") else None
-        )
-    if space == "nn" and name in _JAX_NN:
-        return TENSOR, "jax"
-    if space == "random" and name in _JAX_RANDOM:
-        return TENSOR, "jax"
-    return None
-
-
-_JAX_NN = words(
-    """
-    relu relu6 sigmoid softplus silu swish gelu elu selu celu leaky_relu log_softmax softmax one_hot logsumexp
-    """
-)
-_JAX_RANDOM = words(
-    """
-    PRNGKey key split normal uniform randint bernoulli categorical permutation choice
-    """
-)
+def _jax(path: str) -> tuple[str, str] | None:
+    """Result of a function of JAX: documented, or that of NumPy's function of the same name."""
+    record = catalogue.function(path)
+    if record is None:
+        space, _, name = path.rpartition(".")
+        return (TENSOR, "jax") if space == "jax.numpy" and name in catalogue.dtypes() else None
+    found = _word(record.get("returns", ""), "jax")
+    if found is not None or not path.startswith("jax.numpy."):
+        return found
+    name = path.removeprefix("jax.numpy.")
+    return _numpy(f"numpy.{name}", name, TENSOR, "jax")
 
 
 def _documented(path: str, engine: str) -> tuple[str, str] | None:
@@ -134,12 +120,15 @@ _WORDS = {
     "LongTensor": TENSOR,
     "array": TENSOR,
     "mlx.core.array": TENSOR,
+    "Array": TENSOR,
+    "jax.jaxlib._jax.Array": TENSOR,
     "bool": "bool",
     "(bool)": "bool",
     "int": "int",
     "float": "float",
     "str": STRING,
     "dtype": DTYPE,
+    "DType": DTYPE,
     "Dtype": DTYPE,
     "EmberDType": DTYPE,
     "tuple[int, ...]": SHAPE,
@@ -151,7 +140,7 @@ _WORDS = {
 
 def _word(text: str, engine: str) -> tuple[str, str] | None:
     word = _WORDS.get(text) or _WORDS.get(text.partition(" #")[0])
-    if word is None and "|" not in text and ("Tensor" in text or "array" in text) and text[:1] in "(tTlL":
+    if word is None and "|" not in text and ("Tensor" in text or "rray" in text) and text[:1] in "(tTlL":
         plain = text.replace("(", " ").replace("[", " ")
         word = (
             SEQUENCE if plain.split()[0] in ("Tensor", "tuple", "Tuple", "list", "List") and "int" not in text else None
@@ -164,16 +153,16 @@ def _word(text: str, engine: str) -> tuple[str, str] | None:
 # Types of methods and attributes of an array; those that are not listed are unknown.
 _SAME_KIND_METHODS = words(
     """
-    abs absolute add all any argmax argmin argsort astype bfloat16 bitwise_and bitwise_or bmm bool broadcast_to ceil
-    clamp clip clone conj contiguous copy cos cosh cpu cuda cumprod cumsum detach diag diagonal div dot double eq exp
-    expand expand_as expm1 fill_ flatten float floor floor_divide fmod gather ge gt half index_select int inverse
-    isfinite isinf isnan le lerp log log10 log1p log2 logical_and logical_not logical_or logsumexp long lt masked_fill
-    masked_select matmul max maximum mean median min minimum mm mul multiply narrow ne neg negative new_empty new_full
-    new_ones new_tensor new_zeros norm permute pow prod ravel reciprocal relu remainder repeat requires_grad_ reshape
-    round rsqrt scatter scatter_add select sigmoid sign sin sinh softmax sort sqrt square squeeze std sub subtract sum
-    swapaxes t take tan tanh tile to to_device to_backend trace transpose tril triu true_divide trunc type unflatten
-    unsqueeze var view view_as where zero_ add_ mul_ sub_ div_ clamp_ copy_ moveaxis index_add at set byteswap
-    newbyteorder choose compress searchsorted log_softmax ptp repeat_interleave
+    abs absolute add all any argmax argmin argsort astype bfloat16 bitwise_and bitwise_or block_until_ready bmm bool
+    broadcast_to ceil clamp clip clone conj contiguous copy cos cosh cpu cuda cumprod cumsum detach diag diagonal div
+    dot double eq exp expand expand_as expm1 fill_ flatten float floor floor_divide fmod gather ge gt half index_select
+    int inverse isfinite isinf isnan le lerp log log10 log1p log2 logical_and logical_not logical_or logsumexp long lt
+    masked_fill masked_select matmul max maximum mean median min minimum mm mul multiply narrow ne neg negative
+    new_empty new_full new_ones new_tensor new_zeros norm permute pow prod ravel reciprocal relu remainder repeat
+    requires_grad_ reshape round rsqrt scatter scatter_add select sigmoid sign sin sinh softmax sort sqrt square squeeze
+    std sub subtract sum swapaxes t take tan tanh tile to to_device to_backend trace transpose tril triu true_divide
+    trunc type unflatten unsqueeze var view view_as where zero_ add_ mul_ sub_ div_ clamp_ copy_ moveaxis index_add
+    byteswap newbyteorder choose compress searchsorted log_softmax ptp repeat_interleave
     """
 )
 METHODS = dict.fromkeys(sorted(_SAME_KIND_METHODS), "same")

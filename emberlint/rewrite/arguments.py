@@ -8,19 +8,48 @@ from typing import NamedTuple
 from emberlint.findings import UNSAFE
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.catalogue import Parameter
-from emberlint.knowledge.engines import engine_of
-from emberlint.rewrite.names import agrees, differs, local_name, operation_for
+from emberlint.rewrite.names import agrees, differs, operation_for
 from emberlint.rewrite.safety import is_loose, measured_safety
 
 # Parameters that engines and the array API standard name differently.
-_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "ddof": "correction", "a_min": "min", "a_max": "max"}
+_KEYWORDS = {
+    "a_max": "max",
+    "a_min": "min",
+    "body_fun": "body",
+    "ddof": "correction",
+    "dim": "axis",
+    "dimension": "axis",
+    "dimensions": "axis",
+    "dims": "axes",
+    "false_fun": "false_fn",
+    "init_val": "init",
+    "keepdim": "keepdims",
+    "lower": "low",
+    "maxval": "high",
+    "minval": "low",
+    "new_dtype": "dtype",
+    "new_sizes": "shape",
+    "permutation": "axes",
+    "true_fun": "true_fn",
+    "upper": "high",
+}
 
+
+# Parameters of single functions that the operation names differently.
+_NAMES = {"jax.random.choice": {"a": "x"}, "jax.random.gamma": {"a": "alpha"}}
 
 # Parameters with a different default: the value to write out, or an empty string if the call cannot be rewritten.
 _DEFAULTS = {
     # NumPy's matrices are in the first two axes, those of the operations in the last two.
     "numpy.diagonal": ("axis1", "0, axis2=1"),
     "numpy.trace": ("axis1", "0, axis2=1"),
+    "jax.lax.cumprod": ("axis", "0"),
+    "jax.lax.cumsum": ("axis", "0"),
+    "jax.nn.gelu": ("approximate", "True"),
+    "jax.numpy.diagonal": ("axis1", "0, axis2=1"),
+    "jax.numpy.trace": ("axis1", "0, axis2=1"),
+    # Without a shape, it is that of the parameters.
+    **{f"jax.random.{name}": ("shape", "") for name in ("bernoulli", "beta", "dirichlet", "gamma", "poisson")},
     "mlx.core.put_along_axis": ("axis", ""),
     "mlx.core.random.categorical": ("num_samples", ""),
     "mlx.core.softmax": ("axis", "None"),
@@ -74,16 +103,16 @@ class _Signatures(NamedTuple):
 @cache
 def _signatures(path: str) -> _Signatures | None:
     """Parameters of a function and of its operation; ``None`` if there is no equivalent operation."""
-    engine = engine_of(path)
     operation = operation_for(path)
     record = catalogue.operation(operation) if operation else None
     if record is None:
         return None
-    native = catalogue.function(path if engine != "jax" else f"numpy.{local_name(path, engine)}")
+    native = catalogue.function(path)
     theirs = (catalogue.parameters(native) if native else None) or []
+    renamed = _NAMES.get(path, {})
     ours = catalogue.parameters(record) or []
     return _Signatures(
-        tuple(parameter.name for parameter in theirs if parameter.kind in "PB"),
+        tuple(renamed.get(parameter.name, parameter.name) for parameter in theirs if parameter.kind in "PB"),
         tuple(parameter for parameter in ours if parameter.kind in "PB"),
         any(parameter.kind == "V" for parameter in ours),
         frozenset(parameter.name for parameter in ours if parameter.kind in "BK"),
@@ -105,7 +134,8 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
     for i in range(count):
         their = theirs[i] if i < len(theirs) else ""
         meant = _meant(their, by_name)
-        if not changes and i < len(positional) and _same_place(their, meant, positional[i], i):
+        elsewhere = their in by_name and i < len(positional) and positional[i].name != their
+        if not changes and not elsewhere and i < len(positional) and _same_place(their, meant, positional[i], i):
             given.add(positional[i].name)
         elif not changes and variadic and i >= len(positional):
             continue
@@ -163,7 +193,11 @@ def _same_place(their: str, meant: str, our: Parameter, place: int) -> bool:
 
 _SYNONYMS = frozenset(
     {
+        ("body", "body_fun"),
+        ("false_fn", "false_fun"),
+        ("init", "init_val"),
         ("shape", "newshape"),
+        ("shape", "new_sizes"),
         ("shape", "size"),
         ("indices_or_sections", "sections"),
         ("pad_width", "pad_width"),
@@ -173,6 +207,7 @@ _SYNONYMS = frozenset(
         ("n_rows", "n"),
         ("fill_value", "fill_value"),
         ("stop", "end"),
+        ("true_fn", "true_fun"),
         ("num", "steps"),
         ("decimals", "decimals"),
     }

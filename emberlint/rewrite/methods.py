@@ -108,7 +108,7 @@ def rewritten_method(node: ast.Call, owner: Value, file: File, origin: str = "")
     engines = [meant] if meant else [engine for engine in ("numpy", "torch") if name in catalogue.methods(engine)]
     if len(engines) == 1:
         meant = engines[0]
-    if name in _OTHERS or (name == "view" and meant != "torch"):
+    if (name in _OTHERS and (name, meant) != ("sort", "jax")) or (name == "view" and meant != "torch"):
         return None
     if any(name in DIFFERENT.get(engine, ()) for engine in engines):
         names = tuple(keyword.arg for keyword in node.keywords)
@@ -149,7 +149,7 @@ def rewritten_method(node: ast.Call, owner: Value, file: File, origin: str = "")
         call = ast.copy_location(ast.Call(function, [function.value, *node.args], node.keywords), node)
         path = f"{place}.{name}"
         # The parameters of a method are known only from the function of the same name.
-        known = catalogue.function(path if engine != "jax" else f"numpy.{name}")
+        known = catalogue.function(path)
         if known is None or not operation_for(path):
             continue
         found = rewritten(call, path, file)

@@ -76,8 +76,51 @@ RENAMED = {
         "unsqueeze": "expand_dims",
     },
     "mlx": {"degrees": "rad2deg", "radians": "deg2rad", "nn.hardswish": "hard_swish", "nn.softshrink": "soft_shrink"},
-    "jax": {"around": "round", "degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad", "fix": "trunc"},
+    "jax": {
+        "around": "round",
+        "degrees": "rad2deg",
+        # JAX's are zeros; the operations of the same names return memory as it is.
+        "empty": "zeros",
+        "empty_like": "zeros_like",
+        "invert": "bitwise_invert",
+        "lax.concatenate": "concat",
+        "lax.convert_element_type": "cast",
+        "lax.dot": "matmul",
+        "lax.eq": "equal",
+        "lax.erf_inv": "erfinv",
+        "lax.ge": "greater_equal",
+        "lax.gt": "greater",
+        "lax.is_finite": "isfinite",
+        "lax.le": "less_equal",
+        "lax.logistic": "sigmoid",
+        "lax.lt": "less",
+        "lax.max": "maximum",
+        "lax.min": "minimum",
+        "lax.mul": "multiply",
+        "lax.ne": "not_equal",
+        "lax.neg": "negative",
+        "lax.population_count": "count_ones",
+        "lax.pow": "power",
+        "lax.rem": "fmod",
+        "lax.rev": "flip",
+        "lax.select": "where",
+        "lax.sub": "subtract",
+        "lax.transpose": "permute_dims",
+        "radians": "deg2rad",
+        "special.expit": "sigmoid",
+        "special.gammaln": "lgamma",
+    },
 }
+# Functions of ``jax.lax`` that are equivalent to the operation of the same name. Others of the same name are not:
+# ``lax.round`` rounds halves away from zero, ``lax.div`` of integers truncates, ``lax.clamp`` has the bounds first.
+_LAX = words(
+    """
+    abs acos acosh add asin asinh associative_scan atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor cbrt
+    ceil cond conj cos cosh cumprod cumsum digamma erf erfc exp exp2 expand_dims expm1 floor fori_loop full full_like
+    imag lgamma log log1p map nextafter real reciprocal reshape rsqrt scan sign sin sinh sqrt square squeeze
+    stop_gradient tan tanh top_k
+    """
+)
 
 # Functions whose operation has the same name and arguments but another result, so that they cannot be rewritten.
 DIFFERENT = {
@@ -91,7 +134,12 @@ DIFFERENT = {
         """
     ),
     "mlx": frozenset({"load", "save", "eval", "synchronize", "linalg.lu", "topk"}),
-    "jax": frozenset({"load", "save", "cond", "map", "scan", "resize"}),
+    "jax": words(
+        """
+        can_cast load nn.identity put_along_axis random.binomial random.bits random.categorical
+        random.multivariate_normal resize save select
+        """
+    ),
 }
 
 
@@ -112,6 +160,8 @@ def operation_for(path: str) -> str:
             return ""
         plain = catalogue.operation(last)
         return last if plain is record else f"{space}.{last}"
+    if space == "lax":
+        return last if last in _LAX else ""
     if space in ("", "special", "nn.functional", "nn", "fast"):
         return last if catalogue.operation(last) is not None else ""
     return ""
@@ -144,5 +194,8 @@ def local_name(path: str, engine: str) -> str:
     if engine == "mlx":
         return rest[5:] if rest.startswith("core.") else rest
     if engine == "jax":
-        return rest[6:] if rest.startswith("numpy.") else rest if rest.startswith("nn.") else ""
+        if rest.startswith(("nn.", "lax.", "random.")):
+            return rest
+        place = next((place for place in ("numpy.", "scipy.") if rest.startswith(place)), "")
+        return rest[len(place) :] if place else ""
     return rest

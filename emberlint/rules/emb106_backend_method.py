@@ -3,8 +3,9 @@
 ## What it does
 
 Reports methods that move a tensor, take part in autograd or access its memory and that only one engine has: `.cuda()`,
-`.cpu()`, `.detach()`, `.numpy()`, `.backward()`, `.requires_grad_()`, `.contiguous()`, `.data_ptr()`, and torch's
-methods that write in place (`.add_()`). EMB315 reports methods that have an equivalent operation.
+`.cpu()`, `.detach()`, `.numpy()`, `.backward()`, `.requires_grad_()`, `.contiguous()`, `.data_ptr()`, JAX's
+`.block_until_ready()` and `.devices()`, and torch's methods that write in place (`.add_()`). EMB315 reports methods
+that have an equivalent operation.
 
 ## Why
 
@@ -65,7 +66,14 @@ _ADVICE = {
     "share_memory_": "there is no portable access to memory",
     "storage": "there is no portable access to memory",
     "stride": "there is no portable memory layout",
+    "addressable_data": "there is no portable access to memory",
     "block_until_ready": "use `ops.synchronize`",
+    "copy_to_host_async": "use `ops.to_numpy` where results leave the program",
+    "delete": "there is no portable access to memory",
+    "devices": "use `ops.get_device`",
+    "is_deleted": "there is no portable access to memory",
+    "is_ready": "use `ops.synchronize`",
+    "unsafe_buffer_pointer": "there is no portable access to memory",
     "setflags": "no operation changes its inputs",
     "byteswap": "there is no portable memory layout",
     "tobytes": "use `ops.to_numpy(x).tobytes()`",

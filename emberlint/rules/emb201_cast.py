@@ -5,7 +5,7 @@ Finds `float(x)`, `int(x)`, `bool(x)` and `complex(x)` where `x` is a tensor.
 
 ## Why
 A Python number needs the value immediately. A lazy engine (MLX) must compute everything that `x` depends on, a device
-must finish and copy the value back, and a compiler cannot trace through the call.
+must finish and copy the value back, and a compiler cannot trace through the call: in `jax.jit` it raises.
 
 ## Example
 ```python

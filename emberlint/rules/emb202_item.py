@@ -5,7 +5,7 @@ Finds `.item()` and `.tolist()` on a tensor.
 
 ## Why
 The value is needed immediately: a lazy engine evaluates, a device must finish and copy the value back, and a compiler
-cannot trace through the call.
+cannot trace through the call. JAX waits for what it has dispatched, and raises in `jax.jit`.
 
 ## Example
 ```python

@@ -5,8 +5,8 @@ Finds a tensor as the condition of `if`, `while`, `assert`, a conditional expres
 operand of `and`, `or` and `not`. A comparison of tensors is a tensor.
 
 ## Why
-Python calls `bool()`, which evaluates a lazy engine's graph, waits for the device and cannot be compiled. With more
-than one element it is an error on every engine.
+Python calls `bool()`, which evaluates a lazy engine's graph, waits for the device and cannot be compiled: in `jax.jit`
+it raises. With more than one element it is an error on every engine.
 
 ## Example
 ```python

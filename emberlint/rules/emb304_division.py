@@ -5,8 +5,8 @@ Finds `/` between integer arrays, or an integer array and a Python integer, and 
 dtype.
 
 ## Why
-The integers become floats of a width that differs: float64 on NumPy, float32 on torch and MLX. `dtype=float` is float64
-on NumPy and torch, and an error on MLX.
+The integers become floats of a width that differs: float64 on NumPy, float32 on torch, MLX and JAX. `dtype=float` is
+float64 on NumPy and torch, the default float on JAX, and an error on MLX.
 
 ## Example
 ```python
@@ -46,7 +46,9 @@ def check_division(node: ast.BinOp | ast.AugAssign, file: File) -> None:
         return
     value = integer_array(node, file)
     if value is not None:
-        message = "`/` of integers is float64 on NumPy but float32 on torch and MLX; use `ops.divide`, or cast first"
+        message = (
+            "`/` of integers is float64 on NumPy but float32 on the other engines; use `ops.divide`, or cast first"
+        )
         file.report(RULE, node, message, because=value)
 
 

@@ -5,7 +5,7 @@ Finds `//` and `%` of integer arrays by a divisor that may be zero, `@` of integ
 may be negative or not less than the integer's width.
 
 ## Why
-For a zero divisor, NumPy returns 0 with a warning, torch raises, and MLX returns the dividend for `%`. MLX does not
+For a zero divisor, NumPy returns 0 with a warning, torch raises, and MLX and JAX return other values. MLX does not
 support integer matrix products. `x << 70` is 0 on NumPy and torch and `x << 6` on MLX.
 
 ## Example

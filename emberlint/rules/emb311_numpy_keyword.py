@@ -61,7 +61,8 @@ def check(node: ast.Call, file: File) -> None:
         if one.arg is None or one.arg in _ELSEWHERE:
             continue
         if missing is not None and one.arg in missing:
-            message = f"only NumPy has `{one.arg}=` in `{function.shown()}`; write its effect with operations"
+            who = "NumPy and JAX have" if one.arg in _of_jax(function.name) else "NumPy has"
+            message = f"only {who} `{one.arg}=` in `{function.shown()}`; write its effect with operations"
             file.report(RULE, one, message, because=function.owner)
         elif function.engine == EMBER and function.owner is None and one.arg in _foreign(function.name):
             file.report(
@@ -83,6 +84,13 @@ def _numpy_only(name: str) -> frozenset[str]:
     for other in known:
         optional -= {parameter.name for parameter in catalogue.parameters(other) or ()}
     return frozenset(optional)
+
+
+@cache
+def _of_jax(name: str) -> frozenset[str]:
+    """Parameters of the function of ``jax.numpy``."""
+    record = catalogue.function(f"jax.numpy.{name}")
+    return frozenset(parameter.name for parameter in catalogue.parameters(record or {}) or ())
 
 
 @cache

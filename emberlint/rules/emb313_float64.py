@@ -4,7 +4,8 @@
 Finds the dtype float64 (or complex128) of any engine or of `ops`, its name as `dtype=`, and torch's `.double()`.
 
 ## Why
-Apple GPUs do not support float64, and MLX supports it on the CPU only. On other accelerators it is many times slower.
+Apple GPUs do not support float64, MLX supports it on the CPU only, and JAX makes float32 of it unless it is enabled for
+the whole process. On other accelerators it is many times slower.
 
 ## Example
 ```python

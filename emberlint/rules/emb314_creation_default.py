@@ -5,8 +5,8 @@ Finds `zeros`, `ones`, `empty`, `full`, `eye`, `linspace` and `arange` of an eng
 without `device=` in a function with a tensor argument.
 
 ## Why
-NumPy's default is float64 (int64), torch's float32 (int64), MLX's float32 (int32). A tensor on the default device
-cannot be combined with one on another device.
+NumPy's default is float64 (int64), torch's float32 (int64), that of MLX and JAX float32 (int32). A tensor on the
+default device cannot be combined with one on another device.
 
 ## Example
 ```python

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds a method or property of a tensor that one of the target engines lacks: `x.astype` (not on torch), `x.numel` (torch
-only), `x.clip` (not on MLX), `x.size(0)` (a method on torch only), and torch's keywords (`x.sum(dim=0)`).
+only), `x.clip` (not on MLX), `x.size(0)` (a method on torch only), torch's keywords (`x.sum(dim=0)`), and the updates
+of JAX and MLX (`x.at[0].set(v)`).
 
 ## Why
 `ops` returns the engine's own tensors, so portable code can only use methods that all engines have.
@@ -23,6 +24,7 @@ def halved(x: Tensor) -> Tensor:
 Safe where the operation has the same name and arguments as the method and the value is known to come from `ops`: by a
 call, or by a `Tensor` annotation of ember or of the project. Unsafe for the tensors of one engine, whose methods may
 return other dtypes, and for the `Tensor` of another library. `x.size(0)` becomes `x.shape[0]`, which is safe.
+`x.at[0].set(v)` becomes `ops.index_update(x, 0, v)`, which raises for an index that is out of bounds.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ from functools import cache
 
 from emberlint.findings import SAFE, UNSAFE, Fix
 from emberlint.inference.file import File
-from emberlint.inference.values import Value
+from emberlint.inference.values import AT, Value
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER
 from emberlint.rewrite import methods
+from emberlint.rewrite.jax import UPDATES, update_edits
 from emberlint.rules import Rule
 from emberlint.rules.emb106_backend_method import NAMES as MACHINERY
 
@@ -98,6 +101,30 @@ def _lack(node: ast.Call, name: str, owner: Value, file: File) -> str:
     return ""
 
 
+def _is_update(name: str) -> bool:
+    return name.startswith(".") and name[1:] in UPDATES
+
+
+@RULE.on(ast.Call, named=_is_update)
+def check_update(node: ast.Call, file: File) -> None:
+    """Report ``x.at[i].set(v)``, which only JAX and MLX have."""
+    function = node.func
+    part = file.value(function.value) if isinstance(function, ast.Attribute) else None
+    if part is None or part.path != AT or file.allowed is not None:
+        return
+    engine = methods.engine_without("at", file.config.targets)
+    if not engine or part.source is None:
+        return
+    message = f"`.at` is not an attribute on {engine}"
+    found = update_edits(node, file, file.config.namespace)
+    if found is None:
+        file.report(RULE, node, f"{message}; write it with `ops.index_update`", because=part.source)
+        return
+    operation, edits = found
+    fix = Fix(edits, UNSAFE, f"call `ops.{operation}`")
+    file.report(RULE, node, f"{message}; use `ops.{operation}`", fix=fix, because=part.source)
+
+
 @RULE.on(ast.Attribute, named=".size".__eq__)
 def check_property(node: ast.Attribute, file: File) -> None:
     """Report ``x.size``, which is a method on torch."""
@@ -124,4 +151,4 @@ def _roots(node: ast.AST | None, file: File) -> set[str]:
 
 @cache
 def _is_method(name: str) -> bool:
-    return any(name in catalogue.methods(engine) for engine in ("numpy", "torch", "mlx"))
+    return any(name in catalogue.methods(engine) for engine in catalogue.engines())

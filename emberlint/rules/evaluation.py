@@ -266,7 +266,10 @@ def report(rule: Rule, detect: Callable[[Any, File], Forced | None], node: Any, 
 
 
 def _report(rule: Rule, forced: Forced, file: File) -> None:
-    file.report(rule, forced.node, f"{forced.what} forces evaluation; {forced.instead}", because=forced.value)
+    # In compiled code, JAX's arrays have no values; ``sum()`` only adds the elements.
+    raises = forced.value.engine == "jax" and not forced.what.startswith("`sum()`")
+    effect = "forces evaluation, and raises in `jax.jit`" if raises else "forces evaluation"
+    file.report(rule, forced.node, f"{forced.what} {effect}; {forced.instead}", because=forced.value)
 
 
 def loops_reported(file: File) -> bool:

@@ -34,6 +34,7 @@ def test_the_frontend_imports_no_engine_whatever_the_settings(monkeypatch: pytes
         "ember_ml/backend/numpy",
         "ember_ml/backend/torch",
         "ember_ml/backend/mlx",
+        "ember_ml/backend/jax",
     ):
         run = runner.run([folder], config, cached=False)
         assert run.files

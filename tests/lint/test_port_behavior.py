@@ -193,7 +193,12 @@ def test_operators_of_numbers_and_of_two_arguments_stay() -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_arrays_of_the_caller_are_accepted(engine: str, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_bytes(ported(MIXED).after)
+    done = ported(MIXED)
+    (tmp_path / "program.py").write_bytes(done.after)
+    if engine == "jax":
+        # JAX's own arrays cannot be assigned to; the report says so, and EmberTensors can.
+        assert any(finding.code == "EMB301" and "raises on JAX" in finding.message for finding in done.left)
+        return
     check = """
         import numpy as np
         from ember_ml import ops

@@ -17,8 +17,9 @@ import pytest
 from emberlint import config as configuration
 from emberlint import rules
 from emberlint.codes import rule_modules
-from emberlint.config import Config
+from emberlint.config import ENGINES, Config
 from emberlint.findings import Finding
+from emberlint.knowledge import catalogue
 from emberlint.lint import fixes, linter, runner
 from emberlint.report import formats
 from emberlint.rules import availability
@@ -112,6 +113,35 @@ def test_a_measured_difference_applies_to_positional_and_keyword_arguments(
     found = availability.concerned("axis", keyword if by_keyword else keyword.value, entry)
     assert found == (" (`roll(x, 2, axis=())`)" if concerned else None)
     assert availability.concerned("axis", keyword, {}) == ""
+
+
+JAX_CODE = b"""
+import jax
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def f(x: Tensor, y: jax.Array) -> Tensor:
+    return ops.sort(ops.exp(x), axis=0), x.reshape(-1), y.item(), ops.zeros(3, dtype="float64", device="cpu")
+"""
+
+
+@pytest.mark.parametrize("target", ENGINES)
+def test_a_target_that_was_not_measured_is_not_reported(target: str) -> None:
+    """The matrix, and the catalogue of methods, may not have a target."""
+    config = Config(select=("EMB3", "EMB4"), ignore=("EMB313",), targets=(target,))
+    found = linter.lint(JAX_CODE, "model.py", config).findings
+    assert [finding for finding in found if target in finding.message.split() or finding.code[:4] == "EMB4"] == []
+
+
+def test_the_targets_are_the_engines_of_ember() -> None:
+    from ember_ml import backend
+
+    assert set(Config().targets) == set(backend.OWN) == set(catalogue.engines())
+    jax = b"import jax\n\ndef f(x: jax.Array):\n    return x.at[0].set(1)\n"
+    for targets, expected in ((("jax",), 0), (("jax", "mlx"), 0), (("jax", "torch"), 1)):
+        found = linter.lint(jax, "model.py", Config(select=("EMB315",), targets=targets)).findings
+        assert len(found) == expected, targets
 
 
 def test_a_module_next_to_a_backend_may_have_the_name_of_an_engine() -> None:

@@ -8,7 +8,12 @@ separate process, alternately with the C extension of dispatch and with ``EMBER_
 
 Every call is timed as a program makes it, ``f(x, y)``, in short turns: native, ember_ml, each peer, native again. A
 figure is the median over all turns, a ratio the quotient of two medians. Engines use one thread. On MLX the small
-case builds the graph node and drops it; the large case evaluates the result.
+case builds the graph node and drops it; the large case evaluates the result. On JAX the calling thread computes the
+result (asynchronous dispatch is off); on an accelerator, the large case waits for it. The native call on JAX is the
+quicker of ``jnp.add`` and ``jax.jit(jnp.add)``, compiled beforehand; a few turns decide which of them is measured.
+
+A last table is about JAX: operations that are several calls of ``jnp`` each, such as a softmax of 8 x 64, against the
+same formula written in ``jnp`` and not compiled. The target applies to each of them.
 
 Peers are measured when installed (``pip install 'ember-ml[bench]'``): autoray as ``do("add", x, y)``; array-api-compat
 with the namespace looked up beforehand (``xp.add(x, y)``) or in every call (``array_namespace(x, y).add(x, y)``);
@@ -27,7 +32,7 @@ import sys
 import tempfile
 import timeit
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeAlias
@@ -47,6 +52,7 @@ from measuring import (
     medians,
     parsed,
     positive,
+    quicker,
     save_figure,
     setting,
     skipped_lines,
@@ -66,16 +72,20 @@ SPEEDS = {EXTENSION: {"EMBER_ML_PURE_PYTHON": ""}, PURE: {"EMBER_ML_PURE_PYTHON"
 # The operations of the targets, and the most that their geometric mean may be against the native calls.
 TEN = ("add", "multiply", "exp", "maximum", "sqrt", "less", "matmul", "sum", "tanh", "negative")
 TARGETS = {
-    EXTENSION: {"numpy": 1.15, "torch": 1.12, "mlx": 1.4},
+    EXTENSION: {"numpy": 1.15, "torch": 1.12, "mlx": 1.4, "jax": 1.05},
     PURE: {"numpy": 2.0, "torch": 1.5, "mlx": 2.0},
 }
 TARGET_LARGE = 1.02
+TARGET_COMPOSED = 0.8
 
 # Seconds in a turn: long enough for the clock, short enough that few turns are interrupted on a busy machine.
 TURN = 3e-4
 
 # Below this size a lazy engine is timed building its graph, from it on computing the result.
 EVALUATED_FROM = 10_000
+
+# Elements of the first operand of composed operations.
+COMPOSED_SIZE = 512
 
 
 class Case(NamedTuple):
@@ -104,6 +114,15 @@ PANEL = [
     Case("concatenate", "both", "*both"),
 ]
 
+# Operations on JAX that are several calls of jnp each.
+COMPOSED = [
+    Case("softmax", "m", "m"),
+    Case("gelu", "m", "m"),
+    Case("layer_normalization", "m, scale, offset", "m, scale, offset"),
+    Case("sparse_categorical_crossentropy", "labels, m, from_logits=True", "labels, m"),
+    Case("dot_product_attention", "q, k, v", "q, k, v"),
+]
+
 # Where another library calls an operation differently. torch's long names are slower aliases of the short ones.
 NAMES = {
     "torch": {
@@ -123,8 +142,34 @@ NAMES = {
 class Bench(Engine):
     """An engine with the functions of the panel, and its operands for a size."""
 
-    def native(self, case: Case) -> Callable[..., Any]:
-        return getattr(self.module, NAMES.get(self.name, {}).get(case.name, case.name))  # type: ignore[no-any-return]
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._natives: dict[Any, Caller] = {}
+
+    def native(self, case: Case, operands: dict[str, Any]) -> Caller:
+        """The native call; on JAX the quicker of a function and of the same compiled."""
+        if case in COMPOSED:
+            return Caller(f"f({case.arguments})", {"f": by_hand()[case.name]})
+        f = getattr(self.module, NAMES.get(self.name, {}).get(case.name, case.name))
+        plain = Caller(f"f({case.arguments})", {"f": f})
+        if self.name != "jax":
+            return plain
+        place = case, operands["shape"]
+        if place not in self._natives:
+            from jax import jit
+
+            compiled = jit(f, static_argnames="shape") if case.name == "reshape" else jit(f)
+            callers = [plain, Caller(f"compiled({case.arguments})", {"compiled": compiled})]
+            self._natives[place] = quicker(callers, operands, self.finish_for(case, len(operands["x"])), TURN)
+        return self._natives[place]
+
+    def is_compiled(self, case: Case, operands: dict[str, Any]) -> bool:
+        """Whether the native call is that of a compiled function."""
+        return "compiled" in self.native(case, operands).names
+
+    def finish_for(self, case: Case, size: int) -> Callable[[Any], Any] | None:
+        """Function that evaluates a result or waits for it, if that is part of what is timed."""
+        return self.finish if case in COMPOSED or size >= EVALUATED_FROM else None
 
     def operands(self, size: int) -> dict[str, Any]:
         """Values of the arguments in the panel: positive numbers, every third of them equal in ``x`` and ``y``."""
@@ -137,11 +182,49 @@ class Bench(Engine):
         a, b = (v[: side * side].reshape((side, side)) for v in (x, y))
         if self.finish is not None:
             self.finish([x, y, mask, a, b])
-        return {"x": x, "y": y, "mask": mask, "a": a, "b": b, "both": [x, y], "shape": (size, 1)}
+        found = {"x": x, "y": y, "mask": mask, "a": a, "b": b, "both": [x, y], "shape": (size, 1)}
+        return found | self._composed_operands(x, y) if self.name == "jax" and size == COMPOSED_SIZE else found
+
+    def _composed_operands(self, x: Any, y: Any) -> dict[str, Any]:
+        """Eight rows with scale, offset and labels; queries, keys and values of eight positions and four heads."""
+        m, heads = x.reshape(8, -1), (1, 8, 4, -1)
+        row = {"m": m, "scale": m[0], "offset": m[1], "labels": self.module.arange(8)}
+        return row | {"q": x.reshape(heads), "k": y.reshape(heads), "v": (x - y).reshape(heads)}
+
+
+@cache
+def by_hand() -> dict[str, Callable[..., Any]]:
+    """The composed operations as formulas of ``jnp``."""
+    import jax.numpy as jnp
+    from jax.scipy.special import erf
+
+    def softmax(x: Any) -> Any:
+        e = jnp.exp(x - jnp.max(x, axis=-1, keepdims=True))
+        return e / jnp.sum(e, axis=-1, keepdims=True)
+
+    def gelu(x: Any) -> Any:
+        return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+
+    def layer_normalization(x: Any, scale: Any, offset: Any) -> Any:
+        centered = x - jnp.mean(x, axis=-1, keepdims=True)
+        variance = jnp.mean(centered * centered, axis=-1, keepdims=True)
+        return centered / jnp.sqrt(variance + 1e-5) * scale + offset
+
+    def sparse_categorical_crossentropy(labels: Any, logits: Any, from_logits: bool) -> Any:
+        shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
+        picked = jnp.take_along_axis(shifted, labels[:, None], axis=-1)[:, 0]
+        return jnp.mean(jnp.log(jnp.sum(jnp.exp(shifted), axis=-1)) - picked)
+
+    def dot_product_attention(q: Any, k: Any, v: Any) -> Any:
+        scores = jnp.matmul(q.transpose(0, 2, 1, 3), k.transpose(0, 2, 3, 1)) * q.shape[-1] ** -0.5
+        return jnp.matmul(softmax(scores), v.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3)
+
+    made = (softmax, gelu, layer_normalization, sparse_categorical_crossentropy, dot_product_attention)
+    return {f.__name__: f for f in made}
 
 
 def _native(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
-    return Caller(f"f({case.arguments})", {"f": engine.native(case)})
+    return engine.native(case, operands)
 
 
 def _ember(engine: Bench, case: Case, operands: dict[str, Any]) -> Caller:
@@ -182,7 +265,7 @@ def _peer(distribution: str) -> Any:
     return import_module(module)
 
 
-KERAS = "keras"
+KERAS, COMPOSED_WAY = "keras", "composed"
 
 Ways: TypeAlias = dict[str, Callable[[Bench, Case, dict[str, Any]], Caller]]
 
@@ -194,10 +277,8 @@ HERE: Ways = {
     "compat look-up": _compat_lookup,
     AGAIN: _native,
 }
-THERE: dict[str, Ways] = {
-    KERAS: {NATIVE: _native, KERAS: _keras},
-    EMBER: {NATIVE: _native, EMBER: _ember, AGAIN: _native},
-}
+BOTH: Ways = {NATIVE: _native, EMBER: _ember, AGAIN: _native}
+THERE: dict[str, Ways] = {KERAS: {NATIVE: _native, KERAS: _keras}, EMBER: BOTH, COMPOSED_WAY: BOTH}
 
 COLUMNS = [EMBER, "autoray", "compat", "compat look-up", KERAS]
 
@@ -225,7 +306,8 @@ def rows(plan: Plan, ways: Ways) -> Iterator[dict[str, Any]]:
             for case in plan.cases:
                 timers, skipped = _timers(engine, case, size, operands, ways)
                 us = medians(timers, plan.repeats, plan.turn, _evaluate_pending(engine, case, operands))
-                yield {"engine": name, "size": size, "case": case.label, "us": us, "skipped": skipped}
+                row = {"engine": name, "size": size, "case": case.label, "us": us, "skipped": skipped}
+                yield row | ({"compiled": engine.is_compiled(case, operands)} if name == "jax" else {})
 
 
 def _timers(
@@ -233,7 +315,7 @@ def _timers(
 ) -> tuple[dict[str, timeit.Timer], dict[str, str]]:
     """Timers of the ways whose result agrees with the native one, and the reasons why others are skipped."""
     expected = _native(engine, case, operands).result(operands)
-    finish = None if size < EVALUATED_FROM else engine.finish
+    finish = engine.finish_for(case, size)
     made = {way: partial(caller_of, engine, case, operands) for way, caller_of in ways.items()}
     callers, skipped = working(made, operands, lambda found: agree(found, expected))
     return {way: caller.timer(operands, finish) for way, caller in callers.items()}, skipped
@@ -272,9 +354,9 @@ def work(plan_json: str) -> None:
     way = asked.pop("way")
     if way == KERAS:
         import_module("keras")
-    elif os.environ["EMBER_ML_PURE_PYTHON"] == "" and find_spec("ember_ml.dispatch._fast") is None:
+    elif way == EMBER and os.environ["EMBER_ML_PURE_PYTHON"] == "" and find_spec("ember_ml.dispatch._fast") is None:
         sys.exit("the C extension of dispatch is not built")
-    asked["cases"] = [case for case in PANEL if case.label in asked["cases"]]
+    asked["cases"] = [case for case in (*PANEL, *COMPOSED) if case.label in asked["cases"]]
     for row in rows(Plan(**asked), THERE[way]):
         print(json.dumps(row), flush=True)
 
@@ -314,6 +396,32 @@ def target_rows(
             except SkippedError as reason:
                 skipped[speed] = str(reason)
     return list(found.values()), skipped
+
+
+def composed_rows(plan: Plan, runs: int, advance: Callable[[str, float], None]) -> list[dict[str, Any]]:
+    """Composed operations on JAX, measured in ``runs`` processes: a record per operation has the ratio of every run."""
+    found: list[dict[str, Any]] = [
+        {"engine": "jax", "case": case.label, "native_us": [], "ratios": [], "again": [], "skipped": {}}
+        for case in plan.cases
+    ]
+    for _ in range(runs):
+        advance("composed operations on jax", plan.length)
+        try:
+            for kept, row in zip(found, worker_rows(plan, COMPOSED_WAY, {}), strict=True):
+                us = row["us"]
+                kept["skipped"] |= row["skipped"]
+                if EMBER in us:
+                    kept["native_us"].append(us[NATIVE])
+                    kept["ratios"].append(us[EMBER] / us[NATIVE])
+                    kept["again"].append(us[AGAIN] / us[NATIVE])
+        except SkippedError as reason:
+            for kept in found:
+                kept["skipped"].setdefault(EMBER, str(reason))
+    for kept in found:
+        if kept["ratios"]:
+            ratio = statistics.median(kept["ratios"])
+            kept |= {"ratio": ratio, "target": TARGET_COMPOSED, "met": ratio <= TARGET_COMPOSED}
+    return found
 
 
 def target_cases(plan: Plan) -> list[Case]:
@@ -384,7 +492,13 @@ def verdicts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return results
 
 
-def show(found: list[dict[str, Any]], targets: list[dict[str, Any]], skipped: dict[str, str], console: Any) -> None:
+def show(
+    found: list[dict[str, Any]],
+    targets: list[dict[str, Any]],
+    skipped: dict[str, str],
+    composed: list[dict[str, Any]],
+    console: Any,
+) -> None:
     """Tables, geometric means, what was skipped, and whether the targets are met."""
     for mean in means(found):
         console.print(_table(found, mean))
@@ -399,11 +513,38 @@ def show(found: list[dict[str, Any]], targets: list[dict[str, Any]], skipped: di
         console.print()
     for speed, reason in skipped.items():
         console.print(f"Skipped: the targets with {speed}: {reason}", style="dim", highlight=False, soft_wrap=True)
+    timed = [row for row in composed if row["ratios"]]
+    if timed:
+        console.print(_composed_table(timed))
+        console.print(trust([statistics.median(row["again"]) for row in timed]), style="dim")
+        console.print()
+    for line in skipped_lines(composed):
+        console.print(line, style="dim", highlight=False, soft_wrap=True)
     for v in verdicts(targets):
         color, word = ("green", "met") if v["met"] else ("red", "missed")
         text = f"{v['speed']}, {v['size']:,} elements, {v['operations']} operations: {v['ratio']:.3f}x"
         line = f"[bold]{v['engine']}[/], {text} (target {v['target']:.2f}x, [{color}]{word}[/])"
         console.print(line, highlight=False, soft_wrap=True)
+    if timed:
+        worst = max(timed, key=lambda row: row["ratio"])
+        color, word = ("green", "met") if worst["met"] else ("red", "missed")
+        text = f"{len(timed)} composed operations: at most {worst['ratio']:.3f}x, for {worst['case'].partition('(')[0]}"
+        line = f"[bold]jax[/], {text} (target {worst['target']:.2f}x, [{color}]{word}[/])"
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _composed_table(timed: list[dict[str, Any]]) -> Any:
+    """The median ratio of every composed operation."""
+    made = table(f"jax, ember_ml / the formula in jnp, median of {len(timed[0]['ratios'])} runs")
+    made.add_column("operation", no_wrap=True)
+    for column in ("native us", EMBER):
+        made.add_column(column, justify="right", no_wrap=True)
+    for row in timed:
+        name = row["case"].partition("(")[0]
+        made.add_row(name, f"{statistics.median(row['native_us']):.1f}", f"{row['ratio']:.3f}x")
+    made.add_section()
+    made.add_row("geometric mean", "", f"{statistics.geometric_mean(row['ratio'] for row in timed):.3f}x")
+    return made
 
 
 def _target_table(targets: list[dict[str, Any]], size: int) -> Any:
@@ -483,7 +624,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         "  python benchmarks/dispatch.py --plot dispatch.png         bars of the ratios",
     )
     add = parser.add_argument
-    add_options(parser, list(dict.fromkeys(case.name for case in PANEL)), 101, 15)
+    add_options(parser, list(dict.fromkeys(case.name for case in (*PANEL, *COMPOSED))), 101, 15)
     add("--sizes", nargs="+", type=positive, default=[SMALL, LARGE], metavar="N", help="elements (default: 4 100000)")
     add("--runs", type=positive, default=5, metavar="N", help="runs that a target is the median of (default: 5)")
     add("--worker", help=argparse.SUPPRESS)
@@ -499,17 +640,20 @@ def main(given: list[str] | None = None) -> None:
     cases = [case for case in PANEL if case.name in options.ops]
     repeats = options.repeats or (15 if options.quick else 101)
     plan = Plan(options.engines, cases, options.sizes, repeats, TURN)
+    composed_cases = [case for case in COMPOSED if case.name in options.ops and "jax" in plan.engines]
+    composed_plan = Plan(["jax"], composed_cases, [COMPOSED_SIZE], repeats, TURN)
     where = setting("autoray", "array-api-compat", "keras")
     stage.introduce(where)
     steps = 2 * plan.length + options.runs * len(SPEEDS) * plan._replace(cases=target_cases(plan)).length
-    with stage.show_progress(steps) as advance:
-        found = measure(plan, advance)
-        targets, skipped = target_rows(plan, options.runs, advance)
-    show(found, targets, skipped, stage.results)
+    with stage.show_progress(steps + options.runs * composed_plan.length) as advance:
+        found = measure(plan, advance) if cases else []
+        targets, skipped = target_rows(plan, options.runs, advance) if cases else ([], {})
+        composed = composed_rows(composed_plan, options.runs, advance) if composed_cases else []
+    show(found, targets, skipped, composed, stage.results)
     report = {"repeats": plan.repeats, "rows": found, "geometric_means": means(found)}
-    report |= {"runs": targets, "runs_skipped": skipped, "targets": verdicts(targets)}
+    report |= {"runs": targets, "runs_skipped": skipped, "targets": verdicts(targets), "composed": composed}
     write({**where, **report}, options.json)
-    if options.plot:
+    if options.plot and found:
         plot(found, options.plot)
 
 

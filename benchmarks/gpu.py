@@ -5,12 +5,16 @@ weight of the embedding, 124 million parameters. A step is forward, loss, gradie
 tokens. Rows: eager and compiled, each in float32, in mixed precision (float32 parameters, bfloat16 products) and with
 bfloat16 parameters. Hand-written means on torch ``scaled_dot_product_attention``, ``cross_entropy``,
 ``torch.autocast``, fused ``torch.optim.AdamW``, and ``torch.compile`` of the loss, with TF32; on MLX ``mlx.nn``,
-``mlx.optimizers`` and ``mx.compile`` of the whole step.
+``mlx.optimizers`` and ``mx.compile`` of the whole step; on JAX ``jax.nn.dot_product_attention`` (cuDNN's in bfloat16,
+XLA's in float32), ``optax.adamw``, and ``jax.jit`` of the whole step with donated parameters and state, with TF32. Rows
+of JAX are compiled only: its programs compile their steps.
 
 Each row runs in a process of its own, without a cache of compiled programs. Both sides start with the same weights and
 must have the same losses over three steps before they are timed. Then they take turns. The time of a step is the median
 over all turns, its memory the peak of a step above what was allocated before the side was built, its kernels those that
-the profiler counts, and the warm-up the time of the first three steps.
+the profiler counts, and the warm-up the time of the first three steps. JAX cannot reset its peak, so there the memory
+and the warm-up of each side are measured in a process of its own, the memory as the peak of that process from the first
+weight on.
 
 The targets: at most 1.05 times the hand-written step eager and 1.03 times compiled, 1.05 times the memory, 1.1 times
 the kernels of an eager step, and 1.5 times the warm-up.
@@ -27,8 +31,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import product
 from typing import Any, NamedTuple
 
 from measuring import agree, setting, table, times, write
@@ -162,7 +167,7 @@ def ember_step(engine: str, size: Size, mode: str, precision: str) -> Step:
         return loss
 
     run = transform.compile(step) if mode == COMPILED else step
-    if engine == "torch":
+    if engine != "mlx":
         return lambda: run(model, optimizer, x, y)
 
     def finished() -> Any:
@@ -315,6 +320,68 @@ def mlx_step(size: Size, mode: str, precision: str, device: str) -> Step:
     return finished
 
 
+def jax_step(size: Size, mode: str, precision: str, device: str) -> Step:
+    """A compiled step of the model in JAX."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax import lax, nn
+
+    compute = jnp.float32 if precision == FLOAT32 else jnp.bfloat16
+    attention = "cudnn" if device == "cuda" and precision != FLOAT32 else "xla"
+
+    def linear(parameters: Weights, path: str, x: Any) -> Any:
+        return x @ parameters[f"{path}.weight"] + parameters[f"{path}.bias"]
+
+    def norm(parameters: Weights, path: str, x: Any) -> Any:
+        # Statistics in float32, as in Flax.
+        wide = x.astype(jnp.float32)
+        mean = jnp.mean(wide, axis=-1, keepdims=True)
+        variance = jnp.mean(jnp.square(wide - mean), axis=-1, keepdims=True)
+        scaled = (wide - mean) * lax.rsqrt(variance + 1e-5) * parameters[f"{path}.weight"]
+        return (scaled + parameters[f"{path}.bias"]).astype(x.dtype)
+
+    def block(parameters: Weights, path: str, x: Any) -> Any:
+        batch, length, width = x.shape
+        shape = batch, length, size.heads, width // size.heads
+        mixed = linear(parameters, f"{path}.mix", norm(parameters, f"{path}.norm1", x))
+        query, key, value = (y.reshape(shape) for y in jnp.split(mixed, 3, axis=-1))
+        attended = nn.dot_product_attention(query, key, value, is_causal=True, implementation=attention)
+        x = x + linear(parameters, f"{path}.out", attended.reshape(batch, length, width))
+        z = nn.gelu(linear(parameters, f"{path}.up", norm(parameters, f"{path}.norm2", x)), approximate=True)
+        return x + linear(parameters, f"{path}.down", z)
+
+    def loss_of(parameters: Weights, x: Any, y: Any) -> Any:
+        parameters = {path: weight.astype(compute) for path, weight in parameters.items()}
+        z = parameters["token.weight"][x] + parameters["position.weight"]
+        for i in range(size.layers):
+            z = block(parameters, f"blocks.{i}", z)
+        logits = norm(parameters, "norm", z) @ parameters["token.weight"].T
+        return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), y).mean()
+
+    place = jax.devices(device)[0]
+    stored = jnp.bfloat16 if precision == BFLOAT16 else jnp.float32
+    parameters = {path: jax.device_put(weight.astype(stored), place) for path, weight in make_weights(size).items()}
+    optimizer = optax.adamw(RATE, *BETAS, weight_decay=DECAY)
+    state = optimizer.init(parameters)
+    batch = jax.device_put(make_tokens(size).astype("int32"), place)
+    x, y = batch[:, :-1], batch[:, 1:]
+
+    def step(parameters: Weights, state: Any, x: Any, y: Any) -> Any:
+        loss, grads = jax.value_and_grad(loss_of)(parameters, x, y)
+        updates, state = optimizer.update(grads, state, parameters)
+        return loss, optax.apply_updates(parameters, updates), state
+
+    run = jax.jit(step, donate_argnums=(0, 1))
+
+    def updated() -> Any:
+        nonlocal parameters, state
+        loss, parameters, state = run(parameters, state, x, y)
+        return loss
+
+    return updated
+
+
 class Torch:
     """Measurements on torch."""
 
@@ -326,7 +393,7 @@ class Torch:
         self.torch, self.device = torch, device
         self.is_cuda = device == "cuda"
 
-    def wait(self) -> None:
+    def wait(self, loss: Any = None) -> None:
         if self.is_cuda:
             self.torch.cuda.synchronize()
 
@@ -360,7 +427,7 @@ class MLX:
 
         self.mx = mx
 
-    def wait(self) -> None:
+    def wait(self, loss: Any = None) -> None:
         self.mx.synchronize()
 
     def allocated(self) -> int | None:
@@ -374,14 +441,42 @@ class MLX:
         return None
 
 
-METERS: dict[str, Callable[[str], Any]] = {"torch": Torch, "mlx": MLX}
-STEPS_BY_ENGINE: dict[str, Callable[..., Step]] = {"torch": torch_step, "mlx": mlx_step}
+class JAX:
+    """Measurements on JAX."""
 
-ACCELERATORS = {"torch": "cuda", "mlx": "gpu"}
+    def __init__(self, device: str) -> None:
+        import jax
+
+        # float32 products in TF32 on both sides, as on torch.
+        jax.config.update("jax_default_matmul_precision", "tensorfloat32")
+        self.jax, self.device = jax, jax.devices(device)[0]
+
+    def wait(self, loss: Any = None) -> None:
+        """Wait for ``loss``, which a device has when it has computed all of a compiled step."""
+        self.jax.block_until_ready(loss)
+
+    def allocated(self) -> int | None:
+        """Allocated bytes. The peak is that of the process, since JAX cannot reset it."""
+        stats = self.device.memory_stats()
+        return None if stats is None else int(stats["bytes_in_use"])
+
+    def peak(self) -> int:
+        return int(self.device.memory_stats()["peak_bytes_in_use"])
+
+    def kernels(self, step: Step) -> int | None:
+        return None
 
 
-def measure(engine: str, mode: str, precision: str, device: str, size: Size, turns: int) -> dict[str, Any]:
-    """Figures of both sides of a row."""
+METERS: dict[str, Callable[[str], Any]] = {"torch": Torch, "mlx": MLX, "jax": JAX}
+STEPS_BY_ENGINE: dict[str, Callable[..., Step]] = {"torch": torch_step, "mlx": mlx_step, "jax": jax_step}
+
+ACCELERATORS = {"torch": "cuda", "mlx": "gpu", "jax": "cuda"}
+
+
+def measure(
+    engine: str, mode: str, precision: str, device: str, size: Size, turns: int, sides: Sequence[str] = (NATIVE, EMBER)
+) -> dict[str, Any]:
+    """Figures of the sides of a row; the time of a step only of both together."""
     import ember_ml
 
     ember_ml.set_backend(engine)
@@ -393,19 +488,21 @@ def measure(engine: str, mode: str, precision: str, device: str, size: Size, tur
     }
     steps: dict[str, Step] = {}
     found: dict[str, Any] = {}
-    for side, make in makers.items():
+    for side in sides:
         gc.collect()
-        before = meter.allocated()
-        steps[side] = step = make()
+        # The peak of JAX is that of the process, and says nothing about one of two sides.
+        before = None if engine == "jax" and len(sides) > 1 else meter.allocated()
+        steps[side] = step = makers[side]()
         start = time.perf_counter()
         losses = [float(step()) for _ in range(STEPS)]
         meter.wait()
         warm_up = time.perf_counter() - start
         meter.allocated()
-        step()
-        meter.wait()
+        meter.wait(step())
         memory = None if before is None else meter.peak() - before
         found[side] = {"losses": losses, "warm-up": warm_up, "memory": memory, "kernels": meter.kernels(step)}
+    if len(steps) == 1:
+        return found
     if not agree(found[EMBER]["losses"], found[NATIVE]["losses"], TOLERANCE[precision]):
         raise SystemExit(f"the losses differ: {found[NATIVE]['losses']} and {found[EMBER]['losses']}")
     taken: dict[str, list[float]] = {side: [] for side in steps}
@@ -414,8 +511,8 @@ def measure(engine: str, mode: str, precision: str, device: str, size: Size, tur
             meter.wait()
             start = time.perf_counter()
             for _ in range(STEPS):
-                step()
-            meter.wait()
+                loss = step()
+            meter.wait(loss)
             taken[side].append((time.perf_counter() - start) / STEPS)
     for side, some in taken.items():
         found[side]["step"] = statistics.median(some)
@@ -423,13 +520,37 @@ def measure(engine: str, mode: str, precision: str, device: str, size: Size, tur
 
 
 def run_row(engine: str, mode: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Figures of a row, measured in a process of its own; ``{"skipped": reason}`` if it fails."""
+    """Figures of a row, measured in a process of its own; ``{"skipped": reason}`` if it fails.
+
+    On JAX, the memory and the warm-up are those of a second and a third process, which run one side each.
+    """
+    found = run_process(engine, mode, precision, options, (NATIVE, EMBER))
+    if engine != "jax" or "skipped" in found:
+        return found
+    for side in (NATIVE, EMBER):
+        alone = run_process(engine, mode, precision, options, (side,))
+        if "skipped" in alone:
+            return alone
+        found[side] |= {figure: alone[side][figure] for figure in ("memory", "warm-up")}
+    return found
+
+
+def run_process(
+    engine: str, mode: str, precision: str, options: argparse.Namespace, sides: Sequence[str]
+) -> dict[str, Any]:
+    """Figures of the sides of a row, measured in a new process; ``{"skipped": reason}`` if it fails."""
     size = ",".join(map(str, options.size))
-    row = [sys.executable, __file__, "--row", engine, mode, precision, "--size", size]
+    row = [sys.executable, __file__, "--row", engine, mode, precision, "--size", size, "--sides", *sides]
     row += ["--device", options.device or ACCELERATORS[engine], "--turns", str(options.turns)]
     with tempfile.TemporaryDirectory() as folder:
-        caches = {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": os.path.join(folder, "triton")}
-        done = subprocess.run(row, capture_output=True, text=True, env={**os.environ, **caches})
+        environment = {
+            "TORCHINDUCTOR_CACHE_DIR": folder,
+            "TRITON_CACHE_DIR": os.path.join(folder, "triton"),
+            "JAX_ENABLE_COMPILATION_CACHE": "false",
+            # Allocated as needed, since JAX takes three quarters of the memory of the GPU otherwise.
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        }
+        done = subprocess.run(row, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
         # The notes of an error follow the line that names it.
         lines = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
@@ -489,24 +610,26 @@ def main(given: list[str] | None = None) -> None:
     shape = "LAYERS,WIDTH,HEADS,VOCABULARY,BATCH,LENGTH"
     add("--size", type=_size, default=SMALL, metavar=shape, help="size of the model, by default GPT-2 small")
     add("--row", nargs=3, metavar=("ENGINE", "MODE", "PRECISION"), help=argparse.SUPPRESS)
+    add("--sides", nargs="+", choices=(NATIVE, EMBER), default=(NATIVE, EMBER), help=argparse.SUPPRESS)
     options = parser.parse_args(given)
     if options.row:
         engine, mode, precision = options.row
-        print(json.dumps(measure(engine, mode, precision, options.device, options.size, options.turns)))
+        figures = measure(engine, mode, precision, options.device, options.size, options.turns, options.sides)
+        print(json.dumps(figures))
         return
     from rich.console import Console
 
     progress = Console(stderr=True)
     results = progress if options.json == "-" else Console()
     found = []
-    for engine in options.engines:
-        for mode in options.modes:
-            for precision in options.precisions:
-                progress.print(f"{engine}, {mode}, {precision} ...", highlight=False)
-                row = run_row(engine, mode, precision, options)
-                found.append({"engine": engine, "mode": mode, "precision": precision, **row})
-                # A run that is stopped has shown what it measured.
-                progress.print("  ".join(cells_of(found[-1])[1:]), highlight=False)
+    for engine, mode, precision in product(options.engines, options.modes, options.precisions):
+        if (engine, mode) == ("jax", EAGER):
+            continue
+        progress.print(f"{engine}, {mode}, {precision} ...", highlight=False)
+        row = run_row(engine, mode, precision, options)
+        found.append({"engine": engine, "mode": mode, "precision": precision, **row})
+        # A run that is stopped has shown what it measured.
+        progress.print("  ".join(cells_of(found[-1])[1:]), highlight=False)
     results.print(shown(found))
     for row in found:
         if "skipped" in row:
@@ -514,7 +637,7 @@ def main(given: list[str] | None = None) -> None:
     missing = [name for name in STEPS_BY_ENGINE if name not in engines]
     if missing:
         results.print(f"Not measured, because not installed: {', '.join(missing)}.")
-    write({**setting(), "size": options.size._asdict(), "rows": found}, options.json)
+    write({**setting("optax"), "size": options.size._asdict(), "rows": found}, options.json)
 
 
 if __name__ == "__main__":

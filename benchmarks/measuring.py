@@ -10,22 +10,23 @@ import statistics
 import timeit
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+# NPROC is the size of the thread pools of XLA, which runs JAX on the CPU.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
 
-MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core", "jax": "jax.numpy"}
 
 # The native call is measured twice, because the difference of its medians is the precision of the ratios.
 NATIVE, AGAIN, EMBER = "native", "native again", "ember_ml"
 
 
 class Engine:
-    """Engine module, and the function that evaluates its lazy results, if any."""
+    """Engine module, and the function that evaluates its lazy results or waits for asynchronous ones, if any."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,6 +34,14 @@ class Engine:
         self.finish: Callable[[Any], Any] | None = self.module.eval if name == "mlx" else None
         if name == "torch":
             self.module.set_num_threads(1)
+        if name == "jax":
+            import jax
+
+            # Computed by the calling thread, as on the other engines: waking another one takes longer than most calls.
+            jax.config.update("jax_cpu_enable_async_dispatch", False)
+            # The backend of ember_ml turns on 64-bit dtypes, after which JAX compiles every function anew.
+            jax.config.update("jax_enable_x64", True)
+            self.finish = jax.block_until_ready
 
 
 class Caller(NamedTuple):
@@ -45,7 +54,7 @@ class Caller(NamedTuple):
         return eval(self.statement, {**operands, **self.names})
 
     def timer(self, operands: dict[str, Any], finish: Callable[[Any], Any] | None) -> timeit.Timer:
-        """Timer of the statement, including the evaluation of a lazy result if ``finish`` is given."""
+        """Timer of the statement, and of ``finish`` with its result if given."""
         names = {**operands, **self.names}
         if finish is None:
             return timeit.Timer(self.statement, globals=names)
@@ -82,6 +91,22 @@ def agree(found: Any, expected: Any, relative: float = 1e-4, absolute: float = 1
 
     found, expected = np.asarray(found), np.asarray(expected)
     return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=relative, atol=absolute))
+
+
+def quicker(
+    callers: list[Caller], operands: dict[str, Any], finish: Callable[[Any], Any] | None, turn: float
+) -> Caller:
+    """Caller with the smallest median over nine short turns. Those that raise a ``TypeError`` are left out.
+
+    ``jax.jit`` raises it for functions whose results have a shape that depends on values.
+    """
+    timers: dict[str, timeit.Timer] = {}
+    for i, caller in enumerate(callers):
+        with suppress(TypeError):
+            caller.result(operands)
+            timers[str(i)] = caller.timer(operands, finish)
+    found = medians(timers, 9, turn) if len(timers) > 1 else dict.fromkeys(timers, 0.0)
+    return callers[int(min(found, key=lambda i: found[i]))]
 
 
 def medians(
@@ -182,7 +207,7 @@ def save_figure(figure: Any, panels: Any, path: str) -> None:
 
 def setting(*distributions: str) -> dict[str, Any]:
     """Description of the machine and the versions."""
-    names = ("numpy", "torch", "mlx", "ember-ml", *distributions)
+    names = ("numpy", "torch", "mlx", "jax", "ember-ml", *distributions)
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",

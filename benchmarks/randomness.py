@@ -1,8 +1,9 @@
 """The cost of uniform and normal numbers, compared with the generator of each engine and with NumPy's Philox.
 
-Figures are ratios of medians over interleaved turns on one thread. Run it as
+Figures are ratios of medians over interleaved turns on one thread. JAX has no generator with a state: its functions
+are compiled by ``jax.jit`` and called with a key that was made before. Run it as
 
-    python benchmarks/randomness.py [--quick] [--engines numpy torch mlx] [--ops uniform normal] [--json FILE]
+    python benchmarks/randomness.py [--quick] [--engines numpy torch mlx jax] [--ops uniform normal] [--json FILE]
 
 If Numba is installed, its loops are compiled before anything is measured; NUMBA_DISABLE_JIT=1 measures without them.
 """
@@ -42,6 +43,8 @@ NATIVES = {
     ("torch", "normal"): "engine.randn(n)",
     ("mlx", "uniform"): "engine.random.uniform(shape=(n,))",
     ("mlx", "normal"): "engine.random.normal((n,))",
+    ("jax", "uniform"): "uniform(key, (n,), float32)",
+    ("jax", "normal"): "normal(key, (n,), float32)",
 }
 
 
@@ -71,6 +74,11 @@ def rows(plan: Plan) -> Iterator[dict[str, Any]]:
             "float32": np.float32,
             "ours": ops.random,
         }
+        if name == "jax":
+            import jax
+
+            names |= {draw: jax.jit(getattr(jax.random, draw), static_argnums=(1, 2)) for draw in plan.draws}
+            names["key"] = jax.random.key(1)
         for draw in plan.draws:
             getattr(ops.random, draw)(max(SIZES), key=7)
             for size in SIZES:
@@ -89,7 +97,7 @@ def rows(plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def ways(engine: str, draw: str) -> list[tuple[str, str, bool]]:
-    """Name and statement of each way, and whether its result must be evaluated on a lazy engine."""
+    """Name and statement of each way, and whether its result must be evaluated or waited for."""
     own = NATIVES[engine, draw]
     return [
         (NATIVE, own, True),

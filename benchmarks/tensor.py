@@ -5,14 +5,15 @@ Operators and indexing on float32 tensors of 4 elements, on every installed engi
 
 Statements are timed in short turns: native, EmberTensor, each peer, native again. A figure is the median over all
 turns, which are spread over the whole time of an engine, so that a busy moment does not affect all turns of one
-statement. Engines use one thread. On MLX the graph node is built and dropped.
+statement. Engines use one thread. On MLX the graph node is built and dropped. Operators of JAX are those of its arrays,
+not compiled functions, as a program writes them.
 
-The result of one operator differs from that of the engines: a remainder of zero has the sign of the dividend in torch
-and MLX, and that of the divisor in the array API standard. There a native statement with the result of the standard is
-measured too, in a separate row, and the target applies to that row.
+The result of one operator differs from that of the engines: a remainder of zero has the sign of the dividend in torch,
+MLX and JAX, and that of the divisor in the array API standard. There a native statement with the result of the standard
+is measured too, in a separate row, and the target applies to that row. On JAX it is a compiled function.
 
 Peers are measured when installed (``pip install 'ember-ml[bench]'``): array-api-strict, which wraps only NumPy, and
-eagerpy, which wraps NumPy and torch.
+eagerpy, which wraps NumPy, torch and JAX.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import argparse
 import statistics
 import timeit
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -64,6 +65,7 @@ PANEL = (
 STANDARD = {
     ("torch", "x % y"): "e.copysign(e.remainder(x, y), y)",
     ("mlx", "x % y"): "(s := e.sign(y)) * (s * e.remainder(x, y) + 0)",
+    ("jax", "x % y"): "remainder(x, y)",
 }
 AS_STANDARD = ", as the standard has it"
 
@@ -81,7 +83,16 @@ def _native(engine: Engine) -> dict[str, Any]:
     make = engine.module.array if engine.name != "torch" else engine.module.tensor
     float32 = engine.module.float32
     x, y = [1.0, 2.5, 3.0, 4.0], [2.0, 0.5, 4.0, 1.5]
-    return {"x": make(x, dtype=float32), "y": make(y, dtype=float32), "e": engine.module}
+    names = {"x": make(x, dtype=float32), "y": make(y, dtype=float32), "e": engine.module}
+    return names | {"remainder": _jax_remainder()} if engine.name == "jax" else names
+
+
+@cache
+def _jax_remainder() -> Callable[..., Any]:
+    import jax
+    import jax.numpy as jnp
+
+    return jax.jit(lambda x, y: jnp.copysign(jnp.remainder(x, y), y))  # type: ignore[no-any-return]
 
 
 def _wrapped(engine: Engine, wrap: Callable[[Any], Any]) -> dict[str, Any]:

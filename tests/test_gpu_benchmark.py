@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,33 @@ def run(*options: str) -> Any:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-ROWS = [("torch", "mixed"), ("torch", "bfloat16"), ("mlx", "float32"), ("mlx", "mixed")]
+ENGINES = [name for name in ember_ml.get_available_backends() if name != "jax" or find_spec("optax")]
+ROWS = [
+    ("torch", "eager", "mixed"),
+    ("torch", "eager", "bfloat16"),
+    ("mlx", "eager", "float32"),
+    ("mlx", "eager", "mixed"),
+    ("jax", "compiled", "float32"),
+    ("jax", "compiled", "mixed"),
+]
 
 
-@pytest.mark.parametrize(("engine", "precision"), [row for row in ROWS if row[0] in ember_ml.get_available_backends()])
-def test_the_losses_of_a_row_agree(engine: str, precision: str) -> None:
-    done = run("--row", engine, "eager", precision)
+@pytest.mark.parametrize(("engine", "mode", "precision"), [row for row in ROWS if row[0] in ENGINES])
+def test_the_losses_of_a_row_agree(engine: str, mode: str, precision: str) -> None:
+    done = run("--row", engine, mode, precision)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found["native"]["losses"]) == len(found["ember_ml"]["losses"]) == 3
     assert found["ember_ml"]["losses"][2] <= found["ember_ml"]["losses"][0]
+
+
+@pytest.mark.skipif("jax" not in ENGINES, reason="JAX or optax is not installed")
+def test_rows_of_jax_are_compiled_and_each_side_runs_alone_too() -> None:
+    done = run("--engines", "jax", "--precisions", "bfloat16", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["mode"], row["precision"]) == ("compiled", "bfloat16")
+    assert all(row[side][figure] > 0 for side in ("native", "ember_ml") for figure in ("step", "warm-up"))
 
 
 def test_a_row_that_fails_is_named() -> None:

@@ -1,4 +1,5 @@
-# `make demo` and `make test`; `make quick` while you work, `make generate` after a change of operations or rules.
+# `make demo` and `make test`; `make quick` while you work, `make whole` after a change of backend/jax, `make generate`
+# after a change of operations or rules.
 # All make .venv first, once, and again when the project file changes.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,7 +11,7 @@ BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.p
 # The tests of `make quick`: the contract, of which --quick takes a sample, and unit tests; none that compiles or waits.
 QUICK := $(addprefix tests/test_,contract.py fast.py options.py promotion.py dtypes.py types.py errors.py tensor.py)
 
-.PHONY: demo test quick lint types generate mutants bench clean
+.PHONY: demo test quick whole lint types generate mutants bench clean
 
 demo: .venv/.installed
 	$(BIN)/ember-ml demo
@@ -21,6 +22,10 @@ test: lint types
 
 quick: .venv/.installed
 	$(BIN)/python -m pytest -n 2 --quick -k 'not compilers and not leak' $(QUICK) tests/lint/test_rules.py
+
+# All tests of JAX, of which `make test` runs a sample.
+whole: .venv/.installed
+	$(BIN)/python -m pytest -n 2 --whole -k jax
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

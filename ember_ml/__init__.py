@@ -1,4 +1,4 @@
-"""Ember ML: one set of array operations on NumPy, PyTorch and MLX.
+"""Ember ML: one set of array operations on NumPy, PyTorch, MLX and JAX.
 
 >>> import ember_ml
 >>> from ember_ml import ops

@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     actions = backend.add_subparsers(title="actions", metavar="ACTION")
     takes_json(actions.add_parser("show", help="the active backend and why (also without an action)"), _show)
     keep = actions.add_parser("set", help="keep a choice for later programs")
-    keep.add_argument("name", metavar="NAME", help="a backend, such as numpy, torch or mlx")
+    keep.add_argument("name", metavar="NAME", help="a backend, such as numpy, torch, mlx or jax")
     keep.add_argument(
         "--device", metavar="DEVICE", help="its default device, such as cpu or cuda:1 (default: the best)"
     )
@@ -233,10 +233,11 @@ def _engines(active: str | None) -> list[dict[str, Any]]:
             "version": None,
             "active": name == active,
         }
-        engine |= {"loaded": name in loaded, "devices": [], "error": None, "install": home.install}
+        engine |= {"loaded": name in loaded, "devices": [], "settings": [], "error": None, "install": home.install}
         if engine["installed"]:
             try:
-                engine["devices"] = backends.load(name).devices()
+                backend = backends.load(name)
+                engine["devices"], engine["settings"] = backend.devices(), backend.settings()
             except (BackendNotFoundError, DeviceNotFoundError) as error:
                 engine["error"] = " ".join(str(error.__cause__ or error).split())
             engine["version"] = _version(home.engine)
@@ -259,8 +260,9 @@ def _engine_table(engines: list[dict[str, Any]]) -> Table:
             state = f"fails to import: {engine['error']}"
         elif not engine["installed"]:
             state = f"not installed: {engine['install']}"
+        version = ", ".join([engine["version"] or "-", *engine["settings"]])
         table.add_row(
-            engine["name"], engine["version"] or "-", ", ".join(engine["devices"]) or "-", state,
+            engine["name"], version, ", ".join(engine["devices"]) or "-", state,
             style="bold" if engine["active"] else "",
         )  # fmt: skip
     return table

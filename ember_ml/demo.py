@@ -163,7 +163,7 @@ def plot(runs: Sequence[Run], title: str, path: str) -> Any:
     heights = [3, 2] if len(runs) > 1 else [1]
     upper, *others = panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
     # Earlier curves are drawn wider, so that they stay visible below later ones.
-    widths = [6.0, 3.0, 1.2][-len(runs) :]
+    widths = [8.0, 5.0, 2.8, 1.0][-len(runs) :]
     for place, one in enumerate(runs):
         steps = range(1, len(one.updates) + 1)
         width = widths[min(place, len(widths) - 1)]

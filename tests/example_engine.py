@@ -58,4 +58,5 @@ def write_metadata(site: Path, name: str, entry_points: str) -> None:
 
 def environment(site: Path) -> dict[str, str]:
     """The environment of a process that finds what a folder holds, and this library."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
+    known = filter(None, [os.environ.get("PYTHONPATH")])  # the dependencies of the package may be there
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT), *known])}

@@ -28,6 +28,8 @@ from ember_ml.nn import tensor
 ROOT = Path(ember_ml.__file__).parent.parent
 ENGINES = get_available_backends()
 OTHERS = [name for name in ENGINES if name != "numpy"]
+# Packages of the tensor types.
+MODULES = {name: "jaxlib" if name == "jax" else name for name in ENGINES}
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +57,8 @@ def chosen(home: Path, text: str) -> Path:
 
 def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a separate process."""
-    paths = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(ROOT)]))
+    known = os.environ.get("PYTHONPATH", "")  # the dependencies of the package may be there
+    paths = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(ROOT), known]))
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env={"HOME": str(home), "PYTHONPATH": paths, "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", **environment},
@@ -106,9 +109,9 @@ def test_the_order_of_choice_in_a_fresh_process(tmp_path: Path) -> None:
     name, rest = "numpy", OTHERS[-1]
     assert printed(show, tmp_path, EMBER_ML_BACKEND=name) == f"{name} {name}"
     chosen(tmp_path, rest)
-    assert printed(show, tmp_path) == f"{rest} {rest}"
+    assert printed(show, tmp_path) == f"{rest} {MODULES[rest]}"
     assert printed(show, tmp_path, EMBER_ML_BACKEND=name) == f"{name} {name}"
-    assert printed(show, tmp_path, EMBER_ML_BACKEND="  ") == f"{rest} {rest}"
+    assert printed(show, tmp_path, EMBER_ML_BACKEND="  ") == f"{rest} {MODULES[rest]}"
 
 
 def test_a_choice_is_made_at_the_first_use(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,7 +391,8 @@ def test_a_choice_survives_reloading(name: str, tmp_path: Path) -> None:
         print(type(error).__name__)
     """
     assert printed(code, tmp_path, EMBER_ML_BACKEND="numpy").splitlines() == [
-        f"{name} {name}", f"{name} {name} {name}", f"{name} {name}", "numpy numpy", f"{name} {name}", "ValueError",
+        f"{name} {MODULES[name]}", f"{name} {name} {MODULES[name]}", f"{name} {MODULES[name]}", "numpy numpy",
+        f"{name} {MODULES[name]}", "ValueError",
     ]  # fmt: skip
 
 
@@ -400,7 +404,7 @@ def test_an_imported_operation_is_never_stale(name: str, tmp_path: Path) -> None
     ember_ml.set_backend({name!r})
     print(type(add([1.0], [2.0])).__module__.split('.')[0], add([1.0], [2.0]).tolist())
     """
-    assert printed(code, tmp_path) == f"{name} [3.0]"
+    assert printed(code, tmp_path) == f"{MODULES[name]} [3.0]"
 
 
 def test_switching_back_and_forth() -> None:
@@ -1136,13 +1140,13 @@ def test_mlx_is_an_error_in_a_forked_process(tmp_path: Path) -> None:
 def test_other_engines_compute_in_a_forked_process(tmp_path: Path) -> None:
     cases = {
         name: f"(ember_ml.set_backend({name!r}), (EmberTensor([1.0]) + ops.sqrt([4.0])).tolist(),"
-        f" transform.grad(ops.square)(3.0).item(), type(ops.random.uniform(2)).__module__,"
+        f" transform.grad(ops.square)(3.0).item(), type(ops.random.uniform(2)).__module__.split('.')[0],"
         f" (x.dtype is not None, x.shape == (2,), ember_ml.get_backend()))"
         for name in ENGINES
         if name != "mlx"
     }
     lines = printed(FORK + f"CASES = {cases!r}" + CHILD, tmp_path).splitlines()[1:]
-    assert lines == [f"{name} | (None, [3.0], 6.0, {name!r}, (True, True, {name!r}))" for name in cases]
+    assert lines == [f"{name} | (None, [3.0], 6.0, {MODULES[name]!r}, (True, True, {name!r}))" for name in cases]
 
 
 @needs_mlx

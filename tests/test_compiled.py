@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exceptions import HIDDEN_WARNING
 
 import ember_ml
 from ember_ml import ops, optim, transform
@@ -333,6 +334,30 @@ def test_arrays_of_the_host_that_a_function_closes_over(backend: Backend) -> Non
     np.testing.assert_allclose(host(f(ops.asarray(X))), X + 1)
     rows = np.full(3, 2, np.float32)
     np.testing.assert_allclose(host(f(ops.asarray(X))), X + 2)
+
+
+@pytest.mark.filterwarnings(HIDDEN_WARNING)
+def test_gradients_of_what_the_compiler_cannot_trace(backend: Backend) -> None:
+    """torch's compiler leaves out what it cannot trace, which must not take part of a gradient with it."""
+
+    def f(x: Any) -> Any:
+        y = ops.sum(ops.multiply(x, x))
+        if backend.name == "torch":
+            import torch
+
+            torch._dynamo.graph_break()
+        return ops.multiply(y, 2.0)
+
+    functions: dict[str, Callable[[Any], Any]] = {
+        "grad": transform.grad(f),
+        "value_and_grad": lambda x: transform.value_and_grad(f)(x)[1],
+        "vjp": lambda x: transform.vjp(f, x)[1](ops.asarray(1.0))[0],
+        "jacobian": transform.jacobian(f),
+    }
+    for name, function in functions.items():
+        np.testing.assert_allclose(host(transform.compile(function)(ops.asarray(X))), 4 * X, err_msg=name)
+    twice = transform.grad(lambda x: ops.sum(transform.grad(f)(x)))
+    np.testing.assert_allclose(host(transform.compile(twice)(ops.asarray(X))), np.full_like(X, 4.0))
 
 
 def test_values_that_are_asked_for_are_told_of() -> None:

@@ -451,6 +451,8 @@ def test_engines_agree_on_rounding_of_ranges() -> None:
 
 
 def test_a_copy_is_independent(backend: Backend) -> None:
+    if backend.name == "jax":
+        pytest.skip("JAX arrays are immutable")
     x = ops.asarray(np.zeros(2, np.float32), copy=True)
     y = ops.copy(x)
     x[0] = 1.0

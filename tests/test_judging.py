@@ -59,7 +59,9 @@ def test_a_case_without_an_assertion_fails(pytester: pytest.Pytester, monkeypatc
 
 def test_quick_takes_two_engines_and_a_sample_of_the_contract() -> None:
     command = [sys.executable, "-m", "pytest", "--quick", "--collect-only", test_contract.__file__]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    # The process is no worker of pytest-xdist, for which pytest-benchmark, where installed, would take it, and warn.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     found = [line for line in done.stdout.splitlines() if "::" in line]
     cases = sum(len(check.pairs(ENGINES)) for name, check in CHECKS.items() if hasattr(test_contract, name))
     assert 0 < len(found) < cases / 10

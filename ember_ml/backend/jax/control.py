@@ -1,0 +1,55 @@
+"""Control flow on JAX: Python branches on available values, ``jax.lax`` in compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ember_ml import tree as _tree
+from ember_ml.backend.jax.core import TENSORS as _TENSORS
+from ember_ml.backend.jax.core import convert as _convert
+from ember_ml.backend.jax.core import is_compiling as is_traced
+
+
+def branch(pred: Array, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """Result of one of two functions, chosen when compiled code runs."""
+    return lax.cond(pred.astype(bool), lambda: _tensors(yes()), lambda: _tensors(no()))
+
+
+def loop(test: Callable[..., Any], step: Callable[..., Any], state: tuple[Array, ...]) -> Any:
+    """First state that fails ``test``, found when compiled code runs."""
+    return lax.while_loop(
+        lambda now: jnp.asarray(test(*now)).astype(bool), lambda now: tuple(_tensors(list(step(*now)))), state
+    )
+
+
+def vectorized(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` for all slices of a tree along the first axis at once."""
+
+    def run(xs: Any) -> Any:
+        try:
+            return jax.vmap(f)(xs)
+        except jax.errors.JAXTypeError as error:
+            raise NotImplementedError(str(error)) from error
+
+    return run
+
+
+def stop_gradient(x: Array, /) -> Array:
+    return lax.stop_gradient(x)
+
+
+def eval(*trees: Any) -> Any:
+    jax.block_until_ready([leaf for leaf in _tree.leaves(trees) if isinstance(leaf, _TENSORS)])
+    return trees[0] if len(trees) == 1 else trees
+
+
+def _tensors(result: Any) -> Any:
+    def tensor(leaf: Any) -> Any:
+        return leaf if leaf is None or isinstance(leaf, _TENSORS) else _convert(leaf, None, None)
+
+    return _tree.map(tensor, result)

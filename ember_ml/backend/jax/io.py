@@ -1,0 +1,1 @@
+"""Tensor files, which the host reads and writes for every engine."""

@@ -1,0 +1,1 @@
+"""Vectors and waves on JAX, all by their definitions."""

@@ -10,7 +10,11 @@ from pathlib import Path
 
 def _xla_flags() -> str:
     """Flags that make JAX compile quickly: the tests compile thousands of small programs and run each a few times."""
-    flags = ["--xla_backend_optimization_level=0", "--xla_llvm_disable_expensive_passes=true"]
+    flags = [
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+        "--xla_cpu_parallel_codegen_split_count=1",
+    ]
     # XLA ends the process for a flag that it does not have; 0.11 has no other way to generate code.
     if find_spec("jax") is not None and version("jax").startswith("0.10."):
         flags.append("--xla_cpu_use_fusion_emitters=false")

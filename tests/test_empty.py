@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from ember_ml.dispatch import Operation
 from ember_ml.errors import AxisError, UnsupportedError
 from ember_ml.testing.comparison import assert_same, dtype_name, dtypes_of_device, expect
 from ember_ml.testing.contract import dtypes_of, is_steady, run, storable, tolerance
-from ember_ml.testing.pairing import pairs
+from ember_ml.testing.pairing import pairs, run_all
+from ember_ml.testing.programs import Attempt
 from ember_ml.testing.samples import Call, calls
 
 pytestmark = pytest.mark.contract
@@ -67,7 +69,7 @@ def emptied(operation: Operation) -> list[Call]:
     found: dict[str, Call] = {}
     for call in calls(operation):
         for new in variations(shapes(call)):
-            case = call.map(functools.partial(resized, iter(new)))
+            case = call.map(partial(resized, iter(new)))
             found.setdefault(signature(case), case)
     return list(found.values())
 
@@ -102,20 +104,24 @@ def bounded(call: Call) -> Call:
     return Call(tuple(map(limit, call.args)), {name: limit(value) for name, value in call.kwargs.items()})
 
 
-def outcome(operation: Operation, backend: Backend, call: Call) -> Any:
+def outcome(attempt: Attempt) -> Any:
     """The result on an engine, or the class of its error."""
     try:
-        return run(operation, backend, bounded(call))
+        return attempt()
     except Exception as error:
         return type(error)
 
 
 @pairs(lambda operation, backend: any(map(shapes, calls(operation))))
 def test_empty_operands(operation: Operation, backend: Backend) -> None:
-    reference = backends.load("numpy")
     cases = [case for case in emptied(operation) if storable(backend, case, operation)]
-    for case in cases:
-        wanted, found = outcome(operation, reference, case), outcome(operation, backend, case)
+    reference = [outcome(partial(run, operation, backends.load("numpy"), bounded(case))) for case in cases]
+    # Compiled code raises no error that depends on values: what NumPy rejects is run alone.
+    accepted = [bounded(case) for case, wanted in zip(cases, reference, strict=True) if not isinstance(wanted, type)]
+    computed = iter(run_all(operation, backend, accepted))
+    for case, wanted in zip(cases, reference, strict=True):
+        rejected = isinstance(wanted, type)
+        found = outcome(partial(run, operation, backend, bounded(case)) if rejected else next(computed))
         try:
             if isinstance(wanted, type):
                 expect(wanted in AGREED, f"{wanted}")

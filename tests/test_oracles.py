@@ -26,8 +26,7 @@ from ember_ml.backend import Backend
 from ember_ml.dispatch import INDEX, MASK, REGISTRY, TENSOR, Operation
 from ember_ml.dtypes import as_dtype
 from ember_ml.testing.comparison import dtype_name, dtypes_of_device, expect, host
-from ember_ml.testing.contract import run
-from ember_ml.testing.pairing import pairs
+from ember_ml.testing.pairing import pairs, run_all
 from ember_ml.testing.samples import Call, values
 
 pytestmark = pytest.mark.contract
@@ -168,12 +167,16 @@ def wrong_zeros(got: np.ndarray, elements: list[Any], oracle: Oracle | Whole) ->
     return (flat == 0) & (true == 0) & (np.signbit(flat) != np.signbit(true))
 
 
-def mismatches(operation: Operation, backend: Backend, call: Call) -> list[str]:
-    """The differences of an engine from the oracle, in words, those that are known left out."""
+def mismatches(operation: Operation, backend: Backend, calls: list[Call]) -> Iterator[str]:
+    """The differences of an engine from the oracle for each call, in words, those that are known left out."""
+    for call, attempt in zip(calls, run_all(operation, backend, calls), strict=True):
+        yield "; ".join(_mismatches(operation, backend, call, attempt()))
+
+
+def _mismatches(operation: Operation, backend: Backend, call: Call, result: Any) -> list[str]:
     oracle: Oracle | Whole = ELEMENTWISE.get(operation.name) or WHOLE[operation.name]
     if any(array.dtype.kind == "c" for array in call.args) and complex not in oracle.nonfinite:
         oracle = oracle._replace(exact=False)
-    result = run(operation, backend, call)
     results = result if isinstance(result, (tuple, list)) else (result,)
     wanted = expected(operation, call)
     if len(results) != len(wanted):
@@ -221,9 +224,9 @@ def computable(operation: Operation, backend: Backend) -> list[str]:
 @pairs(has_oracle)
 def test_special_values(operation: Operation, backend: Backend) -> None:
     """Signed zeros, infinities, NaN, subnormals, ends of ranges and domains, in every dtype."""
-    for dtype in computable(operation, backend):
-        for call in special_calls(operation, dtype):
-            expect(not (found := mismatches(operation, backend, call)), f"in {dtype}: {'; '.join(found)}")
+    calls = [call for dtype in computable(operation, backend) for call in special_calls(operation, dtype)]
+    for call, found in zip(calls, mismatches(operation, backend, calls), strict=True):
+        expect(not found, f"in {dtype_name(call.args[0])}: {found}")
 
 
 def special_calls(operation: Operation, dtype: str) -> list[Call]:
@@ -240,15 +243,23 @@ def special_calls(operation: Operation, dtype: str) -> list[Call]:
 @pairs(has_oracle)
 def test_any_shapes(operation: Operation, backend: Backend) -> None:
     """Shapes that broadcast, none and empty ones included, in drawn dtypes."""
-    names = computable(operation, backend)
+    calls = drawn_calls(operation, tuple(computable(operation, backend)))
+    for call, found in zip(calls, mismatches(operation, backend, calls), strict=True):
+        expect(not found, f"{call}: {found}")
+
+
+@functools.cache
+def drawn_calls(operation: Operation, dtypes: tuple[str, ...]) -> list[Call]:
+    """Calls with tensors of drawn shapes in drawn dtypes, the same in each run."""
+    found: list[Call] = []
 
     @hypothesis.settings(max_examples=10, deadline=None, database=None, derandomize=True)
-    @hypothesis.given(shapes_of(operation), st.sampled_from(names), st.integers(0, 99))
-    def judge(shapes: list[tuple[int, ...]], dtype: str, seed: int) -> None:
-        call = drawn(operation, shapes, dtype, seed)
-        expect(not (found := mismatches(operation, backend, call)), f"{call}: {'; '.join(found)}")
+    @hypothesis.given(shapes_of(operation), st.sampled_from(dtypes), st.integers(0, 99))
+    def collect(shapes: list[tuple[int, ...]], dtype: str, seed: int) -> None:
+        found.append(drawn(operation, shapes, dtype, seed))
 
-    judge()
+    collect()
+    return found
 
 
 def shapes_of(operation: Operation) -> st.SearchStrategy[list[tuple[int, ...]]]:
@@ -275,12 +286,12 @@ def test_products(operation: Operation, backend: Backend) -> None:
     """Vectors, matrices, stacks of them, 0-d and empty tensors, in every dtype."""
     function, shapes = PRODUCTS[operation.name]
     oracle = Oracle(function, absolute=8)
-    for dtype, (first, second) in itertools.product(computable(operation, backend), shapes):
-        call = drawn(operation, [first, second], dtype, seed=0)
+    cases = itertools.product(computable(operation, backend), shapes)
+    calls = [drawn(operation, [first, second], dtype, seed=0) for dtype, (first, second) in cases]
+    for call, attempt in zip(calls, run_all(operation, backend, calls), strict=True):
         want = function(*entered(operation, call))
-        got = np.asarray(host(run(operation, backend, call)))
-        found = list(_differences(operation, backend, oracle, call, got, want))
-        expect(not found, f"{dtype}, {first} and {second}: {'; '.join(found)}")
+        found = list(_differences(operation, backend, oracle, call, np.asarray(host(attempt())), want))
+        expect(not found, f"{call.text(operation.name)}: {'; '.join(found)}")
 
 
 def takes_only_tensors(operation: Operation) -> bool:
@@ -304,7 +315,7 @@ def test_known_differences_are_still_there() -> None:
             # The kernels of other devices need not have the differences of those for the CPU.
             with ember_ml.use_backend(engine, device="cpu"):
                 calls = [call for dtype in computable(operation, backend) for call in special_calls(operation, dtype)]
-                differs = any(mismatches(operation, backend, call) for call in calls)
+                differs = any(mismatches(operation, backend, calls))
             assert differs, f"{name} on {engine}: {known.reason}"
         finally:
             DIFFERENCES[name, engine] = known

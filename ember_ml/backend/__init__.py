@@ -206,6 +206,7 @@ class Backend:
         self.chosen_device: DeviceChoice | None = None
         self.usual_device: DeviceChoice | None = None
         self.refusal: Refusal | None = None
+        self.compiles_operations: bool = hasattr(core, "define")
         self.define: Callable[..., Callable[..., Any]] = getattr(core, "define", lambda operation, body: body)
         if hasattr(core, "implementation"):
             self.implementation = core.implementation  # type: ignore[method-assign]

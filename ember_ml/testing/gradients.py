@@ -7,8 +7,8 @@ with respect to every floating tensor of the sample calls.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from ember_ml.dispatch import TENSOR, Operation
 from ember_ml.errors import UnsupportedError
 from ember_ml.testing.comparison import dtypes_of_device, expect, expect_error, host, leaves
 from ember_ml.testing.pairing import REFERENCE, pairs
+from ember_ml.testing.programs import Attempt, Job, attempts
 from ember_ml.testing.samples import Call, calls, given
 from ember_ml.testing.samples.gradients import MORE, SEEN, THROUGH, WITHOUT
 
@@ -235,22 +236,33 @@ def projection(operation: Operation, backend: Backend, case: Case) -> Callable[[
     return projected
 
 
-def gradients(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
+def gradient(operation: Operation, backend: Backend, case: Case) -> Job:
     """Gradients of a case on an engine, one for each of its places."""
-    tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
-    with np.errstate(all="ignore"):
-        return [host(g) for g in transform.grad(projection(operation, backend, case))(tensors)]
+
+    def compute(*tensors: Any) -> list[Any]:
+        with np.errstate(all="ignore"):
+            found: list[Any] = transform.grad(projection(operation, backend, case))(list(tensors))
+        return found
+
+    return compute, [native_in(backend)(case.arrays[i]) for i in case.places]
 
 
-def by_engine(operation: Operation, backend: Backend, case: Case) -> list[np.ndarray]:
-    """Gradients of a case; in single precision if the engine does not support double precision."""
-    if all(a.dtype.name in backend.dtypes for a in case.arrays):
+def by_engine(operation: Operation, backend: Backend, some: Sequence[Case]) -> list[Attempt]:
+    """Gradients of cases; in single precision if the engine does not support double precision."""
+    wide = [all(a.dtype.name in backend.dtypes for a in case.arrays) for case in some]
+    given = [case if is_wide else in_single(case) for case, is_wide in zip(some, wide, strict=True)]
+    found = attempts(backend, [gradient(operation, backend, case) for case in given])
+
+    def compute(attempt: Attempt, case: Case) -> list[np.ndarray]:
         try:
-            return gradients(operation, backend, case)
+            return list(map(host, attempt()))
         except UnsupportedError:
             if "complex128" in backend.dtypes:
                 raise
-    return gradients(operation, backend, in_single(case))
+            run, tensors = gradient(operation, backend, in_single(case))
+            return list(map(host, run(*tensors)))
+
+    return [partial(compute, attempt, case) for attempt, case in zip(found, some, strict=True)]
 
 
 def in_single(case: Case) -> Case:
@@ -262,15 +274,17 @@ def in_single(case: Case) -> Case:
 def by_numpy(operation: Operation, number: int) -> list[np.ndarray]:
     """Gradients of a case on NumPy, by the rules of this library."""
     with ember_ml.use_backend(REFERENCE):
-        return gradients(operation, load(REFERENCE), cases(operation)[number])
+        found: list[np.ndarray] = by_engine(operation, load(REFERENCE), cases(operation)[number : number + 1])[0]()
+    return found
 
 
 @pairs(has_gradient, aspect="gradients")
 def test_gradients_are_the_differences(operation: Operation, backend: Backend) -> None:
     expect(cases(operation), "an operation without floating tensors must be declared with differentiable=False")
     converged = 0
-    for number, case in enumerate(cases(operation)):
-        found = by_engine(operation, backend, case)
+    computed = by_engine(operation, backend, cases(operation))
+    for number, (case, attempt) in enumerate(zip(cases(operation), computed, strict=True)):
+        found = attempt()
         for g, place, expected in zip(found, case.places, differences(operation, number), strict=True):
             x = case.arrays[place]
             expect(g.shape == x.shape)
@@ -293,11 +307,16 @@ def test_tangents_are_the_gradients_transposed(operation: Operation, backend: Ba
     case = cases(operation)[0] if double else in_single(cases(operation)[0])
     rng = np.random.default_rng(0)
     along = [rng.normal(size=case.arrays[i].shape).astype(case.arrays[i].dtype) for i in case.places]
-    native = native_in(backend)
-    tensors, tangents = [native(case.arrays[i]) for i in case.places], [native(t) for t in along]
-    with np.errstate(all="ignore"):
-        found = gradients(operation, backend, case)
-        _, moved = transform.jvp(projection(operation, backend, case), (tensors,), (tangents,))
+    tangents = list(map(native_in(backend), along))
+
+    def push(*tensors: Any) -> Any:
+        xs, dxs = list(tensors[: len(tangents)]), list(tensors[len(tangents) :])
+        with np.errstate(all="ignore"):
+            return transform.jvp(projection(operation, backend, case), (xs,), (dxs,))[1]
+
+    pull, tensors = gradient(operation, backend, case)
+    pulled, pushed = attempts(backend, [(pull, tensors), (push, [*tensors, *tangents])])
+    found, moved = list(map(host, pulled())), pushed()
     parts = [np.conj(g) * t for g, t in zip(found, along, strict=True)]
     if all(np.isfinite(part).all() for part in parts):
         scale = sum(float(np.abs(part).sum()) for part in parts)
@@ -317,15 +336,18 @@ def test_second_derivatives_are_those_of_numpy(operation: Operation, backend: Ba
         return
 
     def second_derivatives(backend: Backend) -> list[np.ndarray]:
-        gradient = transform.grad(projection(operation, backend, case))
+        first, tensors = gradient(operation, backend, case)
 
         def size(xs: list[Any]) -> Any:
-            squares = [ops.sum(ops.square(g)) for g in gradient(xs)]
+            squares = [ops.sum(ops.square(g)) for g in first(*xs)]
             return sum(squares[1:], squares[0])
 
-        tensors = [native_in(backend)(case.arrays[i]) for i in case.places]
-        with ember_ml.use_backend(backend.name), np.errstate(all="ignore"):
-            return [host(g) for g in transform.grad(size)(tensors)]
+        def second(*tensors: Any) -> Any:
+            with ember_ml.use_backend(backend.name), np.errstate(all="ignore"):
+                return transform.grad(size)(list(tensors))
+
+        (attempt,) = attempts(backend, [(second, tensors)])
+        return list(map(host, attempt()))
 
     if (backend.name, operation.name) in ONCE:
         with expect_error(RuntimeError):
@@ -346,9 +368,9 @@ def test_no_gradient_is_zero_or_an_error(operation: Operation, backend: Backend)
     """An operation without a gradient returns zero, raises an error, or returns the correct gradient of the engine."""
     if given(operation, "VARIES"):
         return
-    for number, case in enumerate(cases(operation)[:3]):
+    for number, attempt in enumerate(by_engine(operation, backend, cases(operation)[:3])):
         try:
-            found = by_engine(operation, backend, case)
+            found = attempt()
         except (TypeError, ValueError, RuntimeError, NotImplementedError):
             continue
         for g, expected in zip(found, differences(operation, number), strict=True):

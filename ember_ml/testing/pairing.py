@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,6 +13,7 @@ from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPES, doubled
 from ember_ml.errors import MissingOperationError
 from ember_ml.testing.comparison import dtype_name, dtypes_of_device
+from ember_ml.testing.programs import Attempt, Job, attempts
 from ember_ml.testing.samples import Call, calls
 
 ENGINES = ember_ml.get_available_backends()
@@ -82,6 +83,25 @@ def run(operation: Operation, backend: Backend, call: Call) -> Any:
     with ember_ml.use_backend(backend.name):
         native = on(backend, call)
         return operation.call(*native.args, **native.kwargs)
+
+
+def run_all(operation: Operation, backend: Backend, calls: Sequence[Call]) -> list[Attempt]:
+    """An attempt for each call, which returns what ``run`` does."""
+    return attempts(backend, [_job(operation, backend, call) for call in calls])
+
+
+def _job(operation: Operation, backend: Backend, call: Call) -> Job:
+    """Function of the tensors of a call that computes the operation, and those tensors."""
+    tensors: list[Any] = []
+    call.map(lambda array: tensors.append(backend.convert(array, None, backend.device)))
+
+    def compute(*tensors: Any) -> Any:
+        rest = iter(tensors)
+        native = call.map(lambda array: next(rest))
+        with ember_ml.use_backend(backend.name):
+            return operation.call(*native.args, **native.kwargs)
+
+    return compute, tensors
 
 
 def on(backend: Backend, call: Call) -> Call:

@@ -72,6 +72,26 @@ def _symmetric(function: Callable[..., Any], part: Any = jnp.imag, turn: Any = j
     return jitted(run)
 
 
+def _limited(function: Callable[..., Any], limits: Callable[[Array, Array], list[tuple[Any, Any, Any]]]) -> Any:
+    """``function`` with limits of its own for complex numbers: where they hold, and both parts of the result.
+
+    JAX 0.10: complex functions return NaN for both parts where one is known and the other is not.
+    """
+
+    def run(x: Array) -> Any:
+        result = function(x)
+        for where, real, imaginary in limits(x.real, x.imag) if _is_complex(x) else ():
+            result = lax.complex(jnp.where(where, real, result.real), jnp.where(where, imaginary, result.imag))
+        return result
+
+    return jitted(run)
+
+
+def _unknown(x: Array) -> Array:
+    """Where a function with a period has no limit."""
+    return ~jnp.isfinite(x)
+
+
 add, subtract, multiply, divide = jitted(jnp.add), jitted(jnp.subtract), jitted(jnp.multiply), jitted(jnp.divide)
 
 
@@ -172,14 +192,21 @@ def _bits(x: Array) -> Array:
     return lax.bitcast_convert_type(lax.stop_gradient(x), f"int{8 * x.dtype.itemsize}")
 
 
-square, sqrt = jitted(jnp.square), _symmetric(jnp.sqrt)
+def _sqrt_limits(a: Array, b: Array) -> list[tuple[Any, Any, Any]]:
+    endless = jnp.isinf(a) & jnp.isnan(b)
+    return [(endless & (a > 0), jnp.inf, jnp.nan), (endless & (a < 0), jnp.nan, jnp.inf)]
+
+
+square, sqrt = jitted(jnp.square), _symmetric(_limited(jnp.sqrt, _sqrt_limits))
 rsqrt, cbrt, reciprocal = map(jitted, (lax.rsqrt, jnp.cbrt, jnp.reciprocal))
-# JAX 0.10: NaN for some complex numbers with the real part -inf.
 exp, expm1 = (
-    jitted(lambda x, f=f, limit=limit: jnp.where(jnp.isneginf(x.real), limit, f(x)) if _is_complex(x) else f(x))
-    for f, limit in ((jnp.exp, 0), (jnp.expm1, -1))
+    _limited(f, lambda a, b, low=low: [(a == -jnp.inf, low, 0), ((a == jnp.inf) & _unknown(b), jnp.inf, jnp.nan)])
+    for f, low in ((jnp.exp, 0), (jnp.expm1, -1))
 )
-log, log1p, log2, log10 = map(jitted, (jnp.log, jnp.log1p, jnp.log2, jnp.log10))
+log, log1p, log2, log10 = (
+    _limited(f, lambda a, b: [((jnp.isinf(a) | jnp.isinf(b)) & (jnp.isnan(a) | jnp.isnan(b)), jnp.inf, jnp.nan)])
+    for f in (jnp.log, jnp.log1p, jnp.log2, jnp.log10)
+)
 logaddexp, logaddexp2 = jitted(in_single(jnp.logaddexp)), jitted(in_single(jnp.logaddexp2))
 
 
@@ -212,11 +239,29 @@ _atan2 = _with_derivatives(
 )
 hypot, atan2 = jitted(in_single(_hypot)), jitted(_atan2)
 sin, cos, tan, atan = map(jitted, (jnp.sin, jnp.cos, jnp.tan, jnp.atan))
-asin, acos = _symmetric(jnp.asin), _symmetric(jnp.acos)
-sinh, cosh, tanh, atanh = map(jitted, (jnp.sinh, jnp.cosh, jnp.tanh, jnp.atanh))
-asinh = _symmetric(jnp.asinh, jnp.real, jnp.negative)
+_HALF_PI = math.pi / 2
+asin = _symmetric(jnp.asin)
+acos = _symmetric(_limited(jnp.acos, lambda a, b: [((a == 0) & jnp.isnan(b), _HALF_PI, jnp.nan)]))
+sinh = _limited(jnp.sinh, lambda a, b: [(jnp.isinf(a) & _unknown(b), a, jnp.nan), ((a == 0) & _unknown(b), a, jnp.nan)])
+cosh = _limited(
+    jnp.cosh, lambda a, b: [(jnp.isinf(a) & _unknown(b), jnp.inf, jnp.nan), ((a == 0) & _unknown(b), jnp.nan, a)]
+)
+tanh = _limited(
+    jnp.tanh,
+    lambda a, b: [((a == 0) & _unknown(b), a, jnp.nan), (jnp.isinf(a), jnp.sign(a), jnp.copysign(0, b))],
+)
+asinh = _symmetric(_limited(jnp.asinh, lambda a, b: [(jnp.isnan(a) & (b == 0), jnp.nan, b)]), jnp.real, jnp.negative)
 # JAX has the gradient of the other branch for complex numbers with a negative real part.
-acosh = _symmetric(_with_derivatives(jnp.acosh, lambda t, out, x: t / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1))))
+_acosh = _with_derivatives(jnp.acosh, lambda t, out, x: t / (jnp.sqrt(x - 1) * jnp.sqrt(x + 1)))
+acosh = _symmetric(_limited(_acosh, lambda a, b: [((a == 0) & jnp.isnan(b), jnp.nan, _HALF_PI)]))
+
+
+def _atanh_limits(a: Array, b: Array) -> list[tuple[Any, Any, Any]]:
+    real = jnp.where((a == 0) | jnp.isinf(a), jnp.copysign(0, a), jnp.nan)
+    return [(jnp.isnan(b), real, jnp.nan), (jnp.isnan(a) & ~jnp.isinf(b), jnp.nan, jnp.nan)]
+
+
+atanh = _limited(jnp.atanh, _atanh_limits)
 deg2rad, rad2deg = map(jitted, (jnp.deg2rad, jnp.rad2deg))
 floor, ceil, trunc = map(jitted, (jnp.floor, jnp.ceil, jnp.trunc))
 

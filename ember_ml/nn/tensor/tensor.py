@@ -430,6 +430,9 @@ class EmberTensor:
         native = self.home.forwards(self.native)
         if copy is not None and not copy and native is not self.native:
             raise BufferError("__dlpack__: copy must not be False for a tensor with negative strides, got copy=False")
+        if max_version is not None and max_version < (1, 0):
+            # Before 1.0 capsules had no version; JAX 0.10 exports one only if none is asked for.
+            max_version = None
         try:
             return native.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         except (AssertionError, NotImplementedError, RuntimeError) as error:

@@ -160,7 +160,7 @@ def _integer(backend: _backends.Backend, bound: Any) -> int | None:
         return None
     try:
         return int(bound)
-    except (RuntimeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):  # torch, JAX and MLX
         return None
 
 
@@ -423,7 +423,7 @@ def _truth(pred: Any) -> bool | None:
     """Value of a predicate, or ``None`` where a compiler or ``vmap`` traces it."""
     try:
         return bool(pred)
-    except (RuntimeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):  # torch, JAX and MLX
         return None
 
 

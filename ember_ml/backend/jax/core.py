@@ -194,8 +194,12 @@ def cast(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
-    # JAX 0.10: a complex number with a real part of zero becomes False.
-    return x != 0 if dtype.kind == "b" else lax.convert_element_type(x, dtype)
+    if dtype.kind == "b":
+        # JAX 0.10: a complex number with a real part of zero becomes False.
+        return x != 0
+    y = lax.convert_element_type(x, dtype)
+    # JAX 0.10: XLA takes the product with a converted bool for a choice, whereby zero times infinity is zero.
+    return lax.optimization_barrier(y) if x.dtype.kind == "b" and dtype.kind not in "iu" else y
 
 
 _cast = jax.jit(_converted, static_argnums=1)

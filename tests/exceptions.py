@@ -63,7 +63,14 @@ def _is_nonfinite_complex(*values: Any) -> bool:
     return any(np.iscomplexobj(v) and not np.isfinite(v) for v in values)
 
 
+def _underflows(x: Any, y: Any) -> bool:
+    """Whether the quotient is below the smallest normal number."""
+    with np.errstate(all="ignore"):
+        return is_subnormal(x / y)
+
+
 DIFFERENCES: dict[tuple[str, str], Difference] = {
+    ("floor_divide", "jax"): Difference(FLUSHES["jax"], _underflows),
     ("fmod", "torch"): Difference("PyTorch 2.13: NaN where the quotient overflows", _overflows),
     ("remainder", "torch"): Difference("PyTorch 2.13: NaN where the quotient overflows", _overflows),
     ("add", "torch"): Difference("PyTorch 2.13: multiplies by alpha=1, a complex product", _is_nonfinite_complex),

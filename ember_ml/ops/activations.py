@@ -69,7 +69,8 @@ def elu(x: TensorLike, /, alpha: float = 1.0) -> Tensor:
 def _elu(x: Any, slope: float, alpha: float, scale: float) -> Tensor:
     """``slope * x`` where it is positive, else ``alpha * (exp(scale * x) - 1)``."""
     positive = x > 0
-    below: Any = math.expm1(comparison.where(positive, 0, x) * scale)
+    # Any number will do in place of the positive ones but 0: JAX 0.10 makes a minimum of that, which drops signs of 0.
+    below: Any = math.expm1(comparison.where(positive, -1, x) * scale)
     return comparison.where(positive, x * slope, below * alpha)
 
 

@@ -242,9 +242,27 @@ sin, cos, tan, atan = map(jitted, (jnp.sin, jnp.cos, jnp.tan, jnp.atan))
 _HALF_PI = math.pi / 2
 asin = _symmetric(jnp.asin)
 acos = _symmetric(_limited(jnp.acos, lambda a, b: [((a == 0) & jnp.isnan(b), _HALF_PI, jnp.nan)]))
-sinh = _limited(jnp.sinh, lambda a, b: [(jnp.isinf(a) & _unknown(b), a, jnp.nan), ((a == 0) & _unknown(b), a, jnp.nan)])
+
+
+def _large(x: Array) -> Array:
+    """Hyperbolic cosine of large numbers. JAX 0.10: adds log(1/2) to them, which rounds their last digits."""
+    half = jnp.exp(jnp.abs(x) / 2)
+    return half / 2 * half
+
+
+_sinh: Callable[..., Any] = _with_derivatives(
+    lambda x: jnp.where(jnp.abs(x) > 20, jnp.copysign(_large(x), x), jnp.sinh(x)), lambda t, out, x: t * _cosh(x)
+)
+_cosh: Callable[..., Any] = _with_derivatives(
+    lambda x: jnp.where(jnp.abs(x) > 20, _large(x), jnp.cosh(x)), lambda t, out, x: t * _sinh(x)
+)
+sinh = _limited(
+    lambda x: _sinh(x) if x.dtype == jnp.float64 else jnp.sinh(x),
+    lambda a, b: [(jnp.isinf(a) & _unknown(b), a, jnp.nan), ((a == 0) & _unknown(b), a, jnp.nan)],
+)
 cosh = _limited(
-    jnp.cosh, lambda a, b: [(jnp.isinf(a) & _unknown(b), jnp.inf, jnp.nan), ((a == 0) & _unknown(b), jnp.nan, a)]
+    lambda x: _cosh(x) if x.dtype == jnp.float64 else jnp.cosh(x),
+    lambda a, b: [(jnp.isinf(a) & _unknown(b), jnp.inf, jnp.nan), ((a == 0) & _unknown(b), jnp.nan, a)],
 )
 tanh = _limited(
     jnp.tanh,

@@ -306,6 +306,9 @@ class TransformOptions(Protocol):
         ``f`` was traced. Each is held twice: by the sequence that the caller calls with, and by a model.
         """
 
+    def key_tensor(self, key: Sequence[int], /) -> Any:
+        """Both 32-bit halves of a random key, as ``compiled_flat`` takes them fastest. Absent: they are converted."""
+
     def compiled(self, f: Any, /) -> Callable[..., Any]:
         """``f`` compiled by a tracer of Python code, which supports models. Absent: ``compiled_flat`` is used.
 

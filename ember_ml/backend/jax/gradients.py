@@ -12,8 +12,13 @@ from ember_ml.backend.jax.core import TENSORS, is_traced
 from ember_ml.gradients.attachment import Attachment
 
 
-def _custom(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` with that pullback."""
+def with_pullback(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, from arrays to a tuple of arrays, with gradients by ``pull``.
+
+    Args:
+        pull: from the arguments, the cotangents (``None`` for those of integers) and the results of ``function`` to a
+            gradient for each argument.
+    """
     custom = jax.custom_vjp(function)
 
     def forward(*tensors: jax.Array) -> Any:
@@ -29,5 +34,5 @@ def _custom(function: Callable[..., Any], pull: Callable[..., Any]) -> Callable[
     return lambda *tensors: (custom if any(map(is_traced, tensors)) else function)(*tensors)
 
 
-_attachment = Attachment("jax", TENSORS, lambda x: jnp.issubdtype(x.dtype, jnp.inexact), _custom)
+_attachment = Attachment("jax", TENSORS, lambda x: jnp.issubdtype(x.dtype, jnp.inexact), with_pullback)
 with_rule, run_on_host = _attachment.with_rule, _attachment.run_on_host

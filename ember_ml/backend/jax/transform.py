@@ -17,6 +17,7 @@ from jax import Array
 from ember_ml import tree
 from ember_ml.backend.jax.core import TENSORS, drop_note
 from ember_ml.backend.jax.core import is_traced as _is_traced
+from ember_ml.backend.jax.gradients import with_pullback
 
 EXPIRES = True
 
@@ -99,22 +100,14 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[Array]) -> Tensors:
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Array]) -> Tensors:
     """Outputs of ``f``, which also returns the function from their cotangents to the gradients."""
-    if not any(_is_traced(x) for x in tensors):
-        return f(*tensors)[0]
 
-    def forward(*xs: Array) -> Any:
-        outputs = f(*xs)[0]
-        return outputs, (xs, outputs)
-
-    def backward(saved: Any, cotangents: Any) -> Any:
-        xs, outputs = saved
+    def pull(xs: Tensors, cotangents: Sequence[Any], outputs: Tensors) -> list[Array]:
         # Run f again on these arrays, so that higher-order gradients see them.
-        given = [_conjugate(_from_jax(g, x)) for g, x in zip(cotangents, outputs, strict=True)]
-        return tuple(_conjugate(g) for g in f(*xs)[1](given))
+        pairs = zip(cotangents, outputs, strict=True)
+        given = [jnp.zeros_like(x) if g is None else _conjugate(g) for g, x in pairs]
+        return [_conjugate(g) for g in f(*xs)[1](given)]
 
-    custom = jax.custom_vjp(lambda *xs: f(*xs)[0])
-    custom.defvjp(forward, backward)
-    return custom(*tensors)
+    return with_pullback(lambda *xs: f(*xs)[0], pull)(*tensors)
 
 
 def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | None) -> Callable[..., Any]:

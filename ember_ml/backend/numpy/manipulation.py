@@ -62,13 +62,6 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     return np.stack(arrays, axis)
 
 
-def _check_same_shape(arrays: Sequence[Any]) -> None:
-    """Raise unless all arrays have one shape; this error takes precedence over a wrong axis."""
-    shapes = [tuple(x.shape) for x in arrays]
-    if len(set(shapes)) > 1:
-        raise ValueError(f"arrays must have one shape, got {', '.join(map(str, shapes))}")
-
-
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return np.unstack(x, axis=_axis(axis, x.ndim))
 

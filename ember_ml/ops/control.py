@@ -204,8 +204,9 @@ def scan(
 def _run_steps(
     step: Callable[..., tuple[Any, Any]], carry: Any, xs: tuple[Any, ...], axis: int = 0, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """``scan`` along any axis, for definitions: ``step`` is not checked, and in compiled code it is traced once, if the
-    engine has a loop with gradients.
+    """Final carry and stacked outputs of ``step`` along an axis: ``scan`` for definitions, without checks.
+
+    In compiled code, an engine whose loops have gradients traces ``step`` once. Otherwise, steps are unrolled.
 
     Args:
         step: function of the carry and a slice of each of ``xs`` to the next carry, of the same dtypes and shapes, and

@@ -88,7 +88,9 @@ def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: S
     """Outputs of ``f`` for each slice of the tensors along their axes, stacked along the first axis."""
     try:
         return jax.vmap(f, in_axes=tuple(axes))(*tensors)
-    except jax.errors.JAXTypeError as error:
+    except TypeError as error:
+        if not any(isinstance(one, jax.errors.JAXTypeError) for one in (error, error.__cause__)):
+            raise
         # The function reads values, which a loop over the slices has.
         raise NotImplementedError(str(error)) from error
 

@@ -94,8 +94,6 @@ def array_split(x: mx.array, /, indices_or_sections: Any, axis: int = 0) -> list
         # MLX 0.32: indices are 32-bit integers, and larger ones end the process.
         ends = [max(-x.shape[axis], min(part, x.shape[axis])) for part in parts]
         return list(mx.split(x, ends, axis)) if ends else [x]
-    if parts < 1:
-        raise ValueError(f"indices_or_sections must be >= 1, got {parts}")
     length, more = divmod(x.shape[axis], parts)
     ends = [length * i + min(i, more) for i in range(1, parts)]
     return list(mx.split(x, ends, axis)) if ends else [x]

@@ -72,9 +72,12 @@ def array_split(x: Array, /, indices_or_sections: Any, axis: int = 0) -> list[Ar
 
 def _parts(indices_or_sections: Any) -> Any:
     """Number of parts, or the list of indices between them."""
-    if hasattr(indices_or_sections, "tolist"):
-        return indices_or_sections.tolist()
-    return indices_or_sections if hasattr(indices_or_sections, "__index__") else list(indices_or_sections)
+    parts = indices_or_sections.tolist() if hasattr(indices_or_sections, "tolist") else indices_or_sections
+    if not hasattr(parts, "__index__"):
+        return list(parts)
+    if parts < 1:
+        raise ValueError(f"indices_or_sections must be >= 1, got {parts}")
+    return parts
 
 
 def tile(x: Array, repetitions: Any, /) -> Array:
